@@ -1,0 +1,34 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+import PackageDescription
+
+// One set of rules for all Swift targets.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+  name: "insula",
+  products: [.executable(name: "insula", targets: ["insula"])],
+  targets: [
+    // C: declarations, constants, thin calls.
+    .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
+
+    // The house, from the ground up; arrows go down only.
+    .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
+    .target(name: "Policy", swiftSettings: strict),
+    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
+    .target(name: "Store", dependencies: ["LinuxIO", "Policy"], swiftSettings: strict),
+    .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
+    .target(name: "Daemon", dependencies: ["Volume", "Fuse"], swiftSettings: strict),
+    .target(name: "Commands", dependencies: ["Daemon", "Store", "Policy"], swiftSettings: strict),
+    .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+#include "CLinux.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// System calls younger than glibc 2.36 knows.
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+static_assert(CLX_O_DIRECT == O_DIRECT, "O_DIRECT");
+static_assert(CLX_O_NOATIME == O_NOATIME, "O_NOATIME");
+static_assert(CLX_O_PATH == O_PATH, "O_PATH");
+static_assert(CLX_O_TMPFILE == O_TMPFILE, "O_TMPFILE");
+static_assert(CLX_AT_EMPTY_PATH == AT_EMPTY_PATH, "AT_EMPTY_PATH");
+static_assert(CLX_RENAME_EXCHANGE == RENAME_EXCHANGE, "RENAME_EXCHANGE");
+static_assert(CLX_RESOLVE_NO_XDEV == RESOLVE_NO_XDEV, "RESOLVE_NO_XDEV");
+static_assert(CLX_UTIME_NOW == UTIME_NOW && CLX_UTIME_OMIT == UTIME_OMIT, "UTIME");
+static_assert(CLX_SEEK_DATA == SEEK_DATA && CLX_SEEK_HOLE == SEEK_HOLE, "SEEK");
+static_assert(CLX_F_OFD_SETLK == F_OFD_SETLK && CLX_F_SETLEASE == F_SETLEASE, "F_");
+static_assert(sizeof(struct clx_statx) == sizeof(struct statx) && sizeof(struct statx) == 256, "statx");
+static_assert(offsetof(struct clx_statx, stx_btime) == offsetof(struct statx, stx_btime), "statx btime");
+static_assert(CLX_MAX_HANDLE == MAX_HANDLE_SZ, "MAX_HANDLE_SZ");
+
+int clx_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
+int clx_openat(int dir, const char *name, int flags, mode_t mode) { return openat(dir, name, flags, mode); }
+int clx_ioctl(int fd, unsigned long request, void *argument) { return ioctl(fd, request, argument); }
+int clx_fcntl(int fd, int command, long argument) { return fcntl(fd, command, argument); }
+int clx_fcntl_lock(int fd, int command, struct flock *lock) { return fcntl(fd, command, lock); }
+int clx_prctl(int option, unsigned long argument) { return prctl(option, argument, 0, 0, 0); }
+
+int clx_openat2(int dir, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve) {
+  struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
+  return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+int clx_statx(int dir, const char *path, int flags, unsigned mask, struct clx_statx *out) {
+  return (int)syscall(SYS_statx, dir, path, flags, mask, out);
+}
+int clx_renameat2(int from, const char *name, int to, const char *newName, unsigned flags) {
+  return renameat2(from, name, to, newName, flags);
+}
+int clx_fchmodat2(int dir, const char *path, mode_t mode, int flags) {
+  return (int)syscall(SYS_fchmodat2, dir, path, mode, flags);
+}
+int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
+int clx_syncfs(int fd) { return syncfs(fd); }
+ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
+  return copy_file_range(from, fromOffset, to, toOffset, length, flags);
+}
+ssize_t clx_getdents64(int fd, void *buffer, size_t length) { return getdents64(fd, buffer, length); }
+int clx_close_range(unsigned first, unsigned last, unsigned flags) {
+  return (int)syscall(SYS_close_range, first, last, flags);
+}
+int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
+int clx_memfd_create(const char *name, unsigned flags) { return (int)syscall(SYS_memfd_create, name, flags); }
+int clx_accept4(int fd, int flags) { return accept4(fd, NULL, NULL, flags); }
+
+// struct file_handle ends in a flexible array, which Swift can't lay out.
+union handle_buffer {
+  struct file_handle handle;
+  unsigned char bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+};
+int clx_name_to_handle_at(int dir, const char *path, unsigned char *handle, unsigned capacity, unsigned *length,
+                          int *type, int flags) {
+  union handle_buffer buffer;
+  int mount;
+  buffer.handle.handle_bytes = capacity < MAX_HANDLE_SZ ? capacity : MAX_HANDLE_SZ;
+  if (name_to_handle_at(dir, path, &buffer.handle, &mount, flags) < 0) return -1;
+  *length = buffer.handle.handle_bytes;
+  *type = buffer.handle.handle_type;
+  memcpy(handle, buffer.handle.f_handle, buffer.handle.handle_bytes);
+  return 0;
+}
+int clx_open_by_handle_at(int mount, const unsigned char *handle, unsigned length, int type, int flags) {
+  union handle_buffer buffer;
+  if (length > MAX_HANDLE_SZ) return errno = EINVAL, -1;
+  buffer.handle.handle_bytes = length;
+  buffer.handle.handle_type = type;
+  memcpy(buffer.handle.f_handle, handle, length);
+  return open_by_handle_at(mount, &buffer.handle, flags);
+}
+
+int clx_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0) return -1;
+  *pid = peer.pid;
+  *uid = peer.uid;
+  *gid = peer.gid;
+  return 0;
+}
+
+void clx_set_fs_ids(uid_t uid, gid_t gid) {
+  syscall(SYS_setfsgid, gid);
+  syscall(SYS_setfsuid, uid);
+}
+int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
+int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
+
+static _Thread_local void *thread_value;
+void *clx_thread_value(void) { return thread_value; }
+void clx_set_thread_value(void *value) { thread_value = value; }
+
+int clx_exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+int clx_term_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
+uint64_t clx_makedev(unsigned major, unsigned minor) { return makedev(major, minor); }
+unsigned clx_major(uint64_t device) { return major(device); }
+unsigned clx_minor(uint64_t device) { return minor(device); }

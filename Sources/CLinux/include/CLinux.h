@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+// Linux calls and constants that Swift's Glibc module does not show: variadic functions, what glibc hides behind
+// _GNU_SOURCE, and system calls without a glibc wrapper. Declarations and thin calls only; no logic lives here.
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/fsuid.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
+
+// Values that <fcntl.h>, <stdio.h> and <linux/*.h> keep behind _GNU_SOURCE or do not have yet.
+// CLinux.c asserts each against the C library where that knows it.
+#define CLX_O_DIRECT 040000
+#define CLX_O_NOATIME 01000000
+#define CLX_O_PATH 010000000
+#define CLX_O_TMPFILE 020200000
+#define CLX_AT_EMPTY_PATH 0x1000
+#define CLX_AT_NO_AUTOMOUNT 0x800
+#define CLX_AT_HANDLE_FID 0x200
+#define CLX_RENAME_NOREPLACE 1
+#define CLX_RENAME_EXCHANGE 2
+#define CLX_RENAME_WHITEOUT 4
+#define CLX_RESOLVE_NO_XDEV 0x01
+#define CLX_RESOLVE_NO_MAGICLINKS 0x02
+#define CLX_RESOLVE_NO_SYMLINKS 0x04
+#define CLX_RESOLVE_BENEATH 0x08
+#define CLX_UTIME_NOW 0x3fffffff
+#define CLX_UTIME_OMIT 0x3ffffffe
+#define CLX_SEEK_DATA 3
+#define CLX_SEEK_HOLE 4
+#define CLX_FALLOC_KEEP_SIZE 0x01
+#define CLX_FALLOC_PUNCH_HOLE 0x02
+#define CLX_FALLOC_COLLAPSE_RANGE 0x08
+#define CLX_FALLOC_ZERO_RANGE 0x10
+#define CLX_FALLOC_INSERT_RANGE 0x20
+#define CLX_FALLOC_UNSHARE_RANGE 0x40
+#define CLX_F_OFD_GETLK 36
+#define CLX_F_OFD_SETLK 37
+#define CLX_F_OFD_SETLKW 38
+#define CLX_F_SETLEASE 1024
+#define CLX_F_ADD_SEALS 1033
+#define CLX_STATX_BASIC_STATS 0x7ffU
+#define CLX_STATX_BTIME 0x800U
+#define CLX_STATX_MNT_ID 0x1000U
+#define CLX_MAX_HANDLE 128
+#define CLX_FS_IOC_GETFLAGS 0x80086601UL
+#define CLX_FS_IOC_SETFLAGS 0x40086602UL
+#define CLX_MNT_DETACH 2
+#define CLX_MS_NOSYMFOLLOW 256
+
+/// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.
+struct clx_statx_time {
+  int64_t tv_sec;
+  uint32_t tv_nsec;
+  int32_t reserved;
+};
+struct clx_statx {
+  uint32_t stx_mask, stx_blksize;
+  uint64_t stx_attributes;
+  uint32_t stx_nlink, stx_uid, stx_gid;
+  uint16_t stx_mode, spare0;
+  uint64_t stx_ino, stx_size, stx_blocks, stx_attributes_mask;
+  struct clx_statx_time stx_atime, stx_btime, stx_ctime, stx_mtime;
+  uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor;
+  uint64_t stx_mnt_id;
+  uint32_t stx_dio_mem_align, stx_dio_offset_align;
+  uint64_t spare3[12];
+};
+
+/// A directory entry as getdents64(2) writes it; glibc shows it only under _GNU_SOURCE.
+struct clx_dirent64 {
+  uint64_t d_ino;
+  int64_t d_off;
+  uint16_t d_reclen;
+  uint8_t d_type;
+  char d_name[];
+};
+
+// Variadic in C, which Swift can't call.
+int clx_open(const char *_Nonnull path, int flags, mode_t mode);
+int clx_openat(int dir, const char *_Nonnull name, int flags, mode_t mode);
+int clx_ioctl(int fd, unsigned long request, void *_Nullable argument);
+int clx_fcntl(int fd, int command, long argument);
+int clx_fcntl_lock(int fd, int command, struct flock *_Nonnull lock);
+int clx_prctl(int option, unsigned long argument);
+
+// Behind _GNU_SOURCE, or without a wrapper in glibc 2.36.
+int clx_openat2(int dir, const char *_Nonnull path, uint64_t flags, uint64_t mode, uint64_t resolve);
+int clx_statx(int dir, const char *_Nonnull path, int flags, unsigned mask, struct clx_statx *_Nonnull out);
+int clx_renameat2(int from, const char *_Nonnull name, int to, const char *_Nonnull newName, unsigned flags);
+int clx_fchmodat2(int dir, const char *_Nonnull path, mode_t mode, int flags);
+int clx_fallocate(int fd, int mode, off_t offset, off_t length);
+int clx_syncfs(int fd);
+ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
+                            unsigned flags);
+ssize_t clx_getdents64(int fd, void *_Nonnull buffer, size_t length);
+int clx_close_range(unsigned first, unsigned last, unsigned flags);
+int clx_pidfd_open(pid_t pid, unsigned flags);
+int clx_memfd_create(const char *_Nonnull name, unsigned flags);
+int clx_accept4(int fd, int flags);
+
+/// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
+int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
+                          unsigned *_Nonnull length, int *_Nonnull type, int flags);
+int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsigned length, int type, int flags);
+
+// SO_PEERCRED: struct ucred is behind _GNU_SOURCE.
+int clx_peer_credentials(int socket, pid_t *_Nonnull pid, uid_t *_Nonnull uid, gid_t *_Nonnull gid);
+
+// setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread alone.
+void clx_set_fs_ids(uid_t uid, gid_t gid);
+
+// Credentials of this thread alone (glibc's own calls change every thread of the process).
+int clx_thread_setresuid(uid_t uid);
+int clx_thread_setresgid(gid_t gid);
+
+/// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
+void *_Nullable clx_thread_value(void);
+void clx_set_thread_value(void *_Nullable value);
+
+// Macros of <sys/wait.h> and <sys/sysmacros.h>, which Swift does not import.
+int clx_exit_status(int status);
+int clx_term_signal(int status);
+uint64_t clx_makedev(unsigned major, unsigned minor);
+unsigned clx_major(uint64_t device);
+unsigned clx_minor(uint64_t device);
+
+#endif
