@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+// The contents of an open file.
+
+extension FD {
+  /// Corresponds to `pread(2)`.
+  package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    try retrying { pread(raw, buffer.baseAddress, buffer.count, off_t(offset)) }
+  }
+
+  /// Corresponds to `pwrite(2)`.
+  package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    try retrying { pwrite(raw, bytes.baseAddress, bytes.count, off_t(offset)) }
+  }
+
+  /// Corresponds to `write(2)`, at the descriptor's own position.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+    try retrying { Glibc.write(raw, bytes.baseAddress, bytes.count) }
+  }
+
+  /// Corresponds to `fsync(2)` or `fdatasync(2)`.
+  package func synchronize(dataOnly: Bool) throws(Errno) {
+    try retrying { dataOnly ? fdatasync(raw) : fsync(raw) }
+  }
+
+  /// Corresponds to `syncfs(2)`.
+  package func synchronizeFilesystem() throws(Errno) {
+    try check(clx_syncfs(raw))
+  }
+
+  /// Corresponds to `fallocate(2)`.
+  package func allocate(mode: Int32, offset: Int64, length: Int64) throws(Errno) {
+    try retrying { clx_fallocate(raw, mode, off_t(offset), off_t(length)) }
+  }
+
+  /// Corresponds to `lseek(2)`.
+  package func seek(_ offset: Int64, _ whence: Int32) throws(Errno) -> Int64 {
+    Int64(try check(lseek(raw, off_t(offset), whence)))
+  }
+
+  /// Corresponds to `copy_file_range(2)`.
+  package func copyRange(
+    at offset: Int64, to target: FD, at targetOffset: Int64, length: Int, flags: UInt32
+  ) throws(Errno) -> Int {
+    var from = off_t(offset)
+    var to = off_t(targetOffset)
+    return try retrying { clx_copy_file_range(raw, &from, target.raw, &to, length, flags) }
+  }
+
+  /// Corresponds to `getdents64(2)`.
+  package func readDirectory(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+    guard let base = buffer.baseAddress else { throw .EINVAL }
+    return try check(clx_getdents64(raw, base, buffer.count))
+  }
+
+  /// The flags that `lsattr` shows. Corresponds to the ioctl `FS_IOC_GETFLAGS`.
+  package func inodeFlags() throws(Errno) -> UInt32 {
+    var flags: UInt32 = 0
+    try check(clx_ioctl(raw, CLX_FS_IOC_GETFLAGS, &flags))
+    return flags
+  }
+
+  /// Corresponds to the ioctl `FS_IOC_SETFLAGS`.
+  package func setInodeFlags(_ flags: UInt32) throws(Errno) {
+    var flags = flags
+    try check(clx_ioctl(raw, CLX_FS_IOC_SETFLAGS, &flags))
+  }
+
+  /// Whether any process, by a descriptor or a memory map, could change this regular file right now.
+  ///
+  /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the
+  /// file that it was made from open. The lease is given back at once. The descriptor must be open for reading.
+  package func isOpenForWriting() -> Bool {
+    guard clx_fcntl(raw, CLX_F_SETLEASE, Int(F_RDLCK)) == 0 else { return true }
+    _ = clx_fcntl(raw, CLX_F_SETLEASE, Int(F_UNLCK))
+    return false
+  }
+}
+
+/// Walks what `getdents64(2)` wrote.
+package struct DirectoryEntries {
+  /// One entry; its name is valid for as long as the buffer is.
+  package struct Entry {
+    package let name: Name
+    package let inode: UInt64
+    /// Where to go on reading after this entry.
+    package let next: Int64
+    /// `DT_*`, which is `S_IFMT` shifted down by 12.
+    package let type: UInt8
+  }
+
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+
+  package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// The next entry, or nil at the end.
+  package mutating func next() -> Entry? {
+    // d_ino, d_off, d_reclen, d_type and at least the zero of an empty name.
+    let header = 19
+    guard let base = bytes.baseAddress, position + header < bytes.count else { return nil }
+    let record = base + position
+    let length = Int(record.loadUnaligned(fromByteOffset: 16, as: UInt16.self))
+    guard length > header, position + length <= bytes.count else { return nil }
+    position += length
+    return Entry(
+      name: Name((record + header).assumingMemoryBound(to: CChar.self)),
+      inode: record.loadUnaligned(as: UInt64.self),
+      next: record.loadUnaligned(fromByteOffset: 8, as: Int64.self),
+      type: record.load(fromByteOffset: 18, as: UInt8.self))
+  }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import CLinux
+internal import Glibc
+
+// Opening and naming. Every call takes a directory's descriptor and one name; none of them follows a
+// symbolic link in that name.
+
+extension FD {
+  /// Opens a child. Corresponds to `openat(2)` with `O_NOFOLLOW` and `O_CLOEXEC`.
+  package func open(_ name: Name, _ flags: Int32, mode: mode_t = 0) throws(Errno) -> OwnedFD {
+    let all = flags | O_NOFOLLOW | O_CLOEXEC
+    return OwnedFD(owning: try retrying { clx_openat(raw, name.bytes, all, mode) })
+  }
+
+  /// Names a child without opening it, whatever kind it is of, and never another filesystem's root.
+  ///
+  /// Corresponds to `openat2(2)` with `O_PATH`. Throws EXDEV where something is mounted on the child.
+  package func child(_ name: Name) throws(Errno) -> OwnedFD {
+    let flags = UInt64(CLX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
+    let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_MAGICLINKS | CLX_RESOLVE_BENEATH)
+    return OwnedFD(
+      owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
+  }
+
+  /// Opens what this descriptor names once more, with other flags.
+  package func reopened(_ flags: Int32) throws(Errno) -> OwnedFD {
+    try withProcPath { (path) throws(Errno) in
+      // O_NOFOLLOW would stop at the link in /proc that leads to the object.
+      OwnedFD(owning: try retrying { clx_open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC, 0) })
+    }
+  }
+
+  /// Makes an unnamed file in this directory. Corresponds to `open(2)` with `O_TMPFILE`.
+  package func openUnnamed(_ flags: Int32, mode: mode_t) throws(Errno) -> OwnedFD {
+    try withProcPath { (path) throws(Errno) in
+      OwnedFD(owning: try retrying { clx_open(path, flags | CLX_O_TMPFILE | O_CLOEXEC, mode) })
+    }
+  }
+
+  /// Corresponds to `dup(2)`, close-on-exec.
+  package func duplicated() throws(Errno) -> OwnedFD {
+    OwnedFD(owning: try check(fcntl(raw, F_DUPFD_CLOEXEC, 0)))
+  }
+
+  /// Corresponds to `mkdirat(2)`.
+  package func makeDirectory(_ name: Name, mode: mode_t) throws(Errno) {
+    try check(mkdirat(raw, name.bytes, mode))
+  }
+
+  /// Corresponds to `mknodat(2)`.
+  package func makeNode(_ name: Name, mode: mode_t, device: dev_t = 0) throws(Errno) {
+    try check(mknodat(raw, name.bytes, mode, device))
+  }
+
+  /// Corresponds to `symlinkat(2)`.
+  package func makeSymlink(_ name: Name, to target: UnsafePointer<CChar>) throws(Errno) {
+    try check(symlinkat(target, raw, name.bytes))
+  }
+
+  /// Removes a name. Corresponds to `unlinkat(2)`.
+  package func remove(_ name: Name, directory: Bool) throws(Errno) {
+    try check(unlinkat(raw, name.bytes, directory ? AT_REMOVEDIR : 0))
+  }
+
+  /// Corresponds to `renameat2(2)`.
+  package func rename(_ name: Name, to newParent: FD, _ newName: Name, flags: UInt32) throws(Errno) {
+    try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
+  }
+
+  /// Gives the object that this descriptor names one more name. Corresponds to `linkat(2)`.
+  ///
+  /// `AT_EMPTY_PATH` needs a capability that a user's daemon has not; the link in /proc needs none.
+  package func link(into directory: FD, as name: Name) throws(Errno) {
+    try withProcPath { (path) throws(Errno) in
+      try check(linkat(AT_FDCWD, path, directory.raw, name.bytes, AT_SYMLINK_FOLLOW))
+    }
+  }
+
+  /// The target of the symbolic link that this descriptor names. Corresponds to `readlinkat(2)`.
+  package func readLink(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+    guard let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) else { throw .EINVAL }
+    return try check(readlinkat(raw, Name.empty.bytes, base, buffer.count))
+  }
+
+  /// Lends the path in /proc that leads to exactly this object, whatever its names are now.
+  @inline(__always)
+  @discardableResult
+  package func withProcPath<Result: ~Copyable>(
+    _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    // "/proc/self/fd/" and at most ten digits.
+    var path = InlineArray<32, CChar>(repeating: 0)
+    var digits = InlineArray<12, CChar>(repeating: 0)
+    var length = 0
+    for unit in "/proc/self/fd/".utf8 {
+      path[length] = CChar(bitPattern: unit)
+      length += 1
+    }
+    var rest = raw.magnitude
+    var count = 0
+    repeat {
+      digits[count] = CChar(0x30 + rest % 10)
+      rest /= 10
+      count += 1
+    } while rest > 0
+    while count > 0 {
+      count -= 1
+      path[length] = digits[count]
+      length += 1
+    }
+    return try withUnsafeBytes(of: &path) { (bytes) throws(Errno) in
+      guard let base = bytes.baseAddress else { throw .EINVAL }
+      return try body(base.assumingMemoryBound(to: CChar.self))
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import CLinux
+package import Glibc
+
+/// What `stat(2)` tells of an object.
+package typealias FileStatus = stat
+
+extension FileStatus {
+  /// The type bits of the mode alone.
+  package var type: mode_t { st_mode & S_IFMT }
+  /// The permission bits of the mode, set-id and sticky bits included.
+  package var permissions: mode_t { st_mode & 0o7777 }
+  package var isDirectory: Bool { type == S_IFDIR }
+  package var isRegular: Bool { type == S_IFREG }
+  package var isSymlink: Bool { type == S_IFLNK }
+}
+
+/// A point in time to set, or one of the two words that `utimensat(2)` knows.
+package enum TimeChange: Sendable {
+  case keep
+  case now
+  case set(timespec)
+
+  fileprivate var value: timespec {
+    switch self {
+    case .keep: timespec(tv_sec: 0, tv_nsec: Int(CLX_UTIME_OMIT))
+    case .now: timespec(tv_sec: 0, tv_nsec: Int(CLX_UTIME_NOW))
+    case .set(let time): time
+    }
+  }
+}
+
+extension FD {
+  /// Corresponds to `fstat(2)`, also of a descriptor that only names its object.
+  @inline(__always)
+  package func status() throws(Errno) -> FileStatus {
+    var status = FileStatus()
+    try check(fstatat(raw, Name.empty.bytes, &status, CLX_AT_EMPTY_PATH))
+    return status
+  }
+
+  /// Corresponds to `fstatat(2)` of a child, links not followed.
+  package func status(of name: Name) throws(Errno) -> FileStatus {
+    var status = FileStatus()
+    try check(fstatat(raw, name.bytes, &status, AT_SYMLINK_NOFOLLOW))
+    return status
+  }
+
+  /// Fills in the kernel's 256 bytes of `statx(2)`.
+  package func extendedStatus(mask: UInt32, into bytes: UnsafeMutableRawPointer) throws(Errno) {
+    try check(
+      clx_statx(
+        raw, Name.empty.bytes, CLX_AT_EMPTY_PATH, mask, bytes.assumingMemoryBound(to: clx_statx.self)))
+  }
+
+  /// When the object was made, as far as the backing filesystem knows.
+  package func creationTime() throws(Errno) -> timespec? {
+    var status = clx_statx()
+    try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH, CLX_STATX_BTIME, &status))
+    guard status.stx_mask & CLX_STATX_BTIME != 0 else { return nil }
+    return timespec(tv_sec: Int(status.stx_btime.tv_sec), tv_nsec: Int(status.stx_btime.tv_nsec))
+  }
+
+  /// Corresponds to `fchmodat2(2)`; before Linux 6.6 through /proc.
+  package func changeMode(_ mode: mode_t) throws(Errno) {
+    if clx_fchmodat2(raw, Name.empty.bytes, mode, CLX_AT_EMPTY_PATH) == 0 { return }
+    let error = Errno.last
+    guard error == .ENOSYS else { throw error }
+    try withProcPath { (path) throws(Errno) in try check(chmod(path, mode)) }
+  }
+
+  /// Corresponds to `fchownat(2)`; an id that is nil stays as it is.
+  package func changeOwner(uid: uid_t?, gid: gid_t?) throws(Errno) {
+    try check(
+      fchownat(raw, Name.empty.bytes, uid ?? uid_t.max, gid ?? gid_t.max, CLX_AT_EMPTY_PATH))
+  }
+
+  /// Corresponds to `utimensat(2)`.
+  package func changeTimes(access: TimeChange, modification: TimeChange) throws(Errno) {
+    var times = (access.value, modification.value)
+    let result = withUnsafePointer(to: &times) {
+      $0.withMemoryRebound(to: timespec.self, capacity: 2) {
+        utimensat(raw, Name.empty.bytes, $0, CLX_AT_EMPTY_PATH)
+      }
+    }
+    try check(result)
+  }
+
+  /// Corresponds to `truncate(2)`, of the very object that this descriptor names.
+  package func truncate(to size: Int) throws(Errno) {
+    try withProcPath { (path) throws(Errno) in
+      try retrying { Glibc.truncate(path, size) }
+    }
+  }
+
+  /// Corresponds to `fstatvfs(3)`.
+  package func filesystemStatus() throws(Errno) -> statvfs {
+    var status = statvfs()
+    try check(fstatvfs(raw, &status))
+    return status
+  }
+}

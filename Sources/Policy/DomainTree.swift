@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// One of the four parts of the tree, each with its own master.
+package enum Domain: String, Sendable, CaseIterable {
+  /// Sealed: what the system consists of. Nobody changes it, root included.
+  case system
+  /// What this machine's administrators install for everyone on it.
+  case local
+  /// What comes from other machines.
+  case network
+  /// The homes, and what their owners share.
+  case user
+}
+
+/// A directory that `insula init` lays out and that stays where it is.
+package struct StandardDirectory: Sendable {
+  /// Whose group it gets.
+  package enum Group: Sendable { case root, admin }
+
+  /// Its path below the root of the tree, without a slash at either end.
+  package let path: String
+  package let mode: UInt32
+  package let group: Group
+
+  init(_ path: String, _ mode: UInt32, _ group: Group) {
+    self.path = path
+    self.mode = mode
+    self.group = group
+  }
+}
+
+/// What the tree consists of before anyone puts anything in it. All of it belongs to root.
+package enum DomainTree {
+  /// The root of the tree itself.
+  package static let root = StandardDirectory("", 0o755, .root)
+
+  /// The standard directories, parents before children.
+  package static let directories: [StandardDirectory] =
+    [
+      StandardDirectory("Applications", 0o775, .admin),
+      StandardDirectory("Applications/Utilities", 0o775, .admin),
+      StandardDirectory("Library", 0o775, .admin),
+      StandardDirectory("Library/Application Support", 0o755, .admin),
+      StandardDirectory("Library/Caches", 0o1777, .admin),
+      StandardDirectory("Library/Fonts", 0o1775, .admin),
+    ]
+    + ["Documentation", "Frameworks", "Logs", "Printers", "Receipts", "Updates"].map {
+      StandardDirectory("Library/" + $0, 0o775, .admin)
+    }
+    + ["Internet Plug-Ins", "Keychains"].map {
+      StandardDirectory("Library/" + $0, 0o755, .admin)
+    }
+    + [
+      "ColorPickers", "Extensions", "Filesystems", "LaunchAgents", "LaunchDaemons", "PreferencePanes",
+      "Preferences", "ScriptingAdditions",
+    ].map { StandardDirectory("Library/" + $0, 0o755, .root) }
+    + [
+      StandardDirectory("Network", 0o755, .root),
+      StandardDirectory("System", 0o755, .root),
+      StandardDirectory("System/Library", 0o755, .root),
+      StandardDirectory("System/Library/CoreServices", 0o755, .root),
+      StandardDirectory("System/Library/LaunchDaemons", 0o755, .root),
+      StandardDirectory("System/Library/Templates", 0o755, .root),
+      StandardDirectory("Users", 0o755, .admin),
+      StandardDirectory("Users/Shared", 0o1777, .root),
+      StandardDirectory("Volumes", 0o755, .root),
+    ]
+}
+
+/// A directory that every new home has; it belongs to the home's owner.
+package struct HomeDirectory: Sendable {
+  /// Its path below the home.
+  package let path: String
+  package let mode: UInt32
+
+  init(_ path: String, _ mode: UInt32) {
+    self.path = path
+    self.mode = mode
+  }
+
+  /// The home itself: others may walk through it to Public, and can't list it.
+  package static let homeMode: UInt32 = 0o711
+
+  /// The eleven standard directories, and the box in Public in which others leave things unseen.
+  package static let all: [HomeDirectory] =
+    [
+      ".Trash", "Applications", "Desktop", "Documents", "Downloads", "Library", "Movies", "Music", "Pictures",
+      "Sites",
+    ].map { HomeDirectory($0, 0o700) }
+    + [
+      HomeDirectory("Public", 0o755),
+      HomeDirectory("Public/Drop Box", 0o733),
+    ]
+}
