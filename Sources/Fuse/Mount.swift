@@ -27,14 +27,14 @@ package enum Mount {
     var options = "fd=\(connection.fd.raw),rootmode=40000,user_id=\(geteuid()),group_id=\(getegid())"
     if settings.allowOther { options += ",allow_other" }
     // No device node is ever made in the tree, and none is to work if it got there from behind.
-    let flags = settings.flags | UInt(MS_NODEV.rawValue)
+    let flags = settings.flags | UInt(MS_NODEV)
     try check(mount(settings.source, path, "fuse.insula", flags, options))
     return connection
   }
 
   /// Changes the flags of a mount. Corresponds to `MS_REMOUNT`.
   package static func change(at path: String, flags: UInt) throws(Errno) {
-    let all = flags | UInt(MS_NODEV.rawValue) | UInt(MS_REMOUNT.rawValue) | UInt(MS_BIND.rawValue)
+    let all = flags | UInt(MS_NODEV) | UInt(MS_REMOUNT) | UInt(MS_BIND)
     try check(mount("none", path, nil, all, nil))
   }
 

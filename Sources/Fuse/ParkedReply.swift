@@ -36,6 +36,9 @@ package final class ParkedReply: Sendable {
   /// Takes the right to reply; false if someone else has it.
   package func claim() -> Bool { !claimed.exchange(true, ordering: .acquiringAndReleasing) }
 
+  /// Whether someone has the right to reply already.
+  package var isClaimed: Bool { claimed.load(ordering: .acquiring) }
+
   /// Replies. Only after a successful ``claim()``, once.
   package func send(_ error: Errno?) {
     session.parked.remove(id)

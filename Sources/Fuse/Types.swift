@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CFuse
+internal import CLinux
 package import LinuxIO
 
 /// What the kernel calls an object by, from the first reply that names it until it forgets it.

@@ -126,6 +126,9 @@ int clx_thread_setresgid(gid_t gid);
 // pthread_setname_np(3) is behind _GNU_SOURCE.
 void clx_set_thread_name(pthread_t thread, const char *_Nonnull name);
 
+// memmem(3) is behind _GNU_SOURCE.
+const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);
+
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);
 void clx_set_thread_value(void *_Nullable value);
