@@ -128,3 +128,4 @@ int clx_filesystem_type(int fd, uint64_t *type) {
   *type = (uint64_t)status.f_type & 0xffffffff;
   return 0;
 }
+int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }

@@ -50,6 +50,9 @@ package struct StoreDescription: Codable, Equatable, Sendable {
     options = [:]
   }
 
+  /// The UUID as it is written in names and messages.
+  package var uuidText: String { uuid.uuidString }
+
   private enum CodingKeys: String, CodingKey {
     case format = "Format"
     case uuid = "UUID"
