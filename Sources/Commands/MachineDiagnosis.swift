@@ -111,10 +111,5 @@ struct MachineDiagnosis {
     return Diagnosis(name: "open files", level: .ok, finding: "at most \(limit.rlim_max)")
   }
 
-  private static func text(of path: String) -> String {
-    let bytes = try? path.withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY).fd.readToEnd(limit: 1 << 16)
-    }
-    return String(decoding: bytes ?? [], as: UTF8.self)
-  }
+  private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 16) ?? "" }
 }

@@ -68,7 +68,8 @@ struct MountPoint {
     do throws(Errno) {
       try path.withName { (name) throws(Errno) in
         try FD.cwd.makeDirectory(name, mode: 0o755)
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY).fd.changeMode(0o755)
+        let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+        try made.fd.changeMode(0o755)
       }
       context.console.note("made the mount point \(path)")
     } catch {
@@ -81,7 +82,8 @@ struct MountPoint {
   private func look(_ context: Context) throws -> Int {
     do throws(Errno) {
       let entries = try path.withName { (name) throws(Errno) in
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY).fd.entries()
+        let directory = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+        return try directory.fd.entries()
       }
       if !context.isRoot { try path.withName { (name) throws(Errno) in try checkWritable(name) } }
       return entries.count

@@ -65,17 +65,13 @@ struct MountUser: Equatable, CustomStringConvertible {
 
   private static func names(in path: String) -> [String] {
     let entries = try? path.withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY).fd.entries()
+      let directory = try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      return try directory.fd.entries()
     }
     return (entries ?? []).map { String(decoding: $0.name, as: UTF8.self) }
   }
 
-  private static func text(of path: String) -> String {
-    let bytes = try? path.withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY).fd.readToEnd(limit: 1 << 24)
-    }
-    return String(decoding: bytes ?? [], as: UTF8.self)
-  }
+  private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 24) ?? "" }
 
   private static func target(_ path: String) -> String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -82,7 +82,8 @@ package struct ControlPlace: Sendable {
       do throws(Errno) {
         try FD.cwd.makeDirectory(name, mode: 0o755)
         // Whatever the umask.
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY).fd.changeMode(0o755)
+        let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+        try made.fd.changeMode(0o755)
       } catch {
         guard error == .EEXIST else { throw error }
       }

@@ -15,7 +15,8 @@ package enum LocalSocket {
       try check(bind(socket.fd.raw, address, length))
     }
     try name.withName { (name) throws(Errno) in
-      try directory.child(name).fd.changeMode(mode)
+      let made = try directory.child(name)
+      try made.fd.changeMode(mode)
     }
     try check(Glibc.listen(socket.fd.raw, 16))
     return socket

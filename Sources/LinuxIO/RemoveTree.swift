@@ -49,7 +49,7 @@ extension FD {
       try entry.name.withName { (child) throws(Errno) in
         try directory.fd.removeEntry(child) { (child) throws(Errno) in
           // Its own parent entry changes too, which needs the right to write in it.
-          try directory.fd.openDirectoryToEmpty(child).close()
+          _ = try directory.fd.openDirectoryToEmpty(child)
           number = try directory.fd.move(child, to: top, number)
         }
       }

@@ -88,7 +88,8 @@ extension FD {
 
   /// Opens a child directory for reading its entries; never a link, never another filesystem's root.
   package func openDirectory(_ name: Name) throws(Errno) -> OwnedFD {
-    try child(name).fd.reopened(O_RDONLY | O_DIRECTORY)
+    let named = try child(name)
+    return try named.fd.reopened(O_RDONLY | O_DIRECTORY)
   }
 }
 
@@ -96,6 +97,17 @@ extension FD {
   /// Opens by a path that a person gave, links followed. Corresponds to `openat(2)` with `O_CLOEXEC`.
   package func openFollowing(_ path: Name, _ flags: Int32) throws(Errno) -> OwnedFD {
     OwnedFD(owning: try retrying { clx_openat(raw, path.bytes, flags | O_CLOEXEC, 0) })
+  }
+}
+
+extension FD {
+  /// What is in a file that a program of ours may read whole; nil where it can't be read.
+  package static func text(of path: String, limit: Int) -> String? {
+    let bytes = try? path.withName { (name) throws(Errno) in
+      let file = try cwd.openFollowing(name, O_RDONLY)
+      return try file.fd.readToEnd(limit: limit)
+    }
+    return bytes.map { String(decoding: $0, as: UTF8.self) }
   }
 }
 
