@@ -25,10 +25,10 @@ let package = Package(
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
-    .target(name: "Store", dependencies: ["LinuxIO", "Policy"], swiftSettings: strict),
+    .target(name: "Store", dependencies: ["LinuxIO", "Policy", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
-    .target(name: "Daemon", dependencies: ["Volume", "Fuse"], swiftSettings: strict),
-    .target(name: "Commands", dependencies: ["Daemon", "Store", "Policy"], swiftSettings: strict),
+    .target(name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
+    .target(name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
   ]
 )

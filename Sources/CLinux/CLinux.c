@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -126,3 +127,11 @@ int clx_term_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) 
 uint64_t clx_makedev(unsigned major, unsigned minor) { return makedev(major, minor); }
 unsigned clx_major(uint64_t device) { return major(device); }
 unsigned clx_minor(uint64_t device) { return minor(device); }
+
+int clx_filesystem_type(int fd, uint64_t *type) {
+  struct statfs status;
+  if (fstatfs(fd, &status) < 0) return -1;
+  *type = (uint64_t)status.f_type & 0xffffffff;
+  return 0;
+}
+int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }

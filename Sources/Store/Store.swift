@@ -1,1 +1,108 @@
-// Store
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import LinuxIO
+
+/// An opened store: the backing directory, its description and, unless it is only looked at, its lock.
+///
+/// The path is used once, to open the directory; everything else is anchored in the descriptors that are kept here.
+package final class Store: Sendable {
+  /// What the caller means to do.
+  package enum Access: Sendable {
+    /// Nobody else may use the store meanwhile.
+    case exclusive
+    /// As ``exclusive``, but nothing will be written, so the filesystem below may be read-only.
+    case exclusiveReadOnly
+    /// Looks at it, whoever uses it meanwhile.
+    case inspect
+  }
+
+  /// The path that it was opened by, for messages.
+  package let path: String
+  package let description: StoreDescription
+
+  private let root: OwnedFD
+  private let stateDirectory: OwnedFD
+  private let treeDirectory: OwnedFD
+  private let lock: StoreLock?
+
+  /// The directory that the mount shows, open for reading, as `open_by_handle_at(2)` wants it.
+  package var tree: FD { treeDirectory.fd }
+  /// The directory of the daemon's own files.
+  package var state: FD { stateDirectory.fd }
+  /// The store itself.
+  package var directory: FD { root.fd }
+
+  /// Opens the store at `path`.
+  package init(opening path: String, _ access: Access) throws(StoreError) {
+    self.path = path
+    do throws(Errno) {
+      root = try Self.openRoot(path)
+    } catch {
+      switch error {
+      case .ENOENT: throw .notThere(path: path)
+      case .ENOTDIR: throw .notAStore(path: path, reason: "it is not a directory")
+      default: throw StoreError(error, doing: "open the store", path: path)
+      }
+    }
+    description = try Self.readDescription(root.fd, path: path)
+    try Self.checkOwner(root.fd, path: path)
+    treeDirectory = try Self.part("tree", of: root.fd, path: path)
+    stateDirectory = try Self.part("state", of: root.fd, path: path)
+    lock =
+      switch access {
+      case .exclusive: try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
+      case .exclusiveReadOnly: try StoreLock(state: stateDirectory.fd, path: path, readOnly: true)
+      case .inspect: nil
+      }
+  }
+
+  /// Notes in the lock where the store is mounted, for the message that others get.
+  package func announce(mountPoint: String) {
+    lock?.announce(StoreHolder(pid: ProcessID.own, mountPoint: mountPoint))
+  }
+
+  /// The daemon that uses the store now, if one does.
+  package var holder: StoreHolder? { StoreLock.currentHolder(state: state) }
+
+  /// Opens the directory that a user named; the one place where a whole path is walked.
+  static func openRoot(_ path: String) throws(Errno) -> OwnedFD {
+    try path.withName { (name) throws(Errno) in
+      let named = try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      return named
+    }
+  }
+
+  private static func readDescription(_ root: FD, path: String) throws(StoreError) -> StoreDescription {
+    let bytes: [UInt8]
+    do throws(Errno) {
+      bytes = try root.contents(of: StoreLayout.descriptionName, limit: 1 << 20)
+    } catch {
+      guard error == .ENOENT else { throw StoreError(error, doing: "read store.plist of", path: path) }
+      throw StoreLayout.whyNoDescription(root, path: path)
+    }
+    return try StoreDescription.decoded(bytes, path: path)
+  }
+
+  /// A store is used by whom it belongs to: anyone else would leave objects of a wrong owner in it.
+  private static func checkOwner(_ root: FD, path: String) throws(StoreError) {
+    let status: FileStatus
+    do throws(Errno) { status = try root.status() } catch {
+      throw StoreError(error, doing: "look at", path: path)
+    }
+    guard status.st_uid == ProcessID.user else { throw .belongsToOther(path: path, uid: status.st_uid) }
+  }
+
+  private static func part(_ name: String, of root: FD, path: String) throws(StoreError) -> OwnedFD {
+    do throws(Errno) {
+      return try name.withName { (name) throws(Errno) in try root.open(name, O_RDONLY | O_DIRECTORY) }
+    } catch {
+      switch error {
+      case .ENOENT, .ENOTDIR, .ELOOP:
+        throw .damaged(path: path, what: "its directory '\(name)' is missing or not a directory")
+      default: throw StoreError(error, doing: "open", path: path + "/" + name)
+      }
+    }
+  }
+}

@@ -140,4 +140,10 @@ uint64_t clx_makedev(unsigned major, unsigned minor);
 unsigned clx_major(uint64_t device);
 unsigned clx_minor(uint64_t device);
 
+/// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h> out.
+int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
+
+// Behind _GNU_SOURCE.
+int clx_pipe2(int *_Nonnull ends, int flags);
+
 #endif

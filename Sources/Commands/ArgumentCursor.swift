@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// Walks along the words of a command line.
+struct ArgumentCursor {
+  private var rest: ArraySlice<String>
+
+  init(_ words: some Sequence<String>) { rest = Array(words)[...] }
+
+  /// Takes the next word; nil at the end.
+  mutating func next() -> String? { rest.popFirst() }
+}
+
+/// The words of a command line, sorted by a description.
+struct ParsedArguments: Equatable {
+  /// What was given by its place.
+  private(set) var positional: [String] = []
+  private var values: [String: [String]] = [:]
+  private var flags: Set<String> = []
+  /// Whether the person wants to read the help instead.
+  private(set) var wantsHelp = false
+
+  init(_ words: some Sequence<String>, for description: CommandDescription) throws(UsageError) {
+    var cursor = ArgumentCursor(words)
+    while let word = cursor.next() {
+      if word == "--" {
+        while let word = cursor.next() { positional.append(word) }
+      } else if word == "--help" || word == "-h" {
+        wantsHelp = true
+      } else if word.hasPrefix("--") {
+        try takeLong(word.dropFirst(2), &cursor, description)
+      } else if word.hasPrefix("-"), word.count > 1 {
+        try takeShort(word.dropFirst(), &cursor, description)
+      } else {
+        positional.append(word)
+      }
+    }
+    if !wantsHelp { try checkCount(description) }
+  }
+
+  func has(_ flag: String) -> Bool { flags.contains(flag) }
+  func value(_ option: String) -> String? { values[option]?.last }
+  func allValues(_ option: String) -> [String] { values[option] ?? [] }
+  func argument(_ index: Int) -> String? { positional.indices.contains(index) ? positional[index] : nil }
+
+  private mutating func takeLong(
+    _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts.first ?? "")
+    guard let option = description.options.first(where: { $0.name == name }) else {
+      throw description.error("unknown option '--\(name)'")
+    }
+    try take(option, attached: parts.count > 1 ? String(parts[1]) : nil, &cursor, description)
+  }
+
+  private mutating func takeShort(
+    _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    guard let letter = word.first, let option = description.options.first(where: { $0.short == letter })
+    else { throw description.error("unknown option '-\(word)'") }
+    let attached = word.dropFirst()
+    if option.value == nil, !attached.isEmpty {
+      try take(option, attached: nil, &cursor, description)
+      try takeShort(attached, &cursor, description)
+    } else {
+      try take(option, attached: attached.isEmpty ? nil : String(attached), &cursor, description)
+    }
+  }
+
+  private mutating func take(
+    _ option: CommandDescription.Option, attached: String?, _ cursor: inout ArgumentCursor,
+    _ description: CommandDescription
+  ) throws(UsageError) {
+    guard let placeholder = option.value else {
+      guard attached == nil else { throw description.error("'--\(option.name)' takes no value") }
+      flags.insert(option.name)
+      return
+    }
+    guard let value = attached ?? cursor.next() else {
+      throw description.error("'\(option.spelling)' lacks its \(placeholder)")
+    }
+    values[option.name, default: []].append(value)
+  }
+
+  private func checkCount(_ description: CommandDescription) throws(UsageError) {
+    let required = description.arguments.filter(\.isRequired).count
+    if positional.count < required {
+      throw description.error("\(description.arguments[positional.count].name) is missing")
+    }
+    if positional.count > description.arguments.count {
+      throw description.error("too many arguments, from '\(positional[description.arguments.count])' on")
+    }
+    if positional.contains("") { throw description.error("an argument is empty") }
+  }
+}
+
+extension CommandDescription {
+  /// A usage error that says where to read on.
+  func error(_ message: String) -> UsageError {
+    UsageError(message: "\(name): \(message); see 'insula \(name) --help'")
+  }
+}

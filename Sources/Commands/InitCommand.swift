@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Store
+
+/// `insula init`.
+struct InitCommand: Command {
+  static let description = CommandDescription(
+    name: "init", summary: "Makes a store: an empty tree with its four domains.",
+    arguments: [
+      .init(
+        name: "STORE", help: "a new or empty directory (root: /var/lib/insula, a user: ~/.local/share/insula)",
+        kind: .directory)
+    ],
+    options: [
+      .init(
+        name: "admin-group", value: "NAME",
+        help: "the group that administers /Applications and /Library (default: sudo, else wheel)")
+    ],
+    details: [
+      "Made by root, the store is for all users of the machine; made by a user, it is that user's alone, and\n"
+        + "nothing in it needs root. A store that is whole is never changed."
+    ],
+    examples: ["sudo insula init", "insula init ~/my-store"])
+
+  private let store: String?
+  private let adminGroup: String?
+
+  init(_ arguments: ParsedArguments) {
+    store = arguments.argument(0)
+    adminGroup = arguments.value("admin-group")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    if store == nil { Self.makeParents(of: context.defaultStore) }
+    let path = context.absolute(store ?? context.defaultStore)
+    let group = try chooseGroup(context)
+    try Store.create(at: path, StoreDescription(mode: context.isRoot ? .system : .rootless, adminGroup: group))
+    let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "yours alone"
+    context.console.print("Made the store \(path) (\(whose)).")
+    let command = store == nil ? "insula mount" : "insula mount \(path)"
+    context.console.print("Mount it with '\(command)'.")
+    return .ok
+  }
+
+  private func chooseGroup(_ context: Context) throws(UsageError) -> StoreDescription.AdminGroup {
+    if let adminGroup {
+      guard let group = AccountGroup.named(adminGroup) else {
+        throw Self.description.error("this machine has no group '\(adminGroup)' ('getent group' lists them)")
+      }
+      guard context.isRoot || group.gid == ProcessID.group else {
+        throw Self.description.error("a rootless store is its user's alone, so it has no other admin group")
+      }
+      return .init(name: group.name, gid: group.gid)
+    }
+    guard context.isRoot else {
+      let gid = ProcessID.group
+      return .init(name: AccountGroup.numbered(gid)?.name ?? "\(gid)", gid: gid)
+    }
+    for name in ["sudo", "wheel"] {
+      if let group = AccountGroup.named(name) { return .init(name: group.name, gid: group.gid) }
+    }
+    context.console.note(
+      "this machine has neither a group 'sudo' nor 'wheel', so only root administers the tree; "
+        + "choose another with --admin-group")
+    return .init(name: "root", gid: 0)
+  }
+
+  /// The way to the default store is made as far as it is missing, as XDG says; that to another is the person's own.
+  private static func makeParents(of path: String) {
+    var made = ""
+    for part in path.split(separator: "/").dropLast() {
+      made += "/" + part
+      try? made.withName { (name) throws(Errno) in try FD.cwd.makeDirectory(name, mode: 0o700) }
+    }
+  }
+}

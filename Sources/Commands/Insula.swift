@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// The program: finds the verb, runs it, prints what went wrong.
+package enum Insula {
+  static let version = "0.1.0"
+
+  /// All verbs, in the order of the help.
+  static let commands: [any Command.Type] = [
+    InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
+    UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
+    DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
+  ]
+
+  /// Other words for the verbs.
+  static let aliases = [
+    "umount": "unmount", "completion": "completions", "--help": "help", "-h": "help", "--version": "version",
+  ]
+
+  /// Runs the program, and returns its exit status.
+  package static func main() -> Int32 {
+    // A descriptor that we open must never become someone's standard output.
+    while let null = try? "/dev/null".withName({ (name) throws(Errno) in try FD.cwd.openFollowing(name, O_RDWR) }) {
+      if null.fd.raw > 2 { break }
+      _ = null.release()
+    }
+    guard let words = arguments() else { return ExitCode.usage.rawValue }
+    return run(words, in: .current()).rawValue
+  }
+
+  /// The words after the program's name, or nil with a message if one of them is not UTF-8.
+  private static func arguments() -> [String]? {
+    var words: [String] = []
+    for index in 1..<max(1, Int(CommandLine.argc)) {
+      guard let bytes = CommandLine.unsafeArgv[index] else { break }
+      guard let word = String(validatingCString: bytes) else {
+        Console.standard.note(
+          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; the paths of stores and mount points must be")
+        return nil
+      }
+      words.append(word)
+    }
+    return words
+  }
+
+  static func run(_ words: [String], in context: Context) -> ExitCode {
+    do {
+      guard let (command, rest) = try find(words) else {
+        context.console.write(Help.overview())
+        return words.isEmpty ? .usage : .ok
+      }
+      let arguments = try ParsedArguments(rest, for: command.description)
+      if arguments.wantsHelp {
+        context.console.write(Help.text(for: command.description))
+        return .ok
+      }
+      return try command.init(arguments).run(in: context)
+    } catch {
+      let failure = CommandFailure(error)
+      context.console.note(failure.message)
+      return failure.code
+    }
+  }
+
+  /// The verb that the words begin with, and the words after it; nil for none at all.
+  static func find(_ words: [String]) throws(UsageError) -> (any Command.Type, ArraySlice<String>)? {
+    guard let first = words.first else { return nil }
+    // mount.fuse3 calls us without a verb: STORE MOUNTPOINT -o OPTIONS.
+    if first.contains("/") { return (MountCommand.self, words[...]) }
+    let verb = aliases[first] ?? first
+    if let command = commands.first(where: { $0.description.name == verb }) {
+      return (command, words.dropFirst())
+    }
+    let family = commands.filter { $0.description.name.hasPrefix(verb + " ") }
+    guard !family.isEmpty else {
+      throw UsageError(message: "there is no command '\(first)'; 'insula help' lists them all")
+    }
+    let second = words.dropFirst().first ?? ""
+    if let command = family.first(where: { $0.description.name == "\(verb) \(second)" }) {
+      return (command, words.dropFirst(2))
+    }
+    let all = family.map { "'insula \($0.description.name)'" }.joined(separator: ", ")
+    throw UsageError(message: "\(verb): say what to do with it: \(all)")
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Store
+
+/// `insula mount`.
+struct MountCommand: Command {
+  static let description = CommandDescription(
+    name: "mount", summary: "Mounts a store, and returns when the mount is there.",
+    arguments: [
+      .init(
+        name: "STORE", help: "what 'insula init' made (root: /var/lib/insula, a user: ~/.local/share/insula)",
+        kind: .directory),
+      .init(name: "MOUNTPOINT", help: "an empty directory (root: /insula, a user: ~/Insula)", kind: .directory),
+    ],
+    options: [
+      .init(name: "o", short: "o", value: "OPTIONS", help: "mount options, separated by commas; see below"),
+      .init(name: "foreground", short: "f", help: "stay in the foreground until unmounted"),
+      .init(name: "sloppy", short: "s", help: "pass over unknown mount options"),
+      .init(name: "background-child", help: "the daemon's own start", isHidden: true),
+    ],
+    details: [
+      "Mount options of mount(8): ro rw remount nosuid noexec nodev noatime nodiratime relatime strictatime sync\n"
+        + "dirsync and their opposites, fsname=NAME; those for fstab (auto, user, nofail, x-...) are passed over.",
+      """
+      Mount options of insula:
+        nonempty        mount although the directory is not empty
+        nogrpid         a new file gets its maker's group, as on Linux, instead of its directory's
+        nopassthrough   all data through the daemon
+        nohandles       no file handles; keeps a number of descriptors instead
+        local_locks     POSIX locks hold within this mount alone
+        cache=SECONDS   how long the kernel may rely on what it has seen
+        threads=N       how many threads serve (1 to 256)
+        poll=USEC       how long a thread looks for the next request before it sleeps (0 to 10000)
+      """,
+      "A mount that a killed daemon has left on the mount point is cleared away first.",
+    ],
+    examples: [
+      "sudo insula mount", "insula mount ~/my-store ~/Insula -o ro", "insula mount -o remount,rw",
+      "mount -t fuse.insula /var/lib/insula /insula -o noatime",
+      "/etc/fstab:  /var/lib/insula  /insula  fuse.insula  defaults,nofail  0  0",
+    ])
+
+  private let store: String?
+  private let mountPoint: String?
+  private let options: MountOptions
+  private let optionWords: [String]
+  private let stays: Bool
+  private let isBackgroundChild: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    optionWords = arguments.allValues("o")
+    options = try MountOptions(optionWords, sloppy: arguments.has("sloppy"))
+    stays = arguments.has("foreground")
+    isBackgroundChild = arguments.has("background-child")
+    // A mount is known by its place, so that alone is enough to change one.
+    if options.isRemount, arguments.positional.count == 1 {
+      store = nil
+      mountPoint = arguments.argument(0)
+    } else {
+      store = arguments.argument(0)
+      mountPoint = arguments.argument(1)
+    }
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let storePath = context.absolute(store ?? context.defaultStore)
+    let mountPath = context.absolute(mountPoint ?? context.defaultMountPoint)
+    if options.isRemount { return try remount(mountPath, context) }
+    if stays || isBackgroundChild { return try serve(storePath, mountPath, context) }
+    var words = ["mount", "--background-child", "--sloppy", storePath]
+    // The default mount point is made if it is missing, so the child must know that it is the default.
+    if mountPoint != nil { words.append(mountPath) }
+    let daemon = try BackgroundDaemon.start(words + optionWords.flatMap { ["-o", $0] }, context)
+    return try daemon.waitUntilReady(context)
+  }
+
+  /// Mounts, and stays until the mount is gone.
+  private func serve(_ storePath: String, _ mountPath: String, _ context: Context) throws -> ExitCode {
+    if isBackgroundChild { try BackgroundDaemon.settle() }
+    DaemonProcess.prepare()
+    let store = try open(storePath)
+    try Requirements.check(context)
+    try MountPoint(mountPath, isDefault: mountPoint == nil)
+      .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
+    var serve = options.serve
+    serve.source = options.source ?? storePath
+    serve.allowOther = store.description.mode == .system
+    let settings = Service.Settings(
+      mountPoint: mountPath, options: serve, place: context.controlPlace, inBackground: isBackgroundChild)
+    try Service.run(store: store, settings) {
+      if isBackgroundChild { try BackgroundDaemon.reportReady() }
+      if let socket = context.environment["NOTIFY_SOCKET"] {
+        try notifyServiceManager("READY=1\nSTATUS=\(storePath) at \(mountPath)", at: socket)
+      }
+    }
+    return .ok
+  }
+
+  private func open(_ path: String) throws -> Store {
+    do throws(StoreError) {
+      return try Store(opening: path, .exclusive)
+    } catch {
+      // A read-only mount needs no more than a read-only filesystem below.
+      guard case .readOnly = error, options.serve.readOnly else { throw error }
+      return try Store(opening: path, .exclusiveReadOnly)
+    }
+  }
+
+  private func remount(_ path: String, _ context: Context) throws -> ExitCode {
+    guard let daemon = context.controlPlace.daemons().first(where: { $0.status.mountPoint == path }) else {
+      throw CommandFailure(.notMounted, "no running insula is mounted at \(path); 'insula status' shows more")
+    }
+    let reply = try daemon.client.ask(
+      ControlRequest(.remount, readOnly: options.serve.readOnly), milliseconds: 30_000)
+    guard reply.ok else {
+      let code = CommandFailure(Errno(reply.errno ?? 0)).code
+      let why = code == .busy ? "files are open for writing" : reply.message ?? "it was refused"
+      throw CommandFailure(code, "can't remount \(path) \(options.serve.readOnly ? "read-only" : "writable"): \(why)")
+    }
+    return .ok
+  }
+}

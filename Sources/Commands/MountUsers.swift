@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// A process that keeps a mount busy.
+struct MountUser: Equatable, CustomStringConvertible {
+  let pid: Int32
+  let name: String
+  let reasons: [String]
+
+  var description: String { "pid \(pid) (\(name)): \(reasons.joined(separator: ", "))" }
+
+  /// Who uses the filesystem of a device number, as far as this user may look.
+  static func all(of device: DeviceNumber) -> [MountUser] {
+    let processes = names(in: "/proc").compactMap { Int32($0) }.sorted()
+    return processes.compactMap { pid in
+      guard pid != ProcessID.own else { return nil }
+      let found = reasons(pid, device)
+      return found.isEmpty ? nil : MountUser(pid: pid, name: command(pid), reasons: found)
+    }
+  }
+
+  private static func reasons(_ pid: Int32, _ device: DeviceNumber) -> [String] {
+    let process = "/proc/\(pid)"
+    var found: [String] = []
+    for (link, meaning) in [("cwd", "working directory"), ("root", "root directory"), ("exe", "runs a program")]
+    where lies("\(process)/\(link)", on: device) {
+      found.append("\(meaning) \(target("\(process)/\(link)"))")
+    }
+    for descriptor in names(in: "\(process)/fd") where lies("\(process)/fd/\(descriptor)", on: device) {
+      found.append("has \(target("\(process)/fd/\(descriptor)")) open")
+    }
+    found += maps(process, device).map { "maps \($0)" }
+    return found
+  }
+
+  /// Looks at what the kernel remembers, so that a daemon that hangs doesn't make us hang too.
+  private static func lies(_ path: String, on device: DeviceNumber) -> Bool {
+    let dontSync: Int32 = 0x4000
+    var status = clx_statx()
+    guard clx_statx(AT_FDCWD, path, dontSync, 0, &status) == 0 else { return false }
+    return DeviceNumber(major: status.stx_dev_major, minor: status.stx_dev_minor) == device
+  }
+
+  private static func maps(_ process: String, _ device: DeviceNumber) -> [String] {
+    var paths: [String] = []
+    for line in text(of: "\(process)/maps").split(separator: "\n") {
+      let fields = line.split(separator: " ", maxSplits: 5)
+      guard fields.count == 6 else { continue }
+      let numbers = fields[3].split(separator: ":").compactMap { UInt32($0, radix: 16) }
+      guard numbers.count == 2, DeviceNumber(major: numbers[0], minor: numbers[1]) == device else { continue }
+      let path = String(fields[5].drop { $0 == " " })
+      if !paths.contains(path) { paths.append(path) }
+    }
+    return paths
+  }
+
+  private static func command(_ pid: Int32) -> String {
+    let name = text(of: "/proc/\(pid)/comm").split(separator: "\n").first
+    return name.map(String.init) ?? "?"
+  }
+
+  private static func names(in path: String) -> [String] {
+    let entries = try? path.withName { (name) throws(Errno) in
+      let directory = try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      return try directory.fd.entries()
+    }
+    return (entries ?? []).map { String(decoding: $0.name, as: UTF8.self) }
+  }
+
+  private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 24) ?? "" }
+
+  private static func target(_ path: String) -> String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &buffer, buffer.count)
+    guard count > 0 else { return "something" }
+    return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Store
+
+/// `insula status`.
+struct StatusCommand: Command {
+  static let description = CommandDescription(
+    name: "status", summary: "Says whether a store is mounted, where, and what its daemon has counted.",
+    arguments: [.init(name: "STORE|MOUNTPOINT", help: "which one (default: as for 'insula mount')", kind: .directory)],
+    options: [CommandDescription.json],
+    details: ["Exit code 0: mounted and answering; 6: not mounted; 4: there is no store."])
+
+  private let place: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    place = arguments.argument(0)
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let paths = place.map { [context.absolute($0)] }
+      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
+    let running = context.controlPlace.daemons().map(\.status)
+    if let found = running.first(where: { paths.contains($0.mountPoint) || paths.contains($0.store) }) {
+      show(found, context.console)
+      return .ok
+    }
+    for path in paths {
+      guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType
+      else { continue }
+      let why =
+        MountPoint.isDead(path)
+        ? "its daemon was killed; 'insula unmount \(path)' clears it away, 'insula mount' too"
+        : "its daemon does not answer from here; it may be another user's"
+      throw CommandFailure(.failed, "\(path) is mounted from \(mount.source), but \(why)")
+    }
+    return try showStore(paths, context)
+  }
+
+  private func show(_ status: DaemonStatus, _ console: Console) {
+    var fields = status.counts
+    fields["pid"] = .integer(Int64(status.pid))
+    fields["store"] = .string(status.store)
+    fields["mountPoint"] = .string(status.mountPoint)
+    fields["uuid"] = .string(status.uuid)
+    fields["mode"] = .string(status.mode)
+    if json {
+      fields["mounted"] = .bool(true)
+      return console.print(json: fields)
+    }
+    console.print("\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
+    let shown: Set = ["store", "mountPoint", "mode", "pid"]
+    let rows = fields.filter { !shown.contains($0.key) }.sorted { $0.key < $1.key }
+    console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })
+  }
+
+  private func showStore(_ paths: [String], _ context: Context) throws -> ExitCode {
+    // The last of them is the store, if it is anything.
+    let path = paths.last ?? context.defaultStore
+    let store = try openStore(path, context)
+    let daemon = context.controlPlace.daemon(of: store)?.status
+    if let daemon {
+      show(daemon, context.console)
+      return .ok
+    }
+    let holder = store.holder
+    if json {
+      context.console.print(
+        json: [
+          "mounted": JSONValue.bool(false), "store": .string(store.path),
+          "uuid": .string(store.description.uuidText), "mode": .string(store.description.mode.rawValue),
+          "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
+        ])
+    } else if let holder {
+      context.console.print("\(store.path) is in use by \(holder), which does not answer")
+    } else {
+      context.console.print("\(store.path) is not mounted; 'insula mount' mounts it")
+    }
+    return .notMounted
+  }
+
+  private func openStore(_ path: String, _ context: Context) throws -> Store {
+    do throws(StoreError) {
+      return try Store(opening: path, .inspect)
+    } catch {
+      // A directory that was named may just as well be meant as a mount point.
+      guard place != nil, case .notAStore = error else { throw error }
+      throw CommandFailure(.notMounted, "\(path) is neither a store nor a place where one is mounted")
+    }
+  }
+
+  /// `openFiles` as a person writes it.
+  private static func words(_ key: String) -> String {
+    key.map { $0.isUppercase ? " " + $0.lowercased() : String($0) }.joined()
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Store
+
+/// `insula unmount`.
+struct UnmountCommand: Command {
+  static let description = CommandDescription(
+    name: "unmount", summary: "Takes a mount away, and returns when its daemon has ended.",
+    arguments: [
+      .init(name: "MOUNTPOINT", help: "the mount, or its store (root: /insula, a user: ~/Insula)", kind: .directory)
+    ],
+    options: [
+      .init(name: "lazy", short: "l", help: "detach now; those who use it may finish, nobody new gets in")
+    ],
+    details: [
+      "When the mount is busy, the message names the processes that hold it (exit code 3). A mount whose daemon\n"
+        + "was killed is cleared away too."
+    ],
+    examples: ["sudo insula unmount", "insula unmount ~/Insula --lazy"])
+
+  private let place: String?
+  private let lazily: Bool
+
+  init(_ arguments: ParsedArguments) {
+    place = arguments.argument(0)
+    lazily = arguments.has("lazy")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let named = context.absolute(place ?? context.defaultMountPoint)
+    let daemon = context.controlPlace.daemons().first {
+      $0.status.mountPoint == named || $0.status.store == named
+    } ?? Self.daemon(ofStore: named, context)
+    let path = daemon?.status.mountPoint ?? Self.mountPoint(ofStore: named) ?? named
+    guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType else {
+      throw CommandFailure(.notMounted, "no insula is mounted at \(named); 'findmnt -t \(MountPoint.filesystemType)' lists those that are")
+    }
+    // The end of the process is seen by this, whatever becomes of its number.
+    let process = daemon.flatMap { try? ProcessID.open($0.status.pid) }
+    do {
+      try takeAway(mount, daemon?.client, context)
+    } catch let error as Errno {
+      throw Self.failure(error, mount)
+    }
+    if !lazily, let process { try Self.waitForEnd(process.fd, daemon?.status) }
+    return .ok
+  }
+
+  private func takeAway(_ mount: MountEntry, _ daemon: ControlClient?, _ context: Context) throws {
+    guard let daemon else {
+      let isDead = MountPoint.isDead(mount.mountPoint)
+      try Unmounting.unmount(mount.mountPoint, lazily: lazily || isDead, context)
+      if isDead { context.console.note("cleared a dead mount from \(mount.mountPoint) (its daemon was killed)") }
+      return
+    }
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try daemon.ask(ControlRequest(.unmount, lazily: lazily), milliseconds: 60_000)
+    } catch {
+      // The daemon may be gone before it could answer, because it did what it was asked for.
+      if try MountTable.current().top(at: mount.mountPoint) != mount { return }
+      return try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
+    }
+    if reply.ok { return }
+    if let code = reply.errno { throw Errno(code) }
+    throw CommandFailure(.failed, "can't unmount \(mount.mountPoint): \(reply.message ?? "it was refused")")
+  }
+
+  private static func failure(_ error: Errno, _ mount: MountEntry) -> CommandFailure {
+    let code = CommandFailure(error).code
+    guard error == .EBUSY else {
+      return CommandFailure(code, "can't unmount \(mount.mountPoint): \(error.message)")
+    }
+    let inside = ((try? MountTable.current())?.below(mount.mountPoint) ?? []).map {
+      "  \($0.mountPoint): \($0.source) (\($0.type)) is mounted there"
+    }
+    let users = MountUser.all(of: mount.device).map { "  \($0)" }
+    let all = inside + users
+    let list = all.isEmpty ? ["  nobody whom this user may see; try it as root"] : all
+    return CommandFailure(
+      code,
+      "\(mount.mountPoint) is busy, and stays mounted:\n" + list.joined(separator: "\n")
+        + "\nend these first, or detach it now with 'insula unmount --lazy \(mount.mountPoint)'")
+  }
+
+  /// A following mount finds the store free only when the daemon has let go of it.
+  private static func waitForEnd(_ process: FD, _ status: DaemonStatus?) throws {
+    guard try process.waitUntilReadable(milliseconds: 60_000) else {
+      throw CommandFailure(
+        .busy,
+        "\(status?.mountPoint ?? "the mount") is gone, but its daemon (pid \(status?.pid ?? 0)) has not ended after a minute; "
+          + "state/daemon.log in the store may say why")
+    }
+  }
+
+  private static func daemon(
+    ofStore path: String, _ context: Context
+  ) -> (client: ControlClient, status: DaemonStatus)? {
+    guard let store = try? Store(opening: path, .inspect) else { return nil }
+    return context.controlPlace.daemon(of: store)
+  }
+
+  /// Where a store was mounted whose daemon can't be asked any more.
+  private static func mountPoint(ofStore path: String) -> String? {
+    (try? MountTable.current())?.entries.last {
+      $0.type == MountPoint.filesystemType && $0.source == path
+    }?.mountPoint
+  }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import FoundationEssentials
+
+/// Messages as lines: JSON without a newline in it, then a newline.
+enum ControlLine {
+  /// No request is longer; a client that sends more is talking about something else.
+  static let requestLimit = 16384
+  /// No reply is longer.
+  static let replyLimit = 1 << 20
+
+  static func encode(_ message: some Encodable) -> [UInt8] {
+    // Our messages are made of numbers, strings and such, which always encode.
+    let data = (try? JSONEncoder().encode(message)) ?? Data()
+    return Array(data) + [UInt8(ascii: "\n")]
+  }
+
+  static func decode<Message: Decodable>(_ line: some Sequence<UInt8>) -> Message? {
+    try? JSONDecoder().decode(Message.self, from: Data(line))
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+// What the commands and a running daemon say to each other: one line of JSON each way.
+
+/// What a command asks of a daemon.
+package struct ControlRequest: Codable, Equatable, Sendable {
+  /// What the daemon can be asked for.
+  package enum Verb: String, Codable, Sendable {
+    /// Who are you, and what have you counted? Everyone may ask.
+    case status
+    /// Take the mount away and end.
+    case unmount
+    /// Make the mount read-only, or writable again.
+    case remount
+  }
+
+  package let verb: Verb
+  /// For ``Verb/unmount``: detach now, end when the last user has gone.
+  package var lazily: Bool?
+  /// For ``Verb/remount``.
+  package var readOnly: Bool?
+
+  package init(_ verb: Verb, lazily: Bool? = nil, readOnly: Bool? = nil) {
+    self.verb = verb
+    self.lazily = lazily
+    self.readOnly = readOnly
+  }
+}
+
+/// What the daemon answers.
+package struct ControlReply: Codable, Equatable, Sendable {
+  package let ok: Bool
+  /// Why not, as a number, where it was the kernel that refused.
+  package var errno: Int32?
+  /// Why not, in words.
+  package var message: String?
+  package var status: DaemonStatus?
+
+  package static let done = ControlReply(ok: true)
+
+  package init(ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil) {
+    self.ok = ok
+    self.errno = errno
+    self.message = message
+    self.status = status
+  }
+}
+
+/// How a daemon describes itself.
+package struct DaemonStatus: Codable, Equatable, Sendable {
+  package let pid: Int32
+  package let store: String
+  package let uuid: String
+  package let mode: String
+  package let mountPoint: String
+  /// The server's report, name by name, so that a new count needs no new protocol.
+  package let counts: [String: JSONValue]
+
+  package init(
+    pid: Int32, store: String, uuid: String, mode: String, mountPoint: String, counts: [String: JSONValue]
+  ) {
+    self.pid = pid
+    self.store = store
+    self.uuid = uuid
+    self.mode = mode
+    self.mountPoint = mountPoint
+    self.counts = counts
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+
+/// What a process must set up before it serves a mount, and before it has a second thread.
+package enum DaemonProcess {
+  /// Makes this process fit to be a daemon; the signals that end it are kept for ``SignalThread``.
+  package static func prepare() {
+    // Modes come from the callers, who have their own umask.
+    _ = umask(0)
+    // The daemon must not keep the directory busy in which it happened to be started.
+    _ = chdir("/")
+    for ignored in [SIGHUP, SIGPIPE, SIGIO] { _ = signal(ignored, SIG_IGN) }
+    blockEndingSignals()
+    raiseDescriptorLimit()
+  }
+
+  /// Corresponds to `setsid(2)`: the terminal's signals no longer reach us.
+  package static func leaveSession() { _ = setsid() }
+
+  /// The soft limit of open files becomes the hard one.
+  private static func raiseDescriptorLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+
+  private static func blockEndingSignals() {
+    var set = endingSignals
+    _ = pthread_sigmask(SIG_BLOCK, &set, nil)
+  }
+
+  fileprivate static var endingSignals: sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in [SIGTERM, SIGINT, SIGQUIT] { sigaddset(&set, signal) }
+    return set
+  }
+}
+
+/// Waits for the signals that end a daemon.
+package enum SignalThread {
+  /// Calls `action` with how often it was asked to end, 1 the first time; `everyMinute` now and then.
+  ///
+  /// The thread lives as long as the process.
+  package static func start(
+    everyMinute: @escaping @Sendable () -> Void, action: @escaping @Sendable (Int) -> Void
+  ) throws(Errno) {
+    let thread = try JoinableThread(name: "signals") {
+      var times = 0
+      while true {
+        var set = DaemonProcess.endingSignals
+        var minute = timespec(tv_sec: 60, tv_nsec: 0)
+        if sigtimedwait(&set, nil, &minute) > 0 {
+          times += 1
+          action(times)
+        } else {
+          everyMinute()
+        }
+      }
+    }
+    thread.detach()
+  }
+}

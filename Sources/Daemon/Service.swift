@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+package import Store
+internal import Synchronization
+
+/// Serves one store from mounting to unmounting: the server, the control socket, the signals.
+package enum Service {
+  /// What the service needs to know besides the store.
+  package struct Settings: Sendable {
+    package let mountPoint: String
+    package let options: ServeOptions
+    package let place: ControlPlace
+    /// Whether standard error goes to the log, which is then kept short.
+    package let inBackground: Bool
+
+    package init(mountPoint: String, options: ServeOptions, place: ControlPlace, inBackground: Bool) {
+      self.mountPoint = mountPoint
+      self.options = options
+      self.place = place
+      self.inBackground = inBackground
+    }
+  }
+
+  /// Mounts, calls `ready` when the mount is there, and returns when it is gone.
+  ///
+  /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
+  package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
+    let server = try Server.start(
+      store: store, mountPoint: settings.mountPoint, options: settings.options)
+    store.announce(mountPoint: settings.mountPoint)
+    let control: ListeningPlace
+    do {
+      control = try settings.place.listen(for: store) { request, peer in
+        answer(request, peer, store, server, settings)
+      }
+      try control.server.start()
+      try startSignals(store, server, settings)
+      if settings.inBackground { try DaemonLog.redirect(in: store.state) }
+      try ready()
+    } catch {
+      // Nobody would know of this mount, so it must not stay.
+      try? server.unmount(lazily: true)
+      server.waitUntilUnmounted()
+      throw error
+    }
+    DaemonLog.write("\(store.path) is mounted at \(settings.mountPoint)")
+    server.waitUntilUnmounted()
+    DaemonLog.write("\(store.path) is unmounted")
+    control.close()
+  }
+
+  private static func startSignals(_ store: Store, _ server: Server, _ settings: Settings) throws(Errno) {
+    try SignalThread.start {
+      guard settings.inBackground, (try? DaemonLog.shorten(in: store.state)) != nil else { return }
+      try? DaemonLog.redirect(in: store.state)
+    } action: { times in
+      guard times == 1 else {
+        DaemonLog.write("asked to end again, so the mount is left as it is")
+        exit(1)
+      }
+      end(server)
+    }
+  }
+
+  /// Unmounts; those who still use the mount may finish, and nobody new gets in.
+  private static func end(_ server: Server) {
+    do throws(Errno) {
+      try server.unmount(lazily: false)
+    } catch {
+      DaemonLog.write("can't unmount yet (\(error.message)): detached, and ends when the last user has gone")
+      try? server.unmount(lazily: true)
+    }
+  }
+
+  private static func answer(
+    _ request: ControlRequest, _ peer: ControlPeer, _ store: Store, _ server: Server, _ settings: Settings
+  ) -> ControlReply {
+    if request.verb != .status, peer.uid != 0, peer.uid != ProcessID.user {
+      return ControlReply(
+        ok: false, errno: Errno.EPERM.code, message: "only root and the owner of the daemon may do this")
+    }
+    do throws(Errno) {
+      switch request.verb {
+      case .status: return ControlReply(ok: true, status: status(store, server, settings))
+      case .unmount: try server.unmount(lazily: request.lazily ?? false)
+      case .remount:
+        guard let readOnly = request.readOnly else { throw .EINVAL }
+        try server.remount(readOnly: readOnly)
+      }
+      return .done
+    } catch {
+      return ControlReply(ok: false, errno: error.code, message: error.message)
+    }
+  }
+
+  private static func status(_ store: Store, _ server: Server, _ settings: Settings) -> DaemonStatus {
+    DaemonStatus(
+      pid: ProcessID.own, store: store.path, uuid: store.description.uuidText,
+      mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
+      counts: JSONValue.fields(of: server.report()))
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+/// Sockets that live in a directory, reached by the directory's descriptor and a name.
+///
+/// An address holds 108 bytes, which a store's path may exceed; the way through /proc never does.
+package enum LocalSocket {
+  /// Listens under `name`, which must be free; the name gets `mode`.
+  package static func listen(in directory: FD, name: String, mode: UInt32) throws(Errno) -> OwnedFD {
+    let socket = try make()
+    try withAddress(directory, name) { (address, length) throws(Errno) in
+      try check(bind(socket.fd.raw, address, length))
+    }
+    try name.withName { (name) throws(Errno) in
+      let made = try directory.child(name)
+      try made.fd.changeMode(mode)
+    }
+    try check(Glibc.listen(socket.fd.raw, 16))
+    return socket
+  }
+
+  /// Connects to what listens under `name`; ECONNREFUSED if nobody does any more.
+  package static func connect(in directory: FD, name: String) throws(Errno) -> OwnedFD {
+    let socket = try make()
+    try withAddress(directory, name) { (address, length) throws(Errno) in
+      try retrying { Glibc.connect(socket.fd.raw, address, length) }
+    }
+    return socket
+  }
+
+  /// Takes the next caller; EAGAIN if there is none.
+  package static func accept(_ listener: FD) throws(Errno) -> OwnedFD {
+    let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+    return OwnedFD(owning: try retrying { clx_accept4(listener.raw, flags) })
+  }
+
+  /// Who is at the other end, as the kernel noted when they connected.
+  package static func peer(of socket: FD) throws(Errno) -> (pid: Int32, uid: UInt32, gid: UInt32) {
+    var pid: pid_t = 0
+    var uid: uid_t = 0
+    var gid: gid_t = 0
+    try check(clx_peer_credentials(socket.raw, &pid, &uid, &gid))
+    return (pid, uid, gid)
+  }
+
+  /// Sends without waiting and without a signal when the other end is gone; the count that went out.
+  package static func send(_ bytes: ArraySlice<UInt8>, to socket: FD) throws(Errno) -> Int {
+    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+    return try retrying {
+      bytes.withUnsafeBytes { Glibc.send(socket.raw, $0.baseAddress, $0.count, flags) }
+    }
+  }
+
+  private static func make() throws(Errno) -> OwnedFD {
+    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    return OwnedFD(owning: try check(socket(AF_UNIX, kind, 0)))
+  }
+
+  private static func withAddress(
+    _ directory: FD, _ name: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Void
+  ) throws(Errno) {
+    let path = Array("/proc/self/fd/\(directory.raw)/\(name)".utf8)
+    try withSocketAddress(path, body)
+  }
+}
+
+/// Lends the address of a local socket; a path that starts with a zero names one outside the file tree.
+func withSocketAddress(
+  _ path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Void
+) throws(Errno) {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  guard path.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .ENAMETOOLONG }
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+  let header = MemoryLayout.size(ofValue: address) - MemoryLayout.size(ofValue: address.sun_path)
+  let closing = path.first == 0 ? 0 : 1
+  let length = socklen_t(header + path.count + closing)
+  try withUnsafeBytes(of: &address) { (bytes) throws(Errno) in
+    guard let base = bytes.baseAddress else { throw .EINVAL }
+    try body(base.assumingMemoryBound(to: sockaddr.self), length)
+  }
+}
+
+/// Tells the program that waits for us what is going on. Corresponds to `sd_notify(3)`.
+package func notifyServiceManager(_ state: String, at path: String) throws(Errno) {
+  var bytes = Array(path.utf8)
+  // systemd writes the zero that marks a name outside the file tree as an at sign.
+  if bytes.first == UInt8(ascii: "@") { bytes[0] = 0 }
+  let kind = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+  let socket = OwnedFD(owning: try check(Glibc.socket(AF_UNIX, kind, 0)))
+  let text = Array(state.utf8)
+  try withSocketAddress(bytes) { (address, length) throws(Errno) in
+    try retrying {
+      sendto(socket.fd.raw, text, text.count, Int32(MSG_NOSIGNAL), address, length)
+    }
+  }
+}

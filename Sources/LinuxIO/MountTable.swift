@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+/// One line of `/proc/self/mountinfo`.
+package struct MountEntry: Equatable, Sendable {
+  package let id: Int
+  /// Major and minor number of the mounted filesystem's device.
+  package let device: DeviceNumber
+  package let mountPoint: String
+  package let options: String
+  package let type: String
+  package let source: String
+  package let superOptions: String
+}
+
+/// What `st_dev` says, taken apart.
+package struct DeviceNumber: Hashable, Sendable, CustomStringConvertible {
+  package let major: UInt32
+  package let minor: UInt32
+
+  package init(major: UInt32, minor: UInt32) {
+    self.major = major
+    self.minor = minor
+  }
+
+  /// Takes a packed number apart.
+  package init(_ packed: UInt64) {
+    major = clx_major(packed)
+    minor = clx_minor(packed)
+  }
+
+  package var description: String { "\(major):\(minor)" }
+}
+
+/// What is mounted in this process's mount namespace, in the order of mounting.
+package struct MountTable: Sendable {
+  package let entries: [MountEntry]
+
+  /// Understands the text of `/proc/self/mountinfo`; lines that make no sense are left out.
+  package init(parsing text: String) {
+    entries = text.split(separator: "\n").compactMap(Self.entry)
+  }
+
+  /// Reads it from the kernel.
+  package static func current() throws(Errno) -> MountTable {
+    let file = try "/proc/self/mountinfo".withName { (name) throws(Errno) in
+      try FD.cwd.open(name, O_RDONLY)
+    }
+    let bytes = try file.fd.readToEnd(limit: 1 << 26)
+    return MountTable(parsing: String(decoding: bytes, as: UTF8.self))
+  }
+
+  /// What is on top at exactly this path, which must be absolute and free of links.
+  package func top(at path: String) -> MountEntry? { entries.last { $0.mountPoint == path } }
+
+  /// What lies below a directory, itself not counted.
+  package func below(_ path: String) -> [MountEntry] {
+    let prefix = path == "/" ? "/" : path + "/"
+    return entries.filter { $0.mountPoint.hasPrefix(prefix) }
+  }
+
+  private static func entry(_ line: Substring) -> MountEntry? {
+    let fields = line.split(separator: " ", omittingEmptySubsequences: false)
+    guard fields.count >= 10, let id = Int(fields[0]),
+      let dash = fields.indices.dropFirst(6).first(where: { fields[$0] == "-" }),
+      dash + 3 < fields.endIndex
+    else { return nil }
+    let device = fields[2].split(separator: ":").compactMap { UInt32($0) }
+    guard device.count == 2 else { return nil }
+    return MountEntry(
+      id: id, device: DeviceNumber(major: device[0], minor: device[1]),
+      mountPoint: unescaped(fields[4]), options: String(fields[5]), type: unescaped(fields[dash + 1]),
+      source: unescaped(fields[dash + 2]), superOptions: String(fields[dash + 3]))
+  }
+
+  /// The kernel writes blanks, tabs, newlines and backslashes as a backslash and three octal digits.
+  private static func unescaped(_ field: Substring) -> String {
+    var bytes: [UInt8] = []
+    var rest = Substring(field).utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\\"), let value = UInt8(String(rest.prefix(3)) ?? "", radix: 8) {
+        bytes.append(value)
+        rest = rest.dropFirst(3)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// Corresponds to `umount2(2)`, never following a link; lazily with `MNT_DETACH`.
+package func unmount(_ path: String, lazily: Bool) throws(Errno) {
+  let umountNoFollow: Int32 = 8
+  try check(umount2(path, umountNoFollow | (lazily ? CLX_MNT_DETACH : 0)))
+}

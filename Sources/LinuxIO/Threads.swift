@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+/// A thread of our own, that ends before the program goes on past ``join()``.
+package final class JoinableThread: Sendable {
+  private let id: pthread_t
+
+  /// Starts it. Corresponds to `pthread_create(3)`.
+  package init(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+    final class Box {
+      let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    let box = Unmanaged.passRetained(
+      Box {
+        // The kernel keeps fifteen bytes of it. Corresponds to `prctl(2)` with PR_SET_NAME.
+        name.withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
+        body()
+      })
+    var id = pthread_t()
+    let error = pthread_create(
+      &id, nil,
+      { argument in
+        if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+        return nil
+      }, box.toOpaque())
+    guard error == 0 else {
+      box.release()
+      throw Errno(error)
+    }
+    self.id = id
+  }
+
+  /// Waits for its end; once. Corresponds to `pthread_join(3)`.
+  package func join() {
+    _ = pthread_join(id, nil)
+  }
+
+  /// Lets it run for as long as the process does. Corresponds to `pthread_detach(3)`.
+  package func detach() {
+    _ = pthread_detach(id)
+  }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+// Small files as a whole.
+
+extension FD {
+  /// Reads from where the descriptor stands to the end, and at most `limit` bytes.
+  package func readToEnd(limit: Int) throws(Errno) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16384)
+    while bytes.count < limit {
+      let wanted = min(chunk.count, limit - bytes.count)
+      let count = try retrying { Glibc.read(raw, &chunk, wanted) }
+      if count == 0 { break }
+      bytes += chunk[..<count]
+    }
+    return bytes
+  }
+
+  /// Writes all of `bytes` at the descriptor's own position.
+  package func writeAll(_ bytes: some Sequence<UInt8>) throws(Errno) {
+    let all = Array(bytes)
+    var done = 0
+    while done < all.count {
+      done += try retrying {
+        all.withUnsafeBytes { Glibc.write(raw, $0.baseAddress.map { $0 + done }, $0.count - done) }
+      }
+    }
+  }
+
+  /// The contents of a child that is a regular file.
+  package func contents(of name: String, limit: Int) throws(Errno) -> [UInt8] {
+    // O_NONBLOCK: a pipe that someone put in the file's place must not stop us.
+    let file = try name.withName { (name) throws(Errno) in try open(name, O_RDONLY | O_NONBLOCK) }
+    guard try file.fd.status().isRegular else { throw .EINVAL }
+    return try file.fd.readToEnd(limit: limit)
+  }
+
+  /// Replaces a child's contents in one step: written beside it, forced to disk, renamed over it.
+  ///
+  /// Whoever looks, also after a loss of power, finds either all of the old or all of the new.
+  package func replaceContents(
+    of name: String, with bytes: some Sequence<UInt8>, mode: UInt32
+  ) throws(Errno) {
+    let beside = ".\(name).new"
+    try beside.withName { (beside) throws(Errno) in
+      do throws(Errno) {
+        try remove(beside, directory: false)
+      } catch {
+        guard error == .ENOENT else { throw error }
+      }
+      let file = try open(beside, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      do throws(Errno) {
+        try file.fd.writeAll(bytes)
+        try file.fd.synchronize(dataOnly: false)
+        try name.withName { (name) throws(Errno) in try rename(beside, to: self, name, flags: 0) }
+      } catch {
+        try? remove(beside, directory: false)
+        throw error
+      }
+    }
+    try synchronize(dataOnly: false)
+  }
+}
+
+extension FD {
+  /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`.
+  ///
+  /// The descriptor must be open for reading and is read from the start.
+  package func entries() throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+    _ = try seek(0, SEEK_SET)
+    var found: [(name: [UInt8], type: UInt8)] = []
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try readDirectory(into: buffer)
+      if count == 0 { return found }
+      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      while let entry = entries.next() {
+        guard entry.name.isComponent else { continue }
+        found.append((Array(entry.name.buffer), entry.type))
+      }
+    }
+  }
+
+  /// Opens a child directory for reading its entries; never a link, never another filesystem's root.
+  package func openDirectory(_ name: Name) throws(Errno) -> OwnedFD {
+    let named = try child(name)
+    return try named.fd.reopened(O_RDONLY | O_DIRECTORY)
+  }
+}
+
+extension FD {
+  /// Opens by a path that a person gave, links followed. Corresponds to `openat(2)` with `O_CLOEXEC`.
+  package func openFollowing(_ path: Name, _ flags: Int32) throws(Errno) -> OwnedFD {
+    OwnedFD(owning: try retrying { clx_openat(raw, path.bytes, flags | O_CLOEXEC, 0) })
+  }
+}
+
+extension FD {
+  /// What is in a file that a program of ours may read whole; nil where it can't be read.
+  package static func text(of path: String, limit: Int) -> String? {
+    let bytes = try? path.withName { (name) throws(Errno) in
+      let file = try cwd.openFollowing(name, O_RDONLY)
+      return try file.fd.readToEnd(limit: limit)
+    }
+    return bytes.map { String(decoding: $0, as: UTF8.self) }
+  }
+}
+
+extension [UInt8] {
+  /// Lends bytes from a directory as a name.
+  package func withName<Result: ~Copyable>(
+    _ body: (Name) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: count + 1)
+    defer { bytes.deallocate() }
+    for (index, byte) in enumerated() { bytes[index] = CChar(bitPattern: byte) }
+    bytes[count] = 0
+    return try body(Name(bytes))
+  }
+}

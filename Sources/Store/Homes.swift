@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import LinuxIO
+internal import Policy
+
+/// The homes in a tree: the store's own, or the mounted one, so that a running daemon sees every change.
+package final class Homes: Sendable {
+  /// One home, as `insula user list` shows it.
+  package struct Home: Codable, Equatable, Sendable {
+    package let name: String
+    package let uid: UInt32
+    /// The owner's account; nil if the machine has none with this number any more.
+    package let account: String?
+    /// Which of the standard directories are missing.
+    package let missing: [String]
+  }
+
+  private let users: OwnedFD
+  /// Where the tree is, for messages.
+  private let path: String
+  private let mode: StoreDescription.Mode
+
+  /// Opens the `Users` directory of a tree.
+  package init(tree: FD, path: String, mode: StoreDescription.Mode) throws(StoreError) {
+    self.path = path + "/Users"
+    self.mode = mode
+    users = try explaining("open", path + "/Users") { () throws(Errno) in
+      try "Users".withName { (name) throws(Errno) in try tree.openDirectory(name) }
+    }
+  }
+
+  /// Makes a home for an account, whole or not at all.
+  package func add(_ name: String) throws(StoreError) {
+    let account = try self.account(for: name)
+    let temporary = ".\(name).new-\(ProcessID.own)"
+    do throws(Errno) {
+      try make(temporary, for: account)
+    } catch {
+      discard(temporary)
+      throw StoreError(error, doing: "make the home", path: "\(path)/\(name)")
+    }
+    do throws(Errno) {
+      try temporary.withName { (temporary) throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          try users.fd.rename(temporary, to: users.fd, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+        }
+      }
+    } catch {
+      discard(temporary)
+      if error == .EEXIST { throw .homeExists(path: "\(path)/\(name)") }
+      throw StoreError(error, doing: "make the home", path: "\(path)/\(name)")
+    }
+  }
+
+  /// All homes, by name.
+  package func list() throws(StoreError) -> [Home] {
+    try explaining("list the homes in", path) { () throws(Errno) in
+      var homes: [Home] = []
+      for entry in try users.fd.entries() {
+        let name = String(decoding: entry.name, as: UTF8.self)
+        guard name != "Shared", !name.hasPrefix(".") else { continue }
+        let status = try entry.name.withName { (name) throws(Errno) in try users.fd.status(of: name) }
+        guard status.isDirectory else { continue }
+        homes.append(
+          Home(
+            name: name, uid: status.st_uid, account: Account.numbered(status.st_uid)?.name,
+            missing: missingDirectories(in: entry.name)))
+      }
+      return homes.sorted { $0.name < $1.name }
+    }
+  }
+
+  /// Makes sure that a home is there.
+  package func require(_ name: String) throws(StoreError) {
+    try Self.checkName(name)
+    let status = try? name.withName { (name) throws(Errno) in try users.fd.status(of: name) }
+    guard status?.isDirectory == true else { throw .noHome(path: "\(path)/\(name)") }
+  }
+
+  /// Removes a home and all that is in it.
+  package func remove(_ name: String) throws(StoreError) {
+    try require(name)
+    let going = ".\(name).removed-\(ProcessID.own)"
+    do throws(Errno) {
+      // In one step it is no home any more; what is left of it when we are stopped, 'insula check' finds.
+      try going.withName { (going) throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          try users.fd.rename(name, to: users.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
+        }
+        try users.fd.removeTree(going)
+      }
+    } catch {
+      throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
+    }
+  }
+
+  /// The names that a home can have are those that an account and a path can have.
+  static func checkName(_ name: String) throws(StoreError) {
+    let reason: String? =
+      if name.isEmpty {
+        "it is empty"
+      } else if name == "Shared" {
+        "that is the directory that all users share"
+      } else if name.hasPrefix(".") || name.hasPrefix("-") {
+        "it starts with '\(name.prefix(1))'"
+      } else if name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7f }) {
+        "it has a slash or a control character in it"
+      } else if name.utf8.count > 200 {
+        "it is longer than 200 bytes"
+      } else {
+        nil
+      }
+    if let reason { throw .badHomeName(name: name, reason: reason) }
+  }
+
+  private func account(for name: String) throws(StoreError) -> Account {
+    try Self.checkName(name)
+    guard let account = Account.named(name) else { throw .unknownAccount(name: name) }
+    guard mode == .system || account.uid == ProcessID.user else { throw .otherAccount(name: name) }
+    return account
+  }
+
+  private func make(_ temporary: String, for account: Account) throws(Errno) {
+    discard(temporary)
+    try temporary.withName { (name) throws(Errno) in
+      try users.fd.makeDirectory(name, mode: 0o700)
+      let home = try users.fd.openDirectory(name)
+      for directory in HomeDirectory.all {
+        try StoreLayout.withParent(of: directory.path, in: home.fd) { (parent, name) throws(Errno) in
+          try StoreLayout.makeDirectory(
+            name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
+        }
+      }
+      // Last, so that nobody could touch what was not finished.
+      try home.fd.changeOwner(uid: account.uid, gid: account.gid)
+      try home.fd.changeMode(HomeDirectory.homeMode)
+      try home.fd.synchronize(dataOnly: false)
+    }
+  }
+
+  private func discard(_ name: String) {
+    try? name.withName { (name) throws(Errno) in try users.fd.removeTree(name) }
+  }
+
+  private func missingDirectories(in home: [UInt8]) -> [String] {
+    guard let fd = try? home.withName({ (name) throws(Errno) in try users.fd.openDirectory(name) })
+    else { return [] }
+    return HomeDirectory.all.map(\.path).filter { path in
+      let status = try? StoreLayout.withParent(of: path, in: fd.fd) { (parent, name) throws(Errno) in
+        try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+      }
+      return status?.isDirectory != true
+    }
+  }
+}

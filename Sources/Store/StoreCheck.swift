@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// One thing that `insula check` looked at and did not like.
+package struct Finding: Codable, Equatable, Sendable {
+  /// How bad it is.
+  package enum Severity: String, Codable, Sendable {
+    /// It works, and someone should know.
+    case warning
+    /// Something is missing or wrong.
+    case failure
+  }
+
+  package let severity: Severity
+  package let path: String
+  package let problem: String
+  package let advice: String
+  /// Whether `--repair` has put it right.
+  package var repaired = false
+}
+
+/// Looks whether a store is whole; puts right what can be put right without guessing.
+package struct StoreCheck {
+  private let store: Store
+  private let repairing: Bool
+  private let owners: StoreLayout.Ownership
+  package private(set) var findings: [Finding] = []
+
+  /// Repairing needs the store to itself: open it exclusively.
+  package init(_ store: Store, repairing: Bool) throws(StoreError) {
+    self.store = store
+    self.repairing = repairing
+    do throws(Errno) {
+      let status = try store.directory.status()
+      owners = StoreLayout.Ownership(store.description, uid: status.st_uid, gid: status.st_gid)
+    } catch {
+      throw StoreError(error, doing: "look at", path: store.path)
+    }
+  }
+
+  /// Runs all checks; what they find is in ``findings``.
+  package mutating func run() throws(StoreError) {
+    checkAdminGroup()
+    checkPrivateDirectories()
+    checkSkeleton()
+    try checkHomes()
+    checkMounts()
+    do throws(Errno) { try checkNodes() } catch {
+      throw StoreError(error, doing: "walk through", path: store.path + "/tree")
+    }
+  }
+
+  private mutating func found(
+    _ severity: Finding.Severity, _ path: String, _ problem: String, _ advice: String,
+    repair: (() throws(Errno) -> Void)? = nil
+  ) {
+    var finding = Finding(severity: severity, path: path, problem: problem, advice: advice)
+    if repairing, let repair { finding.repaired = (try? repair()) != nil }
+    findings.append(finding)
+  }
+
+  private mutating func checkAdminGroup() {
+    let group = store.description.adminGroup
+    guard store.description.mode == .system, AccountGroup.numbered(group.gid) == nil else { return }
+    found(
+      .warning, store.path, "its admin group \(group.name) (\(group.gid)) is no group of this machine",
+      "add it with 'groupadd -g \(group.gid) \(group.name)'")
+  }
+
+  private mutating func checkPrivateDirectories() {
+    for name in StoreLayout.privateDirectories {
+      check(
+        name, in: store.directory, path: "\(store.path)/\(name)", mode: 0o700, uid: owners.uid, gid: owners.gid)
+    }
+  }
+
+  private mutating func checkSkeleton() {
+    let tree = store.path + "/tree"
+    for directory in DomainTree.directories {
+      let path = "\(tree)/\(directory.path)"
+      let parent = try? StoreLayout.withParent(of: directory.path, in: store.tree) {
+        (parent, name) throws(Errno) in (try parent.duplicated().release(), name)
+      }
+      guard let parent else {
+        // Its parent was reported, and could not be put right.
+        found(
+          .failure, path, "can't be reached: its parent is missing or not a directory",
+          "put the parent right first")
+        continue
+      }
+      let owned = OwnedFD(owning: parent.0.raw)
+      check(
+        parent.1, in: owned.fd, path: path, mode: directory.mode, uid: owners.uid,
+        gid: owners.gid(of: directory.group))
+    }
+  }
+
+  /// A standard directory must be there, be a directory, and have its owner and mode.
+  private mutating func check(
+    _ name: String, in parent: FD, path: String, mode: UInt32, uid: UInt32, gid: UInt32
+  ) {
+    let repair = { () throws(Errno) in
+      try StoreLayout.makeDirectory(name, in: parent, mode: mode, uid: uid, gid: gid)
+    }
+    let status: FileStatus
+    do throws(Errno) {
+      status = try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+    } catch {
+      guard error == .ENOENT else {
+        return found(.failure, path, "can't be looked at: \(error.message)", "check the disk below")
+      }
+      return found(
+        .failure, path, "is missing", "'insula check --repair' makes it again", repair: repair)
+    }
+    guard status.isDirectory else {
+      return found(
+        .failure, path, "is not a directory", "move it away, then 'insula check --repair' makes the directory")
+    }
+    if status.st_uid != uid || status.st_gid != gid {
+      found(
+        .failure, path, "belongs to \(status.st_uid):\(status.st_gid) instead of \(uid):\(gid)",
+        "'insula check --repair' gives it back", repair: repair)
+    }
+    if status.permissions != mode {
+      found(
+        .failure, path, "has mode \(octal(status.permissions)) instead of \(octal(mode))",
+        "'insula check --repair' sets it", repair: repair)
+    }
+  }
+
+  private mutating func checkHomes() throws(StoreError) {
+    let path = store.path + "/tree"
+    // A missing Users directory was reported above.
+    guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
+    for home in try homes.list() {
+      if home.account == nil {
+        found(
+          .warning, "\(path)/Users/\(home.name)", "belongs to uid \(home.uid), which no account has",
+          "make the account again with that uid, or 'insula user remove \(home.name) --delete-home'")
+      }
+      for missing in home.missing {
+        found(
+          .warning, "\(path)/Users/\(home.name)/\(missing)", "is missing from the home",
+          "its owner can make it with mkdir")
+      }
+    }
+  }
+
+  private mutating func checkMounts() {
+    guard let table = try? MountTable.current() else { return }
+    for mount in table.below(store.path + "/tree") {
+      found(
+        .failure, mount.mountPoint, "another filesystem (\(mount.type)) is mounted inside the store",
+        "'umount \(mount.mountPoint)'; mount it elsewhere")
+    }
+  }
+
+  /// Walks the whole tree for what insula never puts there.
+  private mutating func checkNodes() throws(Errno) {
+    var pending: [[[UInt8]]] = [[]]
+    while let path = pending.popLast() {
+      guard let directory = try? open(path) else { continue }
+      for entry in try directory.fd.entries() {
+        let child = path + [entry.name]
+        switch entry.type {
+        case UInt8(DT_DIR): pending.append(child)
+        case UInt8(DT_BLK), UInt8(DT_CHR):
+          found(
+            .failure, text(child), "is a device node, which insula never makes", "remove it: 'rm' in the store")
+        default: break
+        }
+        if path.count == 1, path[0].elementsEqual("Users".utf8) { checkLeftover(entry.name, text(child)) }
+      }
+    }
+  }
+
+  private mutating func checkLeftover(_ name: [UInt8], _ path: String) {
+    let name = String(decoding: name, as: UTF8.self)
+    guard name.hasPrefix("."), name.contains(".new-") || name.contains(".removed-") else { return }
+    found(
+      .warning, path, "is left over from an 'insula user' command that was stopped", "remove it with 'rm -r'")
+  }
+
+  private func open(_ path: [[UInt8]]) throws(Errno) -> OwnedFD {
+    var directory = try store.tree.duplicated()
+    for name in path {
+      directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+    }
+    // A duplicate shares its position with the original; an own open file doesn't.
+    return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
+  }
+
+  private func text(_ path: [[UInt8]]) -> String {
+    ([store.path, "tree"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
+  }
+
+  private func octal(_ mode: UInt32) -> String { "0" + String(mode, radix: 8) }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import LinuxIO
+internal import Policy
+
+/// What a store consists of, and how it is laid out.
+enum StoreLayout {
+  static let descriptionName = "store.plist"
+  /// Lies in a store that is being made in place; a store that is made beside needs none.
+  static let unfinishedName = "unfinished"
+  /// The daemon's directories beside `tree`; nobody else has any business there.
+  static let privateDirectories = ["state", "keys"]
+
+  /// Who owns what `insula init` makes.
+  struct Ownership {
+    let uid: UInt32
+    let gid: UInt32
+    let adminGid: UInt32
+
+    init(_ description: StoreDescription, uid: UInt32, gid: UInt32) {
+      self.uid = uid
+      self.gid = gid
+      adminGid = description.mode == .system ? description.adminGroup.gid : gid
+    }
+
+    func gid(of group: StandardDirectory.Group) -> UInt32 { group == .admin ? adminGid : gid }
+  }
+
+  /// Makes everything in an empty directory, the description last: with it the directory becomes a store.
+  static func fill(_ root: FD, _ description: StoreDescription, _ owners: Ownership) throws(Errno) {
+    for name in privateDirectories {
+      try makeDirectory(name, in: root, mode: 0o700, uid: owners.uid, gid: owners.gid)
+    }
+    try makeDirectory("tree", in: root, mode: DomainTree.root.mode, uid: owners.uid, gid: owners.gid)
+    let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
+    for directory in DomainTree.directories { try make(directory, in: tree.fd, owners) }
+    try tree.fd.synchronizeFilesystem()
+    try root.replaceContents(of: descriptionName, with: description.encoded(), mode: 0o600)
+  }
+
+  /// Makes a standard directory, or gives one that is there its owner and mode.
+  static func make(_ directory: StandardDirectory, in tree: FD, _ owners: Ownership) throws(Errno) {
+    let gid = owners.gid(of: directory.group)
+    try withParent(of: directory.path, in: tree) { (parent, name) throws(Errno) in
+      try makeDirectory(name, in: parent, mode: directory.mode, uid: owners.uid, gid: gid)
+    }
+  }
+
+  /// Opens the parent of a standard path, one name at a time.
+  static func withParent<Result>(
+    of path: String, in tree: FD, _ body: (FD, String) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let parts = path.split(separator: "/").map(String.init)
+    guard let last = parts.last else { throw .EINVAL }
+    var parent = try tree.duplicated()
+    for part in parts.dropLast() {
+      parent = try part.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
+    }
+    return try body(parent.fd, last)
+  }
+
+  /// Makes a directory with exactly this owner and mode, whatever the umask; one that is there gets them.
+  static func makeDirectory(
+    _ name: String, in parent: FD, mode: UInt32, uid: UInt32, gid: UInt32
+  ) throws(Errno) {
+    try name.withName { (name) throws(Errno) in
+      do throws(Errno) {
+        try parent.makeDirectory(name, mode: 0o700)
+      } catch {
+        guard error == .EEXIST, try parent.status(of: name).isDirectory else { throw error }
+      }
+      let made = try parent.child(name)
+      // The owner first: a change of owner takes set-id bits away.
+      try made.fd.changeOwner(uid: uid, gid: gid)
+      try made.fd.changeMode(mode)
+    }
+  }
+
+  /// Tells a stranger's directory from a store that never was finished or has lost its description.
+  static func whyNoDescription(_ root: FD, path: String) -> StoreError {
+    guard let entries = try? root.entries() else {
+      return .notAStore(path: path, reason: "it has no store.plist")
+    }
+    let names = Set(entries.map { String(decoding: $0.name, as: UTF8.self) })
+    if names.contains(unfinishedName) { return .halfMade(path: path) }
+    if names.isSuperset(of: ["tree", "state"]) {
+      return .damaged(path: path, what: "store.plist is gone")
+    }
+    return .notAStore(path: path, reason: names.isEmpty ? "it is empty" : "it has no store.plist")
+  }
+}
