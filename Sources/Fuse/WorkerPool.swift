@@ -35,7 +35,7 @@ package final class WorkerPool: Sendable {
   private let stopping: OwnedFD
   private let sessions = Mutex(Served())
   let workers: [Worker]
-  private let threads = Mutex<[pthread_t]>([])
+  private let threads = Mutex<[JoinableThread]>([])
   private let monitor: Monitor
 
   private struct Served {
@@ -57,22 +57,31 @@ package final class WorkerPool: Sendable {
 
   /// Starts the threads.
   package func start() throws(Errno) {
-    var started: [pthread_t] = []
-    for worker in workers {
-      started.append(try startThread(named: "insula-worker") { self.run(worker) })
-    }
-    if workers.count > 1 {
-      started.append(try startThread(named: "insula-monitor") { self.monitor.run(watching: self.workers) })
-    }
-    threads.withLock { $0 = started }
+    for worker in workers { try startThread("insula-worker") { self.run(worker) } }
+    if workers.count > 1 { try startThread("insula-monitor") { self.monitor.run(watching: self.workers) } }
   }
+
+  private func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+    let thread = try JoinableThread(name: name, body)
+    threads.withLock { $0.append(thread) }
+  }
+
+  /// How many requests have been served.
+  package var requests: UInt64 { workers.reduce(0) { $0 &+ $1.requests.load(ordering: .relaxed) } }
+
+  /// How many threads there are.
+  package var threadCount: Int { threads.withLock { $0.count } }
 
   /// Ends the threads; what is being served is finished first. Sessions that are still up are left unserved.
   package func stop() {
     var one: UInt64 = 1
     _ = write(stopping.fd.raw, &one, 8)
     monitor.stop()
-    for thread in threads.withLock({ $0 }) { pthread_join(thread, nil) }
+    let running = threads.withLock { threads in
+      defer { threads = [] }
+      return threads
+    }
+    for thread in running { thread.join() }
   }
 
   /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it is in work.
@@ -119,31 +128,4 @@ package final class WorkerPool: Sendable {
       if let served { return served }
     }
   }
-}
-
-/// Starts a thread that runs `body`.
-func startThread(named name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) -> pthread_t {
-  final class Start: Sendable {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var attributes = pthread_attr_t()
-  pthread_attr_init(&attributes)
-  defer { pthread_attr_destroy(&attributes) }
-  pthread_attr_setstacksize(&attributes, 1 << 20)
-  var thread = pthread_t()
-  let start = Unmanaged.passRetained(Start(body))
-  let result = pthread_create(
-    &thread, &attributes,
-    { start in
-      guard let start else { return nil }
-      Unmanaged<Start>.fromOpaque(start).takeRetainedValue().body()
-      return nil
-    }, start.toOpaque())
-  guard result == 0 else {
-    start.release()
-    throw Errno(result)
-  }
-  clx_set_thread_name(thread, name)
-  return thread
 }

@@ -22,10 +22,12 @@ package final class View: FileSystem {
   private let link = Mutex<(any Connection)?>(nil)
   /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
   private let canWithdraw = Atomic<Bool>(false)
+  private let startedSignal: Wakeup
 
   package init(_ volume: Volume) throws(Errno) {
     self.volume = volume
     number = volume.numberView()
+    startedSignal = try Wakeup()
     let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
     nodes = try NodeTable(
       root: root, zone: .top, handleRoot: volume.settings.fileHandles ? volume.tree : nil,
@@ -35,6 +37,12 @@ package final class View: FileSystem {
   package func started(_ connection: any Connection) {
     link.withLock { $0 = connection }
     canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
+    startedSignal.ring()
+  }
+
+  /// Waits for the kernel to begin; false when the time is over.
+  package func waitUntilStarted(milliseconds: Int32) -> Bool {
+    (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
   }
 
   /// The kernel's end. There is none before the first request, nor in tests without one.
