@@ -57,6 +57,19 @@ extension View {
     }
   }
 
+  /// Throws unless the caller may reach a fifo or a socket; tells whether everyone may.
+  ///
+  /// The kernel opens fifos and connects to sockets by itself, without a word to us: whoever finds the name is in. So the
+  /// name is found only by those who may use what it stands for in every way that the kernel would let them.
+  func authorizeMeetingPoint(_ status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) -> Bool {
+    let isFifo = status.type == S_IFIFO
+    let all: mode_t = isFifo ? 0o666 : 0o222
+    if status.st_mode & all == all { return true }
+    if caller.uid == status.st_uid { return false }
+    try authorize(isFifo ? [.read, .write] : .write, on: status, zone: zone, by: caller)
+    return false
+  }
+
   func isMember(_ caller: Caller, of gid: UInt32) -> Bool {
     caller.gid == gid || isSupplementaryGroup(gid, ofThread: caller.pid)
   }

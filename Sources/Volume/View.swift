@@ -49,7 +49,7 @@ package final class View: FileSystem {
   var connection: (any Connection)? { link.withLock { $0 } }
 
   /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.
-  private var isPrivate: Bool { !volume.settings.isSystem }
+  var isPrivate: Bool { !volume.settings.isSystem }
 
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.

@@ -39,7 +39,7 @@ extension View {
       var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
-        add(found, in: parent, status, withAttributes, to: &writer)
+        add(found, in: parent, status, withAttributes, to: &writer, by: caller)
       }
     }
   }
@@ -57,7 +57,7 @@ extension View {
   /// Adds one entry. One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
-    _ withAttributes: Bool, to writer: inout DirectoryWriter
+    _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller
   ) {
     var inode = found.inode
     var entry: Entry?
@@ -65,7 +65,7 @@ extension View {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
     } else if withAttributes {
-      entry = try? self.entry(found.name, in: parent, parentStatus)
+      entry = try? self.entry(found.name, in: parent, parentStatus, by: caller)
     }
     writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)
   }

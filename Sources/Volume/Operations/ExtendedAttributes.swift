@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -21,7 +22,7 @@ extension View {
       let object = try nodes.pin(node)
       try authorize(.readExtended, on: try object.fd.status(), zone: object.zone, by: caller)
       return try object.fd.attribute(name.bytes, into: buffer)
-    case .trusted, .other:
+    case .trusted, .capability, .other:
       return try nodes.pin(node).fd.attribute(name.bytes, into: buffer)
     }
   }
@@ -52,7 +53,14 @@ extension View {
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
     let object = try nodes.pin(node)
-    try authorizeChange(of: name, on: try object.fd.status(), zone: object.zone, by: caller)
+    let status = try object.fd.status()
+    if AttributeFamily(name) == .capability {
+      // The kernel removes a file's capabilities in the name of whoever writes to it; who asks by removexattr(2) without
+      // the capability to, it has refused already.
+      try authorize(.write, on: status, zone: object.zone, by: caller)
+    } else {
+      try authorizeChange(of: name, on: status, zone: object.zone, by: caller)
+    }
     try object.fd.removeAttribute(name.bytes)
   }
 
@@ -63,9 +71,13 @@ extension View {
     switch AttributeFamily(name) {
     case .ours: throw .EPERM
     case .posixACL: throw .EOPNOTSUPP
-    case .user: try authorize(.writeExtended, on: status, zone: zone, by: caller)
+    case .user:
+      // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to `xattr(7)`.
+      let sticky = status.isDirectory && status.st_mode & S_ISVTX != 0
+      if sticky, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
+      try authorize(.writeExtended, on: status, zone: zone, by: caller)
     // The kernel has asked for the capability already; where the daemon is root, nobody else may get here.
-    case .trusted, .other: if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
+    case .trusted, .capability, .other: if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
     }
   }
 
@@ -92,7 +104,7 @@ extension View {
 
 /// What an extended attribute's name says about who may use it.
 private enum AttributeFamily {
-  case user, trusted, ours, posixACL, other
+  case user, trusted, ours, capability, posixACL, other
 
   init(_ name: Name) {
     func begins(_ prefix: StaticString) -> Bool {
@@ -102,6 +114,8 @@ private enum AttributeFamily {
       self = begins("user.insula.") ? .ours : .user
     } else if begins("trusted.") {
       self = begins("trusted.insula.") ? .ours : .trusted
+    } else if begins("security.capability") {
+      self = .capability
     } else {
       self = begins("system.posix_acl_") ? .posixACL : .other
     }

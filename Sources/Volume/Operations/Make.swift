@@ -47,7 +47,7 @@ extension View {
     try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
     try authorizeLink(to: try object.fd.status(), zone: object.zone, by: caller)
     try object.fd.link(into: directory.fd, as: name)
-    return try entry(name, in: directory, status)
+    return try entry(name, in: directory, status, by: caller)
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
@@ -67,7 +67,7 @@ extension View {
     try asOwner(caller, gid: gid) { () throws(Errno) in try body(fd, gid) }
     let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
     try settleGroup(of: object.fd, gid)
-    return try entry(object, name, in: directory, status)
+    return try entry(object, name, in: directory, status, by: caller)
   }
 
   /// The group of a new object: that of its directory, or with `nogrpid` the caller's.

@@ -45,7 +45,7 @@ extension View {
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
     // The kernel opens the backing file once more by itself, and so do we where data goes through us.
-    let entry = try entry(file, name, in: directory, status)
+    let entry = try entry(file, name, in: directory, status, by: caller)
     return try finishCreation(entry, flags)
   }
 
@@ -91,7 +91,7 @@ extension View {
   private func openExisting(
     _ name: Name, in directory: borrowing NodeTable.Pin, _ status: FileStatus, flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
-    let entry = try entry(name, in: directory, status)
+    let entry = try entry(name, in: directory, status, by: caller)
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let opened = try open(node, flags: flags & ~O_CREAT, clearsSetID: false, by: caller)

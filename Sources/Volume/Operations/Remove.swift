@@ -45,8 +45,19 @@ extension View {
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     try from.fd.rename(name, to: to.fd, newName, flags: flags)
+    // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
+    withdrawIfClosed(from, toStatus, to.zone)
+    if flags & exchange != 0 { withdrawIfClosed(to, fromStatus, from.zone) }
     noteMoved(moved, to: newName, in: to)
     if let replaced, flags & exchange != 0 { noteMoved(replaced, to: name, in: from) }
+  }
+
+  /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
+  private func withdrawIfClosed(
+    _ source: borrowing NodeTable.Pin, _ target: FileStatus, _ targetZone: Zone
+  ) {
+    guard entryValidity(in: target, zone: targetZone) == 0 else { return }
+    withdrawChildren(of: source.id)
   }
 
   /// A name that is about to go, and what it stands for now.

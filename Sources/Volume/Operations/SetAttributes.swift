@@ -32,7 +32,7 @@ extension View {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
     let after = try object.fd.status()
-    if before.isDirectory { withdrawIfClosed(object.id, before, after, zone: object.zone) }
+    if before.isDirectory { withdrawIfClosed(object.id, after, zone: object.zone) }
     return attributes(after, of: node)
   }
 
@@ -87,9 +87,14 @@ extension View {
 
   /// If a directory is no longer open to all, what the kernel knows of its entries must not let anyone past its mode: it
   /// looks every name up again before this change is reported as done.
-  private func withdrawIfClosed(_ node: NodeID, _ before: FileStatus, _ after: FileStatus, zone: Zone) {
+  private func withdrawIfClosed(_ node: NodeID, _ after: FileStatus, zone: Zone) {
     guard entryValidity(in: after, zone: zone) == 0 else { return }
-    let hadCachedChildren = nodes.with(node) { $0.flags.remove(.childrenCached) != nil }
+    withdrawChildren(of: node)
+  }
+
+  /// Lets the kernel look up every name again, if it remembers any of this directory.
+  func withdrawChildren(of directory: NodeID) {
+    let hadCachedChildren = nodes.with(directory) { $0.flags.remove(.childrenCached) != nil }
     if hadCachedChildren == true { _ = connection?.entriesChanged() }
   }
 }
