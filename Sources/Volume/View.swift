@@ -54,9 +54,15 @@ package final class View: FileSystem {
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
   func entryValidity(in directory: FileStatus, zone: Zone) -> Double {
-    if isPrivate { return volume.settings.cacheSeconds }
-    let open = isSearchableByAll(Object(directory, zone: zone))
+    let object = Object(directory, zone: zone)
+    let open = isPrivate ? mayUserSearch(object) : isSearchableByAll(object)
     return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
+  }
+
+  /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
+  private func mayUserSearch(_ directory: Object) -> Bool {
+    let user = Subject(uid: ProcessID.user, gid: ProcessID.group)
+    return decide(.search, on: directory, by: user) { _ in false } == .allow
   }
 
   /// What `insula status` shows.
