@@ -5,7 +5,7 @@
 struct Arguments {
   var contenders: [Contender] = []
   var only: Set<String> = []
-  var rounds = 5
+  var rounds = 7
   var seconds = 0.3
   var json: String?
   var markdown: String?

@@ -23,13 +23,14 @@ struct Expectations: Codable {
 
   /// What is expected of a row, and whether its result meets it; nil if nothing is.
   func verdict(on row: Row, plain: String) -> Verdict? {
+    let failed = row.series[contender]?.failure != nil
     if let least = atLeastOfPlain[row.name] {
       let ratio = row.ratios(of: contender, to: plain)
-      return Verdict(text: "≥ \(least) of plain", met: ratio.map { $0.median >= least })
+      return Verdict(text: "≥ \(least) of plain", met: failed ? false : ratio.map { $0.median >= least })
     }
     if let least = atLeastOfBestRival[row.name] {
       let ratio = row.ratios(of: contender, toBestOf: rivals)
-      return Verdict(text: "≥ \(least) of best rival", met: ratio.map { $0.median >= least })
+      return Verdict(text: "≥ \(least) of best rival", met: failed ? false : ratio.map { $0.median >= least })
     }
     return nil
   }

@@ -50,12 +50,15 @@ struct InsulaBench {
     let runner = Runner(
       contenders: arguments.contenders, rounds: arguments.rounds, budget: Int64(arguments.seconds * 1e9),
       only: arguments.only)
-    let report = Report(
+    var report = Report(
       facts: arguments.facts, contenders: arguments.contenders.map(\.name), rounds: arguments.rounds,
-      secondsPerSample: arguments.seconds, rows: runner.run(groups))
-    let markdown = report.markdown(expectations)
-    print(markdown, terminator: "")
-    if let file = arguments.markdown { try writeFile(file, Array(markdown.utf8)) }
-    if let file = arguments.json { try writeFile(file, try report.json()) }
+      secondsPerSample: arguments.seconds, rows: [])
+    // Kept after each group: should a contender hang, what was measured before is not lost.
+    for group in groups {
+      report.rows += runner.run(group)
+      if let file = arguments.markdown { try writeFile(file, Array(report.markdown(expectations).utf8)) }
+      if let file = arguments.json { try writeFile(file, try report.json()) }
+    }
+    print(report.markdown(expectations), terminator: "")
   }
 }

@@ -11,7 +11,7 @@ struct Report: Codable {
   let contenders: [String]
   let rounds: Int
   let secondsPerSample: Double
-  let rows: [Row]
+  var rows: [Row]
 
   func json() throws(Failure) -> [UInt8] {
     let encoder = JSONEncoder()
@@ -41,7 +41,7 @@ struct Report: Codable {
       if comparesRivals, let expectations {
         cells.append(ratio(row.ratios(of: expectations.contender, toBestOf: rivals)))
       }
-      cells += others.map { row.cpu(of: $0).map { Self.text($0.median) } ?? "-" }
+      cells += others.map { row.cpu(of: $0).map { Self.time($0.median) } ?? "-" }
       let verdict = expectations?.verdict(on: row, plain: plain)
       cells.append(verdict?.text ?? "")
       cells.append(verdict?.met.map { $0 ? "met" : "**missed**" } ?? "")
@@ -53,8 +53,8 @@ struct Report: Codable {
     lines += [
       "- Rounds: \(rounds) (programs fewer), \(Self.text(secondsPerSample)) s a sample", "",
       "`\(plain)` is what the plain directory does in a second. The columns after it are ratios to that in the same",
-      "round: the median, and the quartiles in brackets; above 1 is faster. CPU is the serving process's",
-      "microseconds for each operation (or MiB, or run).", "",
+      "round: the median, and the quartiles in brackets; above 1 is faster. CPU is the serving process's time",
+      "for each operation (or MiB, or run).", "",
     ]
     lines += MarkdownTable.lines(table)
     let failures = rows.flatMap { row in
@@ -70,6 +70,12 @@ struct Report: Codable {
 
   private func ratio(_ spread: Spread?) -> String {
     spread.map { "\(Self.text($0.median)) (\(Self.text($0.lower))-\(Self.text($0.upper)))" } ?? "-"
+  }
+
+  /// A time with its unit.
+  static func time(_ microseconds: Double) -> String {
+    if microseconds < 0.01 { return "0" }
+    return microseconds < 10_000 ? "\(text(microseconds)) µs" : "\(text(microseconds / 1000)) ms"
   }
 
   /// A number with two or three digits that matter, and thousands apart.

@@ -14,12 +14,10 @@ struct Runner {
 
   private static let workDirectory = "work"
 
-  /// Measures the rows of all groups and gives the results in the table's order.
-  func run(_ groups: [Group]) -> [Row] {
-    groups.flatMap { group in
-      let workloads = group.workloads.filter { only.isEmpty || only.contains($0.name) }
-      return workloads.isEmpty ? [] : run(group, workloads)
-    }
+  /// Measures the rows of a group and gives the results in the table's order.
+  func run(_ group: Group) -> [Row] {
+    let workloads = group.workloads.filter { only.isEmpty || only.contains($0.name) }
+    return workloads.isEmpty ? [] : run(group, workloads)
   }
 
   private func run(_ group: Group, _ workloads: [any Workload]) -> [Row] {
