@@ -53,16 +53,36 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Unmounts one mount point whatever its state: politely, then by aborting a FUSE connection that hangs, then lazily.
+mounted() { awk -v at="$1" '$5 == at { found = 1 } END { exit !found }' /proc/self/mountinfo; }
+
+# Unmounts one mount point whatever its state: politely, then by ending a daemon that hangs, then lazily.
+# A daemon that is told to end may unmount by itself meanwhile, so what counts is what is mounted afterwards.
 unmount() {
-  timeout 20 umount "$1" 2>/dev/null && return
-  local device
+  local device name pid
+  for _ in 1 2 3; do
+    timeout 5 umount "$1" 2>/dev/null || true
+    mounted "$1" || return 0
+    sleep 0.2
+  done
   device=$(awk -v at="$1" '$5 == at { split($3, n, ":"); minor = n[2] } END { print minor }' /proc/self/mountinfo)
   if [ -n "$device" ] && [ -w "/sys/fs/fuse/connections/$device/abort" ]; then
+    say "aborting the connection of $1"
     echo 1 >"/sys/fs/fuse/connections/$device/abort" || true
   fi
-  timeout 10 umount "$1" 2>/dev/null && return
-  umount -l "$1" && say "$1 was unmounted lazily"
+  # The name of the process is checked, since a crashed run's number may belong to somebody else by now.
+  name=$(basename "$1")
+  pid=$(cat "$base/$name.pid" 2>/dev/null) || pid=''
+  if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$name" ]; then
+    say "killing $name, process $pid"
+    kill -KILL "$pid" 2>/dev/null || true
+  fi
+  for _ in 1 2 3; do
+    sleep 0.3
+    timeout 5 umount "$1" 2>/dev/null || true
+    mounted "$1" || return 0
+  done
+  say "unmounting $1 lazily"
+  umount -l "$1" || ! mounted "$1"
 }
 
 # Ends the benchmark and the programs it runs, if they still go on.
@@ -71,8 +91,9 @@ stop_benchmark() {
   pid=$(cat "$base/bench.pid" 2>/dev/null) || return 0
   [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = insula-bench ] || return 0
   kill -KILL -- "-$pid" 2>/dev/null || true
+  # What waits for an answer of a daemon that hangs ends with its daemon, not before.
   for _ in $(seq 20); do
-    kill -0 -- "-$pid" 2>/dev/null || return 0
+    pgrep -g "$pid" --runstates D,R,S >/dev/null || break
     sleep 0.1
   done
 }
@@ -82,8 +103,7 @@ clear_all() {
   cd /
   local at
   stop_benchmark
-  [ -z "${watchdog:-}" ] || kill -- "-$watchdog" 2>/dev/null || true
-  if mountpoint -q "$mnt/insula" && [ -x "$insula" ]; then
+  if mounted "$mnt/insula" && [ -x "$insula" ]; then
     timeout 20 "$insula" unmount "$mnt/insula" >/dev/null 2>&1 || true
   fi
   while at=$(awk -v base="$base" 'index($5, base) == 1 { last = $5 } END { print last }' /proc/self/mountinfo); [ -n "$at" ]; do
@@ -148,12 +168,13 @@ fact() { facts+=(--fact "$1=$2"); }
 add() {
   contenders+=(--contender "$1=$2:$3")
   memory_places+=("$2:$3")
+  echo "$3" >"$base/$1.pid"
 }
 
 # Waits until a mount point is served, or its daemon (if its pid is given) has died.
 await() {
   for _ in $(seq 200); do
-    mountpoint -q "$1" && return
+    mounted "$1" && timeout 10 stat "$1" >/dev/null && return
     [ -z "${2:-}" ] || kill -0 "$2" 2>/dev/null || break
     sleep 0.05
   done
@@ -204,16 +225,18 @@ for name in $names; do
 done
 
 # Runs the benchmark in a session of its own, so that it can be ended with the programs it runs. No row may hang the
-# run for ever: after the limit, or a signal to this script, the trap ends it and aborts the mounts.
+# run for ever: after the limit, or a signal to this script, the trap ends it and unmounts.
+limit=2400
 run_benchmark() {
   setsid "$bench" "$@" 9>&- &
-  local pid=$!
+  local pid=$! end=$((SECONDS + limit))
   echo "$pid" >"$base/bench.pid"
+  while kill -0 "$pid" 2>/dev/null; do
+    [ "$SECONDS" -lt "$end" ] || die "stopped after $limit seconds"
+    sleep 0.5 9>&-
+  done
   wait "$pid"
 }
-limit=2400
-setsid sh -c "sleep $limit; echo 'bench: stopped after $limit seconds' >&2; kill -TERM $$" 9>&- >/dev/null &
-watchdog=$!
 
 if [ -n "$memory" ]; then
   for place in "${memory_places[@]}"; do
