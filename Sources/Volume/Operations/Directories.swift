@@ -15,7 +15,12 @@ extension View {
     try authorize(.list, on: try object.fd.status(), zone: object.zone, by: caller)
     let fd = object.fd
     let directory = try nodes.openWithRoom { () throws(Errno) in
-      try fd.open(Name.here, O_RDONLY | O_DIRECTORY)
+      do throws(Errno) {
+        return try fd.open(Name.here, O_RDONLY | O_DIRECTORY)
+      } catch .EACCES {
+        // A user's daemon may list a directory that it may not walk through; "." is a walk, this is not.
+        return try fd.reopened(O_RDONLY | O_DIRECTORY)
+      }
     }
     let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
