@@ -140,15 +140,25 @@ extension View {
         }
       }
       noteOpened(node, access)
-      let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       var mode: OpenMode = backing == nil ? .keepCache : .passthrough
-      // Nobody can lock through the kernel's own open for an execve, so its close need not be told.
-      if volume.settings.localLocks || flags & Self.openForExec != 0 { mode.insert(.noFlush) }
+      if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
+      let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }
       throw error
     }
+  }
+
+  /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
+  ///
+  /// Closing any descriptor of a file drops the process's POSIX locks on it. Programs that depend on the finer points of that,
+  /// databases above all, open for reading and writing. For all other opens the release that follows the last close drops what
+  /// was locked through them, which saves each of them a round trip; what differs is in SEMANTICS.md.
+  private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
+    // Where data goes through the daemon, close(2) is also where it learns that a write failed.
+    if hasDescriptor { return access.contains(.write) || !volume.settings.localLocks }
+    return access == [.read, .write] && !volume.settings.localLocks
   }
 
   private func openForDaemon(
