@@ -30,5 +30,11 @@ let package = Package(
     .target(name: "Daemon", dependencies: ["Volume", "Fuse"], swiftSettings: strict),
     .target(name: "Commands", dependencies: ["Daemon", "Store", "Policy"], swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
+
+    // The independent judge: it shares no Swift with what it judges.
+    .target(name: "Conformance", dependencies: ["CLinux"], path: "Tests/Conformance", swiftSettings: strict),
+    .executableTarget(
+      name: "insula-conformance", dependencies: ["Conformance"], path: "Tests/ConformanceRunner",
+      swiftSettings: strict),
   ]
 )

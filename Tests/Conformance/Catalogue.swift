@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// The whole list.
+///
+/// What one check leaves behind never reaches another, so the order is only for the reader.
+package enum Catalogue {
+  /// All checks, family by family.
+  package static let all: [Check] = {
+    var checks = Checks()
+    let families: [(inout Checks) -> Void] = [
+      openBasics
+    ]
+    for family in families { family(&checks) }
+    return checks.all
+  }()
+}
