@@ -9,7 +9,7 @@ package enum Catalogue {
   package static let all: [Check] = {
     var checks = Checks()
     let families: [(inout Checks) -> Void] = [
-      openBasics
+      openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks,
     ]
     for family in families { family(&checks) }
     return checks.all
