@@ -9,7 +9,8 @@ package enum Catalogue {
   package static let all: [Check] = {
     var checks = Checks()
     let families: [(inout Checks) -> Void] = [
-      openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks,
+      openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
+      renameFlags, directoryRenames, stats,
     ]
     for family in families { family(&checks) }
     return checks.all

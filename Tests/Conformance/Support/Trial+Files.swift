@@ -122,7 +122,7 @@ extension Trial {
       let length = Int(buffer[at + 16]) | Int(buffer[at + 17]) << 8
       try expect(length > 19 && at + length <= got, "sound record lengths", file: file, line: line)
       let name = buffer[(at + 19)..<(at + length)].prefix { $0 != 0 }
-      let inode = (0..<8).reduce(UInt64(0)) { $0 | UInt64(buffer[at + $1]) << (8 * UInt64($1)) }
+      let inode = (0..<8).reduce(ino_t(0)) { $0 | ino_t(buffer[at + $1]) << (8 * ino_t($1)) }
       all.append(Entry(name: Array(name), type: buffer[at + 18], inode: inode))
       at += length
     }
@@ -139,7 +139,7 @@ extension Trial {
 struct Entry {
   var name: [UInt8]
   var type: UInt8
-  var inode: UInt64
+  var inode: ino_t
 
   var text: String { String(decoding: name, as: UTF8.self) }
 }
