@@ -10,7 +10,7 @@ package enum Catalogue {
     var checks = Checks()
     let families: [(inout Checks) -> Void] = [
       openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
-      renameFlags, directoryRenames, stats,
+      renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
     ]
     for family in families { family(&checks) }
     return checks.all
