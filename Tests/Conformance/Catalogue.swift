@@ -11,6 +11,7 @@ package enum Catalogue {
     let families: [(inout Checks) -> Void] = [
       openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
       renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
+      readingAndWriting, mappings, allocation, seeking, copying, orphans,
     ]
     for family in families { family(&checks) }
     return checks.all
