@@ -11,7 +11,8 @@ package enum Catalogue {
     let families: [(inout Checks) -> Void] = [
       openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
       renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
-      readingAndWriting, mappings, allocation, seeking, copying, orphans,
+      readingAndWriting, mappings, allocation, seeking, copying, orphans, listings, caches,
+      cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers,
     ]
     for family in families { family(&checks) }
     return checks.all
