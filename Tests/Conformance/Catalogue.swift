@@ -12,7 +12,8 @@ package enum Catalogue {
       openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
       renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
       readingAndWriting, mappings, allocation, seeking, copying, orphans, listings, caches,
-      cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers,
+      cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers, permissions, accessCalls,
+      execution, oddNames, deepTrees,
     ]
     for family in families { family(&checks) }
     return checks.all
