@@ -13,7 +13,8 @@ package enum Catalogue {
       renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
       readingAndWriting, mappings, allocation, seeking, copying, orphans, listings, caches,
       cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers, permissions, accessCalls,
-      execution, oddNames, deepTrees,
+      execution, oddNames, deepTrees, wholeFileLocks, recordLocks, waitingForLocks, openFileLocks, races,
+      notifications,
     ]
     for family in families { family(&checks) }
     return checks.all
