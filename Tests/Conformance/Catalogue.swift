@@ -14,7 +14,7 @@ package enum Catalogue {
       readingAndWriting, mappings, allocation, seeking, copying, orphans, listings, caches,
       cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers, permissions, accessCalls,
       execution, oddNames, deepTrees, wholeFileLocks, recordLocks, waitingForLocks, openFileLocks, races,
-      notifications,
+      notifications, shellCopies, shellArchives, shellTools, shellPrograms,
     ]
     for family in families { family(&checks) }
     return checks.all

@@ -15,7 +15,7 @@ func tool(_ name: String) -> String? {
 extension Trial {
   /// Runs a script with `sh -eu`; a status other than 0 is a failure that shows the end of the output.
   ///
-  /// In the script, `same A B` states that two texts are equal, which says more than `test` does when they are not.
+  /// In the script, `same A B` states that two texts are equal, and says where they are not.
   @discardableResult
   func sh(_ script: String, file: StaticString = #fileID, line: UInt = #line) throws -> String {
     let (status, output) = try shell(script)
@@ -45,7 +45,15 @@ extension Trial {
   }
 
   private static let prelude = """
-    same() { test "$1" = "$2" || { echo "<$1> is not <$2>"; exit 1; }; }
+    same() {
+      test "$1" = "$2" && return
+      case "$1$2" in
+        *"
+    "*) printf '%s\n' "$1" > .seen; printf '%s\n' "$2" > .expected; diff .seen .expected;;
+        *) echo "<$1> is not <$2>";;
+      esac
+      exit 1
+    }
 
     """
 
