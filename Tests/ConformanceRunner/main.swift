@@ -21,7 +21,8 @@ func run(_ options: Options) throws {
   let user = Person(uid: geteuid() == 0 ? 54321 : geteuid(), gid: geteuid() == 0 ? 54321 : getegid())
   guard
     var runner = Runner(
-      path: options.place, user: user, peer: options.peer, inheritsGroup: options.inheritsGroup)
+      path: options.place, user: user, peer: options.peer, inheritsGroup: options.inheritsGroup,
+      lacksNothing: options.lacksNothing)
   else { complain("insula-conformance: can't open \(options.place): \(String(cString: strerror(errno)))\n") }
   var report = Report(known: options.known, json: options.json)
   for check in chosen { report.add(check.name, runner.run(check)) }

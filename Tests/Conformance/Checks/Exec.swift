@@ -123,7 +123,7 @@ func execution(_ check: inout Checks) {
   check("exec.suid-takes-effect-unless-mounted-nosuid", .several, tools: ["id"]) { t in
     var info = statvfs()
     try t.ok(statvfs(".", &info))
-    guard info.f_flag & UInt(ST_NOSUID) == 0 else { throw Skip(reason: "mounted nosuid") }
+    guard info.f_flag & UInt(ST_NOSUID) == 0 else { throw t.lacking("mounted nosuid") }
     guard let source = tool("id") else { return }
     _ = try t.sh("cp \(source) prog")
     try t.ok(chown("prog", t.user.uid, t.user.gid))

@@ -73,6 +73,12 @@ func renameFlags(_ check: inout Checks) {
     try t.fails(EINVAL, move("a", "b", CLX_RENAME_EXCHANGE | CLX_RENAME_NOREPLACE))
     try t.fails(EINVAL, move("a", "b", 0x100))
   }
+  check("rename.whiteout.leaves-a-device", .root) { t in
+    try t.make("a", "text")
+    try t.ok(move("a", "b", CLX_RENAME_WHITEOUT))
+    try t.equal(try t.text("b"), "text", "content")
+    try t.equal(try t.info("a").kind, S_IFCHR, "type of what is left")
+  }
   check("rename.flags.exchange-and-whiteout-is-EINVAL") { t in
     try t.make("a")
     try t.make("b")

@@ -52,7 +52,7 @@ func specialFiles(_ check: inout Checks) {
     try t.ok(mkfifo("fifo", 0o644))
     try t.ok(link("fifo", "other"))
     let reader = try t.open("fifo", O_RDONLY | O_NONBLOCK)
-    let writer = try t.open("other", O_WRONLY)
+    let writer = try t.open("other", O_WRONLY | O_NONBLOCK)
     try t.put(writer, "x")
     try t.equal(try t.get(reader, 10), "x", "bytes")
   }

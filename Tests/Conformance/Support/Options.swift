@@ -8,6 +8,7 @@ package struct Options {
   package var list = false
   package var json = false
   package var inheritsGroup = false
+  package var lacksNothing = false
   /// Name prefixes; empty means all checks.
   package var only: [String] = []
   /// Whom to run the whole list as.
@@ -28,6 +29,7 @@ package struct Options {
       --peer-uid U --peer-gid G
                               the second ordinary user of a run by root (54322 unless given)
       --grpid                 expect that a new object takes its directory's group
+      --full                  what the filesystem does not support is a failure, not skipped
       --known FILE            lines "NAME reason": these checks are expected to fail
 
     """
@@ -43,6 +45,7 @@ package struct Options {
       case "--list": list = true
       case "--json": json = true
       case "--grpid": inheritsGroup = true
+      case "--full": lacksNothing = true
       case "--only": only.append(try Options.value(word, &rest))
       case "--uid": uid = try Options.id(word, &rest)
       case "--gid": gid = try Options.id(word, &rest)

@@ -35,7 +35,7 @@ private func removeTree(_ dir: Int32, _ name: [UInt8]) throws {
 /// All of a directory before anything in it goes, so that nothing rests on how removal moves offsets.
 private func children(_ fd: Int32) throws -> [Entry] {
   var all: [Entry] = []
-  let trial = Trial(user: .root, peer: .root, inheritsGroup: false)
+  let trial = Trial(user: .root, peer: .root, inheritsGroup: false, lacksNothing: false)
   while true {
     let part = try trial.someEntries(fd, buffer: 65536)
     guard !part.isEmpty else { return all.filter { $0.text != "." && $0.text != ".." } }

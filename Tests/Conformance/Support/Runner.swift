@@ -11,17 +11,19 @@ package struct Runner {
   let user: Person
   let peer: Person
   let inheritsGroup: Bool
+  let lacksNothing: Bool
   /// How long a check may take before it counts as hung.
   let patience: Int32 = 30_000
   private var count = 0
 
   /// A runner for the directory at `path`; nil with errno set if it can't be opened.
-  package init?(path: String, user: Person, peer: Person, inheritsGroup: Bool) {
+  package init?(path: String, user: Person, peer: Person, inheritsGroup: Bool, lacksNothing: Bool) {
     place = clx_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard place != -1 else { return nil }
     self.user = user
     self.peer = peer
     self.inheritsGroup = inheritsGroup
+    self.lacksNothing = lacksNothing
   }
 
   /// Tries one check and cleans up after it.
@@ -53,7 +55,7 @@ package struct Runner {
     else { throw Failure(text: "can't set up the directory: \(errnoName(errno))") }
     umask(0o022)
     if isRoot && check.cast == .user { try owner.assume() }
-    try check.body(Trial(user: user, peer: peer, inheritsGroup: inheritsGroup))
+    try check.body(Trial(user: user, peer: peer, inheritsGroup: inheritsGroup, lacksNothing: lacksNothing))
   }
 
   /// Runs `body` in a child that leads a process group, so that all it leaves behind can be ended.
@@ -61,6 +63,8 @@ package struct Runner {
     let start = Result {
       try Actor.start {
         setpgid(0, 0)
+        // A runner that is killed takes its check along.
+        clx_prctl(1, UInt(SIGKILL))  // PR_SET_PDEATHSIG
         try body()
       }
     }

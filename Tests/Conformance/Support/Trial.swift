@@ -38,6 +38,8 @@ struct Trial: ~Copyable {
   let peer: Person
   /// Whether a new object is expected to take its directory's group.
   let inheritsGroup: Bool
+  /// Whether what the filesystem lacks is a failure, as where it is compared with one that has it.
+  let lacksNothing: Bool
 }
 
 /// "ENOENT" rather than 2.
@@ -98,8 +100,11 @@ extension Trial {
   /// Skips the check where the kernel or the filesystem does not know the call at all.
   func probe<T: SignedInteger>(_ what: String, _ call: @autoclosure () throws -> T) throws {
     guard try call() == -1, [EOPNOTSUPP, ENOSYS, ENOTTY].contains(errno) else { return }
-    throw Skip(reason: "\(what) is not supported here (\(errnoName(errno)))")
+    throw lacking("\(what) is not supported here (\(errnoName(errno)))")
   }
+
+  /// What to throw when the filesystem lacks what the check is about.
+  func lacking(_ what: String) -> any Error { lacksNothing ? Failure(text: what) : Skip(reason: what) }
 
   /// Values are shown on one line, cut where they get long.
   private func brief<T>(_ value: T) -> String {
