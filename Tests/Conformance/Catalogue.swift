@@ -12,7 +12,7 @@ package enum Catalogue {
       openBasics, openFlags, creation, temporaryFiles, directories, links, symlinks, specialFiles, renames,
       renameFlags, directoryRenames, stats, modes, owners, setIds, sticky, groups, times, truncation,
       readingAndWriting, mappings, allocation, seeking, copying, orphans, listings, caches,
-      cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers, permissions, accessCalls,
+      cachesOfSeveralUsers, extendedAttributes, extendedAttributesOfUsers, controls, permissions, accessCalls,
       execution, oddNames, deepTrees, wholeFileLocks, recordLocks, waitingForLocks, openFileLocks, races,
       notifications, shellCopies, shellArchives, shellTools, shellPrograms,
     ]

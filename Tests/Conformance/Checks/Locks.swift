@@ -26,7 +26,7 @@ func interruptSoon() {
 
 extension Trial {
   /// What stands against a lock: its type, start and length; the type is F_UNLCK if nothing does.
-  fileprivate func conflict(
+  func conflict(
     _ fd: Int32, _ type: Int32, _ start: off_t, _ length: off_t, command: Int32 = F_GETLK,
     file: StaticString = #fileID, line: UInt = #line
   ) throws -> Glibc.flock {
@@ -39,7 +39,7 @@ extension Trial {
   }
 
   /// States from another process which bytes of `file` are free for writing.
-  fileprivate func free(
+  func free(
     _ expected: [Bool], file: StaticString = #fileID, line: UInt = #line
   ) throws {
     try inChild {
@@ -197,201 +197,5 @@ func recordLocks(_ check: inout Checks) {
     try t.fails(EINVAL, lock(fd, F_SETLK, F_WRLCK, -1, 1))
     try t.fails(EOVERFLOW, lock(fd, F_SETLK, F_WRLCK, off_t.max, 2))
     try t.fails(EINVAL, lock(fd, F_GETLK, F_UNLCK, 0, 1))
-  }
-}
-
-func waitingForLocks(_ check: inout Checks) {
-  check("lock.wait.woken-by-unlock") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, F_SETLK, F_WRLCK, 0, 0))
-    let waiter = try Actor.start {
-      try t.ok(lock(try t.open("file", O_RDWR), F_SETLKW, F_WRLCK, 0, 0))
-      try t.equal(try t.text("file"), "done", "content under the lock")
-    }
-    lingering()
-    try t.put(fd, "done")
-    try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-    try waiter.finish()
-  }
-  check("lock.wait.woken-by-the-holders-death") { t in
-    try t.make("file")
-    let ready = try Gate()
-    let holder = try Actor.start {
-      try t.ok(lock(try t.open("file", O_RDWR), F_SETLK, F_WRLCK, 0, 0))
-      ready.pass()
-      sleep(30)
-    }
-    ready.wait()
-    let waiter = try Actor.start { try t.ok(lock(try t.open("file", O_RDWR), F_SETLKW, F_WRLCK, 0, 0)) }
-    lingering()
-    kill(holder.pid, SIGKILL)
-    try waiter.finish()
-    holder.reap()
-  }
-  check("lock.wait.interrupted-is-EINTR") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, F_SETLK, F_WRLCK, 0, 0))
-    try t.inChild {
-      let other = try t.open("file", O_RDWR)
-      interruptSoon()
-      try t.fails(EINTR, lock(other, F_SETLKW, F_WRLCK, 0, 0))
-    }
-    try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-    try t.free([true])
-  }
-  check("lock.wait.a-killed-waiter-leaves-nothing") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, F_SETLK, F_WRLCK, 0, 0))
-    let waiter = try Actor.start { try t.ok(lock(try t.open("file", O_RDWR), F_SETLKW, F_WRLCK, 0, 0)) }
-    lingering()
-    kill(waiter.pid, SIGKILL)
-    try t.equal(clx_term_signal(waiter.reap()), SIGKILL, "signal")
-    try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-    try t.free([true])
-  }
-  check("lock.wait.deadlock-is-EDEADLK") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, F_SETLK, F_WRLCK, 0, 1))
-    let ready = try Gate()
-    let other = try Actor.start {
-      let fd = try t.open("file", O_RDWR)
-      try t.ok(lock(fd, F_SETLK, F_WRLCK, 1, 1))
-      ready.pass()
-      let result = lock(fd, F_SETLKW, F_WRLCK, 0, 1)
-      try t.expect(result == 0 || errno == EDEADLK, "the lock or EDEADLK")
-    }
-    ready.wait()
-    lingering()
-    // Whoever comes second gets EDEADLK. Either way both end, since the loser lets go.
-    let result = lock(fd, F_SETLKW, F_WRLCK, 1, 1)
-    try t.expect(result == 0 || errno == EDEADLK, "the lock or EDEADLK")
-    try t.expect(result == -1, "that the second to wait is the loser")
-    try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-    try other.finish()
-  }
-  check("lock.wait.other-calls-go-on-meanwhile") { t in
-    // A blocked lock must not hold up a filesystem that has few threads.
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, F_SETLK, F_WRLCK, 0, 0))
-    let waiters = try (0..<12).map { _ in
-      try Actor.start { try t.ok(lock(try t.open("file", O_RDWR), F_SETLKW, F_WRLCK, 0, 0)) }
-    }
-    lingering()
-    for index in 0..<50 {
-      try t.make("f\(index)", "text")
-      try t.equal(try t.text("f\(index)"), "text", "content")
-    }
-    try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-    for waiter in waiters { try waiter.finish() }
-  }
-  check("lock.wait.counter-under-a-lock-loses-nothing") { t in
-    try t.make("file", "0")
-    let actors = try (0..<4).map { _ in
-      try Actor.start {
-        let fd = try t.open("file", O_RDWR)
-        for _ in 0..<50 {
-          try t.ok(lock(fd, F_SETLKW, F_WRLCK, 0, 0))
-          let value = Int(String(decoding: try t.bytes(fd, 20, at: 0), as: UTF8.self)) ?? 0
-          let next = String(value + 1)
-          try t.ok(pwrite(fd, next, next.utf8.count, 0))
-          try t.ok(lock(fd, F_SETLK, F_UNLCK, 0, 0))
-        }
-      }
-    }
-    for actor in actors { try actor.finish() }
-    try t.equal(try t.text("file"), "200", "counter")
-  }
-}
-
-func openFileLocks(_ check: inout Checks) {
-  check("ofd.conflicts-within-one-process") { t in
-    try t.make("file")
-    let (one, two) = (try t.open("file", O_RDWR), try t.open("file", O_RDWR))
-    try t.ok(lock(one, CLX_F_OFD_SETLK, F_WRLCK, 0, 10))
-    try t.fails(EAGAIN, lock(two, CLX_F_OFD_SETLK, F_WRLCK, 5, 1))
-    try t.ok(lock(two, CLX_F_OFD_SETLK, F_WRLCK, 10, 1))
-    try t.ok(lock(one, CLX_F_OFD_SETLK, F_UNLCK, 0, 10))
-    try t.ok(lock(two, CLX_F_OFD_SETLK, F_WRLCK, 5, 1))
-  }
-  check("ofd.conflicts-with-posix-locks-of-the-same-process") { t in
-    try t.make("file")
-    let (one, two) = (try t.open("file", O_RDWR), try t.open("file", O_RDWR))
-    try t.ok(lock(one, F_SETLK, F_WRLCK, 0, 1))
-    try t.fails(EAGAIN, lock(two, CLX_F_OFD_SETLK, F_WRLCK, 0, 1))
-    try t.ok(lock(two, CLX_F_OFD_SETLK, F_WRLCK, 1, 1))
-    try t.fails(oneOf: [EAGAIN, EACCES], lock(one, F_SETLK, F_WRLCK, 1, 1))
-  }
-  check("ofd.getlk-finds-it") { t in
-    try t.make("file")
-    let (one, two) = (try t.open("file", O_RDWR), try t.open("file", O_RDWR))
-    try t.ok(lock(one, CLX_F_OFD_SETLK, F_RDLCK, 7, 3))
-    let found = try t.conflict(two, F_WRLCK, 0, 0, command: CLX_F_OFD_GETLK)
-    try t.equal(found.l_type, Int16(F_RDLCK), "type")
-    try t.equal(found.l_start, 7, "start")
-    try t.equal(found.l_len, 3, "length")
-    try t.equal(
-      try t.conflict(one, F_WRLCK, 0, 0, command: CLX_F_OFD_GETLK).l_type, Int16(F_UNLCK),
-      "type for its holder")
-  }
-  check("ofd.getlk-shows-pid-minus-one") { t in
-    try t.make("file")
-    let (one, two) = (try t.open("file", O_RDWR), try t.open("file", O_RDWR))
-    try t.ok(lock(one, CLX_F_OFD_SETLK, F_WRLCK, 0, 0))
-    try t.equal(try t.conflict(two, F_WRLCK, 0, 0, command: CLX_F_OFD_GETLK).l_pid, -1, "pid")
-  }
-  check("ofd.fork-and-dup-share-it") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, CLX_F_OFD_SETLK, F_WRLCK, 0, 0))
-    try t.ok(lock(try t.ok(dup(fd)), CLX_F_OFD_SETLK, F_WRLCK, 0, 0))
-    try t.inChild { try t.ok(lock(fd, CLX_F_OFD_SETLK, F_WRLCK, 0, 0)) }
-    try t.free([false])
-  }
-  check("ofd.survives-other-closes-and-ends-with-the-last") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    let twin = try t.ok(dup(fd))
-    try t.ok(lock(fd, CLX_F_OFD_SETLK, F_WRLCK, 0, 1))
-    try t.ok(close(try t.open("file", O_RDWR)))
-    try t.free([false, true])
-    try t.ok(close(fd))
-    try t.free([false, true])
-    try t.ok(close(twin))
-    try t.free([true, true])
-  }
-  check("ofd.a-waiter-is-woken") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, CLX_F_OFD_SETLK, F_WRLCK, 0, 0))
-    let waiter = try Actor.start {
-      try t.ok(lock(try t.open("file", O_RDWR), CLX_F_OFD_SETLKW, F_WRLCK, 0, 0))
-      try t.equal(try t.text("file"), "done", "content under the lock")
-    }
-    lingering()
-    try t.put(fd, "done")
-    try t.ok(lock(fd, CLX_F_OFD_SETLK, F_UNLCK, 0, 0))
-    try waiter.finish()
-  }
-  check("ofd.a-waiter-is-interrupted") { t in
-    try t.make("file")
-    let fd = try t.open("file", O_RDWR)
-    try t.ok(lock(fd, CLX_F_OFD_SETLK, F_WRLCK, 0, 0))
-    try t.inChild {
-      let other = try t.open("file", O_RDWR)
-      interruptSoon()
-      try t.fails(EINTR, lock(other, CLX_F_OFD_SETLKW, F_WRLCK, 0, 0))
-    }
-  }
-  check("ofd.a-pid-in-the-request-is-EINVAL") { t in
-    try t.make("file")
-    var request = Glibc.flock()
-    request.l_type = Int16(F_WRLCK)
-    request.l_pid = 1
-    try t.fails(EINVAL, clx_fcntl_lock(try t.open("file", O_RDWR), CLX_F_OFD_SETLK, &request))
   }
 }

@@ -53,7 +53,11 @@ package struct Report {
   }
 
   private func line(_ verdict: String, _ name: String, _ detail: String?) {
-    guard json else { return put("\(verdict) \(name)" + (detail.map { ": \($0)" } ?? "")) }
+    guard json else {
+      // One line a check, whatever a program printed.
+      let tail = detail.map { ": " + $0.split(whereSeparator: \.isNewline).joined(separator: " | ") } ?? ""
+      return put("\(verdict) \(name)\(tail)")
+    }
     let fields = [("name", name), ("verdict", verdict)] + (detail.map { [("detail", $0)] } ?? [])
     put("{" + fields.map { "\(quoted($0)):\(quoted($1))" }.joined(separator: ",") + "}")
   }

@@ -103,6 +103,13 @@ extension Trial {
     throw lacking("\(what) is not supported here (\(errnoName(errno)))")
   }
 
+  /// Skips the check on small blocks: ext4 keeps a symlink's target, and all xattrs of a file, in one block.
+  func needsFullBlocks() throws {
+    var info = statvfs()
+    try ok(statvfs(".", &info))
+    if info.f_frsize < 4096 { throw Skip(reason: "blocks of \(info.f_frsize) bytes, and these need 4096") }
+  }
+
   /// What to throw when the filesystem lacks what the check is about.
   func lacking(_ what: String) -> any Error { lacksNothing ? Failure(text: what) : Skip(reason: what) }
 
