@@ -48,7 +48,7 @@ func cachesOfSeveralUsers(_ check: inout Checks) {
       try t.fails(EACCES, clx_open("dir/sub/file", O_RDONLY, 0))
       try t.fails(EACCES, clx_open("dir/sub/new", O_RDONLY, 0))
     }
-    ready.wait()
+    try ready.wait(for: peer)
     try t.as(t.user) { try t.ok(chmod("dir", 0o700)) }
     closed.pass()
     try peer.finish()
@@ -108,7 +108,7 @@ func cachesOfSeveralUsers(_ check: inout Checks) {
       try t.equal(try t.text("file"), "text", "content")
       try t.fails(EACCES, clx_open("../sub/file", O_RDONLY, 0))
     }
-    ready.wait()
+    try ready.wait(for: peer)
     try t.as(t.user) { try t.ok(chmod("dir", 0o700)) }
     closed.pass()
     try peer.finish()

@@ -74,7 +74,7 @@ func wholeFileLocks(_ check: inout Checks) {
       ready.pass()
       sleep(30)
     }
-    ready.wait()
+    try ready.wait(for: holder)
     let fd = try t.open("file", O_RDWR)
     try t.fails(EWOULDBLOCK, flock(fd, LOCK_EX | LOCK_NB))
     kill(holder.pid, SIGKILL)

@@ -26,7 +26,7 @@ func waitingForLocks(_ check: inout Checks) {
       ready.pass()
       sleep(30)
     }
-    ready.wait()
+    try ready.wait(for: holder)
     let waiter = try Actor.start { try t.ok(lock(try t.open("file", O_RDWR), F_SETLKW, F_WRLCK, 0, 0)) }
     lingering()
     kill(holder.pid, SIGKILL)
@@ -68,7 +68,7 @@ func waitingForLocks(_ check: inout Checks) {
       let result = lock(fd, F_SETLKW, F_WRLCK, 0, 1)
       try t.expect(result == 0 || errno == EDEADLK, "the lock or EDEADLK")
     }
-    ready.wait()
+    try ready.wait(for: other)
     lingering()
     // Whoever comes second gets EDEADLK. Either way both end, since the loser lets go.
     let result = lock(fd, F_SETLKW, F_WRLCK, 1, 1)

@@ -180,7 +180,7 @@ func recordLocks(_ check: inout Checks) {
       ready.pass()
       sleep(30)
     }
-    ready.wait()
+    try ready.wait(for: holder)
     let fd = try t.open("file", O_RDWR)
     try t.fails(oneOf: [EAGAIN, EACCES], lock(fd, F_SETLK, F_WRLCK, 0, 1))
     kill(holder.pid, SIGKILL)

@@ -43,7 +43,7 @@ func mappings(_ check: inout Checks) {
     let map = try t.map(try t.open("file", O_RDWR), 4096)
     map[100] = 200
     there.pass()
-    back.wait()
+    try back.wait(for: other)
     try other.finish()
     try t.equal(map[101], 201, "byte of the other process")
   }

@@ -119,7 +119,7 @@ func permissions(_ check: inout Checks) {
       try t.equal(try t.get(fd, 4), "text", "content")
       try t.put(fd, "s")
     }
-    ready.wait()
+    try ready.wait(for: peer)
     try t.ok(chmod("file", 0o600))
     closed.pass()
     try peer.finish()

@@ -106,8 +106,7 @@ func readingAndWriting(_ check: inout Checks) {
     for round in 0..<100 {
       try t.ok(pwrite(fd, pattern(8, seed: round), 8, 0))
       there.pass()
-      back.wait()
-      if kill(other.pid, 0) != 0 { break }
+      try back.wait(for: other)
       try t.equal(try t.bytes(fd, 8, at: 8), pattern(8, seed: -round), "bytes of the other")
     }
     try other.finish()

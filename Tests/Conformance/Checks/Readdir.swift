@@ -148,6 +148,17 @@ func listings(_ check: inout Checks) {
     }
     try t.ok(rmdir("dir"))
   }
+  check("readdir.directory-removed-while-it-is-read") { t in
+    try t.dir("dir")
+    for index in 0..<300 { try t.make("dir/entry-\(index)") }
+    let fd = try t.open("dir", O_RDONLY)
+    try t.expect(try t.someEntries(fd, buffer: 1024).count > 1, "entries")
+    for index in 0..<300 { try t.ok(unlink("dir/entry-\(index)")) }
+    try t.ok(rmdir("dir"))
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    try t.fails(ENOENT, clx_getdents64(fd, &buffer, 1024))
+    try t.equal(try t.info(fd).st_nlink, 0, "links")
+  }
   check("readdir.rename-while-reading-shows-others-once") { t in
     try t.dir("dir")
     for index in 0..<500 { try t.make("dir/entry-\(index)") }

@@ -119,6 +119,20 @@ struct Gate {
   }
 }
 
+extension Gate {
+  /// Waits to be let through by a child; if that ends first, takes over what it has to say.
+  func wait(for actor: Actor) throws {
+    var watched = [
+      pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0),
+      pollfd(fd: actor.pipe, events: Int16(POLLIN), revents: 0),
+    ]
+    while poll(&watched, 2, -1) == -1 && errno == EINTR {}
+    guard watched[0].revents == 0 else { return wait() }
+    try actor.finish()
+    throw Failure(text: "expected a sign of the other process, saw its end")
+  }
+}
+
 extension Trial {
   /// Runs `body` in a child process.
   func inChild(_ body: () throws -> Void) throws { try Actor.start(body).finish() }
