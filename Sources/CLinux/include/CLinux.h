@@ -146,4 +146,13 @@ int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
 // Behind _GNU_SOURCE.
 int clx_pipe2(int *_Nonnull ends, int flags);
 
+// For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
+pid_t clx_fork(void);
+ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
+                   unsigned flags);
+int clx_unix_bind(int socket, const char *_Nonnull path);
+int clx_unix_connect(int socket, const char *_Nonnull path);
+/// The symbolic name of an errno ("ENOENT"), or NULL.
+const char *_Nullable clx_errno_name(int error);
+
 #endif
