@@ -112,6 +112,12 @@ void clx_set_fs_ids(uid_t uid, gid_t gid) {
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
 
+void clx_set_thread_name(pthread_t thread, const char *name) { pthread_setname_np(thread, name); }
+
+const void *clx_memmem(const void *hay, size_t length, const void *needle, size_t count) {
+  return memmem(hay, length, needle, count);
+}
+
 static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Fuse
+internal import Glibc
 package import LinuxIO
 package import Store
-
-// STUB: stands in for the server until that is merged; the interface is fixed, nothing behind it works.
-
-/// A flag of mount(2), named as in its option.
-package enum MountFlag: String, Sendable, CaseIterable {
-  case nosuid, nodev, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync
-}
-
-/// How a store is to be served.
-package struct ServeOptions: Sendable, Equatable {
-  package var readOnly = false
-  package var callerGroup = false
-  package var mountFlags: Set<MountFlag> = []
-  package var source = "insula"
-  package var allowOther = false
-  package var threads: Int?
-  package var pollMicroseconds: Int?
-  package var passthrough = true
-  package var fileHandles = true
-  package var localLocks = false
-  package var cacheSeconds: Double?
-
-  package init() {}
-}
+internal import Synchronization
+internal import Volume
 
 /// What a server counts.
 package struct ServerReport: Codable, Sendable {
@@ -41,30 +21,182 @@ package struct ServerReport: Codable, Sendable {
   package var locks = 0
   package var requests: UInt64 = 0
   package var threads = 0
-
-  package init() {}
 }
 
 /// Why a store can't be served.
 package enum ServeFailure: Error, CustomStringConvertible {
-  case stub
+  case noDevice(Errno)
+  case mount(mountPoint: String, Errno)
+  case helper(mountPoint: String)
+  case tree(path: String, Errno)
+  case threads(Errno)
+  case noAnswer(mountPoint: String)
 
-  package var description: String { "this build has no server yet" }
+  package var description: String {
+    switch self {
+    case .noDevice(let error):
+      "can't open /dev/fuse (\(error.message)): load the module with 'modprobe fuse', or let this container use the device"
+    case .mount(let mountPoint, let error):
+      "can't mount at \(mountPoint): \(error.message)"
+        + (error == .EPERM ? "; mounting takes root, or run without root for a mount of your own" : "")
+    case .helper(let mountPoint):
+      "fusermount3 could not mount at \(mountPoint): its own message is above; "
+        + "it must be installed set-user-id (package fuse3), and the mount point must be yours"
+    case .tree(let path, let error):
+      "can't read the tree of the store \(path): \(error.message); run 'insula check \(path)'"
+    case .threads(let error):
+      "can't start threads: \(error.message); raise the limits on processes and memory"
+    case .noAnswer(let mountPoint):
+      "the kernel did not begin to use the mount at \(mountPoint) in time; the log of the kernel (dmesg) may say why"
+    }
+  }
 }
 
 /// A mounted store.
 package final class Server: Sendable {
-  private init() {}
+  private let store: Store
+  private let mountPoint: String
+  private let options: ServeOptions
+  private let view: View
+  private let pool: WorkerPool
+  private let usesHandles: Bool
+  private let ended: Ended
+  /// The flags of the mount as they are now.
+  private let bits: Mutex<UInt>
 
-  package static func start(store: Store, mountPoint: String, options: ServeOptions) throws -> Server {
-    throw ServeFailure.stub
+  /// Rings once, when the connection has ended and nothing is in work.
+  private final class Ended: Sendable {
+    let wakeup: Wakeup
+    init() throws(Errno) { wakeup = try Wakeup() }
   }
 
-  package func report() -> ServerReport { ServerReport() }
+  /// Mounts the store; returns when the kernel has begun to use it.
+  package static func start(
+    store: Store, mountPoint: String, options: ServeOptions
+  ) throws -> Server {
+    let server = try Server(store, mountPoint, options)
+    do {
+      try server.connect()
+    } catch {
+      try? server.unmount(lazily: true)
+      server.pool.stop()
+      throw error
+    }
+    return server
+  }
 
-  package func unmount(lazily: Bool) throws(Errno) {}
+  private init(_ store: Store, _ mountPoint: String, _ options: ServeOptions) throws {
+    self.store = store
+    self.mountPoint = mountPoint
+    self.options = options
+    bits = Mutex(options.mountBits)
+    var settings = VolumeSettings()
+    settings.isSystem = store.description.mode == .system
+    settings.callerGroup = options.callerGroup
+    settings.localLocks = options.localLocks
+    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(store.tree)
+    if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
+    settings.descriptors = Self.descriptorBudget()
+    usesHandles = settings.fileHandles
+    do throws(Errno) {
+      view = try View(Volume(tree: store.tree, settings: settings))
+    } catch {
+      throw ServeFailure.tree(path: store.path, error)
+    }
+    var poolSettings = PoolSettings()
+    if let threads = options.threads { poolSettings.threads = threads }
+    if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
+    do throws(Errno) {
+      pool = try WorkerPool(poolSettings)
+      ended = try Ended()
+    } catch {
+      throw ServeFailure.threads(error)
+    }
+  }
 
-  package func remount(readOnly: Bool) throws(Errno) {}
+  /// Half of what this process may open, for names; the other half is for what clients open.
+  private static func descriptorBudget() -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 512 }
+    return min(max(Int(clamping: limit.rlim_cur) / 2 - 64, 64), 8192)
+  }
 
-  package func waitUntilUnmounted() {}
+  private func connect() throws {
+    let isSystem = store.description.mode == .system
+    let connection = try isSystem ? mountDirectly() : mountThroughHelper()
+    var settings = ConnectionSettings()
+    settings.passthrough = options.passthrough && isSystem
+    settings.localLocks = options.localLocks
+    do throws(Errno) {
+      let session = try Session(view, over: connection, settings: settings)
+      try pool.start()
+      let ended = ended
+      try pool.add(session) { ended.wakeup.ring() }
+    } catch {
+      throw ServeFailure.threads(error)
+    }
+    // A millisecond as a rule; a kernel that never begins would leave whoever waits for us without an answer.
+    guard view.waitUntilStarted(milliseconds: 20_000) else {
+      throw ServeFailure.noAnswer(mountPoint: mountPoint)
+    }
+  }
+
+  private func mountDirectly() throws -> OwnedFD {
+    var settings = MountSettings()
+    settings.source = options.source
+    settings.flags = options.mountBits
+    settings.allowOther = true
+    do throws(Errno) {
+      return try Mount.direct(at: mountPoint, settings)
+    } catch {
+      if case .ENOENT = error, access("/dev/fuse", F_OK) != 0 { throw ServeFailure.noDevice(error) }
+      throw ServeFailure.mount(mountPoint: mountPoint, error)
+    }
+  }
+
+  private func mountThroughHelper() throws -> OwnedFD {
+    do throws(Errno) {
+      return try Mount.throughHelper(at: mountPoint, options: options.helperOptions)
+    } catch {
+      throw ServeFailure.helper(mountPoint: mountPoint)
+    }
+  }
+
+  /// What `insula status` shows.
+  package func report() -> ServerReport {
+    let counts = view.counts
+    var report = ServerReport()
+    report.mode = store.description.mode.rawValue
+    report.mountPoint = mountPoint
+    report.passthrough = counts.passthrough
+    report.fileHandles = usesHandles
+    report.nodes = counts.nodes
+    report.openFiles = counts.openFiles
+    report.openDirectories = counts.openDirectories
+    report.descriptors = counts.descriptors
+    report.locks = counts.locks
+    report.requests = pool.requests
+    report.threads = pool.threadCount
+    return report
+  }
+
+  /// Takes the mount away; EBUSY while it is in use, unless `lazily`.
+  package func unmount(lazily: Bool) throws(Errno) {
+    guard store.description.mode == .rootless else { return try Mount.remove(at: mountPoint, lazily: lazily) }
+    try Mount.removeThroughHelper(at: mountPoint, lazily: lazily)
+  }
+
+  /// Makes the mount read-only or writable again.
+  package func remount(readOnly: Bool) throws(Errno) {
+    guard store.description.mode == .system else { throw .EPERM }
+    let wanted = bits.withLock { $0 & ~UInt(MS_RDONLY) | (readOnly ? UInt(MS_RDONLY) : 0) }
+    try Mount.change(at: mountPoint, flags: wanted)
+    bits.withLock { $0 = wanted }
+  }
+
+  /// Returns when the mount is gone and all that came through it is done.
+  package func waitUntilUnmounted() {
+    _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
+    pool.stop()
+  }
 }

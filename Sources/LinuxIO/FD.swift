@@ -3,6 +3,9 @@
 
 internal import Glibc
 
+/// Open without access to the contents: a name for the object. Corresponds to `O_PATH`.
+package let pathOnly: Int32 = 0o10000000
+
 /// A descriptor that someone else owns; valid for as long as they keep it.
 package struct FD: Hashable, Sendable {
   /// The number that the kernel knows it by.
@@ -73,6 +76,15 @@ package struct Name {
 
   /// For messages: undecodable bytes are replaced.
   package var text: String { String(cString: bytes) }
+
+  /// The directory that the descriptor itself stands for.
+  package static var here: Name { Name(hereBytes) }
+  nonisolated(unsafe) private static let hereBytes: UnsafePointer<CChar> = {
+    let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: 2)
+    bytes[0] = 0x2e
+    bytes[1] = 0
+    return UnsafePointer(bytes)
+  }()
 
   /// The name of the object that the descriptor itself stands for, in calls with `AT_EMPTY_PATH`.
   package static var empty: Name { Name(emptyBytes) }

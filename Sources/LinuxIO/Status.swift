@@ -95,6 +95,11 @@ extension FD {
     }
   }
 
+  /// Corresponds to `ftruncate(2)`, of a file that is open for writing.
+  package func truncateOpen(to size: Int) throws(Errno) {
+    try retrying { ftruncate(raw, size) }
+  }
+
   /// Corresponds to `fstatvfs(3)`.
   package func filesystemStatus() throws(Errno) -> statvfs {
     var status = statvfs()

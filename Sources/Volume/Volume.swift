@@ -1,1 +1,49 @@
-// Volume
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+/// How a volume behaves; the same for all its views.
+package struct VolumeSettings: Sendable {
+  /// Whether the daemon is root and makes objects for others.
+  package var isSystem = true
+  /// A new object's group is its maker's, as on Linux, and not its directory's (mount option `nogrpid`).
+  package var callerGroup = false
+  /// Whether objects may be opened by file handles.
+  package var fileHandles = true
+  /// For how long the kernel may keep what it was told. Nothing but the daemon changes the store, so this could be
+  /// for ever; a day bounds the harm when someone reaches behind it.
+  package var cacheSeconds: Double = 86_400
+  /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
+  package var localLocks = false
+  /// How many nodes of one view may have a descriptor.
+  package var descriptors = 8192
+
+  package init() {}
+}
+
+/// What all views of one store share.
+package final class Volume: Sendable {
+  package let settings: VolumeSettings
+  /// The root of the tree, opened for reading: file handles are opened by it.
+  let tree: FD
+  let locks = LockTable()
+  private let lastView = Atomic<UInt32>(0)
+
+  /// `tree` outlives the volume.
+  package init(tree: FD, settings: VolumeSettings) {
+    self.tree = tree
+    self.settings = settings
+  }
+
+  /// A number for a new view.
+  func numberView() -> UInt32 { lastView.wrappingAdd(1, ordering: .relaxed).newValue }
+
+  /// Whether this machine, this user and this backing filesystem let objects be opened by handles.
+  package static func canUseHandles(_ tree: FD) -> Bool {
+    guard let handle = tree.handle(), (try? tree.open(handle)) != nil else { return false }
+    return true
+  }
+}

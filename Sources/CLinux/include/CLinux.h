@@ -6,6 +6,7 @@
 #define CLINUX_H
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -121,6 +122,12 @@ void clx_set_fs_ids(uid_t uid, gid_t gid);
 // Credentials of this thread alone (glibc's own calls change every thread of the process).
 int clx_thread_setresuid(uid_t uid);
 int clx_thread_setresgid(gid_t gid);
+
+// pthread_setname_np(3) is behind _GNU_SOURCE.
+void clx_set_thread_name(pthread_t thread, const char *_Nonnull name);
+
+// memmem(3) is behind _GNU_SOURCE.
+const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);
 
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+
+/// A flag of mount(2), named as in its option.
+package enum MountFlag: String, Sendable, CaseIterable {
+  case nosuid, nodev, noexec, noatime, nodiratime, relatime, strictatime, sync, dirsync
+
+  /// The `MS_*` bit.
+  var bit: UInt {
+    switch self {
+    case .nosuid: UInt(MS_NOSUID)
+    case .nodev: UInt(MS_NODEV)
+    case .noexec: UInt(MS_NOEXEC)
+    case .noatime: UInt(MS_NOATIME)
+    case .nodiratime: UInt(MS_NODIRATIME)
+    case .relatime: UInt(MS_RELATIME)
+    case .strictatime: UInt(MS_STRICTATIME)
+    case .sync: UInt(MS_SYNCHRONOUS)
+    case .dirsync: UInt(MS_DIRSYNC)
+    }
+  }
+}
+
+/// How a store is to be served.
+package struct ServeOptions: Sendable, Equatable {
+  package var readOnly = false
+  /// A new object's group is its maker's and not its directory's: mount option `nogrpid`.
+  package var callerGroup = false
+  package var mountFlags: Set<MountFlag> = []
+  /// What `mount` shows as the source.
+  package var source = "insula"
+  package var allowOther = false
+  /// How many threads serve; nil leaves it to us.
+  package var threads: Int?
+  /// For how long a thread looks for the next request before it sleeps; 0 turns it off, nil leaves it to us.
+  package var pollMicroseconds: Int?
+  package var passthrough = true
+  package var fileHandles = true
+  /// POSIX and flock locks are the kernel's own: closing is faster, other views do not see them.
+  package var localLocks = false
+  /// For how long the kernel may keep what it was told; nil leaves it to us.
+  package var cacheSeconds: Double?
+
+  package init() {}
+
+  /// All bits of mount(2) that these ask for.
+  var mountBits: UInt {
+    mountFlags.reduce(readOnly ? UInt(MS_RDONLY) : 0) { $0 | $1.bit }
+  }
+
+  /// The same in words, for `fusermount3`, which knows no others.
+  var helperOptions: [String] {
+    let known: Set<MountFlag> = [.nosuid, .nodev, .noexec, .noatime, .sync, .dirsync]
+    var words = ["fsname=\(source.replacing(",", with: "\\,"))", "subtype=insula", readOnly ? "ro" : "rw"]
+    words += mountFlags.intersection(known).map(\.rawValue).sorted()
+    if allowOther { words.append("allow_other") }
+    return words
+  }
+}

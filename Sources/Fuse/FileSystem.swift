@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import CLinux
+package import Glibc
+package import LinuxIO
+
+/// A filesystem: one method for each operation that the kernel can ask for.
+///
+/// A method returns its answer or throws the errno; whoever calls it sends exactly one reply. Methods are called from
+/// several threads at once. Names, buffers and writers are valid during the call only.
+///
+/// Lookups: each ``Entry`` with a node that is returned counts one lookup of that node, to be kept until ``forget(_:count:)``
+/// takes it back. When a reply can't be delivered, the caller of these methods gives the lookup (or the handle) back itself.
+package protocol FileSystem: AnyObject, Sendable {
+  /// The connection is up; `connection` says what the kernel agreed to.
+  func started(_ connection: any Connection)
+
+  func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
+  func forget(_ node: NodeID, count: UInt64)
+
+  func attributes(of node: NodeID, by caller: Caller) throws(Errno) -> Attributes
+  /// Fills in the 256 bytes of `struct statx` and tells for how long they hold.
+  func extendedStatus(of node: NodeID, into bytes: UnsafeMutableRawPointer) throws(Errno) -> Double
+  func setAttributes(
+    of node: NodeID, handle: HandleID?, to change: AttributeChange, by caller: Caller
+  ) throws(Errno) -> Attributes
+  func access(_ node: NodeID, mask: Int32, by caller: Caller) throws(Errno)
+
+  func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+  func makeSymlink(
+    _ name: Name, in parent: NodeID, to target: UnsafePointer<CChar>, by caller: Caller
+  ) throws(Errno) -> Entry
+  func makeNode(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry
+  func makeDirectory(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry
+  func link(_ node: NodeID, as name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
+  func remove(_ name: Name, in parent: NodeID, directory: Bool, by caller: Caller) throws(Errno)
+  func rename(
+    _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
+  ) throws(Errno)
+
+  /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
+  func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened
+  func create(
+    _ name: Name, in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened)
+  /// Corresponds to `O_TMPFILE`.
+  func createUnnamed(
+    in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened)
+  func read(
+    _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(Errno) -> Int
+  func write(
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
+  ) throws(Errno) -> Int
+  func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno)
+  func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?)
+  func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno)
+  func allocate(
+    _ node: NodeID, handle: HandleID, mode: Int32, offset: Int64, length: Int64, by caller: Caller
+  ) throws(Errno)
+  func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32) throws(Errno) -> Int64
+  func copyRange(
+    from node: NodeID, _ handle: HandleID, at offset: Int64,
+    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
+  ) throws(Errno) -> Int
+
+  func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened
+  /// Fills `writer` with what comes after `offset`, until nothing more fits.
+  func readDirectory(
+    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+  ) throws(Errno)
+  func releaseDirectory(_ node: NodeID, handle: HandleID)
+  func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno)
+
+  func statistics(of node: NodeID) throws(Errno) -> statvfs
+
+  /// With an empty buffer the next two tell the size.
+  func attribute(
+    _ name: Name, of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
+  ) throws(Errno) -> Int
+  func attributeNames(
+    of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
+  ) throws(Errno) -> Int
+  func setAttribute(
+    _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
+  ) throws(Errno)
+  func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno)
+
+  /// The lock that stands against `wanted`, or one of kind none.
+  func conflictingLock(
+    _ node: NodeID, handle: HandleID, owner: LockOwner, wanted: LockRange
+  ) throws(Errno) -> LockRange
+  /// `parking` is nil where the caller does not want to wait.
+  func setLock(
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?
+  ) throws(Errno) -> LockOutcome
+  func setFlock(
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?
+  ) throws(Errno) -> LockOutcome
+  /// A request that was parked has been interrupted and answered; its place in the queue can go.
+  func abandoned(_ reply: ParkedReply)
+
+  /// Corresponds to the ioctls `FS_IOC_GETFLAGS` and `FS_IOC_SETFLAGS`.
+  func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32
+  func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+
+/// How a filesystem is put in its place.
+package struct MountSettings: Sendable {
+  /// What `mount` shows as the source.
+  package var source = "insula"
+  /// The `MS_*` bits of mount(2).
+  package var flags: UInt = 0
+  /// Whether other users than the one who mounts may enter.
+  package var allowOther = false
+
+  package init() {}
+}
+
+package enum Mount {
+  /// Mounts by mount(2), for root; gives the connection to serve.
+  ///
+  /// The permissions are ours to check, so `default_permissions` is not among the options.
+  package static func direct(at path: String, _ settings: MountSettings) throws(Errno) -> OwnedFD {
+    let connection = OwnedFD(owning: try check(clx_open("/dev/fuse", O_RDWR | O_CLOEXEC, 0)))
+    var options = "fd=\(connection.fd.raw),rootmode=40000,user_id=\(geteuid()),group_id=\(getegid())"
+    if settings.allowOther { options += ",allow_other" }
+    // No device node is ever made in the tree, and none is to work if it got there from behind.
+    let flags = settings.flags | UInt(MS_NODEV)
+    try check(mount(settings.source, path, "fuse.insula", flags, options))
+    return connection
+  }
+
+  /// Changes the flags of a mount. Corresponds to `MS_REMOUNT`.
+  package static func change(at path: String, flags: UInt) throws(Errno) {
+    let all = flags | UInt(MS_NODEV) | UInt(MS_REMOUNT) | UInt(MS_BIND)
+    try check(mount("none", path, nil, all, nil))
+  }
+
+  /// Takes a mount away. Corresponds to `umount2(2)`.
+  package static func remove(at path: String, lazily: Bool) throws(Errno) {
+    let noFollow: Int32 = 8
+    try check(umount2(path, noFollow | (lazily ? CLX_MNT_DETACH : 0)))
+  }
+
+  /// Mounts through the set-user-id helper `fusermount3`, for anyone; gives the connection to serve.
+  ///
+  /// libfuse speaks to the helper; its session is only lent for that.
+  package static func throughHelper(at path: String, options: [String]) throws(Errno) -> OwnedFD {
+    let words = ["insula", "-o", options.joined(separator: ",")]
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+    defer { for argument in arguments { free(argument) } }
+    var table = fuse_lowlevel_ops()
+    let session = arguments.withUnsafeMutableBufferPointer { buffer in
+      var args = fuse_args(argc: Int32(words.count), argv: buffer.baseAddress, allocated: 0)
+      return fuse_session_new(&args, &table, MemoryLayout<fuse_lowlevel_ops>.size, nil)
+    }
+    guard let session else { throw .EINVAL }
+    defer { fuse_session_destroy(session) }
+    guard fuse_session_mount(session, path) == 0 else { throw .EPERM }
+    // The session closes its own descriptor; ours is another one of the same connection.
+    return try FD(fuse_session_fd(session)).duplicated()
+  }
+
+  /// Takes a mount away through `fusermount3`. EBUSY stands for whatever its own message says.
+  package static func removeThroughHelper(at path: String, lazily: Bool) throws(Errno) {
+    let words = ["fusermount3", "-u"] + (lazily ? ["-z"] : []) + ["--", path]
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var child = pid_t()
+    let error = posix_spawnp(&child, "fusermount3", nil, nil, &arguments, environ)
+    guard error == 0 else { throw Errno(error) }
+    var status: Int32 = 0
+    try retrying { waitpid(child, &status, 0) }
+    guard clx_exit_status(status) == 0 else { throw .EBUSY }
+  }
+}

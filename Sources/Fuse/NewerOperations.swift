@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+// Operations younger than libfuse 3.14, which would answer ENOSYS: decoded from the kernel's message and answered by
+// hand. With a libfuse that knows them (3.18), they become entries of the table in Operations.swift.
+
+extension Session {
+  /// Serves the request if it is one of these; false leaves it to libfuse.
+  func processNewer(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) -> Bool {
+    switch header.opcode {
+    case Wire.Opcode.tmpfile: serveUnnamed(header, message)
+    case Wire.Opcode.statx: serveStatx(header, message)
+    case Wire.Opcode.copyRange64: serveCopyRange(header, message)
+    default: return false
+    }
+    return true
+  }
+
+  /// struct fuse_create_in {flags, mode, umask, open_flags} and a name that means nothing.
+  private func serveUnnamed(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
+    do throws(Errno) {
+      let flags = Int32(bitPattern: Wire.word(at: 40, of: message))
+      let mode = mode_t(Wire.word(at: 44, of: message))
+      let (entry, opened) = try fileSystem.createUnnamed(
+        in: header.node, flags: flags, mode: mode, by: header.caller)
+      var out = InlineArray<144, UInt8>(repeating: 0)
+      let sent = withUnsafeMutableBytes(of: &out) { bytes in
+        guard let base = bytes.baseAddress else { return false }
+        Wire.write(entry, to: base)
+        Wire.write(opened, to: base + Wire.entrySize)
+        return answer(header.unique, UnsafeRawBufferPointer(bytes))
+      }
+      if !sent, let node = entry.node {
+        fileSystem.release(node, handle: opened.handle, flockOwner: nil)
+        fileSystem.forget(node, count: 1)
+      }
+    } catch {
+      answer(header.unique, error)
+    }
+  }
+
+  /// Reply: {attr_valid u64, nsec u32, flags u32, 16 spare bytes, struct statx}.
+  private func serveStatx(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
+    do throws(Errno) {
+      var out = InlineArray<288, UInt8>(repeating: 0)
+      try withUnsafeMutableBytes(of: &out) { (bytes) throws(Errno) in
+        guard let base = bytes.baseAddress else { throw .EIO }
+        let validity = Wire.split(try fileSystem.extendedStatus(of: header.node, into: base + 32))
+        base.storeBytes(of: validity.seconds, as: UInt64.self)
+        base.storeBytes(of: validity.nanoseconds, toByteOffset: 8, as: UInt32.self)
+        answer(header.unique, UnsafeRawBufferPointer(bytes))
+      }
+    } catch {
+      answer(header.unique, error)
+    }
+  }
+
+  /// struct fuse_copy_file_range_in {fh, off, target node, target fh, target off, length, flags}, all u64.
+  private func serveCopyRange(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
+    do throws(Errno) {
+      func word(_ index: Int) -> UInt64 { Wire.longWord(at: Wire.headerSize + 8 * index, of: message) }
+      let count = try fileSystem.copyRange(
+        from: header.node, HandleID(word(0)), at: Int64(bitPattern: word(1)),
+        to: NodeID(word(2)), HandleID(word(3)), at: Int64(bitPattern: word(4)),
+        length: Int(clamping: word(5)), flags: UInt32(truncatingIfNeeded: word(6)))
+      var copied = UInt64(count)
+      withUnsafeBytes(of: &copied) { _ = answer(header.unique, $0) }
+    } catch {
+      answer(header.unique, error)
+    }
+  }
+
+  @discardableResult
+  private func answer(_ unique: UInt64, _ body: UnsafeRawBufferPointer) -> Bool {
+    write(unique: unique, code: 0, body)
+  }
+
+  private func answer(_ unique: UInt64, _ error: Errno) {
+    _ = write(unique: unique, code: -error.code, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  /// One message to the kernel: struct fuse_out_header {len u32, error i32, unique u64} and a body.
+  func write(unique: UInt64, code: Int32, _ body: UnsafeRawBufferPointer) -> Bool {
+    var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
+    return withUnsafeMutableBytes(of: &header) { head in
+      var vectors = (
+        iovec(iov_base: head.baseAddress, iov_len: 16),
+        iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
+      )
+      return withUnsafeMutablePointer(to: &vectors) {
+        $0.withMemoryRebound(to: iovec.self, capacity: 2) { writev(fd.raw, $0, 2) >= 0 }
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import Glibc
+internal import LinuxIO
+
+// Callbacks that deal with names: finding, making, moving and removing.
+
+func addNameOperations(_ table: inout fuse_lowlevel_ops) {
+  table.lookup = { request, parent, name in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.lookup(try checked(name), in: NodeID(parent), by: caller)
+    } _: { reply($0, $1, $2) }
+  }
+  table.forget = { request, node, count in
+    session(of: request).fileSystem.forget(NodeID(node), count: count)
+    fuse_reply_none(request)
+  }
+  table.forget_multi = { request, count, items in
+    let files = session(of: request).fileSystem
+    for item in UnsafeBufferPointer(start: items, count: items == nil ? 0 : count) {
+      files.forget(NodeID(item.ino), count: item.nlookup)
+    }
+    fuse_reply_none(request)
+  }
+  table.mknod = { request, parent, name, mode, _ in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.makeNode(try checked(name), in: NodeID(parent), mode: mode, by: caller)
+    } _: { reply($0, $1, $2) }
+  }
+  table.mkdir = { request, parent, name, mode in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.makeDirectory(try checked(name), in: NodeID(parent), mode: mode, by: caller)
+    } _: { reply($0, $1, $2) }
+  }
+  table.symlink = { request, target, parent, name in
+    serve(request) { (files, caller) throws(Errno) in
+      guard let target else { throw .EINVAL }
+      return try files.makeSymlink(try checked(name), in: NodeID(parent), to: target, by: caller)
+    } _: { reply($0, $1, $2) }
+  }
+  table.link = { request, node, parent, name in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.link(NodeID(node), as: try checked(name), in: NodeID(parent), by: caller)
+    } _: { reply($0, $1, $2) }
+  }
+  table.unlink = { request, parent, name in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.remove(try checked(name), in: NodeID(parent), directory: false, by: caller)
+    }
+  }
+  table.rmdir = { request, parent, name in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.remove(try checked(name), in: NodeID(parent), directory: true, by: caller)
+    }
+  }
+  table.rename = { request, parent, name, newParent, newName, flags in
+    serve(request) { (files, caller) throws(Errno) in
+      try files.rename(
+        try checked(name), in: NodeID(parent), to: try checked(newName), in: NodeID(newParent),
+        flags: flags, by: caller)
+    }
+  }
+  table.readlink = { request, node in
+    guard let request else { return }
+    withUnsafeTemporaryAllocation(byteCount: Int(PATH_MAX), alignment: 8) { buffer in
+      serve(request) { (files, _) throws(Errno) in
+        try files.readLink(NodeID(node), into: buffer)
+      } _: { request, _, count in
+        reply(request, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+      }
+    }
+  }
+}
+
+/// The name that the kernel sent, if it is one that an object can have.
+func checked(_ name: UnsafePointer<CChar>?) throws(Errno) -> Name {
+  guard let name else { throw .EINVAL }
+  let checked = Name(name)
+  guard checked.isComponent else { throw .EINVAL }
+  return checked
+}

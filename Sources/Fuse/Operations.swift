@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import Glibc
+internal import LinuxIO
+
+/// libfuse's table of callbacks; each finds its session, asks its filesystem, and sends one reply.
+func makeOperations(localLocks: Bool) -> fuse_lowlevel_ops {
+  var table = fuse_lowlevel_ops()
+  table.`init` = { _, connection in
+    guard let connection else { return }
+    wishes(&connection.pointee)
+  }
+  addNameOperations(&table)
+  addAttributeOperations(&table)
+  addFileOperations(&table)
+  addDirectoryOperations(&table)
+  // Without these callbacks libfuse does not ask for remote locks, and the kernel keeps them to itself.
+  if !localLocks { addLockOperations(&table) }
+  return table
+}
+
+/// What we ask of the kernel through libfuse; ``Handshake`` adds what libfuse forgets.
+private func wishes(_ connection: inout fuse_conn_info) {
+  connection.want |= connection.capable & UInt32(FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR)
+  connection.want |= connection.capable & UInt32(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO)
+  // Splicing is no faster than copying here, and the session's own I/O has no pipes.
+  connection.want &= ~UInt32(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE)
+  connection.max_background = 256
+  connection.congestion_threshold = 192
+  connection.time_gran = 1
+}
+
+/// The session that a request came through.
+@inline(__always)
+func session(of request: fuse_req_t?) -> Session {
+  // Session.init put itself there, and outlives every request that it reads.
+  guard let request, let data = fuse_req_userdata(request) else {
+    preconditionFailure("libfuse calls back with a request that has the session as its user data")
+  }
+  return Unmanaged<Session>.fromOpaque(data).takeUnretainedValue()
+}
+
+/// Asks for an answer and sends it, or the error instead: exactly one reply.
+@inline(__always)
+func serve<Answer>(
+  _ request: fuse_req_t?, _ ask: (any FileSystem, Caller) throws(Errno) -> Answer,
+  _ send: (fuse_req_t, Session, Answer) -> Void
+) {
+  guard let request, let context = fuse_req_ctx(request) else { return }
+  let session = session(of: request)
+  let caller = Caller(uid: context.pointee.uid, gid: context.pointee.gid, pid: context.pointee.pid)
+  do throws(Errno) {
+    send(request, session, try ask(session.fileSystem, caller))
+  } catch {
+    fuse_reply_err(request, error.code)
+  }
+}
+
+/// For operations whose answer is that they are done.
+@inline(__always)
+func serve(_ request: fuse_req_t?, _ ask: (any FileSystem, Caller) throws(Errno) -> Void) {
+  serve(request, ask) { (request, _, _: Void) in _ = fuse_reply_err(request, 0) }
+}
+
+/// Sends an entry; if nobody is there to take it, its lookup is given back.
+func reply(_ request: fuse_req_t, _ session: Session, _ entry: Entry) {
+  var out = InlineArray<128, UInt8>(repeating: 0)
+  let result = withUnsafeMutableBytes(of: &out) { bytes in
+    guard let base = bytes.baseAddress else { return -EIO }
+    Wire.write(entry, to: base)
+    return fuse_reply_buf(request, base.assumingMemoryBound(to: CChar.self), Wire.entrySize)
+  }
+  if result == -ENOENT, let node = entry.node { session.fileSystem.forget(node, count: 1) }
+}
+
+/// Sends attributes.
+func reply(_ request: fuse_req_t, _ attributes: Attributes) {
+  var out = InlineArray<104, UInt8>(repeating: 0)
+  withUnsafeMutableBytes(of: &out) { bytes in
+    guard let base = bytes.baseAddress else { return }
+    Wire.write(attributes, to: base)
+    fuse_reply_buf(request, base.assumingMemoryBound(to: CChar.self), Wire.attributesSize)
+  }
+}
+
+/// Sends bytes.
+func reply(_ request: fuse_req_t, _ bytes: UnsafeRawBufferPointer) {
+  fuse_reply_buf(request, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+/// What a connection is to be like.
+package struct ConnectionSettings: Sendable {
+  /// Hand data to backing files inside the kernel, if it can.
+  package var passthrough = false
+  /// Let the kernel keep locks to itself, unseen by other sessions on the same files.
+  package var localLocks = false
+  /// Requests that the kernel may have under way in the background (releases, reads ahead).
+  ///
+  /// libfuse's 12 pile up under concurrent readers.
+  package var background: UInt32 = 256
+
+  package init() {}
+}
+
+/// One mount's connection to the kernel.
+///
+/// Any thread may call ``receive(into:)`` and ``process(_:)``; the session itself holds no lock while a request is served.
+package final class Session: @unchecked Sendable {
+  // Unchecked: `raw` is libfuse's, which locks for itself; the handshake's state is touched by the one thread that
+  // serves INIT, before the kernel sends anything else.
+  package let fd: FD
+  let fileSystem: any FileSystem
+  let parked = ParkedReplies()
+  var handshake: Handshake
+  private(set) var raw: OpaquePointer!
+
+  /// Serves `fileSystem` over a connection that is, or is about to be, mounted.
+  package init(
+    _ fileSystem: any FileSystem, over connection: consuming OwnedFD, settings: ConnectionSettings
+  ) throws(Errno) {
+    self.fileSystem = fileSystem
+    handshake = Handshake(settings)
+    fd = connection.release()
+    var operations = makeOperations(localLocks: settings.localLocks)
+    let name = strdup("insula")
+    defer { free(name) }
+    var arguments: [UnsafeMutablePointer<CChar>?] = [name, nil]
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    let created = arguments.withUnsafeMutableBufferPointer { arguments in
+      var args = fuse_args(argc: 1, argv: arguments.baseAddress, allocated: 0)
+      return fuse_session_new(&args, &operations, MemoryLayout<fuse_lowlevel_ops>.size, this)
+    }
+    guard let created else {
+      close(fd.raw)
+      throw .ENOMEM
+    }
+    raw = created
+    var io = fuse_custom_io()
+    io.read = { fd, buffer, length, _ in read(fd, buffer, length) }
+    io.writev = { fd, vectors, count, data in
+      guard let data, let vectors else { return -1 }
+      return Unmanaged<Session>.fromOpaque(data).takeUnretainedValue().send(fd, vectors, count)
+    }
+    guard fuse_session_custom_io(created, &io, fd.raw) == 0 else {
+      fuse_session_destroy(created)
+      throw .EINVAL
+    }
+  }
+
+  deinit {
+    // Closes the descriptor as well.
+    if let raw { fuse_session_destroy(raw) }
+  }
+
+  /// What reading from the connection gave.
+  package enum Received {
+    case message(Int)
+    case nothing
+    /// Unmounted or aborted; nothing more will come.
+    case ended
+  }
+
+  /// The smallest buffer that the kernel reads a request into: the largest write, and a page for the headers.
+  package static let bufferSize = 1 << 20 + 4096
+
+  /// Takes the next request, if there is one.
+  @inline(__always)
+  package func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
+    while true {
+      let count = read(fd.raw, buffer.baseAddress, buffer.count)
+      if count > 0 { return .message(count) }
+      let error = Errno.last
+      // ENOENT: the request was interrupted between being offered and being read.
+      if error == .EINTR || error == .ENOENT { continue }
+      return error == .EAGAIN ? .nothing : .ended
+    }
+  }
+
+  /// Serves one request on this thread.
+  package func process(_ message: UnsafeMutableRawBufferPointer) {
+    guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
+    if header.opcode >= Wire.Opcode.tmpfile, processNewer(header, UnsafeRawBufferPointer(message)) { return }
+    if header.opcode == Wire.Opcode.initialize {
+      handshake.note(header, UnsafeRawBufferPointer(message))
+    }
+    var buffer = fuse_buf()
+    buffer.mem = message.baseAddress
+    buffer.size = message.count
+    withUnsafePointer(to: message) { pointer in
+      clx_set_thread_value(UnsafeMutableRawPointer(mutating: pointer))
+      fuse_session_process_buf(raw, &buffer)
+    }
+  }
+
+  /// The request that this thread is serving, as the kernel sent it.
+  static var currentMessage: UnsafeRawBufferPointer {
+    guard let value = clx_thread_value() else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    return UnsafeRawBufferPointer(value.load(as: UnsafeMutableRawBufferPointer.self))
+  }
+
+  private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
+    guard handshake.isPending else { return writev(fd, vectors, count) }
+    return handshake.send(fd, vectors, count) { passthrough in
+      fileSystem.started(SessionConnection(self, passthrough: passthrough))
+    }
+  }
+
+  /// Lets go of everyone who still waits. After the connection has ended.
+  package func finish() { parked.failAll(.ECONNABORTED) }
+}

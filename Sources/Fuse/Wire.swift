@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CFuse
+internal import Glibc
+internal import LinuxIO
+
+/// The layout of the kernel's messages (linux/fuse.h), where libfuse 3.14 has no call for a reply or hides a part of a
+/// request. Numbers are byte offsets.
+enum Wire {
+  static let headerSize = 40
+  static let entrySize = 128
+  static let openSize = 16
+  static let attributesSize = 104
+
+  /// Operations by the kernel's numbers.
+  enum Opcode {
+    static let initialize: UInt32 = 26
+    static let tmpfile: UInt32 = 51
+    static let statx: UInt32 = 52
+    static let copyRange64: UInt32 = 53
+  }
+
+  /// A request's header; libfuse has checked nothing of it yet.
+  struct Header {
+    let length: UInt32
+    let opcode: UInt32
+    let unique: UInt64
+    let node: NodeID
+    let caller: Caller
+
+    init?(_ message: UnsafeRawBufferPointer) {
+      guard message.count >= Wire.headerSize else { return nil }
+      length = message.loadUnaligned(as: UInt32.self)
+      opcode = message.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+      unique = message.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+      node = NodeID(message.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+      caller = Caller(
+        uid: message.loadUnaligned(fromByteOffset: 24, as: UInt32.self),
+        gid: message.loadUnaligned(fromByteOffset: 28, as: UInt32.self),
+        pid: message.loadUnaligned(fromByteOffset: 32, as: Int32.self))
+    }
+  }
+
+  /// A number of the request that this thread is decoding, or 0 if the request is too short for it.
+  static func word(at offset: Int, of message: UnsafeRawBufferPointer) -> UInt32 {
+    guard offset + 4 <= message.count else { return 0 }
+    return message.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+  }
+
+  static func longWord(at offset: Int, of message: UnsafeRawBufferPointer) -> UInt64 {
+    guard offset + 8 <= message.count else { return 0 }
+    return message.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+  }
+
+  /// struct fuse_entry_out, 128 bytes.
+  static func write(_ entry: Entry, to out: UnsafeMutableRawPointer) {
+    let validity = split(entry.validity)
+    let attributeValidity = split(entry.attributes.validity)
+    out.storeBytes(of: entry.node?.raw ?? 0, as: UInt64.self)
+    out.storeBytes(of: 0, toByteOffset: 8, as: UInt64.self)
+    out.storeBytes(of: validity.seconds, toByteOffset: 16, as: UInt64.self)
+    out.storeBytes(of: attributeValidity.seconds, toByteOffset: 24, as: UInt64.self)
+    out.storeBytes(of: validity.nanoseconds, toByteOffset: 32, as: UInt32.self)
+    out.storeBytes(of: attributeValidity.nanoseconds, toByteOffset: 36, as: UInt32.self)
+    write(entry.attributes.status, to: out + 40)
+  }
+
+  /// struct fuse_attr_out, 104 bytes.
+  static func write(_ attributes: Attributes, to out: UnsafeMutableRawPointer) {
+    let validity = split(attributes.validity)
+    out.storeBytes(of: validity.seconds, as: UInt64.self)
+    out.storeBytes(of: validity.nanoseconds, toByteOffset: 8, as: UInt32.self)
+    out.storeBytes(of: 0, toByteOffset: 12, as: UInt32.self)
+    write(attributes.status, to: out + 16)
+  }
+
+  /// struct fuse_open_out, 16 bytes.
+  static func write(_ opened: Opened, to out: UnsafeMutableRawPointer) {
+    out.storeBytes(of: opened.handle.raw, as: UInt64.self)
+    out.storeBytes(of: opened.mode.rawValue, toByteOffset: 8, as: UInt32.self)
+    out.storeBytes(of: opened.backing, toByteOffset: 12, as: Int32.self)
+  }
+
+  /// struct fuse_attr, 88 bytes.
+  private static func write(_ status: FileStatus, to out: UnsafeMutableRawPointer) {
+    out.storeBytes(of: UInt64(status.st_ino), as: UInt64.self)
+    out.storeBytes(of: UInt64(bitPattern: Int64(status.st_size)), toByteOffset: 8, as: UInt64.self)
+    out.storeBytes(of: UInt64(bitPattern: Int64(status.st_blocks)), toByteOffset: 16, as: UInt64.self)
+    out.storeBytes(of: Int64(status.st_atim.tv_sec), toByteOffset: 24, as: Int64.self)
+    out.storeBytes(of: Int64(status.st_mtim.tv_sec), toByteOffset: 32, as: Int64.self)
+    out.storeBytes(of: Int64(status.st_ctim.tv_sec), toByteOffset: 40, as: Int64.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_atim.tv_nsec), toByteOffset: 48, as: UInt32.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_mtim.tv_nsec), toByteOffset: 52, as: UInt32.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_ctim.tv_nsec), toByteOffset: 56, as: UInt32.self)
+    out.storeBytes(of: UInt32(status.st_mode), toByteOffset: 60, as: UInt32.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_nlink), toByteOffset: 64, as: UInt32.self)
+    out.storeBytes(of: UInt32(status.st_uid), toByteOffset: 68, as: UInt32.self)
+    out.storeBytes(of: UInt32(status.st_gid), toByteOffset: 72, as: UInt32.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_rdev), toByteOffset: 76, as: UInt32.self)
+    out.storeBytes(of: UInt32(truncatingIfNeeded: status.st_blksize), toByteOffset: 80, as: UInt32.self)
+    out.storeBytes(of: 0, toByteOffset: 84, as: UInt32.self)
+  }
+
+  static func split(_ seconds: Double) -> (seconds: UInt64, nanoseconds: UInt32) {
+    guard seconds > 0 else { return (0, 0) }
+    let whole = UInt64(min(seconds, 1e9))
+    return (whole, UInt32(min((seconds - Double(whole)).magnitude * 1e9, 999_999_999)))
+  }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+// How requests find a thread.
+//
+//  1. Every session's descriptor is in one epoll set, one-shot: the worker that is woken owns the session, and no other
+//     worker is woken for it until it is armed again.
+//  2. The owner serves request after request. When there is none it polls for a few tens of microseconds (a client
+//     that works in a loop asks again by then, and waking an idle CPU costs more than the request itself), then arms the session
+//     and sleeps.
+//  3. When the owner finds that requests have queued up while it served one, it arms the session at once, so that
+//     another worker joins in, and stops polling for a while: where several clients keep every CPU busy, polling steals from them.
+//  4. A monitor arms a session whose owner has been in one request for long (a slow disk, an fsync), so that no
+//     request waits behind it while a worker is free. It sleeps whenever the pool does.
+
+/// How many threads serve, and how they wait.
+package struct PoolSettings: Sendable {
+  /// Two serve a client and its background requests; more let slow disks be waited for side by side.
+  package var threads = 4
+  /// For how long a worker looks for the next request before it sleeps; 0 makes it sleep at once.
+  package var pollNanoseconds: UInt64 = 30_000
+
+  package init() {}
+}
+
+/// A few threads that serve any number of sessions.
+package final class WorkerPool: Sendable {
+  let settings: PoolSettings
+  private let epoll: OwnedFD
+  private let stopping: OwnedFD
+  private let sessions = Mutex(Served())
+  let workers: [Worker]
+  private let threads = Mutex<[JoinableThread]>([])
+  private let monitor: Monitor
+
+  private struct Served {
+    var byKey: [UInt64: ServedSession] = [:]
+    var lastKey: UInt64 = 0
+  }
+
+  /// Makes the pool; it serves from ``start()`` on.
+  package init(_ settings: PoolSettings) throws(Errno) {
+    self.settings = settings
+    epoll = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
+    stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
+    monitor = try Monitor()
+    workers = (0..<max(1, settings.threads)).map { _ in Worker() }
+    // Level-triggered and never read: once written, it wakes every worker that comes to wait.
+    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
+    try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, stopping.fd.raw, &event))
+  }
+
+  /// Starts the threads.
+  package func start() throws(Errno) {
+    for worker in workers { try startThread("insula-worker") { self.run(worker) } }
+    if workers.count > 1 { try startThread("insula-monitor") { self.monitor.run(watching: self.workers) } }
+  }
+
+  private func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+    let thread = try JoinableThread(name: name, body)
+    threads.withLock { $0.append(thread) }
+  }
+
+  /// How many requests have been served.
+  package var requests: UInt64 { workers.reduce(0) { $0 &+ $1.requests.load(ordering: .relaxed) } }
+
+  /// How many threads there are.
+  package var threadCount: Int { threads.withLock { $0.count } }
+
+  /// Ends the threads; what is being served is finished first. Sessions that are still up are left unserved.
+  package func stop() {
+    var one: UInt64 = 1
+    _ = write(stopping.fd.raw, &one, 8)
+    monitor.stop()
+    let running = threads.withLock { threads in
+      defer { threads = [] }
+      return threads
+    }
+    for thread in running { thread.join() }
+  }
+
+  /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it is in work.
+  package func add(_ session: Session, ended: @escaping @Sendable () -> Void) throws(Errno) {
+    let flags = try check(fcntl(session.fd.raw, F_GETFL))
+    try check(fcntl(session.fd.raw, F_SETFL, flags | O_NONBLOCK))
+    let served = sessions.withLock { sessions in
+      sessions.lastKey &+= 1
+      let served = ServedSession(session, key: sessions.lastKey, epoll: epoll.fd, ended: ended)
+      sessions.byKey[served.key] = served
+      return served
+    }
+    var event = served.event
+    try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event))
+  }
+
+  private func run(_ worker: Worker) {
+    try? ThreadIdentity.prepare()
+    while let served = next() {
+      monitor.wake()
+      worker.serve(served, pollNanoseconds: settings.pollNanoseconds)
+      if served.leave() {
+        _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
+        served.end()
+      }
+    }
+  }
+
+  /// Waits for a session to have something to do, and enters it; nil when the pool stops.
+  private func next() -> ServedSession? {
+    while true {
+      var event = epoll_event()
+      let count = epoll_wait(epoll.fd.raw, &event, 1, -1)
+      guard count == 1 else {
+        if count < 0, Errno.last != .EINTR { return nil }
+        continue
+      }
+      if event.data.u64 == 0 { return nil }
+      let served = sessions.withLock { sessions -> ServedSession? in
+        guard let served = sessions.byKey[event.data.u64] else { return nil }
+        served.enter()
+        return served
+      }
+      if let served { return served }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// What is known of one object that the kernel knows. A million of these are normal, so every byte counts.
+struct Node {
+  struct Flags: OptionSet {
+    let rawValue: UInt8
+    /// The kernel has been told attributes that it may keep.
+    static let attributesCached = Flags(rawValue: 1 << 0)
+    /// The kernel has been told names in this directory that it may keep.
+    static let childrenCached = Flags(rawValue: 1 << 1)
+    /// Was open for writing; a memory map may still be changing it.
+    static let mayBeMapped = Flags(rawValue: 1 << 2)
+    /// Used since the hand of the descriptor clock last passed.
+    static let recent = Flags(rawValue: 1 << 3)
+    /// Has no name that it could be found by again, so its descriptor must stay.
+    static let descriptorIsLastHold = Flags(rawValue: 1 << 4)
+    static let inUse = Flags(rawValue: 1 << 5)
+    static let isDirectory = Flags(rawValue: 1 << 6)
+  }
+
+  /// What the kernel has been told and has not given back.
+  var lookups: UInt64 = 0
+  var inode: UInt64 = 0
+  var handle = FileHandle()
+  /// A name that it has in `parent`; only kept where there are no handles to open it by.
+  var name: UnsafeMutablePointer<CChar>?
+  var generation: UInt32 = 0
+  var device: UInt32 = 0
+  /// An `O_PATH` descriptor, or -1.
+  var descriptor: Int32 = -1
+  /// Requests that use the descriptor now.
+  var pins: UInt32 = 0
+  /// The directory through which it was last found.
+  var parent: UInt32 = 0
+  /// The next node in the same hash bucket, or in the list of free slots.
+  var next: UInt32 = 0
+  /// Where it stands in the clock, if it has a descriptor.
+  var clock: UInt32 = 0
+  /// How many opens for writing there are.
+  var writers: UInt32 = 0
+  var zone: Zone = .system
+  var flags: Flags = []
+
+  var hash: Int { Identity.hash(inode: inode, device: device) }
+
+  /// Keeps a name to find the object by.
+  mutating func remember(_ new: Name) {
+    if let name, strcmp(name, new.bytes) == 0 { return }
+    free(name)
+    name = strdup(new.bytes)
+  }
+
+  /// Whether this is the object that these describe.
+  func matches(_ identity: Identity) -> Bool {
+    inode == identity.inode && device == identity.device && handle == identity.handle
+  }
+}
+
+/// What tells an object from every other, also from a later one that is given the same number.
+struct Identity {
+  let inode: UInt64
+  let device: UInt32
+  let handle: FileHandle
+
+  /// Asks the backing filesystem. Without handles, number and device must do; the node's descriptor keeps the number
+  /// from being given to another object for as long as it is open.
+  init(_ status: FileStatus, of object: FD) {
+    inode = UInt64(status.st_ino)
+    device = UInt32(truncatingIfNeeded: status.st_dev)
+    handle = object.handle() ?? FileHandle()
+  }
+
+  var hash: Int { Self.hash(inode: inode, device: device) }
+
+  static func hash(inode: UInt64, device: UInt32) -> Int {
+    var value = inode &* 0x9e37_79b9_7f4a_7c15
+    value ^= UInt64(device) &* 0xc2b2_ae3d_27d4_eb4f
+    return Int(truncatingIfNeeded: value >> 20 & 0x7fff_ffff_ffff)
+  }
+}

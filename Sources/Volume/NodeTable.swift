@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Fuse
+internal import Glibc
+package import LinuxIO
+package import Policy
+internal import Synchronization
+
+// The nodes of one view: every object that its kernel side knows.
+//
+//  1. A node id is a slot's index and the generation in which it was given out, so an id that the kernel should no longer
+//     have finds nothing instead of another object.
+//  2. A node lives while the kernel has lookups of it, or a request has it pinned.
+//  3. An object has at most one node: nodes are found by what identifies their objects, not by names.
+//  4. Descriptors are a cache: at most `capacity` nodes have one. A node without is opened again by its file handle, or
+//     where there are none by its name in its parent, and what is found must be the same object (or ESTALE).
+//  5. The lock is held for a few memory accesses, never during a system call that waits for a disk.
+
+/// See the rules above.
+package final class NodeTable: Sendable {
+  private let state: Mutex<NodeTableState>
+  /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be used.
+  private let handleRoot: FD?
+  /// How many nodes may have a descriptor at once.
+  private let capacity: Int
+
+  /// Starts with the root. `handleRoot` outlives the table.
+  package init(root: consuming OwnedFD, zone: Zone, handleRoot: FD?, capacity: Int) throws(Errno) {
+    self.handleRoot = handleRoot
+    self.capacity = max(capacity, 16)
+    let status = try root.fd.status()
+    let identity = Identity(status, of: root.fd)
+    var state = NodeTableState()
+    guard let index = state.slab.allocate() else { throw .ENOMEM }
+    precondition(index == Self.rootIndex, "the first slot is the root's")
+    let node = state.slab[index]
+    node.pointee.lookups = 1
+    node.pointee.inode = identity.inode
+    node.pointee.device = identity.device
+    node.pointee.handle = identity.handle
+    node.pointee.zone = zone
+    node.pointee.flags = [.inUse, .isDirectory, .descriptorIsLastHold]
+    node.pointee.descriptor = root.release().raw
+    node.pointee.clock = .max
+    state.insert(index)
+    self.state = Mutex(state)
+  }
+
+  static let rootIndex: UInt32 = 1
+
+  private static func id(_ index: UInt32, _ generation: UInt32) -> NodeID {
+    index == rootIndex ? .root : NodeID(UInt64(generation) << 32 | UInt64(index))
+  }
+
+  /// What `insula status` shows.
+  package var counts: (nodes: Int, descriptors: Int) {
+    state.withLock { ($0.slab.count, $0.clock.count + 1) }
+  }
+}
+
+extension NodeTable {
+  /// Finds or makes the node of an object, counts one lookup of it, and keeps the descriptor if it is of use.
+  package func intern(
+    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in parent: NodeID, zone: Zone
+  ) throws(Errno) -> NodeID {
+    let identity = Identity(status, of: object.fd)
+    let raw = object.release().raw
+    // Closed after the lock is given back: what was in excess, and what had to make room.
+    var excess: Int32 = -1
+    var evicted: Int32 = -1
+    let id = state.withLock { state -> NodeID? in
+      let parentIndex = UInt32(truncatingIfNeeded: parent.raw)
+      guard let index = state.find(identity) ?? state.make(identity, directory: status.isDirectory) else {
+        excess = raw
+        return nil
+      }
+      let node = state.slab[index]
+      node.pointee.lookups += 1
+      if index != Self.rootIndex {
+        node.pointee.parent = parentIndex
+        node.pointee.zone = zone
+        if handleRoot == nil { node.pointee.remember(name) }
+      }
+      if node.pointee.descriptor < 0 {
+        evicted = state.adopt(raw, for: index, capacity: capacity)
+      } else {
+        excess = raw
+      }
+      return Self.id(index, node.pointee.generation)
+    }
+    if excess >= 0 { close(excess) }
+    if evicted >= 0 { close(evicted) }
+    guard let id else { throw .ENOMEM }
+    return id
+  }
+
+  /// Takes lookups back; the node goes with the last.
+  package func forget(_ id: NodeID, count: UInt64) {
+    let freed = state.withLock { state -> Int32 in
+      guard let index = state.index(of: id), index != Self.rootIndex else { return -1 }
+      let node = state.slab[index]
+      node.pointee.lookups -= min(count, node.pointee.lookups)
+      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return -1 }
+      return state.remove(index)
+    }
+    if freed >= 0 { close(freed) }
+  }
+
+  /// Lets `body` look at a node and change what is noted in it; nil if there is no such node.
+  func with<Result>(_ id: NodeID, _ body: (inout Node) -> Result) -> Result? {
+    state.withLock { state in
+      guard let index = state.index(of: id) else { return nil }
+      return body(&state.slab[index].pointee)
+    }
+  }
+
+  /// An object that has a name now, and so is the only one of its number, loses what it could be found by.
+  ///
+  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle.
+  func hold(inode: UInt64, device: UInt32, open: () throws(Errno) -> OwnedFD) {
+    let missing = state.withLock { state -> NodeID? in
+      guard let index = state.find(inode: inode, device: device) else { return nil }
+      state.holdDescriptor(index, limit: capacity)
+      let node = state.slab[index]
+      return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
+    }
+    guard let missing, let object = try? open() else { return }
+    install(object, for: missing)
+    state.withLock { state in
+      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: capacity) }
+    }
+  }
+
+  /// An object has another name now. What is below it may have come into another zone.
+  func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) {
+    state.withLock { state in
+      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
+      let node = state.slab[index]
+      let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
+      node.pointee.parent = UInt32(truncatingIfNeeded: parent.raw)
+      node.pointee.zone = zone
+      if handleRoot == nil { node.pointee.remember(name) }
+      if rezone { state.rezone(below: index) }
+    }
+  }
+}
+
+// MARK: - Descriptors
+
+extension NodeTable {
+  /// A node in use by a request: it stays, and so does its descriptor.
+  package struct Pin: ~Copyable {
+    package let id: NodeID
+    package let fd: FD
+    package let zone: Zone
+    private let index: UInt32
+    private unowned let table: NodeTable
+
+    fileprivate init(_ id: NodeID, _ index: UInt32, _ node: Node, _ table: NodeTable) {
+      self.id = id
+      self.index = index
+      fd = FD(node.descriptor)
+      zone = node.zone
+      self.table = table
+    }
+
+    deinit { table.unpin(index) }
+  }
+
+  /// Holds a node for a request. ESTALE if the kernel has no business with it, or its object is gone.
+  package func pin(_ id: NodeID) throws(Errno) -> Pin {
+    if let pin = try pinIfOpen(id) { return pin }
+    try reopen(id)
+    // Between the two another thread may have needed the room; a few attempts make that as good as impossible.
+    for _ in 0..<8 {
+      if let pin = try pinIfOpen(id) { return pin }
+      try reopen(id)
+    }
+    throw .ENFILE
+  }
+
+  private func pinIfOpen(_ id: NodeID) throws(Errno) -> Pin? {
+    try state.withLock { (state) throws(Errno) -> Pin? in
+      guard let index = state.index(of: id) else { throw .ESTALE }
+      let node = state.slab[index]
+      guard node.pointee.descriptor >= 0 else { return nil }
+      node.pointee.pins += 1
+      node.pointee.flags.insert(.recent)
+      return Pin(id, index, node.pointee, self)
+    }
+  }
+
+  private func unpin(_ index: UInt32) {
+    let freed = state.withLock { state -> Int32 in
+      let node = state.slab[index]
+      node.pointee.pins -= 1
+      guard node.pointee.pins == 0, node.pointee.lookups == 0 else { return -1 }
+      return state.remove(index)
+    }
+    if freed >= 0 { close(freed) }
+  }
+
+  private func reopen(_ id: NodeID) throws(Errno) {
+    let handle = state.withLock { state -> FileHandle? in
+      state.index(of: id).map { state.slab[$0].pointee.handle }
+    }
+    guard let handle else { throw .ESTALE }
+    if let handleRoot, handle.length > 0 {
+      install(try openWithRoom { () throws(Errno) in try handleRoot.open(handle) }, for: id)
+    } else {
+      try reopenByName(id)
+    }
+  }
+
+  /// Climbs to the nearest ancestor with a descriptor, and comes down by names.
+  private func reopenByName(_ id: NodeID) throws(Errno) {
+    var missing = [id]
+    while let child = missing.last, let parent = try parentIfClosed(of: child) { missing.append(parent) }
+    while let child = missing.popLast() {
+      guard let place = place(of: child) else { throw .ESTALE }
+      let parent = try pin(place.parent)
+      let found = try place.name.withName { (name) throws(Errno) in
+        try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+      }
+      let identity = Identity(try found.fd.status(), of: found.fd)
+      guard with(child, { $0.matches(identity) }) == true else { throw .ESTALE }
+      install(found, for: child)
+    }
+  }
+
+  private func place(of id: NodeID) -> (parent: NodeID, name: String)? {
+    state.withLock { state in
+      guard let index = state.index(of: id), let name = state.slab[index].pointee.name,
+        let parent = state.slab.slot(state.slab[index].pointee.parent), parent.pointee.flags.contains(.inUse)
+      else { return nil }
+      return (Self.id(state.slab[index].pointee.parent, parent.pointee.generation), String(cString: name))
+    }
+  }
+
+  private func parentIfClosed(of id: NodeID) throws(Errno) -> NodeID? {
+    guard let parent = place(of: id)?.parent else { throw .ESTALE }
+    return with(parent) { $0.descriptor < 0 } == true ? parent : nil
+  }
+
+  private func install(_ object: consuming OwnedFD, for id: NodeID) {
+    let raw = object.release().raw
+    let excess = state.withLock { state -> Int32 in
+      guard let index = state.index(of: id), state.slab[index].pointee.descriptor < 0 else { return raw }
+      return state.adopt(raw, for: index, capacity: capacity)
+    }
+    if excess >= 0 { close(excess) }
+  }
+
+  /// Opens something; if the descriptor table is full, after giving up some that are only kept for speed.
+  package func openWithRoom(_ open: () throws(Errno) -> OwnedFD) throws(Errno) -> OwnedFD {
+    do throws(Errno) {
+      return try open()
+    } catch .EMFILE, .ENFILE {
+      releaseDescriptors(64)
+      return try open()
+    }
+  }
+
+  /// Closes up to `count` descriptors that nobody is using.
+  package func releaseDescriptors(_ count: Int) {
+    for _ in 0..<count {
+      let evicted = state.withLock { $0.evict() }
+      if evicted < 0 { return }
+      close(evicted)
+    }
+  }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+// Unchecked: its pointers lead only to what it owns, and are used only where it is locked.
+
+/// What a node table's lock protects: the slots, the way to find them by object, and the clock of descriptors.
+struct NodeTableState: @unchecked Sendable {
+  var slab = NodeSlab()
+  /// The first node of each chain; as many as a power of two.
+  private var buckets = [UInt32](repeating: 0, count: 1024)
+  private var generation: UInt32 = 0
+  /// The slots whose descriptor may be closed, in the order in which the hand passes them.
+  private(set) var clock: [UInt32] = []
+  private var hand = 0
+  /// How many descriptors are kept until their nodes go; the root's is not counted.
+  private var held = 0
+
+  /// The slot that an id stands for, if it still does.
+  func index(of id: NodeID) -> UInt32? {
+    if id == .root { return NodeTable.rootIndex }
+    let index = UInt32(truncatingIfNeeded: id.raw)
+    guard let node = slab.slot(index), node.pointee.flags.contains(.inUse),
+      node.pointee.generation == UInt32(truncatingIfNeeded: id.raw >> 32)
+    else { return nil }
+    return index
+  }
+
+  // MARK: By object
+
+  func find(_ identity: Identity) -> UInt32? {
+    var index = buckets[identity.hash & (buckets.count - 1)]
+    while index != 0 {
+      let node = slab[index]
+      if node.pointee.matches(identity) { return index }
+      index = node.pointee.next
+    }
+    return nil
+  }
+
+  /// Like ``find(_:)``, for an object that has a name now: no other has its number.
+  func find(inode: UInt64, device: UInt32) -> UInt32? {
+    var index = buckets[Identity.hash(inode: inode, device: device) & (buckets.count - 1)]
+    while index != 0 {
+      let node = slab[index]
+      if node.pointee.inode == inode, node.pointee.device == device { return index }
+      index = node.pointee.next
+    }
+    return nil
+  }
+
+  /// A new node for an object that has none.
+  mutating func make(_ identity: Identity, directory: Bool) -> UInt32? {
+    guard let index = slab.allocate() else { return nil }
+    // Never 0 with a small index: the root's id is 1.
+    generation = generation == .max ? 1 : generation + 1
+    let node = slab[index]
+    node.pointee.inode = identity.inode
+    node.pointee.device = identity.device
+    node.pointee.handle = identity.handle
+    node.pointee.generation = generation
+    node.pointee.flags = directory ? [.inUse, .isDirectory] : .inUse
+    insert(index)
+    return index
+  }
+
+  mutating func insert(_ index: UInt32) {
+    if slab.count > buckets.count { growBuckets() }
+    let node = slab[index]
+    let bucket = node.pointee.hash & (buckets.count - 1)
+    node.pointee.next = buckets[bucket]
+    buckets[bucket] = index
+  }
+
+  /// Frees a node; gives the descriptor that is to be closed, or -1.
+  mutating func remove(_ index: UInt32) -> Int32 {
+    let node = slab[index]
+    let bucket = node.pointee.hash & (buckets.count - 1)
+    if buckets[bucket] == index {
+      buckets[bucket] = node.pointee.next
+    } else {
+      var before = slab[buckets[bucket]]
+      while before.pointee.next != index { before = slab[before.pointee.next] }
+      before.pointee.next = node.pointee.next
+    }
+    let descriptor = node.pointee.descriptor
+    if node.pointee.flags.contains(.descriptorIsLastHold) {
+      held -= 1
+    } else if descriptor >= 0 {
+      leaveClock(index)
+    }
+    free(node.pointee.name)
+    slab.free(index)
+    if buckets.count > 1024, slab.count < buckets.count / 8 { resizeBuckets(buckets.count / 4) }
+    return descriptor
+  }
+
+  private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
+
+  private mutating func resizeBuckets(_ count: Int) {
+    var resized = [UInt32](repeating: 0, count: count)
+    for first in buckets {
+      var index = first
+      while index != 0 {
+        let node = slab[index]
+        let next = node.pointee.next
+        let bucket = node.pointee.hash & (count - 1)
+        node.pointee.next = resized[bucket]
+        resized[bucket] = index
+        index = next
+      }
+    }
+    buckets = resized
+  }
+
+  // MARK: Descriptors
+
+  /// Gives a node its descriptor; gives one that is to be closed for it, or -1.
+  mutating func adopt(_ descriptor: Int32, for index: UInt32, capacity: Int) -> Int32 {
+    let evicted = clock.count >= capacity ? evict() : -1
+    let node = slab[index]
+    node.pointee.descriptor = descriptor
+    node.pointee.flags.insert(.recent)
+    if !node.pointee.flags.contains(.descriptorIsLastHold) {
+      node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
+      clock.append(index)
+    }
+    return evicted
+  }
+
+  /// From here on the node's descriptor is not closed before the node goes; unless `limit` others are kept so already.
+  mutating func holdDescriptor(_ index: UInt32, limit: Int) {
+    let node = slab[index]
+    guard node.pointee.descriptor >= 0, !node.pointee.flags.contains(.descriptorIsLastHold), held < limit
+    else { return }
+    leaveClock(index)
+    held += 1
+    node.pointee.flags.insert(.descriptorIsLastHold)
+  }
+
+  /// Takes the descriptor from a node that has not been used for a while; -1 if all are in use.
+  mutating func evict() -> Int32 {
+    // Twice around: the first pass clears the marks of those used since the last.
+    for _ in 0..<(2 * clock.count) {
+      if hand >= clock.count { hand = 0 }
+      let index = clock[hand]
+      let node = slab[index]
+      if node.pointee.pins > 0 {
+        hand += 1
+      } else if node.pointee.flags.contains(.recent) {
+        node.pointee.flags.remove(.recent)
+        hand += 1
+      } else {
+        let descriptor = node.pointee.descriptor
+        node.pointee.descriptor = -1
+        leaveClock(index)
+        return descriptor
+      }
+    }
+    return -1
+  }
+
+  /// The last in the clock takes the place of the one that leaves.
+  private mutating func leaveClock(_ index: UInt32) {
+    let position = Int(slab[index].pointee.clock)
+    let last = clock.removeLast()
+    guard last != index else { return }
+    clock[position] = last
+    slab[last].pointee.clock = UInt32(truncatingIfNeeded: position)
+  }
+
+  // MARK: Zones
+
+  /// Gives every known node below a directory that has moved the zone that it now has.
+  ///
+  /// A look at every node, for a rare event: a directory moves from one domain to another. What lies that deep
+  /// is in its parent's zone, whatever its name.
+  mutating func rezone(below top: UInt32) {
+    let zone = slab[top].pointee.zone.zone(of: EmptyCollection())
+    slab.forEach { index, node in
+      var ancestor = node.pointee.parent
+      // No tree is as deep as this; it only bounds what a damaged one could do.
+      for _ in 0..<100_000 where ancestor > NodeTable.rootIndex {
+        if ancestor == top {
+          node.pointee.zone = zone
+          return
+        }
+        guard let next = slab.slot(ancestor), next.pointee.flags.contains(.inUse) else { return }
+        ancestor = next.pointee.parent
+      }
+    }
+  }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Synchronization
+
+/// Things that are open, by the ids that the kernel was given for them.
+///
+/// An id is a place in the table and the generation in which it was given out.
+final class HandleTable<Item: Sendable>: Sendable {
+  private struct Slot {
+    var item: Item?
+    var generation: UInt32
+  }
+  private struct State {
+    var slots: [Slot] = []
+    var free: [Int] = []
+  }
+  private let state = Mutex(State())
+
+  var count: Int { state.withLock { $0.slots.count - $0.free.count } }
+
+  func add(_ item: Item) -> HandleID {
+    state.withLock { state in
+      let index: Int
+      if let free = state.free.popLast() {
+        index = free
+        state.slots[index].generation &+= 1
+        state.slots[index].item = item
+      } else {
+        index = state.slots.count
+        state.slots.append(Slot(item: item, generation: 1))
+      }
+      return HandleID(UInt64(state.slots[index].generation) << 32 | UInt64(index))
+    }
+  }
+
+  func find(_ handle: HandleID) throws(Errno) -> Item {
+    let item = state.withLock { state in Self.index(handle, state).flatMap { state.slots[$0].item } }
+    guard let item else { throw .EBADF }
+    return item
+  }
+
+  func remove(_ handle: HandleID) -> Item? {
+    state.withLock { state in
+      guard let index = Self.index(handle, state) else { return nil }
+      let item = state.slots[index].item
+      state.slots[index].item = nil
+      state.free.append(index)
+      return item
+    }
+  }
+
+  private static func index(_ handle: HandleID, _ state: State) -> Int? {
+    let index = Int(UInt32(truncatingIfNeeded: handle.raw))
+    guard index < state.slots.count, state.slots[index].item != nil,
+      state.slots[index].generation == UInt32(truncatingIfNeeded: handle.raw >> 32)
+    else { return nil }
+    return index
+  }
+}
+
+typealias OpenFiles = HandleTable<OpenFile>
+typealias OpenDirectories = HandleTable<OpenDirectory>
+
+/// One open of a file.
+struct OpenFile: Sendable {
+  let node: NodeID
+  let access: Access
+  /// Only where data goes through the daemon: with passthrough the kernel has the file, and we need no descriptor.
+  let descriptor: SharedFD?
+
+  struct Access: OptionSet, Sendable {
+    let rawValue: UInt8
+    static let read = Access(rawValue: 1 << 0)
+    static let write = Access(rawValue: 1 << 1)
+  }
+}
+
+/// One open of a directory.
+struct OpenDirectory: Sendable {
+  let node: NodeID
+  let descriptor: SharedFD
+}
+
+/// A descriptor that stays open while any request uses it, also if another closes the handle meanwhile.
+final class SharedFD: Sendable {
+  private let owned: OwnedFD
+  init(_ owned: consuming OwnedFD) { self.owned = owned }
+  var fd: FD { owned.fd }
+}
+
+/// Under which id the kernel knows the file behind each node that is open, and how often it is open.
+///
+/// All opens of an object at one time must have the same id, and may not mix with opens without one (EIO).
+final class Backings: Sendable {
+  private struct Backing {
+    var id: Int32
+    var opens: Int
+  }
+  private let state = Mutex<[NodeID: Backing]>([:])
+
+  /// The id for one more open of the node; nil if its data goes through the daemon.
+  func open(_ node: NodeID, register: () -> Int32?) -> Int32? {
+    // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no disk access.
+    state.withLock { backings in
+      let id = backings[node]?.id ?? register() ?? 0
+      backings[node, default: Backing(id: id, opens: 0)].opens += 1
+      return id == 0 ? nil : id
+    }
+  }
+
+  /// One open less; the last gives the id back.
+  func close(_ node: NodeID, unregister: (Int32) -> Void) {
+    state.withLock { backings in
+      guard var backing = backings[node] else { return }
+      backing.opens -= 1
+      backings[node] = backing.opens == 0 ? nil : backing
+      if backing.opens == 0, backing.id != 0 { unregister(backing.id) }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Fuse
+internal import Glibc
+package import LinuxIO
+
+// The contents of open files, as far as they come to the daemon: with passthrough the kernel reads and writes the backing
+// file itself, and only what is not a read or a write arrives here.
+
+extension View {
+  package func read(
+    _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(Errno) -> Int {
+    try withFile(node, handle, .read) { (file) throws(Errno) in
+      // The kernel takes a short read for the end of the file.
+      var count = 0
+      while count < buffer.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+        let read = try file.read(into: rest, at: offset + Int64(count))
+        if read == 0 { break }
+        count += read
+      }
+      return count
+    }
+  }
+
+  package func write(
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
+  ) throws(Errno) -> Int {
+    if clearsSetID { try self.clearSetID(nodes.pin(node).fd) }
+    return try withFile(node, handle, .write) { (file) throws(Errno) in
+      try file.write(bytes, at: offset)
+    }
+  }
+
+  package func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
+    try withFile(node, handle, .read) { (file) throws(Errno) in
+      try file.synchronize(dataOnly: dataOnly)
+    }
+  }
+
+  package func allocate(
+    _ node: NodeID, handle: HandleID, mode: Int32, offset: Int64, length: Int64, by caller: Caller
+  ) throws(Errno) {
+    try withFile(node, handle, .write) { (file) throws(Errno) in
+      try file.allocate(mode: mode, offset: offset, length: length)
+    }
+  }
+
+  package func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32) throws(Errno) -> Int64 {
+    try withFile(node, handle, .read) { (file) throws(Errno) in try file.seek(offset, whence) }
+  }
+
+  package func copyRange(
+    from node: NodeID, _ handle: HandleID, at offset: Int64,
+    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
+  ) throws(Errno) -> Int {
+    try withFile(node, handle, .read) { (source) throws(Errno) in
+      try withFile(target, targetHandle, .write) { (sink) throws(Errno) in
+        try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
+      }
+    }
+  }
+
+  /// Lends the file's descriptor, or with passthrough one that is opened for this request.
+  private func withFile<Result>(
+    _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let file = try files.find(handle)
+    if let descriptor = file.descriptor { return try body(descriptor.fd) }
+    // That the handle has the access was asked at open; here only root's daemon opens, whose right it does not need.
+    if access == .write, !file.access.contains(.write) { throw .EBADF }
+    let object = try nodes.pin(node)
+    let flags = (access == .write ? O_WRONLY : O_RDONLY) | O_NONBLOCK
+    let opened = try nodes.openWithRoom { () throws(Errno) in try object.fd.reopened(flags) }
+    return try body(opened.fd)
+  }
+}

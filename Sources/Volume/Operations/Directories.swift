@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Policy
+
+// Listings. Offsets are the backing filesystem's own, which stay true while entries come and go.
+
+extension View {
+  package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
+    let object = try nodes.pin(node)
+    try authorize(.list, on: try object.fd.status(), zone: object.zone, by: caller)
+    let fd = object.fd
+    let directory = try nodes.openWithRoom { () throws(Errno) in
+      try fd.open(Name.here, O_RDONLY | O_DIRECTORY)
+    }
+    let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
+    // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
+    return Opened(handle: handle, mode: [.keepCache, .cacheListing])
+  }
+
+  package func readDirectory(
+    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+  ) throws(Errno) {
+    let directory = try directories.find(handle).descriptor.fd
+    let parent = try nodes.pin(node)
+    let status = try parent.fd.status()
+    // Attributes are for those who could look each entry up.
+    let withAttributes = writer.withAttributes && maySearch(status, zone: parent.zone, by: caller)
+    _ = try directory.seek(offset, SEEK_SET)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try directory.readDirectory(into: buffer)
+      guard count > 0 else { return }
+      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+      while let found = entries.next() {
+        guard writer.hasRoom(for: found.name) else { return }
+        add(found, in: parent, status, withAttributes, to: &writer, by: caller)
+      }
+    }
+  }
+
+  package func releaseDirectory(_ node: NodeID, handle: HandleID) { _ = directories.remove(handle) }
+
+  package func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
+    try directories.find(handle).descriptor.fd.synchronize(dataOnly: dataOnly)
+  }
+
+  private func maySearch(_ status: FileStatus, zone: Zone, by caller: Caller) -> Bool {
+    (try? authorize(.search, on: status, zone: zone, by: caller)) != nil
+  }
+
+  /// Adds one entry. One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
+  private func add(
+    _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
+    _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller
+  ) {
+    var inode = found.inode
+    var entry: Entry?
+    if !found.name.isComponent {
+      // Above the root of the tree is the store, which is nobody's business.
+      if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
+    } else if withAttributes {
+      entry = try? self.entry(found.name, in: parent, parentStatus, by: caller)
+    }
+    writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)
+  }
+}

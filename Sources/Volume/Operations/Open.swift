@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import CLinux
+package import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Policy
+
+// Opening and closing files.
+
+extension View {
+  package func open(
+    _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller
+  ) throws(Errno) -> Opened {
+    let object = try nodes.pin(node)
+    let status = try object.fd.status()
+    guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
+    let access = OpenFile.Access(flags)
+    var rights = access.rights
+    // An execve asks for nothing but this.
+    if flags & Self.openForExec != 0 { rights = .execute }
+    if flags & O_TRUNC != 0 { rights.insert(.write) }
+    try authorize(rights, on: status, zone: object.zone, by: caller)
+    if flags & CLX_O_NOATIME != 0, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
+    if flags & O_TRUNC != 0 {
+      try object.fd.truncate(to: 0)
+      if clearsSetID { try clearSetID(object.fd) }
+    }
+    return try opened(object.id, object.fd, access, flags)
+  }
+
+  package func create(
+    _ name: Name, in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened) {
+    let directory = try nodes.pin(parent)
+    let status = try directory.fd.status()
+    let file: OwnedFD
+    do throws(Errno) {
+      file = try make(in: directory, status, mode: mode, by: caller) { (fd, mode) throws(Errno) in
+        try fd.open(name, O_CREAT | O_EXCL | O_RDONLY, mode: mode)
+      }
+    } catch .EEXIST where flags & O_EXCL == 0 {
+      return try openExisting(name, in: directory, status, flags: flags, by: caller)
+    }
+    try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
+    // The kernel opens the backing file once more by itself, and so do we where data goes through us.
+    let entry = try entry(file, name, in: directory, status, by: caller)
+    return try finishCreation(entry, flags)
+  }
+
+  package func createUnnamed(
+    in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened) {
+    let directory = try nodes.pin(parent)
+    let status = try directory.fd.status()
+    let file = try make(in: directory, status, mode: mode, by: caller) { (fd, mode) throws(Errno) in
+      // O_EXCL says that it will never get a name; the backing filesystem is the one that must know.
+      try fd.openUnnamed(O_RDWR | flags & O_EXCL, mode: mode)
+    }
+    try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
+    // A descriptor that can write would count as a writer for as long as we keep it.
+    let object = try file.fd.reopened(pathOnly)
+    let fileStatus = try object.fd.status()
+    let zone = directory.zone.zone(of: Name.empty)
+    let node = try nodes.intern(object, fileStatus, named: Name.empty, in: parent, zone: zone)
+    nodes.hold(
+      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev)
+    ) { () throws(Errno) in throw .ESTALE }
+    return try finishCreation(
+      Entry(node: node, attributes: attributes(fileStatus, of: node), validity: 0), flags)
+  }
+
+  /// The kernel's own flag in an open for execve.
+  private static var openForExec: Int32 { 0x20 }
+
+  private func make(
+    in directory: borrowing NodeTable.Pin, _ status: FileStatus, mode: mode_t, by caller: Caller,
+    _ body: (FD, mode_t) throws(Errno) -> OwnedFD
+  ) throws(Errno) -> OwnedFD {
+    try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
+    let gid = groupOfNew(in: status, by: caller)
+    let permissions = allowedMode(mode & 0o7777, gid: gid, isDirectory: false, by: caller)
+    let fd = directory.fd
+    return try asOwner(caller, gid: gid) { () throws(Errno) in
+      try nodes.openWithRoom { () throws(Errno) in try body(fd, permissions) }
+    }
+  }
+
+  /// Another client was faster: what it made is opened, if this caller may.
+  private func openExisting(
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ status: FileStatus, flags: Int32, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened) {
+    let entry = try entry(name, in: directory, status, by: caller)
+    guard let node = entry.node else { throw .EIO }
+    do throws(Errno) {
+      let opened = try open(node, flags: flags & ~O_CREAT, clearsSetID: false, by: caller)
+      return (entry, opened)
+    } catch {
+      nodes.forget(node, count: 1)
+      throw error
+    }
+  }
+
+  /// Opens what was just made; who makes a file may open it in any way, whatever its mode.
+  private func finishCreation(_ entry: Entry, _ flags: Int32) throws(Errno) -> (Entry, Opened) {
+    guard let node = entry.node else { throw .EIO }
+    do throws(Errno) {
+      let object = try nodes.pin(node)
+      let opened = try opened(node, object.fd, OpenFile.Access(flags), flags)
+      var entry = entry
+      entry.attributes.validity = 0
+      return (entry, opened)
+    } catch {
+      nodes.forget(node, count: 1)
+      throw error
+    }
+  }
+
+  /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
+  private func opened(
+    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32
+  ) throws(Errno) -> Opened {
+    let connection = connection
+    let backing = backings.open(node) { () -> Int32? in
+      guard let connection, connection.passthrough else { return nil }
+      return try? connection.registerBacking(object)
+    }
+    do throws(Errno) {
+      var descriptor: SharedFD?
+      if backing == nil { descriptor = SharedFD(try openForDaemon(object, access, flags)) }
+      noteOpened(node, access)
+      let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
+      var mode: OpenMode = backing == nil ? .keepCache : .passthrough
+      // Nobody can lock through the kernel's own open for an execve, so its close need not be told.
+      if volume.settings.localLocks || flags & Self.openForExec != 0 { mode.insert(.noFlush) }
+      return Opened(handle: handle, mode: mode, backing: backing ?? 0)
+    } catch {
+      backings.close(node) { connection?.unregisterBacking($0) }
+      throw error
+    }
+  }
+
+  private func openForDaemon(
+    _ object: FD, _ access: OpenFile.Access, _ flags: Int32
+  ) throws(Errno) -> OwnedFD {
+    let kept = flags & (O_APPEND | O_SYNC | O_DSYNC)
+    let mode = access == [.read, .write] ? O_RDWR : access == .write ? O_WRONLY : O_RDONLY
+    return try nodes.openWithRoom { () throws(Errno) in try object.reopened(mode | kept | O_NONBLOCK) }
+  }
+
+  /// From the reply on, the file may change at any time without our being told.
+  private func noteOpened(_ node: NodeID, _ access: OpenFile.Access) {
+    guard access.contains(.write) else { return }
+    let wasCached = nodes.with(node) { node in
+      node.writers += 1
+      return node.flags.remove(.attributesCached) != nil
+    }
+    if wasCached == true { connection?.attributesChanged(node) }
+  }
+
+  package func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno) {
+    if let object = lockedObject(node) {
+      volume.locks.releaseAll(of: LockHolder(view: number, owner: owner), on: object, .posix)
+    }
+    // Some backing filesystems tell only at close that a write did not arrive.
+    guard let descriptor = try files.find(handle).descriptor else { return }
+    try descriptor.fd.duplicated().close()
+  }
+
+  package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
+    guard let file = files.remove(handle) else { return }
+    if let object = lockedObject(node) {
+      volume.locks.releaseAll(through: handle, view: number, on: object)
+    }
+    let connection = connection
+    backings.close(node) { connection?.unregisterBacking($0) }
+    guard file.access.contains(.write) else { return }
+    _ = nodes.with(node) { node in
+      node.writers -= node.writers > 0 ? 1 : 0
+      if file.descriptor == nil { node.flags.insert(.mayBeMapped) }
+    }
+  }
+
+  /// What stands for the node in the table of locks.
+  func lockedObject(_ node: NodeID) -> LockedObject? {
+    nodes.with(node) { LockedObject(device: $0.device, inode: $0.inode) }
+  }
+}
+
+extension OpenFile.Access {
+  /// What the access mode of open(2) asks for; its fourth value asks for both rights.
+  init(_ flags: Int32) {
+    switch flags & O_ACCMODE {
+    case O_RDONLY: self = .read
+    case O_WRONLY: self = .write
+    default: self = [.read, .write]
+    }
+  }
+
+  var rights: Rights {
+    var rights: Rights = []
+    if contains(.read) { rights.insert(.read) }
+    if contains(.write) { rights.insert(.write) }
+    return rights
+  }
+}

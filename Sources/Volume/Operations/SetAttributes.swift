@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Policy
+
+// Changing attributes: mode, owners, size, times. Everything is authorized before anything is changed.
+
+extension View {
+  package func setAttributes(
+    of node: NodeID, handle: HandleID?, to change: AttributeChange, by caller: Caller
+  ) throws(Errno) -> Attributes {
+    let object = try nodes.pin(node)
+    let before = try object.fd.status()
+    try authorize(change, handle: handle, on: before, zone: object.zone, by: caller)
+
+    if change.uid != nil || change.gid != nil {
+      // The backing filesystem takes set-user-id and set-group-id away from files by itself here.
+      try object.fd.changeOwner(uid: change.uid, gid: change.gid)
+    }
+    if let mode = change.mode {
+      let group = change.gid ?? before.st_gid
+      try object.fd.changeMode(
+        allowedMode(mode, gid: group, isDirectory: before.isDirectory, by: caller))
+    }
+    if let size = change.size { try truncate(object, handle: handle, to: size) }
+    if change.clearsSetID { try clearSetID(object.fd) }
+    if !change.access.isKeep || !change.modification.isKeep {
+      try object.fd.changeTimes(access: change.access, modification: change.modification)
+    }
+    let after = try object.fd.status()
+    if before.isDirectory { withdrawIfClosed(object.id, after, zone: object.zone) }
+    return attributes(after, of: node)
+  }
+
+  private func authorize(
+    _ change: AttributeChange, handle: HandleID?, on status: FileStatus, zone: Zone, by caller: Caller
+  ) throws(Errno) {
+    if zone.isSealed { throw .EROFS }
+    if change.mode != nil { try authorize(.writeSecurity, on: status, zone: zone, by: caller) }
+    if change.uid != nil || change.gid != nil {
+      try authorizeOwners(uid: change.uid, gid: change.gid, on: status, zone: zone, by: caller)
+    }
+    if change.size != nil {
+      // Who has the file open for writing was asked when it was opened.
+      let isOpenForWriting = handle.flatMap { try? files.find($0) }?.access.contains(.write) ?? false
+      if !isOpenForWriting { try authorize(.write, on: status, zone: zone, by: caller) }
+    } else {
+      try authorizeTimes(change, on: status, zone: zone, by: caller)
+    }
+  }
+
+  /// Setting both times to now takes the right to write; anything else takes the owner. Corresponds to `utimensat(2)`.
+  private func authorizeTimes(
+    _ change: AttributeChange, on status: FileStatus, zone: Zone, by caller: Caller
+  ) throws(Errno) {
+    if change.access.isKeep, change.modification.isKeep { return }
+    if change.access.isNow, change.modification.isNow {
+      try authorize(.writeAttributes, on: status, zone: zone, by: caller)
+    } else if caller.uid != 0, caller.uid != status.st_uid {
+      throw .EPERM
+    }
+  }
+
+  private func truncate(
+    _ object: borrowing NodeTable.Pin, handle: HandleID?, to size: Int64
+  ) throws(Errno) {
+    guard size >= 0 else { throw .EINVAL }
+    if let descriptor = handle.flatMap({ try? files.find($0) })?.descriptor {
+      // An unprivileged daemon may have this descriptor without the file's mode letting it open another.
+      try descriptor.fd.truncateOpen(to: Int(size))
+    } else {
+      try object.fd.truncate(to: Int(size))
+    }
+  }
+
+  /// Takes set-user-id and set-group-id away, as Linux does when someone without privilege changes a file.
+  func clearSetID(_ file: FD) throws(Errno) {
+    let status = try file.status()
+    let mode = UInt32(status.permissions)
+    let kept = modeWithoutSetID(mode)
+    if status.isRegular, kept != mode { try file.changeMode(kept) }
+  }
+
+  /// If a directory is no longer open to all, what the kernel knows of its entries must not let anyone past its mode: it
+  /// looks every name up again before this change is reported as done.
+  private func withdrawIfClosed(_ node: NodeID, _ after: FileStatus, zone: Zone) {
+    guard entryValidity(in: after, zone: zone) == 0 else { return }
+    withdrawChildren(of: node)
+  }
+
+  /// Lets the kernel look up every name again, if it remembers any of this directory.
+  func withdrawChildren(of directory: NodeID) {
+    let hadCachedChildren = nodes.with(directory) { $0.flags.remove(.childrenCached) != nil }
+    if hadCachedChildren == true { _ = connection?.entriesChanged() }
+  }
+}
+
+extension TimeChange {
+  fileprivate var isKeep: Bool { if case .keep = self { true } else { false } }
+  fileprivate var isNow: Bool { if case .now = self { true } else { false } }
+}

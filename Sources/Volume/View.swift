@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Policy
+internal import Synchronization
+
+/// One face of a volume: what one connection to the kernel sees. Operations are in the files beside this one.
+///
+/// This is the view of the whole tree; callers are judged by their ids.
+package final class View: FileSystem {
+  let volume: Volume
+  /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
+  let number: UInt32
+  let nodes: NodeTable
+  let files = OpenFiles()
+  let directories = OpenDirectories()
+  let backings = Backings()
+  private let link = Mutex<(any Connection)?>(nil)
+  /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
+  private let canWithdraw = Atomic<Bool>(false)
+  private let startedSignal: Wakeup
+
+  package init(_ volume: Volume) throws(Errno) {
+    self.volume = volume
+    number = volume.numberView()
+    startedSignal = try Wakeup()
+    let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
+    nodes = try NodeTable(
+      root: root, zone: .top, handleRoot: volume.settings.fileHandles ? volume.tree : nil,
+      capacity: volume.settings.descriptors)
+  }
+
+  package func started(_ connection: any Connection) {
+    link.withLock { $0 = connection }
+    canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
+    startedSignal.ring()
+  }
+
+  /// Waits for the kernel to begin; false when the time is over.
+  package func waitUntilStarted(milliseconds: Int32) -> Bool {
+    (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
+  }
+
+  /// The kernel's end. There is none before the first request, nor in tests without one.
+  var connection: (any Connection)? { link.withLock { $0 } }
+
+  /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.
+  var isPrivate: Bool { !volume.settings.isSystem }
+
+  /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
+  /// walk through the directory, or a cached walk would skip the check.
+  func entryValidity(in directory: FileStatus, zone: Zone) -> Double {
+    if isPrivate { return volume.settings.cacheSeconds }
+    let open = isSearchableByAll(Object(directory, zone: zone))
+    return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
+  }
+
+  /// What `insula status` shows.
+  package struct Counts: Sendable {
+    package let nodes: Int
+    package let descriptors: Int
+    package let openFiles: Int
+    package let openDirectories: Int
+    package let locks: Int
+    package let passthrough: Bool
+  }
+
+  package var counts: Counts {
+    let known = nodes.counts
+    return Counts(
+      nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
+      openDirectories: directories.count, locks: volume.locks.count,
+      passthrough: connection?.passthrough ?? false)
+  }
+}
+
+extension Object {
+  /// What counts for a decision.
+  init(_ status: FileStatus, zone: Zone) {
+    self.init(
+      uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
+      isDirectory: status.isDirectory, zone: zone)
+  }
+}
