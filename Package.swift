@@ -27,8 +27,10 @@ let package = Package(
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
     .target(name: "Store", dependencies: ["LinuxIO", "Policy", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
-    .target(name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
-    .target(name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 
     // The independent judge: it shares no Swift with what it judges.
@@ -37,6 +39,19 @@ let package = Package(
       exclude: ["README.md", "known-insula.txt"], swiftSettings: strict),
     .executableTarget(
       name: "insula-conformance", dependencies: ["Conformance"], path: "Tests/ConformanceRunner",
+      swiftSettings: strict),
+
+    // Tests, in the same order.
+    .target(
+      name: "TestSupport", dependencies: ["LinuxIO", "CLinux"], path: "Tests/TestSupport", swiftSettings: strict),
+    .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
+    .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
+    .testTarget(
+      name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "CommandsTests",
+      dependencies: ["Commands", "Daemon", "Store", "LinuxIO", "CLinux", "TestSupport", "insula"],
       swiftSettings: strict),
   ]
 )

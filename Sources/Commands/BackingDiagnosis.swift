@@ -50,7 +50,8 @@ struct BackingDiagnosis {
     switch name {
     case "overlay", "fuse":
       return Diagnosis(
-        name: "filesystem", level: .warn, finding: "\(name), a layer over another: the kernel refuses passthrough on it, or is slower",
+        name: "filesystem", level: .warn,
+        finding: "\(name), a layer over another: the kernel refuses passthrough on it, or is slower",
         advice: "put the store on a disk's own filesystem (in a container: on a volume)")
     case "vfat", "exfat":
       return Diagnosis(
@@ -78,7 +79,8 @@ struct BackingDiagnosis {
       return Diagnosis(
         name: "file handles", level: .warn,
         finding: "\(error.message); descriptors are kept instead",
-        advice: context.isRoot ? "the daemon needs CAP_DAC_READ_SEARCH" : "nothing is wrong: only root may use them")
+        advice: context.isRoot
+          ? "the daemon needs CAP_DAC_READ_SEARCH" : "nothing is wrong: only root may use them")
     }
   }
 
@@ -92,7 +94,8 @@ struct BackingDiagnosis {
           try file.fd.setAttribute(name.bytes, to: bytes, flags: 0)
         }
       }
-      return Diagnosis(name: "extended attributes", level: .ok, finding: "\(name.prefix { $0 != "." }).* works here")
+      return Diagnosis(
+        name: "extended attributes", level: .ok, finding: "\(name.prefix { $0 != "." }).* works here")
     } catch {
       if error == .EACCES || error == .EPERM || error == .EROFS {
         return Diagnosis(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What there is to know of a verb. Parsing, help, error messages, completions and the README's table come from here.
+/// What there is to know of a verb.
+///
+/// Parsing, help, error messages, completions and the README's table come from here.
 struct CommandDescription: Sendable {
   /// Something that is given by its place.
   struct Argument: Sendable {

@@ -134,7 +134,9 @@ enum Completions {
         let name = option.name.count > 1 ? "-l \(option.name)" : ""
         let short = option.short.map { "-s \($0)" } ?? ""
         let value = option.value == nil ? "" : "-r"
-        let parts = ["complete -c insula -n '\(condition)'", name, short, value, "-d '\(quoted(option.help))'"]
+        let parts = [
+          "complete -c insula -n '\(condition)'", name, short, value, "-d '\(quoted(option.help))'",
+        ]
         text += parts.filter { !$0.isEmpty }.joined(separator: " ") + "\n"
       }
       let candidates: String? =

@@ -22,9 +22,12 @@ struct Diagnosis: Codable, Equatable {
 /// `insula doctor`.
 struct DoctorCommand: Command {
   static let description = CommandDescription(
-    name: "doctor", summary: "Says what this machine offers to insula, and what to do where something is missing.",
+    name: "doctor",
+    summary: "Says what this machine offers to insula, and what to do where something is missing.",
     arguments: [
-      .init(name: "STORE", help: "look at the filesystem of this store too (default: as for 'insula mount')", kind: .directory)
+      .init(
+        name: "STORE", help: "look at the filesystem of this store too (default: as for 'insula mount')",
+        kind: .directory)
     ],
     options: [CommandDescription.json],
     details: ["It changes nothing. Exit code 8 says that a mount would fail."])

@@ -11,7 +11,8 @@ struct InitCommand: Command {
     name: "init", summary: "Makes a store: an empty tree with its four domains.",
     arguments: [
       .init(
-        name: "STORE", help: "a new or empty directory (root: /var/lib/insula, a user: ~/.local/share/insula)",
+        name: "STORE",
+        help: "a new or empty directory (root: /var/lib/insula, a user: ~/.local/share/insula)",
         kind: .directory)
     ],
     options: [
@@ -37,7 +38,8 @@ struct InitCommand: Command {
     if store == nil { Self.makeParents(of: context.defaultStore) }
     let path = context.absolute(store ?? context.defaultStore)
     let group = try chooseGroup(context)
-    try Store.create(at: path, StoreDescription(mode: context.isRoot ? .system : .rootless, adminGroup: group))
+    try Store.create(
+      at: path, StoreDescription(mode: context.isRoot ? .system : .rootless, adminGroup: group))
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "yours alone"
     context.console.print("Made the store \(path) (\(whose)).")
     let command = store == nil ? "insula mount" : "insula mount \(path)"

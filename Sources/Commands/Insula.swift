@@ -23,7 +23,9 @@ package enum Insula {
   /// Runs the program, and returns its exit status.
   package static func main() -> Int32 {
     // A descriptor that we open must never become someone's standard output.
-    while let null = try? "/dev/null".withName({ (name) throws(Errno) in try FD.cwd.openFollowing(name, O_RDWR) }) {
+    while let null = try? "/dev/null".withName({ (name) throws(Errno) in
+      try FD.cwd.openFollowing(name, O_RDWR)
+    }) {
       if null.fd.raw > 2 { break }
       _ = null.release()
     }
@@ -38,7 +40,8 @@ package enum Insula {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let word = String(validatingCString: bytes) else {
         Console.standard.note(
-          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; the paths of stores and mount points must be")
+          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; the paths of stores and mount points must be"
+        )
         return nil
       }
       words.append(word)

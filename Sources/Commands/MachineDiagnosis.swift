@@ -48,11 +48,14 @@ struct MachineDiagnosis {
 
   private var allowOther: Diagnosis {
     let lines = Self.text(of: "/etc/fuse.conf").split(separator: "\n")
-    let isOn = lines.contains { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) == ["user_allow_other"] }
+    let isOn = lines.contains {
+      $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) == ["user_allow_other"]
+    }
     return Diagnosis(
       name: "user_allow_other", level: .ok,
       finding: isOn
-        ? "on in /etc/fuse.conf; not needed" : "off in /etc/fuse.conf; not needed: a user's store is that user's alone")
+        ? "on in /etc/fuse.conf; not needed"
+        : "off in /etc/fuse.conf; not needed: a user's store is that user's alone")
   }
 
   /// Major and minor version of the running kernel.
@@ -78,12 +81,14 @@ struct MachineDiagnosis {
   private var passthrough: Diagnosis {
     guard context.isRoot else {
       return Diagnosis(
-        name: "passthrough", level: .warn, finding: "only root's daemon may hand files to the kernel; data goes through the daemon",
+        name: "passthrough", level: .warn,
+        finding: "only root's daemon may hand files to the kernel; data goes through the daemon",
         advice: "nothing is wrong; a store for the whole machine ('sudo insula init') is faster")
     }
     guard Self.kernelVersion(release) >= (6, 9) else {
       return Diagnosis(
-        name: "passthrough", level: .warn, finding: "this kernel has none (6.9 and later do); data goes through the daemon",
+        name: "passthrough", level: .warn,
+        finding: "this kernel has none (6.9 and later do); data goes through the daemon",
         advice: "use a newer kernel for full speed of reading and writing")
     }
     return Diagnosis(name: "passthrough", level: .ok, finding: "this kernel has it")

@@ -14,7 +14,8 @@ struct MountCommand: Command {
       .init(
         name: "STORE", help: "what 'insula init' made (root: /var/lib/insula, a user: ~/.local/share/insula)",
         kind: .directory),
-      .init(name: "MOUNTPOINT", help: "an empty directory (root: /insula, a user: ~/Insula)", kind: .directory),
+      .init(
+        name: "MOUNTPOINT", help: "an empty directory (root: /insula, a user: ~/Insula)", kind: .directory),
     ],
     options: [
       .init(name: "o", short: "o", value: "OPTIONS", help: "mount options, separated by commas; see below"),
@@ -119,7 +120,8 @@ struct MountCommand: Command {
     guard reply.ok else {
       let code = CommandFailure(Errno(reply.errno ?? 0)).code
       let why = code == .busy ? "files are open for writing" : reply.message ?? "it was refused"
-      throw CommandFailure(code, "can't remount \(path) \(options.serve.readOnly ? "read-only" : "writable"): \(why)")
+      throw CommandFailure(
+        code, "can't remount \(path) \(options.serve.readOnly ? "read-only" : "writable"): \(why)")
     }
     return .ok
   }

@@ -122,7 +122,8 @@ struct MountOptions: Equatable {
 
   private static let othersOptions: Set<String> = [
     "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail", "_netdev", "defaults", "comment",
-    "subtype", "context", "fscontext", "defcontext", "rootcontext", "silent", "loud", "iversion", "noiversion",
+    "subtype", "context", "fscontext", "defcontext", "rootcontext", "silent", "loud", "iversion",
+    "noiversion",
     "lazytime", "nolazytime", "mand", "nomand", "allow_other",
   ]
 }

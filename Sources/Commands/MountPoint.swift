@@ -46,7 +46,8 @@ struct MountPoint {
           .busy,
           "the mount point \(path) is in use: \(mount.source) (\(mount.type)) is mounted there; "
             + (mount.type == Self.filesystemType
-              ? "'insula unmount \(path)' takes it away" : "name another directory, or 'umount \(path)' first"))
+              ? "'insula unmount \(path)' takes it away"
+              : "name another directory, or 'umount \(path)' first"))
       }
       try Unmounting.detach(path, context)
       context.console.note("cleared a dead mount from \(path) (its daemon was killed)")
@@ -56,7 +57,9 @@ struct MountPoint {
   /// Whether the daemon of the mount at `path` is gone.
   static func isDead(_ path: String) -> Bool {
     do throws(Errno) {
-      let directory = try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY | O_DIRECTORY) }
+      let directory = try path.withName { (name) throws(Errno) in
+        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+      }
       _ = try directory.fd.status()
       return false
     } catch {

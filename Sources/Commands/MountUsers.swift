@@ -26,7 +26,9 @@ struct MountUser: Equatable, CustomStringConvertible {
   private static func reasons(_ pid: Int32, _ device: DeviceNumber) -> [String] {
     let process = "/proc/\(pid)"
     var found: [String] = []
-    for (link, meaning) in [("cwd", "working directory"), ("root", "root directory"), ("exe", "runs a program")]
+    for (link, meaning) in [
+      ("cwd", "working directory"), ("root", "root directory"), ("exe", "runs a program"),
+    ]
     where lies("\(process)/\(link)", on: device) {
       found.append("\(meaning) \(target("\(process)/\(link)"))")
     }

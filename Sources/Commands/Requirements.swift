@@ -13,7 +13,9 @@ enum Requirements {
   static func check(_ context: Context) throws {
     guard access(device, F_OK) == 0 else {
       throw CommandFailure(
-        .failed, "there is no \(device); load the kernel's module with 'modprobe fuse' (in a container: pass the device in)")
+        .failed,
+        "there is no \(device); load the kernel's module with 'modprobe fuse' (in a container: pass the device in)"
+      )
     }
     guard !context.isRoot else { return }
     guard let helper = find("fusermount3", context) else {

@@ -9,7 +9,9 @@ internal import Store
 struct StatusCommand: Command {
   static let description = CommandDescription(
     name: "status", summary: "Says whether a store is mounted, where, and what its daemon has counted.",
-    arguments: [.init(name: "STORE|MOUNTPOINT", help: "which one (default: as for 'insula mount')", kind: .directory)],
+    arguments: [
+      .init(name: "STORE|MOUNTPOINT", help: "which one (default: as for 'insula mount')", kind: .directory)
+    ],
     options: [CommandDescription.json],
     details: ["Exit code 0: mounted and answering; 6: not mounted; 4: there is no store."])
 
@@ -22,7 +24,8 @@ struct StatusCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let paths = place.map { [context.absolute($0)] }
+    let paths =
+      place.map { [context.absolute($0)] }
       ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
     let running = context.controlPlace.daemons().map(\.status)
     if let found = running.first(where: { paths.contains($0.mountPoint) || paths.contains($0.store) }) {
@@ -52,7 +55,8 @@ struct StatusCommand: Command {
       fields["mounted"] = .bool(true)
       return console.print(json: fields)
     }
-    console.print("\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
+    console.print(
+      "\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
     let shown: Set = ["store", "mountPoint", "mode", "pid"]
     let rows = fields.filter { !shown.contains($0.key) }.sorted { $0.key < $1.key }
     console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })

@@ -35,7 +35,9 @@ enum Subprocess {
     return pid
   }
 
-  /// Waits for the end of a program. Corresponds to `waitpid(2)`.
+  /// Waits for the end of a program.
+  ///
+  /// Corresponds to `waitpid(2)`.
   static func wait(_ pid: Int32) throws(Errno) -> End {
     var status: Int32 = 0
     try retrying { waitpid(pid, &status, 0) }

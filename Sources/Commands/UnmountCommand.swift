@@ -10,7 +10,9 @@ struct UnmountCommand: Command {
   static let description = CommandDescription(
     name: "unmount", summary: "Takes a mount away, and returns when its daemon has ended.",
     arguments: [
-      .init(name: "MOUNTPOINT", help: "the mount, or its store (root: /insula, a user: ~/Insula)", kind: .directory)
+      .init(
+        name: "MOUNTPOINT", help: "the mount, or its store (root: /insula, a user: ~/Insula)",
+        kind: .directory)
     ],
     options: [
       .init(name: "lazy", short: "l", help: "detach now; those who use it may finish, nobody new gets in")
@@ -31,12 +33,15 @@ struct UnmountCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let named = context.absolute(place ?? context.defaultMountPoint)
-    let daemon = context.controlPlace.daemons().first {
-      $0.status.mountPoint == named || $0.status.store == named
-    } ?? Self.daemon(ofStore: named, context)
+    let daemon =
+      context.controlPlace.daemons().first {
+        $0.status.mountPoint == named || $0.status.store == named
+      } ?? Self.daemon(ofStore: named, context)
     let path = daemon?.status.mountPoint ?? Self.mountPoint(ofStore: named) ?? named
     guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType else {
-      throw CommandFailure(.notMounted, "no insula is mounted at \(named); 'findmnt -t \(MountPoint.filesystemType)' lists those that are")
+      throw CommandFailure(
+        .notMounted,
+        "no insula is mounted at \(named); 'findmnt -t \(MountPoint.filesystemType)' lists those that are")
     }
     // The end of the process is seen by this, whatever becomes of its number.
     let process = daemon.flatMap { try? ProcessID.open($0.status.pid) }
@@ -53,7 +58,9 @@ struct UnmountCommand: Command {
     guard let daemon else {
       let isDead = MountPoint.isDead(mount.mountPoint)
       try Unmounting.unmount(mount.mountPoint, lazily: lazily || isDead, context)
-      if isDead { context.console.note("cleared a dead mount from \(mount.mountPoint) (its daemon was killed)") }
+      if isDead {
+        context.console.note("cleared a dead mount from \(mount.mountPoint) (its daemon was killed)")
+      }
       return
     }
     let reply: ControlReply

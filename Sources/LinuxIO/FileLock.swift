@@ -8,7 +8,9 @@ internal import Glibc
 // the kernel lets go when the last descriptor is closed, however the process ends.
 
 extension FD {
-  /// Takes the lock without waiting; false if someone else has it. Corresponds to `F_OFD_SETLK`.
+  /// Takes the lock without waiting; false if someone else has it.
+  ///
+  /// Corresponds to `F_OFD_SETLK`.
   ///
   /// An exclusive lock needs a descriptor that is open for writing.
   package func tryLock(exclusive: Bool) throws(Errno) -> Bool {
@@ -22,7 +24,9 @@ extension FD {
     }
   }
 
-  /// Whether someone else has it exclusively; looking takes nothing. Corresponds to `F_OFD_GETLK`.
+  /// Whether someone else has it exclusively; looking takes nothing.
+  ///
+  /// Corresponds to `F_OFD_GETLK`.
   package func isLockedByAnother() throws(Errno) -> Bool {
     var lock = Self.wholeFile(F_RDLCK)
     try check(clx_fcntl_lock(raw, CLX_F_OFD_GETLK, &lock))

@@ -4,7 +4,9 @@
 internal import CLinux
 
 extension FD {
-  /// The kind of filesystem that this descriptor lies on. Corresponds to `f_type` of `fstatfs(2)`.
+  /// The kind of filesystem that this descriptor lies on.
+  ///
+  /// Corresponds to `f_type` of `fstatfs(2)`.
   package func filesystemKind() throws(Errno) -> FilesystemKind {
     var type: UInt64 = 0
     try check(clx_filesystem_type(raw, &type))

@@ -84,7 +84,9 @@ func withSocketAddress(
   }
 }
 
-/// Tells the program that waits for us what is going on. Corresponds to `sd_notify(3)`.
+/// Tells the program that waits for us what is going on.
+///
+/// Corresponds to `sd_notify(3)`.
 package func notifyServiceManager(_ state: String, at path: String) throws(Errno) {
   var bytes = Array(path.utf8)
   // systemd writes the zero that marks a name outside the file tree as an at sign.

@@ -15,7 +15,9 @@ package enum ProcessID {
   /// Corresponds to `getegid(2)`.
   package static var group: UInt32 { getegid() }
 
-  /// Names a running process so that its end can be waited for. Corresponds to `pidfd_open(2)`.
+  /// Names a running process so that its end can be waited for.
+  ///
+  /// Corresponds to `pidfd_open(2)`.
   package static func open(_ pid: Int32) throws(Errno) -> OwnedFD {
     OwnedFD(owning: try check(clx_pidfd_open(pid, 0)))
   }

@@ -8,7 +8,9 @@ internal import Glibc
 package final class JoinableThread: Sendable {
   private let id: pthread_t
 
-  /// Starts it. Corresponds to `pthread_create(3)`.
+  /// Starts it.
+  ///
+  /// Corresponds to `pthread_create(3)`.
   package init(name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
     final class Box {
       let body: @Sendable () -> Void
@@ -34,12 +36,16 @@ package final class JoinableThread: Sendable {
     self.id = id
   }
 
-  /// Waits for its end; once. Corresponds to `pthread_join(3)`.
+  /// Waits for its end; once.
+  ///
+  /// Corresponds to `pthread_join(3)`.
   package func join() {
     _ = pthread_join(id, nil)
   }
 
-  /// Lets it run for as long as the process does. Corresponds to `pthread_detach(3)`.
+  /// Lets it run for as long as the process does.
+  ///
+  /// Corresponds to `pthread_detach(3)`.
   package func detach() {
     _ = pthread_detach(id)
   }

@@ -4,7 +4,9 @@
 internal import CLinux
 internal import Glibc
 
-/// Wakes a thread that waits in `poll(2)`. Corresponds to `eventfd(2)`.
+/// Wakes a thread that waits in `poll(2)`.
+///
+/// Corresponds to `eventfd(2)`.
 package struct Wakeup: ~Copyable, Sendable {
   private let event: OwnedFD
 
@@ -30,7 +32,9 @@ package func waitForAny(of descriptors: [FD], milliseconds: Int32) throws(Errno)
 }
 
 extension FD {
-  /// What has arrived, at most `limit` bytes; nil at the end. EAGAIN if there is nothing yet.
+  /// What has arrived, at most `limit` bytes; nil at the end.
+  ///
+  /// EAGAIN if there is nothing yet.
   package func readAvailable(limit: Int) throws(Errno) -> [UInt8]? {
     var chunk = [UInt8](repeating: 0, count: limit)
     let count = try retrying { Glibc.read(raw, &chunk, limit) }

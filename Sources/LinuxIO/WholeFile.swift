@@ -94,7 +94,9 @@ extension FD {
 }
 
 extension FD {
-  /// Opens by a path that a person gave, links followed. Corresponds to `openat(2)` with `O_CLOEXEC`.
+  /// Opens by a path that a person gave, links followed.
+  ///
+  /// Corresponds to `openat(2)` with `O_CLOEXEC`.
   package func openFollowing(_ path: Name, _ flags: Int32) throws(Errno) -> OwnedFD {
     OwnedFD(owning: try retrying { clx_openat(raw, path.bytes, flags | O_CLOEXEC, 0) })
   }

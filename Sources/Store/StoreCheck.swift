@@ -75,7 +75,8 @@ package struct StoreCheck {
   private mutating func checkPrivateDirectories() {
     for name in StoreLayout.privateDirectories {
       check(
-        name, in: store.directory, path: "\(store.path)/\(name)", mode: 0o700, uid: owners.uid, gid: owners.gid)
+        name, in: store.directory, path: "\(store.path)/\(name)", mode: 0o700, uid: owners.uid,
+        gid: owners.gid)
     }
   }
 
@@ -119,7 +120,8 @@ package struct StoreCheck {
     }
     guard status.isDirectory else {
       return found(
-        .failure, path, "is not a directory", "move it away, then 'insula check --repair' makes the directory")
+        .failure, path, "is not a directory", "move it away, then 'insula check --repair' makes the directory"
+      )
     }
     if status.st_uid != uid || status.st_gid != gid {
       found(
@@ -171,7 +173,8 @@ package struct StoreCheck {
         case UInt8(DT_DIR): pending.append(child)
         case UInt8(DT_BLK), UInt8(DT_CHR):
           found(
-            .failure, text(child), "is a device node, which insula never makes", "remove it: 'rm' in the store")
+            .failure, text(child), "is a device node, which insula never makes",
+            "remove it: 'rm' in the store")
         default: break
         }
         if path.count == 1, path[0].elementsEqual("Users".utf8) { checkLeftover(entry.name, text(child)) }

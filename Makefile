@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+# make help lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
+# mount(8) looks for its helpers in /sbin alone, which is /usr/sbin on every current system.
+SBINDIR ?= /usr/sbin
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+
+# The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
+SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
+RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
+
+.PHONY: help build test check fmt sanitize bench docs install uninstall clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+
+build: ## build the program
+	swift build $(RELEASE) --product insula
+
+test: ## install what the tests need, run all of them
+	mount-scripts/test.sh
+
+check: ## formatting, headers, sizes, and the rules that the compiler does not know
+	.ci/check
+
+fmt: ## format the sources
+	swift format -i -r Sources Tests Package.swift
+
+# The unit tests; those that mount need the daemon as a process of its own, which the sanitizers do not follow.
+UNIT := --filter '^(PolicyTests|LinuxIOTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.'
+sanitize: ## the unit tests under the thread and the address sanitizer
+	swift test --scratch-path .build/thread --sanitize=thread $(UNIT)
+	swift test --scratch-path .build/address --sanitize=address $(UNIT)
+
+bench: ## compare with the plain filesystem, bindfs and mergerfs
+	mount-scripts/bench.sh
+
+docs: ## reference documentation, in .build/docs
+	swift package dump-symbol-graph --minimum-access-level package
+	docc convert --fallback-display-name Insula --fallback-bundle-identifier insula \
+	  --additional-symbol-graph-dir $$(find .build -type d -name symbolgraph | head -n 1) --output-dir .build/docs
+
+install: build ## install the program, the helper of mount(8), the unit and the completions (PREFIX=, DESTDIR=)
+	install -D -m 755 "$$(swift build $(RELEASE) --show-bin-path)/insula" "$(DESTDIR)$(BINDIR)/insula"
+	install -D -m 755 mount-scripts/mount.insula "$(DESTDIR)$(SBINDIR)/mount.fuse.insula"
+	install -d "$(DESTDIR)$(UNITDIR)" "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
+	sed 's|@BINDIR@|$(BINDIR)|' mount-scripts/insula.service > "$(DESTDIR)$(UNITDIR)/insula.service"
+	"$(DESTDIR)$(BINDIR)/insula" completions bash > "$(DESTDIR)$(BASHDIR)/insula"
+	"$(DESTDIR)$(BINDIR)/insula" completions zsh > "$(DESTDIR)$(ZSHDIR)/_insula"
+	"$(DESTDIR)$(BINDIR)/insula" completions fish > "$(DESTDIR)$(FISHDIR)/insula.fish"
+
+uninstall: ## take away what install has put there
+	rm -f "$(DESTDIR)$(BINDIR)/insula" "$(DESTDIR)$(SBINDIR)/mount.fuse.insula" \
+	  "$(DESTDIR)$(UNITDIR)/insula.service" "$(DESTDIR)$(BASHDIR)/insula" \
+	  "$(DESTDIR)$(ZSHDIR)/_insula" "$(DESTDIR)$(FISHDIR)/insula.fish"
+
+clean: ## remove what was built
+	rm -rf .build

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+@Suite struct ControlTests {
+  private let temporary: TemporaryDirectory
+  private let directory: OwnedDirectory
+  private let server: ControlServer
+
+  private final class OwnedDirectory: Sendable {
+    let owned: OwnedFD
+    init(_ owned: consuming OwnedFD) { self.owned = owned }
+  }
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    directory = OwnedDirectory(try temporary.open())
+    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { request, peer in
+      ControlReply(ok: true, message: "\(request.verb.rawValue) \(request.lazily ?? false) \(peer.uid)")
+    }
+    try server.start()
+  }
+
+  private func client() throws -> ControlClient { try ControlClient(in: directory.owned.fd, name: "s") }
+  private func raw() throws -> OwnedFD { try LocalSocket.connect(in: directory.owned.fd, name: "s") }
+
+  @Test func answersWithWhoAsked() throws {
+    defer { server.stop() }
+    let client = try client()
+    for _ in 0..<3 {
+      let reply = try client.ask(ControlRequest(.unmount, lazily: true), milliseconds: 5000)
+      #expect(reply.message == "unmount true \(ProcessID.user)")
+    }
+  }
+
+  @Test(
+    arguments: ["nonsense", "", "{}", "{\"verb\":\"format\"}", "[1]", "\u{0}\u{1}", "{\"verb\":\"status\"", "null"])
+  func garbageGetsAnAnswerAndTheNextRequestToo(line: String) throws {
+    defer { server.stop() }
+    let socket = try raw()
+    try socket.fd.writeAll(Array((line + "\n{\"verb\":\"status\"}\n").utf8))
+    var text = ""
+    while text.split(separator: "\n").count < 2 {
+      try #require(try socket.fd.waitUntilReadable(milliseconds: 5000))
+      text += String(decoding: try #require(try socket.fd.readAvailable(limit: 4096)), as: UTF8.self)
+    }
+    let lines = text.split(separator: "\n")
+    #expect(lines[0].contains("\"ok\":false"))
+    #expect(lines[1].contains("status false"))
+  }
+
+  @Test func lineWithoutAnEndIsCutOff() throws {
+    defer { server.stop() }
+    let socket = try raw()
+    // The server hangs up at some point, and then nothing more can be sent.
+    let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+    #expect(throws: Errno.self) {
+      for _ in 0..<10_000 {
+        guard try LocalSocket.send(chunk[...], to: socket.fd) > 0 else { return }
+      }
+    }
+    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok)
+  }
+
+  @Test func thoseWhoSayNothingKeepNobodyWaiting() throws {
+    defer { server.stop() }
+    // More than the server keeps.
+    let silent = try (0..<100).map { _ in OwnedDirectory(try raw()) }
+    let half = try raw()
+    try half.fd.writeAll(Array("{\"verb\":".utf8))
+    for _ in 0..<3 { #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok) }
+    withExtendedLifetime(silent) {}
+  }
+
+  @Test func oneWhoDoesNotListenIsLeft() throws {
+    defer { server.stop() }
+    let deaf = try raw()
+    let requests = Array(String(repeating: "{\"verb\":\"status\"}\n", count: 200).utf8)
+    // Stops when neither side can take more, or when the server has hung up.
+    for _ in 0..<1000 {
+      guard let sent = try? LocalSocket.send(requests[...], to: deaf.fd), sent == requests.count else { break }
+    }
+    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok)
+  }
+
+  @Test func staleSocketIsReplacedAndAStoppedServerRefuses() throws {
+    server.stop()
+    // The name is still there, as after a crash.
+    #expect(try temporary.names() == ["s"])
+    let next = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { _, _ in .done }
+    try next.start()
+    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000) == .done)
+    next.stop()
+  }
+
+  @Test func daemonThatIsGoneIsAnErrorAndNotAWait() throws {
+    let client = try client()
+    server.stop()
+    #expect(throws: Errno.self) { try client.ask(ControlRequest(.status), milliseconds: 100) }
+  }
+
+  @Test func countsOfAnyKindComeThrough() {
+    struct Report: Codable {
+      var word = "a", yes = true, many = UInt64(1) << 40, half = 0.5
+    }
+    let fields = JSONValue.fields(of: Report())
+    #expect(fields == ["word": .string("a"), "yes": .bool(true), "many": .integer(1 << 40), "half": .number(0.5)])
+    #expect(JSONValue.fields(of: [1, 2]).isEmpty)
+  }
+
+  @Test func socketsLieWhereTheirUsersMayLook() {
+    #expect(ControlPlace(uid: 0, runtimeDirectory: "/run/user/0").ownDirectory == "/run/insula")
+    #expect(ControlPlace(uid: 5, runtimeDirectory: "/run/user/5").ownDirectory == "/run/user/5/insula")
+    #expect(ControlPlace(uid: 5, runtimeDirectory: nil).ownDirectory == nil)
+    #expect(ControlPlace(uid: 5, runtimeDirectory: "relative").ownDirectory == nil)
+  }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Testing
+
+@Suite struct MountTableTests {
+  private let text = """
+    22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+    40 22 0:35 / /insula rw,nosuid,nodev - fuse.insula /var/lib/insula rw,user_id=0,group_id=0,allow_other
+    41 22 0:36 / /mnt/a\\040b\\134c rw shared:3 master:2 - tmpfs none rw,size=1k
+    42 40 0:37 / /insula/Volumes/x rw - tmpfs none rw
+    43 22 0:38 / /insula rw - fuse.insula /other rw
+
+    this line is not one
+    44 22 x:y / /bad rw - tmpfs none rw
+    """
+
+  @Test func understandsTheFields() throws {
+    let entry = try #require(MountTable(parsing: text).entries.dropFirst().first)
+    #expect(entry.id == 40)
+    #expect(entry.device == DeviceNumber(major: 0, minor: 35))
+    #expect(entry.type == "fuse.insula")
+    #expect(entry.source == "/var/lib/insula")
+    #expect(entry.superOptions.hasSuffix("allow_other"))
+  }
+
+  @Test func unescapes() {
+    #expect(MountTable(parsing: text).entries[2].mountPoint == "/mnt/a b\\c")
+  }
+
+  @Test func leavesOutWhatMakesNoSense() {
+    #expect(MountTable(parsing: text).entries.map(\.id) == [22, 40, 41, 42, 43])
+    #expect(MountTable(parsing: "\\").entries.isEmpty)
+    #expect(MountTable(parsing: "1 2 3:4 / /x rw - ").entries.isEmpty)
+  }
+
+  @Test func theLastMountIsOnTop() {
+    let table = MountTable(parsing: text)
+    #expect(table.top(at: "/insula")?.source == "/other")
+    #expect(table.top(at: "/nowhere") == nil)
+  }
+
+  @Test func belowKnowsWhereNamesEnd() {
+    let table = MountTable(parsing: text)
+    #expect(table.below("/insula").map(\.id) == [42])
+    #expect(table.below("/ins").isEmpty)
+    #expect(table.below("/").count == 5)
+  }
+
+  @Test func theKernelsOwnTableHasARoot() throws {
+    #expect(try MountTable.current().top(at: "/") != nil)
+  }
+}

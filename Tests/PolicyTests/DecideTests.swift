@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+internal import Testing
+
+@Suite struct DecideTests {
+  private func object(
+    mode: UInt32, uid: UInt32 = 1, gid: UInt32 = 10, directory: Bool = false, zone: Zone = .user
+  ) -> Object {
+    Object(uid: uid, gid: gid, mode: mode, isDirectory: directory, zone: zone)
+  }
+
+  private enum Class: Int, CaseIterable { case owner = 6, group = 3, other = 0 }
+
+  private func subject(_ kind: Class) -> Subject {
+    switch kind {
+    case .owner: Subject(uid: 1, gid: 99)
+    case .group: Subject(uid: 2, gid: 10)
+    case .other: Subject(uid: 3, gid: 99)
+    }
+  }
+
+  /// All modes, all classes, all three rights, against the sentence of the manual.
+  @Test func modeBitsDecideAsPOSIXSays() {
+    for mode in UInt32(0)...0o777 {
+      for kind in Class.allCases {
+        for (right, bit) in [(Rights.read, 4), (.write, 2), (.execute, 1)] as [(Rights, UInt32)] {
+          let allowed = mode >> UInt32(kind.rawValue) & bit != 0
+          let decision = decide(right, on: object(mode: mode), by: subject(kind)) { _ in false }
+          #expect(decision == (allowed ? .allow : .deny(.mode)))
+        }
+      }
+    }
+  }
+
+  @Test func supplementaryGroupCounts() {
+    let someone = Subject(uid: 3, gid: 99)
+    #expect(decide(.read, on: object(mode: 0o040), by: someone) { $0 == 10 } == .allow)
+    // A member whose class has less than the others gets less.
+    #expect(decide(.read, on: object(mode: 0o004), by: someone) { $0 == 10 } == .deny(.mode))
+  }
+
+  @Test func groupsAreAskedForOnlyWhereTheyMatter() {
+    for mode in UInt32(0)...0o777 {
+      var asked = 0
+      _ = decide([.read, .write], on: object(mode: mode), by: Subject(uid: 3, gid: 99)) { _ in
+        asked += 1
+        return true
+      }
+      let differs = (mode >> 3 & 0o6) != (mode & 0o6)
+      #expect(asked == (differs ? 1 : 0))
+    }
+  }
+
+  @Test(arguments: [Zone.top, .system])
+  func sealedPlacesHoldForRoot(zone: Zone) {
+    let root = Subject(uid: 0, gid: 0)
+    let sealed = object(mode: 0o777, directory: true, zone: zone)
+    for right in [
+      Rights.write, .delete, .append, .deleteChild, .writeAttributes, .writeExtended, .writeSecurity,
+      .takeOwnership,
+    ] {
+      #expect(decide(right, on: sealed, by: root) { _ in true } == .deny(.sealed))
+    }
+    for right in [Rights.read, .execute, .readAttributes, .readExtended, .readSecurity] {
+      #expect(decide(right, on: sealed, by: root) { _ in true } == .allow)
+    }
+  }
+
+  @Test(arguments: [Zone.applications, .library, .localStandard, .networkStandard, .users, .sharedStandard])
+  func skeletonStays(zone: Zone) {
+    let standard = object(mode: 0o777, uid: 0, directory: true, zone: zone)
+    let root = Subject(uid: 0, gid: 0)
+    #expect(decide(.delete, on: standard, by: root) { _ in true } == .deny(.place))
+    #expect(decide([.addFile, .deleteChild], on: standard, by: root) { _ in true } == .allow)
+  }
+
+  @Test func rootRunsOnlyWhatSomeoneMayRun() {
+    let root = Subject(uid: 0, gid: 0)
+    #expect(decide(.execute, on: object(mode: 0o666), by: root) { _ in true } == .deny(.mode))
+    #expect(decide(.execute, on: object(mode: 0o001), by: root) { _ in true } == .allow)
+    #expect(decide(.search, on: object(mode: 0, directory: true), by: root) { _ in true } == .allow)
+    #expect(decide([.read, .write], on: object(mode: 0), by: root) { _ in true } == .allow)
+  }
+
+  @Test(arguments: [Rights.writeSecurity, .takeOwnership])
+  func strangersDoNotChangeModeOrOwner(right: Rights) {
+    #expect(decide(right, on: object(mode: 0o777), by: subject(.other)) { _ in true } == .deny(.ownership))
+    #expect(decide(right, on: object(mode: 0), by: subject(.owner)) { _ in false } == .allow)
+  }
+
+  @Test func ownerAlwaysSetsTimesOthersIfTheyMayWrite() {
+    #expect(decide(.writeAttributes, on: object(mode: 0), by: subject(.owner)) { _ in false } == .allow)
+    #expect(decide(.writeAttributes, on: object(mode: 0o002), by: subject(.other)) { _ in false } == .allow)
+    #expect(decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in false } == .deny(.mode))
+  }
+
+  @Test(
+    arguments: [
+      (0o6755, 0o0755), (0o2755, 0o0755), (0o2745, 0o2745), (0o4644, 0o0644), (0o1777, 0o1777), (0o0755, 0o0755),
+    ] as [(UInt32, UInt32)])
+  func setIDGoesAsOnLinux(mode: UInt32, left: UInt32) {
+    #expect(modeWithoutSetID(mode) == left)
+  }
+
+  @Test func onlyDirectoriesOpenToAllAreCached() {
+    for mode in UInt32(0)...0o777 {
+      let all = mode & 0o100 != 0 && mode & 0o010 != 0 && mode & 0o001 != 0
+      #expect(isSearchableByAll(object(mode: mode, directory: true)) == all)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+internal import Testing
+
+@Suite struct ZoneTests {
+  private func zone(of path: String) -> Zone {
+    path.split(separator: "/").reduce(Zone.top) { $0.zone(of: $1.utf8) }
+  }
+
+  @Test(
+    arguments: [
+      ("/", .top), ("/Applications", .applications), ("/Applications/Utilities", .localStandard),
+      ("/Applications/Editor.app", .local), ("/Applications/Utilities/Tool", .local), ("/Library", .library),
+      ("/Library/Caches", .localStandard), ("/Library/Own", .local), ("/Library/Caches/Caches", .local),
+      ("/Network", .networkStandard), ("/Network/host", .network), ("/Network/host/Users", .network),
+      ("/System", .system), ("/System/Library", .system), ("/System/Library/a/b/c", .system),
+      ("/Users", .users), ("/Users/Shared", .sharedStandard), ("/Users/anna", .user),
+      ("/Users/anna/Library", .user), ("/Users/Shared/Shared", .user), ("/Volumes", .localStandard),
+      ("/Volumes/disk", .local),
+    ] as [(String, Zone)])
+  func followsFromParentAndName(path: String, expected: Zone) {
+    #expect(zone(of: path) == expected)
+  }
+
+  @Test(arguments: ["applications", "Users ", "", "etc", "System\0"])
+  func nameThatIsNotOnTheListIsSealed(name: String) {
+    #expect(Zone.top.zone(of: name.utf8).isSealed)
+  }
+
+  @Test func everyStandardDirectoryIsSealedOrSkeleton() {
+    for directory in DomainTree.directories {
+      let zone = zone(of: directory.path)
+      #expect(zone.isSealed || zone.isSkeleton, "\(directory.path)")
+    }
+  }
+
+  @Test func nothingBesidesTheStandardDirectoriesIsSkeleton() {
+    for path in ["/Library/Own", "/Applications/a", "/Users/anna", "/Users/Shared/a", "/Volumes/a", "/Network/a"] {
+      #expect(!zone(of: path).isSkeleton, "\(path)")
+    }
+  }
+
+  @Test func parentsComeBeforeChildren() {
+    var seen: Set<String> = [""]
+    for directory in DomainTree.directories {
+      let parent = directory.path.split(separator: "/").dropLast().joined(separator: "/")
+      #expect(seen.contains(parent), "\(directory.path)")
+      #expect(seen.insert(directory.path).inserted, "\(directory.path) is listed twice")
+    }
+  }
+
+  @Test func namesMatterExactlyWhereChildrenDiffer() {
+    let names = DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) } + ["other"]
+    for zone in Zone.allCases {
+      let children = Set(names.map { zone.zone(of: $0.utf8) })
+      #expect(zone.namesMatter == (children.count > 1), "\(zone)")
+    }
+  }
+
+  @Test func domainsKeepTheirMasters() {
+    #expect(zone(of: "/System/Library").domain == .system)
+    #expect(zone(of: "/Applications/a").domain == .local)
+    #expect(zone(of: "/Network/a").domain == .network)
+    #expect(zone(of: "/Users/anna").domain == .user)
+    #expect(Zone.top.domain == .system)
+  }
+
+  @Test func homesHaveElevenDirectoriesAndADropBox() {
+    #expect(HomeDirectory.all.filter { !$0.path.contains("/") }.count == 11)
+    let open = HomeDirectory.all.filter { $0.mode & 0o077 != 0 }.map(\.path)
+    #expect(open == ["Public", "Public/Drop Box"])
+  }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+@Suite struct CheckTests {
+  private let store: TestStore
+
+  init() throws { store = try TestStore() }
+
+  private func findings(repairing: Bool = false) throws -> [Finding] {
+    var check = try StoreCheck(try store.open(), repairing: repairing)
+    try check.run()
+    return check.findings
+  }
+
+  /// Finds exactly one thing, repairs it, and finds nothing any more.
+  private func expectRepair(_ path: String, _ problem: String) throws {
+    let found = try findings()
+    #expect(found.map(\.path) == ["\(store.path)/\(path)"])
+    #expect(found.first?.problem.contains(problem) == true)
+    #expect(found.first?.repaired == false)
+    #expect(try findings().count == 1, "looking changes nothing")
+    #expect(try findings(repairing: true).map(\.repaired) == [true])
+    #expect(try findings().isEmpty)
+  }
+
+  @Test func newStoreIsWhole() throws {
+    #expect(try findings().isEmpty)
+  }
+
+  @Test func missingDirectory() throws {
+    #expect(rmdir(store.path + "/tree/Library/Caches") == 0)
+    try expectRepair("tree/Library/Caches", "is missing")
+  }
+
+  @Test func missingParentAndChildrenAreMadeInOneGo() throws {
+    #expect(rmdir(store.path + "/tree/Users/Shared") == 0)
+    #expect(rmdir(store.path + "/tree/Users") == 0)
+    #expect(try findings().count == 2)
+    #expect(try findings(repairing: true).allSatisfy(\.repaired))
+    #expect(try findings().isEmpty)
+  }
+
+  @Test func wrongMode() throws {
+    #expect(chmod(store.path + "/tree/Users/Shared", 0o777) == 0)
+    try expectRepair("tree/Users/Shared", "has mode 0777 instead of 01777")
+  }
+
+  @Test func keysOpenToOthers() throws {
+    #expect(chmod(store.path + "/keys", 0o755) == 0)
+    try expectRepair("keys", "has mode 0755 instead of 0700")
+  }
+
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
+  func wrongOwner() throws {
+    #expect(chown(store.path + "/tree/Applications", 65534, 65534) == 0)
+    try expectRepair("tree/Applications", "belongs to 65534:65534 instead of 0:1")
+  }
+
+  @Test func fileInThePlaceOfADirectoryIsNotRepairedAway() throws {
+    #expect(rmdir(store.path + "/tree/Volumes") == 0)
+    try store.temporary.write("mine", to: "store/tree/Volumes")
+    #expect(try findings(repairing: true).map(\.repaired) == [false])
+    #expect(store.temporary.text(of: "store/tree/Volumes") == "mine")
+  }
+
+  @Test func linkInThePlaceOfADirectoryIsNotFollowed() throws {
+    try store.temporary.makeDirectory("outside", mode: 0o711)
+    #expect(rmdir(store.path + "/tree/Network") == 0)
+    #expect(symlink(store.temporary.appending("outside"), store.path + "/tree/Network") == 0)
+    #expect(try findings(repairing: true).map(\.problem) == ["is not a directory"])
+    var status = FileStatus()
+    #expect(stat(store.temporary.appending("outside"), &status) == 0)
+    #expect(status.permissions == 0o711)
+  }
+
+  @Test func parentThatIsNoDirectoryIsNotWalkedThrough() throws {
+    for name in ["Applications/Utilities", "Applications"] {
+      #expect(rmdir("\(store.path)/tree/\(name)") == 0)
+    }
+    try store.temporary.write("mine", to: "store/tree/Applications")
+    let found = try findings(repairing: true)
+    #expect(found.map(\.problem).first == "is not a directory")
+    #expect(found.count == 2 && found.allSatisfy { !$0.repaired })
+  }
+
+  @Test func homeThatLacksSomethingAndLeftovers() throws {
+    try store.temporary.makeDirectory("store/tree/Users/someone")
+    try store.temporary.makeDirectory("store/tree/Users/.someone.removed-77")
+    let found = try findings()
+    #expect(found.allSatisfy { $0.severity == .warning })
+    #expect(found.filter { $0.path.contains("/Users/someone/") }.count == 12)
+    #expect(found.contains { $0.path.hasSuffix("/.someone.removed-77") })
+  }
+
+  @Test(.enabled(if: Program.isRoot, "devices and mounts need root"))
+  func deviceNodesAndMounts() throws {
+    #expect(mknod(store.path + "/tree/Users/Shared/null", S_IFCHR | 0o666, 0x103) == 0)
+    try store.temporary.makeDirectory("store/tree/Volumes/disk")
+    #expect(mount("tmpfs", store.path + "/tree/Volumes/disk", "tmpfs", 0, nil) == 0)
+    let found = try findings()
+    #expect(found.count == 2 && found.allSatisfy { $0.severity == .failure })
+    #expect(found.contains { $0.path.hasSuffix("/Shared/null") && $0.problem.contains("device") })
+    #expect(found.contains { $0.path.hasSuffix("/Volumes/disk") && $0.problem.contains("mounted") })
+  }
+
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
+  func homeWithoutAnAccount() throws {
+    try store.temporary.makeDirectory("store/tree/Users/gone")
+    #expect(chown(store.path + "/tree/Users/gone", 4_000_000_001, 4_000_000_001) == 0)
+    #expect(try findings().contains { $0.problem.contains("which no account has") })
+  }
+}

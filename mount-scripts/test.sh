@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+# Runs all tests: mount-scripts/test.sh [ARGUMENTS OF swift test]
+# The last line is the test runner's own, and so is the exit status.
+set -eu
+cd "$(dirname "$0")/.."
+. mount-scripts/need.sh
+
+need_swift
+need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 fuse3=fusermount3 attr=getfattr e2fsprogs=mkfs.ext4 \
+  sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make
+
+exec swift test "$@"

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+# Builds insula, makes a store if there is none, mounts it and shows it: mount-scripts/up.sh [STORE [MOUNTPOINT]]
+# Without arguments: as root /var/lib/insula at /insula, else ~/.local/share/insula at ~/Insula.
+set -eu
+cd "$(dirname "$0")/.."
+. mount-scripts/need.sh
+
+need_swift
+need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 fuse3=fusermount3
+
+flags=$(release_flags)
+say "Building (the first time takes some minutes) ..."
+# shellcheck disable=SC2086 # several words on purpose
+swift build $flags --product insula
+# shellcheck disable=SC2086
+insula=$(swift build $flags --show-bin-path)/insula
+
+# status says it all: 0 mounted, 4 no store, 6 not mounted.
+state=0
+"$insula" status ${1:+"$1"} >/dev/null 2>&1 || state=$?
+case $state in
+  0) say "It is mounted already." ;;
+  4) "$insula" init ${1:+"$1"} && "$insula" mount "$@" ;;
+  *) "$insula" mount "$@" ;;
+esac
+
+say
+"$insula" status ${1:+"$1"}
+mountpoint=$("$insula" status --json ${1:+"$1"} | sed -n 's/^ *"mountPoint" : "\(.*\)",*$/\1/p')
+say
+say "The tree:"
+ls -l "$mountpoint"
+say
+say "Work in $mountpoint as in any directory. To take it down: mount-scripts/down.sh${1:+ $1}"
+say "Commands: $insula help"
