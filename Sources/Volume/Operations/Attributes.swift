@@ -32,7 +32,8 @@ extension View {
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> statvfs {
-    try nodes.pin(node).fd.filesystemStatus()
+    let object = try nodes.pin(node)
+    return try object.fd.filesystemStatus()
   }
 
   /// The attributes with the time for which they hold.

@@ -51,7 +51,8 @@ extension View {
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
-    try nodes.pin(node).fd.readLink(into: buffer)
+    let object = try nodes.pin(node)
+    return try object.fd.readLink(into: buffer)
   }
 
   /// Asks the gate, makes something by `body` as the caller's, and looks it up. `body` gets the group that it will have.
