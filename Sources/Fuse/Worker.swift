@@ -83,9 +83,10 @@ final class Worker: Sendable {
   deinit { buffer.deallocate() }
 
   /// Serves the session until it has nothing to do, or has ended. The caller has entered it, and leaves it afterwards.
-  func serve(_ served: ServedSession, pollNanoseconds: UInt64) {
+  func serve(_ served: ServedSession, pollNanoseconds: UInt64, monitor: Monitor) {
     current.withLock { $0 = served }
     defer { current.withLock { $0 = nil } }
+    monitor.wake()
     let session = served.session
     let owner = served.own()
     var crowd = Crowd()
@@ -170,7 +171,7 @@ final class Monitor: Sendable {
     signal = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))))
   }
 
-  /// Called whenever a worker begins; costs a load unless the monitor sleeps.
+  /// Called whenever a worker has entered a session; costs a load unless the monitor sleeps.
   func wake() {
     guard asleep.load(ordering: .relaxed), asleep.exchange(false, ordering: .acquiringAndReleasing) else { return }
     ring()
@@ -199,12 +200,17 @@ final class Monitor: Sendable {
         seen[index] = progress
       }
       idle = moved ? 0 : idle + 1
-      wait(forever: idle > Self.idleTicks)
+      wait(forever: idle > Self.idleTicks, unlessBusy: workers)
     }
   }
 
-  private func wait(forever: Bool) {
-    if forever { asleep.store(true, ordering: .releasing) }
+  private func wait(forever: Bool, unlessBusy workers: [Worker]) {
+    var forever = forever
+    if forever {
+      asleep.store(true, ordering: .releasing)
+      // A worker that entered a session before it could see that is seen here, for both are under its lock.
+      if workers.contains(where: { $0.current.withLock { $0 != nil } }) { forever = false }
+    }
     var event = pollfd(fd: signal.fd.raw, events: Int16(POLLIN), revents: 0)
     _ = Glibc.poll(&event, 1, forever ? -1 : Self.tickMilliseconds)
     asleep.store(false, ordering: .releasing)
