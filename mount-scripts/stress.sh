@@ -15,12 +15,11 @@ usage: mount-scripts/stress.sh [options]          (as root)
   --stressor NAME,...  of stress-ng these only
   --seconds S        how long each of stress-ng's stressors runs (default 5)
   --size MIB         size of the image (default 3072)
-Environment: INSULA (the program, default: the release build), which must be one that anyone may run for rootless.
+Environment: INSULA (the program, default: the release build).
 EOF
 }
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-here=$repo/mount-scripts/stress
 say() { echo "stress: $*" >&2; }
 die() { say "FAILED${mode:+ in mode $mode}: $*"; exit 1; }
 
@@ -85,6 +84,10 @@ trap 'exit 130' INT TERM HUP
 
 mount -t tmpfs -o "size=$((size + 256))m,mode=0755" insula-stress "$base"
 mkdir "$base/disk" "$base/mnt" "$base/fusectl" "$base/log"
+# Where every user can read them, whoever owns the repository.
+cp -r "$repo/mount-scripts/stress" "$base/stress"
+cp "$INSULA" "$base/insula"
+here=$base/stress INSULA=$base/insula
 mount -t fusectl none "$base/fusectl" || die "no fusectl"
 truncate -s "${size}M" "$base/image"
 mkfs.ext4 -q -F -i 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$base/image"
@@ -110,7 +113,7 @@ as_user() {
 field() { as_user "$INSULA" status --json "$store" | sed -n "s/^ *\"$1\" : \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p"; }
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$pid/status"; }
 descriptors() { find "/proc/$pid/fd" -mindepth 1 -maxdepth 1 | wc -l; }
-alive() { [ "$(cut -d' ' -f4 "/proc/$pid/stat" 2>/dev/null)" ] && [ "$(field pid)" = "$pid" ]; }
+alive() { [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = insula ] && [ "$(field pid)" = "$pid" ]; }
 
 bring_up() {
   store=$base/disk/store-$mode mnt=$base/mnt/$mode
@@ -201,16 +204,22 @@ load() {
   local name=$1 place=$mnt/Users/Shared/$1 start=$SECONDS
   shift
   as_user mkdir "$place"
-  "$@" "$place" || die "$name: the load itself failed; $base/log has nothing more"
-  timeout 120 rm -rf "$place" || die "$name: can't remove its files"
+  "$@" "$place" || die "$name: the load itself failed, or what it wrote differs from what is in the store"
+  as_user timeout 120 rm -rf "$place" || die "$name: can't remove its files"
   [ ! -e "$store/tree/Users/Shared/$name" ] || die "$name: its files are still in the store"
   promises "$name"
   say "  $name: $((SECONDS - start)) s, $(rss) KiB"
 }
 
+# Only the user's own processes can be in a rootless mount.
+in_directory() {
+  # shellcheck disable=SC2016
+  as_user bash -c 'cd "$1" && shift && exec "$@"' - "$@"
+}
+
 load_fio() {
   local output=$base/log/fio
-  (cd "$1" && SIZE=$fio_size as_user timeout 600 fio --directory="$1" --output="$output" "$here/verify.fio") >&2 ||
+  in_directory "$1" env SIZE="$fio_size" timeout 600 fio --directory="$1" "$here/verify.fio" >"$output" 2>&1 ||
     { grep -E 'fio:|verify|err=[^ ]*[1-9]' "$output" >&2; return 1; }
 }
 
@@ -220,7 +229,7 @@ load_mix() {
   local workers=() worker failed=0
   for worker in $(sed -n 's/^\(work_[a-z]*\)() .*/\1/p' "$here/mix.sh"); do
     as_user mkdir "$1/$worker"
-    as_user timeout 300 bash "$here/mix.sh" "$worker" "$1/$worker" >"$base/log/$worker" 2>&1 &
+    in_directory "$1/$worker" timeout 300 bash "$here/mix.sh" "$worker" "$1/$worker" >"$base/log/$worker" 2>&1 &
     workers+=("$!=$worker")
   done
   for worker in "${workers[@]}"; do
@@ -230,9 +239,9 @@ load_mix() {
   done
   [ "$failed" = 0 ] || return 1
   # What the mount shows is what the store has.
-  diff -r --no-dereference "$1" "$store/tree/${1#"$mnt"/}" >&2 || return 1
-  local format='%P %y %m %U %G %s %T@ %l\n'
-  diff <(cd "$1" && find . -printf "$format" | sort) <(cd "$store/tree/${1#"$mnt"/}" && find . -printf "$format" | sort) >&2
+  local below=$store/tree/${1#"$mnt"/} format='%P %y %m %U %G %s %T@ %l\n'
+  as_user diff -r --no-dereference "$1" "$below" >&2 || return 1
+  diff <(in_directory "$1" find . -printf "$format" | sort) <(in_directory "$below" find . -printf "$format" | sort) >&2
 }
 
 stressor_list() {
@@ -245,7 +254,9 @@ stressor_list() {
     grep -vxF -f <(sed -n 's/^\([a-z][a-z-]*\) .*/\1/p' "$here/excluded")
 }
 
-run_stressor() { (cd "$2" && as_user timeout -k 10 "$((seconds * 6 + 60))" stress-ng "--$1" 1 --verify -t "$seconds" --temp-path "$2"); }
+run_stressor() {
+  in_directory "$2" timeout -k 10 "$((seconds * 6 + 60))" stress-ng "--$1" 1 --verify -t "$seconds" --temp-path "$2"
+}
 
 # A stressor that fails on the plain directory as well says nothing about us.
 load_stressor() {
