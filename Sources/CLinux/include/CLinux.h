@@ -55,6 +55,7 @@
 #define CLX_FS_IOC_GETFLAGS 0x80086601UL
 #define CLX_FS_IOC_SETFLAGS 0x40086602UL
 #define CLX_MNT_DETACH 2
+#define CLX_RUSAGE_THREAD 1
 #define CLX_MS_NOSYMFOLLOW 256
 
 /// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.

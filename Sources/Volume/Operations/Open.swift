@@ -45,10 +45,10 @@ extension View {
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
     if connection?.passthrough == true {
-      return try finishCreation(try entry(file, name, in: directory, status, by: caller), nil, flags)
+      return try finishCreation(try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
     }
     let object = try file.fd.reopened(pathOnly)
-    return try finishCreation(try entry(object, name, in: directory, status, by: caller), file, flags)
+    return try finishCreation(try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
   }
 
   package func createUnnamed(
@@ -69,7 +69,7 @@ extension View {
       inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev)
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
-      Entry(node: node, attributes: attributes(fileStatus, of: node), validity: 0), file, flags)
+      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
   }
 
   /// The kernel's own flag in an open for execve.
@@ -111,8 +111,6 @@ extension View {
     do throws(Errno) {
       let object = try nodes.pin(node)
       let opened = try opened(node, object.fd, OpenFile.Access(flags), flags, created: file)
-      var entry = entry
-      entry.attributes.validity = 0
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
