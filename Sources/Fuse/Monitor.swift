@@ -23,7 +23,9 @@ final class Monitor: Sendable {
 
   /// Called whenever a worker begins; costs a load unless the monitor sleeps.
   func wake() {
-    guard asleep.load(ordering: .relaxed), asleep.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    guard asleep.load(ordering: .relaxed), asleep.exchange(false, ordering: .acquiringAndReleasing) else {
+      return
+    }
     ring()
   }
 

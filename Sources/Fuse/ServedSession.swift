@@ -30,7 +30,9 @@ final class ServedSession: Sendable {
     epoll_event(events: EPOLLIN.rawValue | EPOLLONESHOT.rawValue, data: epoll_data_t(u64: key))
   }
 
-  /// A worker comes in. Under the pool's lock, so that the session can't end in between.
+  /// A worker comes in.
+  ///
+  /// Under the pool's lock, so that the session can't end in between.
   func enter() { users.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
   /// A worker goes; true for the one that finds the session over and empty.

@@ -20,7 +20,9 @@ final class Worker: Sendable {
   init() { buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096) }
   deinit { buffer.deallocate() }
 
-  /// Serves the session until it has nothing to do, or has ended. The caller has entered it, and leaves it afterwards.
+  /// Serves the session until it has nothing to do, or has ended.
+  ///
+  /// The caller has entered it, and leaves it afterwards.
   func serve(_ served: ServedSession, pollNanoseconds: UInt64) {
     current.withLock { $0 = served }
     defer { current.withLock { $0 = nil } }

@@ -6,7 +6,9 @@ internal import Glibc
 
 /// A filesystem's own permanent name for one of its objects; a later object of the same number has another.
 package struct FileHandle: Sendable {
-  /// The longest that is kept. ext4 needs 8 bytes, xfs and tmpfs 12, btrfs 20.
+  /// The longest that is kept.
+  ///
+  /// ext4 needs 8 bytes, xfs and tmpfs 12, btrfs 20.
   package static let capacity = 24
 
   package var bytes = InlineArray<3, UInt64>(repeating: 0)

@@ -8,7 +8,9 @@ package import LinuxIO
 internal import Policy
 internal import Synchronization
 
-/// One face of a volume: what one connection to the kernel sees. Operations are in the files beside this one.
+/// One face of a volume: what one connection to the kernel sees.
+///
+/// Operations are in the files beside this one.
 ///
 /// This is the view of the whole tree; callers are judged by their ids.
 package final class View: FileSystem {
@@ -45,7 +47,9 @@ package final class View: FileSystem {
     (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
   }
 
-  /// The kernel's end. There is none before the first request, nor in tests without one.
+  /// The kernel's end.
+  ///
+  /// There is none before the first request, nor in tests without one.
   var connection: (any Connection)? { link.withLock { $0 } }
 
   /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.

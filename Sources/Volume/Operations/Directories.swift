@@ -28,7 +28,8 @@ extension View {
   }
 
   package func readDirectory(
-    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
   ) throws(Errno) {
     let directory = try directories.find(handle).descriptor.fd
     let parent = try nodes.pin(node)
@@ -41,7 +42,8 @@ extension View {
     while true {
       let count = try directory.readDirectory(into: buffer)
       guard count > 0 else { return }
-      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+      var entries = DirectoryEntries(
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
         add(found, in: parent, status, withAttributes, to: &writer, by: caller)
@@ -59,7 +61,9 @@ extension View {
     (try? authorize(.search, on: status, zone: zone, by: caller)) != nil
   }
 
-  /// Adds one entry. One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
+  /// Adds one entry.
+  ///
+  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
     _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller

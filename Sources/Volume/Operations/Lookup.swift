@@ -36,7 +36,8 @@ extension View {
 
   /// The entry of an object that was just found or made in a directory; `isWritten` says that its maker is about to write.
   func entry(
-    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ directoryStatus: FileStatus,
+    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin,
+    _ directoryStatus: FileStatus,
     isWritten: Bool = false, by caller: Caller
   ) throws(Errno) -> Entry {
     let status = try object.fd.status()

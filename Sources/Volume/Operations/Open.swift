@@ -45,10 +45,12 @@ extension View {
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
     if connection?.passthrough == true {
-      return try finishCreation(try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
+      return try finishCreation(
+        try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
     }
     let object = try file.fd.reopened(pathOnly)
-    return try finishCreation(try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
+    return try finishCreation(
+      try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
   }
 
   package func createUnnamed(

@@ -53,7 +53,9 @@ extension View {
     }
   }
 
-  /// Setting both times to now takes the right to write; anything else takes the owner. Corresponds to `utimensat(2)`.
+  /// Setting both times to now takes the right to write; anything else takes the owner.
+  ///
+  /// Corresponds to `utimensat(2)`.
   private func authorizeTimes(
     _ change: AttributeChange, on status: FileStatus, zone: Zone, by caller: Caller
   ) throws(Errno) {
