@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
+package import CLinux
 internal import Glibc
 
 /// A filesystem's own permanent name for one of its objects; a later object of the same number has another.
@@ -16,6 +16,14 @@ package struct FileHandle: Sendable {
   package var type: UInt16 = 0
 
   package init() {}
+
+  /// Stands in for a handle, to compare with; nothing can be opened by it.
+  package init(createdAt time: timespec?) {
+    type = .max
+    guard let time else { return }
+    bytes[0] = UInt64(bitPattern: Int64(time.tv_sec))
+    bytes[1] = UInt64(bitPattern: Int64(time.tv_nsec))
+  }
 
   package static func == (a: FileHandle, b: FileHandle) -> Bool {
     a.type == b.type && a.length == b.length && a.bytes[0] == b.bytes[0]

@@ -72,12 +72,11 @@ struct Identity {
 
   /// Asks the backing filesystem.
   ///
-  /// Without handles, number and device must do; the node's descriptor keeps the number from being given to
-  /// another object for as long as it is open.
+  /// Where that has no handles, the time of creation tells two objects apart that were given the same number.
   init(_ status: FileStatus, of object: FD) {
     inode = UInt64(status.st_ino)
     device = UInt32(truncatingIfNeeded: status.st_dev)
-    handle = object.handle() ?? FileHandle()
+    handle = object.handle() ?? FileHandle(createdAt: try? object.creationTime())
   }
 
   var hash: Int { Self.hash(inode: inode, device: device) }

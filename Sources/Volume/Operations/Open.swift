@@ -140,7 +140,8 @@ extension View {
         }
       }
       noteOpened(node, access)
-      var mode: OpenMode = backing == nil ? .keepCache : .passthrough
+      // Where other opens go past the page cache, what it has from before may be stale.
+      var mode: OpenMode = backing != nil ? .passthrough : connection?.passthrough == true ? [] : .keepCache
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
