@@ -28,7 +28,10 @@ extension View {
   package func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
   ) throws(Errno) -> Int {
-    if clearsSetID { try self.clearSetID(nodes.pin(node).fd) }
+    if clearsSetID {
+      let object = try nodes.pin(node)
+      try clearSetID(object.fd)
+    }
     return try withFile(node, handle, .write) { (file) throws(Errno) in
       try file.write(bytes, at: offset)
     }
