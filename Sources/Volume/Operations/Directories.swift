@@ -31,7 +31,14 @@ extension View {
     _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    let directory = try directories.find(handle).descriptor.fd
+    try directories.find(handle).descriptor.use { (directory) throws(Errno) in
+      try list(directory, node, after: offset, into: &writer, by: caller)
+    }
+  }
+
+  private func list(
+    _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+  ) throws(Errno) {
     let parent = try nodes.pin(node)
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
@@ -54,7 +61,9 @@ extension View {
   package func releaseDirectory(_ node: NodeID, handle: HandleID) { _ = directories.remove(handle) }
 
   package func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
-    try directories.find(handle).descriptor.fd.synchronize(dataOnly: dataOnly)
+    try directories.find(handle).descriptor.use { (fd) throws(Errno) in
+      try fd.synchronize(dataOnly: dataOnly)
+    }
   }
 
   private func maySearch(_ status: FileStatus, zone: Zone, by caller: Caller) -> Bool {

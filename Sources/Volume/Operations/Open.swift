@@ -195,7 +195,7 @@ extension View {
     }
     // Some backing filesystems tell only at close that a write did not arrive.
     guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.fd.duplicated().close()
+    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
   }
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
