@@ -37,7 +37,8 @@ extension View {
   }
 
   private func list(
-    _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+    _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
   ) throws(Errno) {
     let parent = try nodes.pin(node)
     let status = try parent.fd.status()
