@@ -15,6 +15,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,3 +136,19 @@ int clx_filesystem_type(int fd, uint64_t *type) {
   return 0;
 }
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
+
+pid_t clx_fork(void) { return fork(); }
+ssize_t clx_splice(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
+  return splice(from, fromOffset, to, toOffset, length, flags);
+}
+int clx_unix_bind(int socket, const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  return bind(socket, (struct sockaddr *)&address, sizeof address);
+}
+int clx_unix_connect(int socket, const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  return connect(socket, (struct sockaddr *)&address, sizeof address);
+}
+const char *clx_errno_name(int error) { return strerrorname_np(error); }

@@ -31,7 +31,13 @@ package final class Session: @unchecked Sendable {
   let fileSystem: any FileSystem
   let parked = ParkedReplies()
   var handshake: Handshake
-  private(set) var raw: OpaquePointer!
+  private var created: OpaquePointer?
+
+  /// libfuse's session, which can only be made when there is something to hand it as its user data.
+  var raw: OpaquePointer {
+    guard let created else { preconditionFailure("a session is used after its init has returned") }
+    return created
+  }
 
   /// Serves `fileSystem` over a connection that is, or is about to be, mounted.
   package init(
@@ -53,7 +59,7 @@ package final class Session: @unchecked Sendable {
       close(fd.raw)
       throw .ENOMEM
     }
-    raw = created
+    self.created = created
     var io = fuse_custom_io()
     io.read = { fd, buffer, length, _ in read(fd, buffer, length) }
     io.writev = { fd, vectors, count, data in
@@ -68,7 +74,7 @@ package final class Session: @unchecked Sendable {
 
   deinit {
     // Closes the descriptor as well.
-    if let raw { fuse_session_destroy(raw) }
+    if let created { fuse_session_destroy(created) }
   }
 
   /// What reading from the connection gave.
@@ -124,6 +130,8 @@ package final class Session: @unchecked Sendable {
     }
   }
 
-  /// Lets go of everyone who still waits. After the connection has ended.
+  /// Lets go of everyone who still waits.
+  ///
+  /// After the connection has ended.
   package func finish() { parked.failAll(.ECONNABORTED) }
 }

@@ -5,8 +5,10 @@ internal import CFuse
 internal import Glibc
 internal import LinuxIO
 
-/// The layout of the kernel's messages (linux/fuse.h), where libfuse 3.14 has no call for a reply or hides a part of a
-/// request. Numbers are byte offsets.
+/// The layout of the kernel's messages (linux/fuse.h), where libfuse 3.14 has no call for a reply or hides a
+/// part of a request.
+///
+/// Numbers are byte offsets.
 enum Wire {
   static let headerSize = 40
   static let entrySize = 128

@@ -8,7 +8,9 @@ package import LinuxIO
 internal import Policy
 internal import Synchronization
 
-/// One face of a volume: what one connection to the kernel sees. Operations are in the files beside this one.
+/// One face of a volume: what one connection to the kernel sees.
+///
+/// Operations are in the files beside this one.
 ///
 /// This is the view of the whole tree; callers are judged by their ids.
 package final class View: FileSystem {
@@ -45,7 +47,9 @@ package final class View: FileSystem {
     (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
   }
 
-  /// The kernel's end. There is none before the first request, nor in tests without one.
+  /// The kernel's end.
+  ///
+  /// There is none before the first request, nor in tests without one.
   var connection: (any Connection)? { link.withLock { $0 } }
 
   /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.
@@ -54,9 +58,15 @@ package final class View: FileSystem {
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
   func entryValidity(in directory: FileStatus, zone: Zone) -> Double {
-    if isPrivate { return volume.settings.cacheSeconds }
-    let open = isSearchableByAll(Object(directory, zone: zone))
+    let object = Object(directory, zone: zone)
+    let open = isPrivate ? mayUserSearch(object) : isSearchableByAll(object)
     return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
+  }
+
+  /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
+  private func mayUserSearch(_ directory: Object) -> Bool {
+    let user = Subject(uid: ProcessID.user, gid: ProcessID.group)
+    return decide(.search, on: directory, by: user) { _ in false } == .allow
   }
 
   /// What `insula status` shows.

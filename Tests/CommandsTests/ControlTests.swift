@@ -39,7 +39,9 @@ internal import Testing
   }
 
   @Test(
-    arguments: ["nonsense", "", "{}", "{\"verb\":\"format\"}", "[1]", "\u{0}\u{1}", "{\"verb\":\"status\"", "null"])
+    arguments: [
+      "nonsense", "", "{}", "{\"verb\":\"format\"}", "[1]", "\u{0}\u{1}", "{\"verb\":\"status\"", "null",
+    ])
   func garbageGetsAnAnswerAndTheNextRequestToo(line: String) throws {
     defer { server.stop() }
     let socket = try raw()
@@ -83,7 +85,9 @@ internal import Testing
     let requests = Array(String(repeating: "{\"verb\":\"status\"}\n", count: 200).utf8)
     // Stops when neither side can take more, or when the server has hung up.
     for _ in 0..<1000 {
-      guard let sent = try? LocalSocket.send(requests[...], to: deaf.fd), sent == requests.count else { break }
+      guard let sent = try? LocalSocket.send(requests[...], to: deaf.fd), sent == requests.count else {
+        break
+      }
     }
     #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok)
   }
@@ -109,7 +113,8 @@ internal import Testing
       var word = "a", yes = true, many = UInt64(1) << 40, half = 0.5
     }
     let fields = JSONValue.fields(of: Report())
-    #expect(fields == ["word": .string("a"), "yes": .bool(true), "many": .integer(1 << 40), "half": .number(0.5)])
+    #expect(
+      fields == ["word": .string("a"), "yes": .bool(true), "many": .integer(1 << 40), "half": .number(0.5)])
     #expect(JSONValue.fields(of: [1, 2]).isEmpty)
   }
 

@@ -55,7 +55,8 @@ internal import Testing
   @Test func formatOfAnotherVersionHasItsOwnCode() throws {
     #expect(shell.run("init", "store").code == .ok)
     try shell.temporary.write(
-      "<plist version='1.0'><dict><key>Format</key><integer>2</integer></dict></plist>", to: "store/store.plist")
+      "<plist version='1.0'><dict><key>Format</key><integer>2</integer></dict></plist>",
+      to: "store/store.plist")
     for words in [["mount", "store", "y", "-f"], ["status", "store"], ["check", "store"]] {
       let result = shell.run(words)
       #expect(result.code == .wrongFormat && result.errors.contains("format 2"), "\(words)")
@@ -75,7 +76,9 @@ internal import Testing
   }
 
   @Test func statusAndUnmountOfAnyOtherDirectory() {
-    for words in [["status", "."], ["unmount", "."], ["unmount", "nowhere"], ["mount", "-o", "remount,ro", "."]] {
+    for words in [
+      ["status", "."], ["unmount", "."], ["unmount", "nowhere"], ["mount", "-o", "remount,ro", "."],
+    ] {
       #expect(shell.run(words).code == .notMounted, "\(words)")
     }
   }
@@ -122,7 +125,8 @@ internal import Testing
     let names = Set(found.compactMap { $0["name"] as? String })
     #expect(
       names.isSuperset(of: [
-        "FUSE", "fusermount3", "user_allow_other", "kernel", "passthrough", "cache epochs", "open files", "store",
+        "FUSE", "fusermount3", "user_allow_other", "kernel", "passthrough", "cache epochs", "open files",
+        "store",
         "filesystem", "file handles", "extended attributes", "free space",
       ]))
     for one in found where one["level"] as? String == "fail" { #expect(one["advice"] is String) }

@@ -55,6 +55,7 @@
 #define CLX_FS_IOC_GETFLAGS 0x80086601UL
 #define CLX_FS_IOC_SETFLAGS 0x40086602UL
 #define CLX_MNT_DETACH 2
+#define CLX_RUSAGE_THREAD 1
 #define CLX_MS_NOSYMFOLLOW 256
 
 /// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.
@@ -145,5 +146,14 @@ int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
 
 // Behind _GNU_SOURCE.
 int clx_pipe2(int *_Nonnull ends, int flags);
+
+// For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
+pid_t clx_fork(void);
+ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
+                   unsigned flags);
+int clx_unix_bind(int socket, const char *_Nonnull path);
+int clx_unix_connect(int socket, const char *_Nonnull path);
+/// The symbolic name of an errno ("ENOENT"), or NULL.
+const char *_Nullable clx_errno_name(int error);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-
 internal import CLinux
 package import Fuse
 package import Glibc
@@ -32,7 +31,8 @@ extension View {
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> statvfs {
-    try nodes.pin(node).fd.filesystemStatus()
+    let object = try nodes.pin(node)
+    return try object.fd.filesystemStatus()
   }
 
   /// The attributes with the time for which they hold.

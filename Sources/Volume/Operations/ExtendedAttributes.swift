@@ -22,8 +22,9 @@ extension View {
       let object = try nodes.pin(node)
       try authorize(.readExtended, on: try object.fd.status(), zone: object.zone, by: caller)
       return try object.fd.attribute(name.bytes, into: buffer)
-    case .trusted, .capability, .other:
-      return try nodes.pin(node).fd.attribute(name.bytes, into: buffer)
+    case .trusted, .capability, .security, .other:
+      let object = try nodes.pin(node)
+      return try object.fd.attribute(name.bytes, into: buffer)
     }
   }
 
@@ -77,7 +78,8 @@ extension View {
       if sticky, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
       try authorize(.writeExtended, on: status, zone: zone, by: caller)
     // The kernel has asked for the capability already; where the daemon is root, nobody else may get here.
-    case .trusted, .capability, .other: if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
+    case .trusted, .capability, .security: if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
+    case .other: if volume.settings.isSystem, caller.uid != 0 { throw .EOPNOTSUPP }
     }
   }
 
@@ -104,7 +106,7 @@ extension View {
 
 /// What an extended attribute's name says about who may use it.
 private enum AttributeFamily {
-  case user, trusted, ours, capability, posixACL, other
+  case user, trusted, security, capability, ours, posixACL, other
 
   init(_ name: Name) {
     func begins(_ prefix: StaticString) -> Bool {
@@ -114,8 +116,8 @@ private enum AttributeFamily {
       self = begins("user.insula.") ? .ours : .user
     } else if begins("trusted.") {
       self = begins("trusted.insula.") ? .ours : .trusted
-    } else if begins("security.capability") {
-      self = .capability
+    } else if begins("security.") {
+      self = strcmp(name.bytes, "security.capability") == 0 ? .capability : .security
     } else {
       self = begins("system.posix_acl_") ? .posixACL : .other
     }

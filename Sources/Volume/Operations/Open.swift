@@ -38,15 +38,19 @@ extension View {
     let file: OwnedFD
     do throws(Errno) {
       file = try make(in: directory, status, mode: mode, by: caller) { (fd, mode) throws(Errno) in
-        try fd.open(name, O_CREAT | O_EXCL | O_RDONLY, mode: mode)
+        try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)
       }
     } catch .EEXIST where flags & O_EXCL == 0 {
       return try openExisting(name, in: directory, status, flags: flags, by: caller)
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
-    // The kernel opens the backing file once more by itself, and so do we where data goes through us.
-    let entry = try entry(file, name, in: directory, status, by: caller)
-    return try finishCreation(entry, flags)
+    if connection?.passthrough == true {
+      return try finishCreation(
+        try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
+    }
+    let object = try file.fd.reopened(pathOnly)
+    return try finishCreation(
+      try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
   }
 
   package func createUnnamed(
@@ -59,7 +63,6 @@ extension View {
       try fd.openUnnamed(O_RDWR | flags & O_EXCL, mode: mode)
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
-    // A descriptor that can write would count as a writer for as long as we keep it.
     let object = try file.fd.reopened(pathOnly)
     let fileStatus = try object.fd.status()
     let zone = directory.zone.zone(of: Name.empty)
@@ -68,7 +71,7 @@ extension View {
       inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev)
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
-      Entry(node: node, attributes: attributes(fileStatus, of: node), validity: 0), flags)
+      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
   }
 
   /// The kernel's own flag in an open for execve.
@@ -103,13 +106,13 @@ extension View {
   }
 
   /// Opens what was just made; who makes a file may open it in any way, whatever its mode.
-  private func finishCreation(_ entry: Entry, _ flags: Int32) throws(Errno) -> (Entry, Opened) {
+  private func finishCreation(
+    _ entry: Entry, _ file: consuming OwnedFD?, _ flags: Int32
+  ) throws(Errno) -> (Entry, Opened) {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let object = try nodes.pin(node)
-      let opened = try opened(node, object.fd, OpenFile.Access(flags), flags)
-      var entry = entry
-      entry.attributes.validity = 0
+      let opened = try opened(node, object.fd, OpenFile.Access(flags), flags, created: file)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -119,7 +122,7 @@ extension View {
 
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
-    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32
+    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, created: consuming OwnedFD? = nil
   ) throws(Errno) -> Opened {
     let connection = connection
     let backing = backings.open(node) { () -> Int32? in
@@ -128,12 +131,19 @@ extension View {
     }
     do throws(Errno) {
       var descriptor: SharedFD?
-      if backing == nil { descriptor = SharedFD(try openForDaemon(object, access, flags)) }
+      if backing == nil {
+        // What was just made is kept as it is: the new mode may not let us open it again.
+        if let created {
+          descriptor = SharedFD(created)
+        } else {
+          descriptor = SharedFD(try openForDaemon(object, access, flags))
+        }
+      }
       noteOpened(node, access)
+      // Where other opens go past the page cache, what it has from before may be stale.
+      var mode: OpenMode = backing != nil ? .passthrough : connection?.passthrough == true ? [] : .keepCache
+      if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
-      var mode: OpenMode = backing == nil ? .keepCache : .passthrough
-      // Nobody can lock through the kernel's own open for an execve, so its close need not be told.
-      if volume.settings.localLocks || flags & Self.openForExec != 0 { mode.insert(.noFlush) }
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }
@@ -141,12 +151,32 @@ extension View {
     }
   }
 
+  /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
+  ///
+  /// Closing any descriptor of a file drops the process's POSIX locks on it. Programs that depend on the finer points of that,
+  /// databases above all, open for reading and writing. For all other opens the release that follows the last close drops what
+  /// was locked through them, which saves each of them a round trip; what differs is in SEMANTICS.md.
+  private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
+    // Where data goes through the daemon, close(2) is also where it learns that a write failed.
+    if hasDescriptor { return access.contains(.write) || !volume.settings.localLocks }
+    return access == [.read, .write] && !volume.settings.localLocks
+  }
+
   private func openForDaemon(
     _ object: FD, _ access: OpenFile.Access, _ flags: Int32
   ) throws(Errno) -> OwnedFD {
-    let kept = flags & (O_APPEND | O_SYNC | O_DSYNC)
-    let mode = access == [.read, .write] ? O_RDWR : access == .write ? O_WRONLY : O_RDONLY
-    return try nodes.openWithRoom { () throws(Errno) in try object.reopened(mode | kept | O_NONBLOCK) }
+    let flags = access.openFlags | flags & Self.flagsForDaemon | O_NONBLOCK
+    return try nodes.openWithRoom { () throws(Errno) in try object.reopened(flags) }
+  }
+
+  /// What a client's flags mean for a descriptor of the daemon's own.
+  private static var flagsForDaemon: Int32 { O_APPEND | O_SYNC | O_DSYNC | CLX_O_NOATIME }
+
+  /// How to make a file that a client makes and opens: as the client asks where its data will go through this descriptor;
+  /// with passthrough only to have it named, since a descriptor that can write would count as a writer.
+  private func creationFlags(_ flags: Int32) -> Int32 {
+    if connection?.passthrough == true { return O_RDONLY }
+    return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
   /// From the reply on, the file may change at any time without our being told.
@@ -165,7 +195,7 @@ extension View {
     }
     // Some backing filesystems tell only at close that a write did not arrive.
     guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.fd.duplicated().close()
+    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
   }
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
@@ -195,6 +225,14 @@ extension OpenFile.Access {
     case O_RDONLY: self = .read
     case O_WRONLY: self = .write
     default: self = [.read, .write]
+    }
+  }
+
+  var openFlags: Int32 {
+    switch self {
+    case .read: O_RDONLY
+    case .write: O_WRONLY
+    default: O_RDWR
     }
   }
 

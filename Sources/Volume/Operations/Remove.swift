@@ -92,7 +92,9 @@ extension View {
     _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin
   ) {
     // Without handles any name may be the one that the object is found by.
-    guard doomed.status.isDirectory || doomed.status.st_nlink <= 1 || !volume.settings.fileHandles else { return }
+    guard doomed.status.isDirectory || doomed.status.st_nlink <= 1 || !volume.settings.fileHandles else {
+      return
+    }
     let fd = directory.fd
     nodes.hold(inode: doomed.identity.inode, device: doomed.identity.device) { () throws(Errno) in
       try fd.child(name)

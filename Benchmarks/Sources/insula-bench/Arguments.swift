@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// The command line.
+struct Arguments {
+  var contenders: [Contender] = []
+  var only: Set<String> = []
+  var rounds = 7
+  var seconds = 0.3
+  var json: String?
+  var markdown: String?
+  var expectations: String?
+  var scratch = "/tmp"
+  var facts: [[String]] = []
+  var memory: [String] = []
+  var lists = false
+  var worker: [String] = []
+
+  static let usage = """
+    usage: insula-bench --contender NAME=DIR[:PID]... [--only ROW,...] [--rounds N] [--seconds S]
+                        [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
+           insula-bench --memory DIR:PID FILES
+           insula-bench --list
+
+    The first contender is the plain directory that the others are compared to. PID is the process that serves DIR.
+    """
+
+  init(_ arguments: [String]) throws(Failure) {
+    var rest = arguments[...]
+    while let option = rest.popFirst() {
+      func value() throws(Failure) -> String {
+        guard let value = rest.popFirst() else { throw Failure("\(option) needs a value") }
+        return value
+      }
+      switch option {
+      case "--contender":
+        let text = try value()
+        guard let contender = Contender(text) else { throw Failure("not NAME=/DIR[:PID]: \(text)") }
+        contenders.append(contender)
+      case "--only": only.formUnion(try value().split(separator: ",").map(String.init))
+      case "--rounds":
+        guard let number = Int(try value()), number > 0 else { throw Failure("--rounds needs a number") }
+        rounds = number
+      case "--seconds":
+        guard let number = Double(try value()), (0.001...60).contains(number) else {
+          throw Failure("--seconds needs a number up to 60")
+        }
+        seconds = number
+      case "--expectations": expectations = try value()
+      case "--json": json = try value()
+      case "--markdown": markdown = try value()
+      case "--scratch": scratch = try value()
+      case "--fact": facts.append(try value().split(separator: "=", maxSplits: 1).map(String.init))
+      case "--memory": memory = [try value(), try value()]
+      case "--worker": worker = [try value(), try value(), try value()]
+      case "--list": lists = true
+      default: throw Failure("unknown option \(option)\n\(Self.usage)")
+      }
+    }
+  }
+}

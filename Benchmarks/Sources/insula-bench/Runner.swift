@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+import Glibc
+
+/// Takes the samples: contender after contender, round after round, so that a drift of the machine hits all alike.
+struct Runner {
+  let contenders: [Contender]
+  let rounds: Int
+  /// How long a sample should be, in nanoseconds.
+  let budget: Int64
+  /// The rows to measure; empty means all.
+  let only: Set<String>
+
+  private static let workDirectory = "work"
+
+  /// Measures the rows of a group and gives the results in the table's order.
+  func run(_ group: Group) -> [Row] {
+    let workloads = group.workloads.filter { only.isEmpty || only.contains($0.name) }
+    return workloads.isEmpty ? [] : run(group, workloads)
+  }
+
+  private func run(_ group: Group, _ workloads: [any Workload]) -> [Row] {
+    var rows = workloads.map { Row(name: $0.name, title: $0.title, unit: $0.unit, series: [:]) }
+    for contender in contenders {
+      var failure: String?
+      do {
+        try enter(contender, group)
+      } catch {
+        failure = error.description
+      }
+      for index in rows.indices { rows[index].series[contender.name] = Series(samples: [], failure: failure) }
+    }
+    let rounds = min(rounds, group.mostRounds)
+    switch group.order {
+    case .rowByRow:
+      for index in workloads.indices {
+        complain("  \(workloads[index].title)")
+        warmUp(group, workloads[index], &rows[index])
+        for _ in 0..<rounds {
+          for contender in contenders { sample(contender, group, workloads[index], &rows[index]) }
+        }
+      }
+    case .together:
+      for round in 1...rounds {
+        for contender in contenders {
+          complain("  \(workloads.map(\.name).joined(separator: ", ")): \(contender.name), round \(round)")
+          for index in workloads.indices { sample(contender, group, workloads[index], &rows[index]) }
+        }
+      }
+    }
+    chdir("/")
+    for contender in contenders {
+      try? Child.run(["rm", "-rf", "\(contender.directory)/\(Self.workDirectory)/\(group.name)"])
+    }
+    return rows
+  }
+
+  /// The first sample of each contender; it is shorter, and not kept unless it fails.
+  private func warmUp(_ group: Group, _ workload: any Workload, _ row: inout Row) {
+    for contender in contenders {
+      sample(contender, group, workload, &row, budget: budget / 3)
+      row.series[contender.name]?.samples = []
+    }
+  }
+
+  private func sample(
+    _ contender: Contender, _ group: Group, _ workload: any Workload, _ row: inout Row, budget: Int64? = nil
+  ) {
+    if row.series[contender.name]?.failure != nil { return }
+    do {
+      try enter(contender, group)
+      let sample = try measure(workload, Meter(budget: budget ?? self.budget, pid: contender.pid))
+      row.series[contender.name]?.samples.append(sample)
+    } catch {
+      complain("    \(contender.name): \(error.description)")
+      row.series[contender.name]?.failure = error.description
+    }
+    settle(contenders.first?.directory ?? contender.directory)
+  }
+
+  private func measure(_ workload: any Workload, _ freshMeter: Meter) throws(Failure) -> Sample {
+    var workload = workload
+    var meter = freshMeter
+    defer { workload.tearDown() }
+    try workload.setUp()
+    // What surrounds the timed part is bounded too: a contender that is slow to set up gets fewer batches.
+    let end = monotonicNanoseconds() + 4 * meter.budget
+    repeat {
+      try workload.batch(&meter)
+    } while workload.repeats && meter.elapsed < meter.budget && monotonicNanoseconds() < end
+    guard let sample = meter.sample else { throw Failure("nothing was timed") }
+    return sample
+  }
+
+  private func enter(_ contender: Contender, _ group: Group) throws(Failure) {
+    let work = "\(contender.directory)/\(Self.workDirectory)"
+    try makeDirectory(work)
+    try makeDirectory("\(work)/\(group.name)")
+    try check(chdir("\(work)/\(group.name)"), "chdir")
+  }
+}

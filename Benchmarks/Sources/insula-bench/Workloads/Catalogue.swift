@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// All rows in the order of the table.
+enum Catalogue {
+  static func groups(_ samples: Samples) -> [Group] {
+    [
+      Group(name: "metadata", order: .rowByRow, mostRounds: .max, workloads: metadata),
+      Group(name: "namespace", order: .rowByRow, mostRounds: .max, workloads: namespace),
+      Group(name: "data", order: .rowByRow, mostRounds: .max, workloads: data),
+      Group(name: "two", order: .rowByRow, mostRounds: .max, workloads: two),
+      Group(name: "tree", order: .together, mostRounds: 3, workloads: Program.tree(samples)),
+      Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
+    ]
+  }
+
+  private static var metadata: [any Workload] {
+    [
+      StatFiles(name: "stat", title: "stat, one file, warm", count: 1),
+      StatFiles(name: "stat-100", title: "stat, 100 files, warm", count: 100),
+      StatMissing(),
+      StatDeep(),
+      ListDirectory(name: "readdir", title: "readdir of 1,000, warm", withStat: false),
+      ListDirectory(name: "readdir-stat", title: "readdir + stat of 1,000", withStat: true),
+      OpenRead(),
+      ChangeMode(),
+      SetAttribute(),
+      GetAttribute(),
+    ]
+  }
+
+  private static var namespace: [any Workload] {
+    [CreateFiles(), RenameFiles(), UnlinkFiles(), MakeDirectories(), RemoveDirectories()]
+  }
+
+  private static var data: [any Workload] {
+    [
+      SequentialPass(name: "sequential-read", title: "sequential read, 1 MiB", writes: false),
+      SequentialPass(name: "sequential-write", title: "sequential write, 1 MiB", writes: true),
+      RandomAccess(name: "random-read", title: "random read, 4 KiB", writes: false),
+      RandomAccess(name: "random-write", title: "random write, 4 KiB", writes: true),
+      WriteSync(),
+      MapShared(),
+    ]
+  }
+
+  private static var two: [any Workload] {
+    [
+      TwoProcesses(
+        name: "two-create", title: "two processes: create + stat + unlink", job: .createStatUnlink),
+      TwoProcesses(name: "two-open-read", title: "two processes: open + read + close", job: .openRead),
+    ]
+  }
+}

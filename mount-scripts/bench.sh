@@ -1,0 +1,255 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+#
+# Measures Insula against the plain directory, bindfs and mergerfs; see Benchmarks/README.md.
+# Everything lies on one ext4 image in memory, under $base; all of it is gone again when this script ends.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+usage: mount-scripts/bench.sh [options]          (as root)
+  --quick             a few rows, 2 rounds, under a minute
+  --rounds N          rounds (default 7)
+  --seconds S         length of a sample (default 0.3)
+  --only ROW,...      these rows only; --list prints their names
+  --without NAME,...  leave out insula, bindfs or mergerfs
+  --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
+  --size GIB          size of the image (default 4)
+  --save              write Benchmarks/results also after a partial run
+  --clean             only clear what a crashed run has left
+Environment: INSULA (the program, default .build/release/insula), BENCH_SCRATCH_PATH (where to build the benchmark).
+EOF
+}
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+base=/run/insula-bench
+mnt=$base/mnt
+disk=$base/disk
+insula=${INSULA:-$repo/.build/release/insula}
+build=${BENCH_SCRATCH_PATH:-$repo/Benchmarks/.build}
+mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.create=ff,minfreespace=0
+
+say() { echo "bench: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+rounds=7 seconds=0.3 only='' without='' size=4 memory='' save=auto
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) rounds=2 seconds=0.2 save=${save/auto/no}
+      only=stat,stat-missing,readdir,open-read,chmod,create,unlink,sequential-read,random-read ;;
+    --rounds) rounds=${2:?}; shift ;;
+    --seconds) seconds=${2:?}; shift ;;
+    --only) only=${2:?}; save=${save/auto/no}; shift ;;
+    --without) without=${2:?}; shift ;;
+    --size) size=${2:?}; shift ;;
+    --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
+    --save) save=yes ;;
+    --clean) only=clean ;;
+    --list) only=list ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+mounted() { awk -v at="$1" '$5 == at { found = 1 } END { exit !found }' /proc/self/mountinfo; }
+
+# Unmounts one mount point whatever its state: politely, then by ending a daemon that hangs, then lazily.
+# A daemon that is told to end may unmount by itself meanwhile, so what counts is what is mounted afterwards.
+unmount() {
+  local device name pid
+  for _ in 1 2 3; do
+    timeout 5 umount "$1" 2>/dev/null || true
+    mounted "$1" || return 0
+    sleep 0.2
+  done
+  device=$(awk -v at="$1" '$5 == at { split($3, n, ":"); minor = n[2] } END { print minor }' /proc/self/mountinfo)
+  if [ -n "$device" ] && [ -w "/sys/fs/fuse/connections/$device/abort" ]; then
+    say "aborting the connection of $1"
+    echo 1 >"/sys/fs/fuse/connections/$device/abort" || true
+  fi
+  # The name of the process is checked, since a crashed run's number may belong to somebody else by now.
+  name=$(basename "$1")
+  pid=$(cat "$base/$name.pid" 2>/dev/null) || pid=''
+  if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$name" ]; then
+    say "killing $name, process $pid"
+    kill -KILL "$pid" 2>/dev/null || true
+  fi
+  for _ in 1 2 3; do
+    sleep 0.3
+    timeout 5 umount "$1" 2>/dev/null || true
+    mounted "$1" || return 0
+  done
+  say "unmounting $1 lazily"
+  umount -l "$1" || ! mounted "$1"
+}
+
+# Ends the benchmark and the programs it runs, if they still go on.
+stop_benchmark() {
+  local pid
+  pid=$(cat "$base/bench.pid" 2>/dev/null) || return 0
+  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = insula-bench ] || return 0
+  kill -KILL -- "-$pid" 2>/dev/null || true
+  # What waits for an answer of a daemon that hangs ends with its daemon, not before.
+  for _ in $(seq 20); do
+    pgrep -g "$pid" --runstates D,R,S >/dev/null || break
+    sleep 0.1
+  done
+}
+
+# Clears everything under $base, of this run or of a crashed one, whatever state it is in.
+clear_all() {
+  cd /
+  local at
+  stop_benchmark
+  if mounted "$mnt/insula" && [ -x "$insula" ]; then
+    timeout 20 "$insula" unmount "$mnt/insula" >/dev/null 2>&1 || true
+  fi
+  while at=$(awk -v base="$base" 'index($5, base) == 1 { last = $5 } END { print last }' /proc/self/mountinfo); [ -n "$at" ]; do
+    # The image is freed only after its filesystem has let go of it, so the loop device goes with the mount (autoclear).
+    unmount "$at" || { say "can't unmount $at"; return 1; }
+  done
+  for at in $(losetup --list --noheadings --output NAME,BACK-FILE 2>/dev/null | awk -v base="$base/" 'index($2, base) == 1 { print $1 }'); do
+    losetup --detach "$at" || true
+  done
+  [ ! -d "$base" ] || rmdir "$base"
+}
+
+[ "$(id -u)" = 0 ] || die "needs root, for mounts"
+# One run at a time. The daemons must not inherit the lock (9>&-), or a leftover one would keep it.
+exec 9>/run/insula-bench.lock
+flock -n 9 || die "another run is going on"
+if [ -e "$base" ]; then
+  say "clearing what an earlier run has left in $base"
+  clear_all
+fi
+[ "$only" != clean ] || exit 0
+
+say "building the benchmark"
+swift build -c release --package-path "$repo/Benchmarks" --scratch-path "$build" >&2 9>&-
+bench=$build/release/insula-bench
+[ "$only" != list ] || { "$bench" --list; exit 0; }
+
+names=''
+for name in insula bindfs mergerfs; do
+  case ",$without," in
+    *",$name,"*) say "WITHOUT $name, as asked: its column will be missing" ;;
+    *) names="$names $name" ;;
+  esac
+done
+missing=''
+for name in $names; do
+  case $name in
+    insula) [ -x "$insula" ] || die "no $insula: run 'swift build -c release', set INSULA, or give --without insula" ;;
+    *) command -v "$name" >/dev/null || missing="$missing $name" ;;
+  esac
+done
+[ -z "$missing" ] || die "missing:$missing. apt-get install$missing, or leave them out with --without$missing"
+for tool in mkfs.ext4 losetup tar git make cc find grep; do
+  command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep"
+done
+
+trap clear_all EXIT
+trap 'exit 130' INT TERM HUP
+mkdir -p "$base"
+mount -t tmpfs -o "size=$((size + 1))g,mode=0700" insula-bench "$base"
+mkdir "$disk" "$mnt" "$base/scratch"
+truncate -s "${size}G" "$base/image"
+mkfs.ext4 -q -F -i "$([ -n "$memory" ] && echo 1024 || echo 4096)" \
+  -E lazy_itable_init=0,lazy_journal_init=0 "$base/image"
+mount -o loop,noatime "$base/image" "$disk"
+mkdir "$disk/plain" "$disk/bind" "$disk/merger" "$disk/store"
+
+contenders=(--contender "plain=$disk/plain")
+memory_places=()
+facts=()
+fact() { facts+=(--fact "$1=$2"); }
+add() {
+  contenders+=(--contender "$1=$2:$3")
+  memory_places+=("$2:$3")
+  echo "$3" >"$base/$1.pid"
+}
+
+# Waits until a mount point is served, or its daemon (if its pid is given) has died.
+await() {
+  for _ in $(seq 200); do
+    mounted "$1" && timeout 10 stat "$1" >/dev/null && return
+    [ -z "${2:-}" ] || kill -0 "$2" 2>/dev/null || break
+    sleep 0.05
+  done
+  die "nothing was mounted on $1; see $base/*.log: $(cat "$base"/*.log 2>/dev/null | tail -5)"
+}
+
+start_insula() {
+  "$insula" init "$disk/store" >"$base/insula.log" 2>&1 9>&- || die "insula init: $(cat "$base/insula.log")"
+  "$insula" mount "$disk/store" "$mnt/insula" >"$base/insula.log" 2>&1 9>&- || die "insula mount: $(cat "$base/insula.log")"
+  await "$mnt/insula"
+  local pid
+  pid=$("$insula" status --json "$disk/store" 2>/dev/null | grep -o '"pid"[^0-9]*[0-9]*' | grep -o '[0-9]*$' | head -1) || true
+  [ -n "$pid" ] || pid=$(pgrep -f -o "insula.*$disk/store") || true
+  [ -n "$pid" ] || die "can't find Insula's process"
+  mkdir -p "$mnt/insula/Users/Shared/bench"
+  add insula "$mnt/insula/Users/Shared/bench" "$pid"
+  fact Insula "$("$insula" --version 2>/dev/null | head -1 || true), defaults"
+}
+
+start_bindfs() {
+  bindfs -f --multithreaded "$disk/bind" "$mnt/bindfs" >"$base/bindfs.log" 2>&1 9>&- &
+  await "$mnt/bindfs" $!
+  add bindfs "$mnt/bindfs" $!
+  fact bindfs "$(bindfs --version | head -1), --multithreaded"
+}
+
+start_mergerfs() {
+  mergerfs -f -o "$mergerfs_options" "$disk/merger" "$mnt/mergerfs" >"$base/mergerfs.log" 2>&1 9>&- &
+  await "$mnt/mergerfs" $!
+  add mergerfs "$mnt/mergerfs" $!
+  fact mergerfs "$(mergerfs --version | sed -n 's/^mergerfs v\(ersion: \)*/mergerfs /p' | head -1), $mergerfs_options"
+}
+
+commit=$(git -C "$repo" rev-parse --short HEAD 2>/dev/null || echo unknown)
+# The results themselves don't make the tree a changed one.
+[ -z "$(git -C "$repo" status --porcelain -- . ':!Benchmarks/results' 2>/dev/null)" ] || commit="$commit, with changes"
+fact Date "$(date -u +'%Y-%m-%d %H:%M UTC')"
+fact Commit "$commit"
+fact Kernel "$(uname -r) $(uname -m)"
+fact Machine "$(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/^MemTotal/ { printf "%d GiB", $2 / 1048576 + 0.5 }' /proc/meminfo)"
+fact Load "$(cut -d' ' -f1-3 /proc/loadavg) before the run"
+fact Disk "ext4 image of $size GiB on tmpfs, loop-mounted, noatime"
+fact libfuse "$(pkg-config --modversion fuse3 2>/dev/null || echo unknown)"
+fact Tools "$(git --version), $(tar --version | head -1), $(cc --version | head -1)"
+for name in $names; do
+  mkdir "$mnt/$name"
+  "start_$name"
+done
+
+# Runs the benchmark in a session of its own, so that it can be ended with the programs it runs. No row may hang the
+# run for ever: after the limit, or a signal to this script, the trap ends it and unmounts.
+limit=2400
+run_benchmark() {
+  setsid "$bench" "$@" 9>&- &
+  local pid=$! end=$((SECONDS + limit))
+  echo "$pid" >"$base/bench.pid"
+  while kill -0 "$pid" 2>/dev/null; do
+    [ "$SECONDS" -lt "$end" ] || die "stopped after $limit seconds"
+    sleep 0.5 9>&-
+  done
+  wait "$pid"
+}
+
+if [ -n "$memory" ]; then
+  for place in "${memory_places[@]}"; do
+    run_benchmark --memory "$place" "$memory" || say "failed for $place"
+  done
+  exit 0
+fi
+results=$repo/Benchmarks/results
+output=()
+if [ "$save" != no ]; then
+  mkdir -p "$results"
+  output=(--markdown "$results/latest.md" --json "$results/latest.json")
+fi
+run_benchmark "${contenders[@]}" --rounds "$rounds" --seconds "$seconds" ${only:+--only "$only"} \
+  --scratch "$base/scratch" --expectations "$repo/Benchmarks/expectations.json" "${facts[@]}" ${output+"${output[@]}"}
+[ "$save" = no ] || say "results kept in $results"
