@@ -46,7 +46,7 @@ package struct ServeOptions: Sendable, Equatable {
   package init() {}
 
   /// All bits of mount(2) that these ask for.
-  var mountBits: UInt {
+  package var mountBits: UInt {
     mountFlags.reduce(readOnly ? UInt(MS_RDONLY) : 0) { $0 | $1.bit }
   }
 

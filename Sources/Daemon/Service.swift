@@ -86,9 +86,6 @@ package enum Service {
       switch request.verb {
       case .status: return ControlReply(ok: true, status: status(store, server, settings))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
-      case .remount:
-        guard let readOnly = request.readOnly else { throw .EINVAL }
-        try server.remount(readOnly: readOnly)
       }
       return .done
     } catch {

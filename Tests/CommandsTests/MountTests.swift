@@ -136,6 +136,12 @@ struct MountTests {
     let refused = try mounted.run("mount", "-o", "remount,ro", mounted.point)
     #expect(refused.status == ExitCode.busy.rawValue && refused.errors.contains("open for writing"))
     #expect(open.fd.raw == raw)
+    // What was not named stayed as it was.
+    let options = try MountTable.current().top(at: mounted.point)?.options.split(separator: ",") ?? []
+    #expect(options.contains("noatime") && options.contains("nodev") && options.contains("rw"))
+    #expect(try mounted.run("mount", "-o", "remount,relatime,noexec", mounted.point).status == 0)
+    let changed = try MountTable.current().top(at: mounted.point)?.options.split(separator: ",") ?? []
+    #expect(changed.contains("noexec") && changed.contains("relatime") && !changed.contains("noatime"))
   }
 
   @Test func homesAreMadeThroughTheMount() throws {
