@@ -92,7 +92,9 @@ package struct MountTable: Sendable {
   }
 }
 
-/// Changes the flags of a mount. Corresponds to `mount(2)` with `MS_REMOUNT`.
+/// Changes the flags of a mount.
+///
+/// Corresponds to `mount(2)` with `MS_REMOUNT`.
 package func remount(_ path: String, flags: UInt) throws(Errno) {
   try check(mount("", path, "", UInt(MS_REMOUNT) | flags, nil))
 }
