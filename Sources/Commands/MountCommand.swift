@@ -82,11 +82,11 @@ struct MountCommand: Command {
   /// Mounts, and stays until the mount is gone.
   private func serve(_ storePath: String, _ mountPath: String, _ context: Context) throws -> ExitCode {
     if isBackgroundChild { try BackgroundDaemon.settle() }
-    DaemonProcess.prepare()
     let store = try open(storePath)
     try Requirements.check(context)
     try MountPoint(mountPath, isDefault: mountPoint == nil)
       .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
+    DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
     serve.allowOther = store.description.mode == .system
@@ -112,7 +112,7 @@ struct MountCommand: Command {
   }
 
   private func remount(_ path: String, _ context: Context) throws -> ExitCode {
-    guard let daemon = context.controlPlace.daemons().first(where: { $0.status.mountPoint == path }) else {
+    guard let daemon = DaemonSearch(context).daemon(at: [path]) else {
       throw CommandFailure(.notMounted, "no running insula is mounted at \(path); 'insula status' shows more")
     }
     let reply = try daemon.client.ask(
