@@ -4,7 +4,9 @@
 internal import CLinux
 internal import Glibc
 
-/// When reading changes an access time. Corresponds to the options of mount(8).
+/// When reading changes an access time.
+///
+/// Corresponds to the options of mount(8).
 package struct AccessTimeRule: Sendable, Equatable {
   package enum Files: Sendable { case never, relative, always }
 
@@ -27,7 +29,9 @@ package final class PrivateMount: Sendable {
   /// Its root, open for reading.
   package var root: FD { opened.fd }
 
-  /// Takes CAP_SYS_ADMIN. Corresponds to `open_tree(2)` and `mount_setattr(2)`.
+  /// Takes CAP_SYS_ADMIN.
+  ///
+  /// Corresponds to `open_tree(2)` and `mount_setattr(2)`.
   package init(of directory: FD, _ rule: AccessTimeRule) throws(Errno) {
     let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
     let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))
