@@ -245,14 +245,17 @@ stressor_list() {
     grep -vxF -f <(sed -n 's/^\([a-z][a-z-]*\) .*/\1/p' "$here/excluded")
 }
 
-run_stressor() { (cd "$2" && as_user timeout -k 10 "$((seconds * 6 + 60))" stress-ng --seq 1 --with "$1" --verify -t "$seconds" --temp-path "$2"); }
+run_stressor() { (cd "$2" && as_user timeout -k 10 "$((seconds * 6 + 60))" stress-ng "--$1" 1 --verify -t "$seconds" --temp-path "$2"); }
 
 # A stressor that fails on the plain directory as well says nothing about us.
 load_stressor() {
   local name=$1 place=$2 log=$base/log/stress-ng status=0
   run_stressor "$name" "$place" >"$log" 2>&1 || status=$?
-  # 3 and 4: not to be had on this machine, not implemented.
-  case $status in 0 | 3 | 4) return 0 ;; esac
+  # 1: wrong options; 3 and 4: not to be had on this machine, not implemented.
+  case $status in
+    0 | 3 | 4) return 0 ;;
+    1) cat "$log" >&2; return 1 ;;
+  esac
   local plain=$base/disk/plain/$name
   as_user mkdir "$plain"
   local plain_status=0

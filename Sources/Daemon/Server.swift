@@ -60,6 +60,8 @@ package final class Server: Sendable {
   private let view: View
   private let pool: WorkerPool
   private let usesHandles: Bool
+  /// The tree as it is served, where reading it follows other rules than the filesystem that it lies on.
+  private let privateTree: PrivateMount?
   private let ended: Ended
   /// The flags of the mount as they are now.
   private let bits: Mutex<UInt>
@@ -94,12 +96,19 @@ package final class Server: Sendable {
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
-    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(store.tree)
+    let tree: FD
+    do throws(Errno) {
+      privateTree = try settings.isSystem ? Self.privateTree(of: store.tree, options) : nil
+      tree = privateTree?.root ?? store.tree
+    } catch {
+      throw ServeFailure.tree(path: store.path, error)
+    }
+    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(tree)
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
     settings.descriptors = Self.descriptorBudget()
     usesHandles = settings.fileHandles
     do throws(Errno) {
-      view = try View(Volume(tree: store.tree, settings: settings))
+      view = try View(Volume(tree: tree, settings: settings))
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -112,6 +121,12 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
+  }
+
+  /// A mount of our own of the tree if the options ask for other access times than it has; else nil.
+  private static func privateTree(of tree: FD, _ options: ServeOptions) throws(Errno) -> PrivateMount? {
+    let rule = options.accessTimes
+    return rule == AccessTimeRule() ? nil : try PrivateMount(of: tree, rule)
   }
 
   /// Half of what this process may open, for names; the other half is for what clients open.

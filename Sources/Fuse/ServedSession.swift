@@ -60,9 +60,14 @@ final class ServedSession: Sendable {
   func close() {
     guard !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
     _ = epoll_ctl(epoll.raw, EPOLL_CTL_DEL, session.fd.raw, nil)
-    session.finish()
     users.wrappingSubtract(1, ordering: .acquiringAndReleasing)
   }
 
-  func end() { ended() }
+  /// The last worker has left.
+  ///
+  /// Not before: a request that is just being parked must not be answered under its feet.
+  func end() {
+    session.finish()
+    ended()
+  }
 }

@@ -33,7 +33,7 @@ final class Worker: Sendable {
       switch session.receive(into: buffer) {
       case .message(let count):
         crowd.foundRequest()
-        if crowd.isThere { served.arm() }
+        if crowd.isThere, served.isOwned(owner) { served.arm() }
         serve(session, count)
         continue
       case .ended:

@@ -83,6 +83,7 @@ extension NodeTable {
         node.pointee.parent = parentIndex
         node.pointee.zone = zone
         if handleRoot == nil { node.pointee.remember(name) }
+        if name.length > 0 { state.releaseHold(index) }
       }
       if node.pointee.descriptor < 0 {
         evicted = state.adopt(raw, for: index, capacity: capacity)
@@ -117,20 +118,28 @@ extension NodeTable {
     }
   }
 
-  /// An object that has a name now, and so is the only one of its number, loses what it could be found by.
+  /// An object that has a name now, and so is the only one of its number, loses what it could be found by: this name,
+  /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
   /// `open` is asked for a descriptor where the node has none and could not be opened by a handle.
-  func hold(inode: UInt64, device: UInt32, open: () throws(Errno) -> OwnedFD) {
+  func hold(
+    inode: UInt64, device: UInt32, losing name: Name, in parent: NodeID, isLast: Bool,
+    open: () throws(Errno) -> OwnedFD
+  ) {
+    // What has other names will be found by them as a rule; it must not take the room of what has none.
+    let limit = isLast ? capacity : capacity / 2
     let missing = state.withLock { state -> NodeID? in
-      guard let index = state.find(inode: inode, device: device) else { return nil }
-      state.holdDescriptor(index, limit: capacity)
+      guard let index = state.find(inode: inode, device: device),
+        isLast || state.isKnown(index, as: name, in: parent)
+      else { return nil }
+      state.holdDescriptor(index, limit: limit)
       let node = state.slab[index]
       return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
     }
     guard let missing, let object = try? open() else { return }
     install(object, for: missing)
     state.withLock { state in
-      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: capacity) }
+      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: limit) }
     }
   }
 
@@ -227,7 +236,12 @@ extension NodeTable {
       guard let place = place(of: child) else { throw .ESTALE }
       let parent = try pin(place.parent)
       let found = try place.name.withName { (name) throws(Errno) in
-        try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+        do throws(Errno) {
+          return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+        } catch .ENOENT {
+          // It may have another name: at this answer the kernel looks up the one that it was asked for.
+          throw .ESTALE
+        }
       }
       let identity = Identity(try found.fd.status(), of: found.fd)
       guard with(child, { $0.matches(identity) }) == true else { throw .ESTALE }

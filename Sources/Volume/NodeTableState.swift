@@ -142,6 +142,26 @@ struct NodeTableState: @unchecked Sendable {
     node.pointee.flags.insert(.descriptorIsLastHold)
   }
 
+  /// The node can be found again, so its descriptor may be closed like any other.
+  mutating func releaseHold(_ index: UInt32) {
+    let node = slab[index]
+    guard index != NodeTable.rootIndex, node.pointee.flags.remove(.descriptorIsLastHold) != nil else {
+      return
+    }
+    held -= 1
+    node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
+    clock.append(index)
+  }
+
+  /// Whether a node's object would be looked for under this name.
+  func isKnown(_ index: UInt32, as name: Name, in parent: NodeID) -> Bool {
+    let node = slab[index]
+    guard let known = node.pointee.name, node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw) else {
+      return false
+    }
+    return strcmp(known, name.bytes) == 0
+  }
+
   /// Takes the descriptor from a node that has not been used for a while; -1 if all are in use.
   mutating func evict() -> Int32 {
     // Twice around: the first pass clears the marks of those used since the last.

@@ -109,6 +109,16 @@ int clx_pidfd_open(pid_t pid, unsigned flags);
 int clx_memfd_create(const char *_Nonnull name, unsigned flags);
 int clx_accept4(int fd, int flags);
 
+/// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with <linux/mount.h>.
+#define CLX_OPEN_TREE_CLONE 1
+#define CLX_MOUNT_ATTR_RELATIME 0x0
+#define CLX_MOUNT_ATTR_NOATIME 0x10
+#define CLX_MOUNT_ATTR_STRICTATIME 0x20
+#define CLX_MOUNT_ATTR_ATIME 0x70
+#define CLX_MOUNT_ATTR_NODIRATIME 0x80
+int clx_open_tree(int dir, const char *_Nonnull path, unsigned flags);
+int clx_mount_setattr(int dir, const char *_Nonnull path, unsigned flags, uint64_t set, uint64_t clear);
+
 /// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
 int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
                           unsigned *_Nonnull length, int *_Nonnull type, int flags);

@@ -68,7 +68,8 @@ extension View {
     let zone = directory.zone.zone(of: Name.empty)
     let node = try nodes.intern(object, fileStatus, named: Name.empty, in: parent, zone: zone)
     nodes.hold(
-      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev)
+      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev),
+      losing: Name.empty, in: parent, isLast: true
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
       Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
