@@ -109,6 +109,53 @@ struct MountTests {
     #expect(try MountedStore.waitForEnd(pid))
   }
 
+  @Test func signalDetachesABusyMountAndTheSecondOneEndsIt() throws {
+    let mounted = try MountedStore()
+    #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
+    let held = try TemporaryDirectory.open(mounted.point + "/Users")
+    let pid = try #require(try mounted.daemon())
+    #expect(kill(pid, SIGTERM) == 0)
+    #expect(try !MountedStore.waitForEnd(pid, milliseconds: 300))
+    #expect(!mounted.isMounted)
+    #expect(try held.fd.entries().count == 1)
+    #expect(kill(pid, SIGTERM) == 0)
+    #expect(try MountedStore.waitForEnd(pid))
+    #expect(held.fd.raw >= 0)
+  }
+
+  @Test func storeOnAReadOnlyDiskIsMountedReadOnly() throws {
+    let mounted = try MountedStore()
+    let disk = try SmallDisk(bytes: 1 << 20, files: 200)
+    let store = disk.path + "/store"
+    #expect(try mounted.run("init", store).status == 0)
+    try disk.remount(readOnly: true)
+    let refused = try mounted.run("mount", store, mounted.point)
+    #expect(refused.status == ExitCode.failed.rawValue && refused.errors.contains("mount -o ro"))
+    let mount = try mounted.run("mount", store, mounted.point, "-o", "ro")
+    #expect(mount.status == 0, "\(mount.errors)")
+    let root = try TemporaryDirectory.open(mounted.point)
+    #expect(try root.fd.entries().count == 6)
+    do { try root.close() }
+    #expect(try mounted.run("unmount", mounted.point).status == 0)
+  }
+
+  @Test func storeOnAFullDiskIsMounted() throws {
+    let mounted = try MountedStore()
+    let disk = try SmallDisk(bytes: 1 << 20, files: 45)
+    let store = disk.path + "/store"
+    #expect(try mounted.run("init", store).status == 0)
+    var number = 0
+    while case let raw = creat("\(disk.path)/\(number)", 0o600), raw >= 0 {
+      _ = OwnedFD(owning: raw)
+      number += 1
+    }
+    #expect(number > 0)
+    let mount = try mounted.run("mount", store, mounted.point)
+    #expect(mount.status == 0, "\(mount.errors)")
+    #expect(creat(mounted.point + "/Users/Shared/file", 0o644) == -1 && Errno.last == .ENOSPC)
+    #expect(try mounted.run("unmount", mounted.point).status == 0)
+  }
+
   @Test func signalUnmounts() throws {
     let mounted = try MountedStore()
     #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
