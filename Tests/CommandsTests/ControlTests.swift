@@ -107,7 +107,9 @@ internal import Testing
     server.stop()
     #expect(throws: Errno.self) { try client.ask(ControlRequest(.status), milliseconds: 100) }
   }
+}
 
+@Suite struct ControlMessageTests {
   @Test func countsOfAnyKindComeThrough() {
     struct Report: Codable {
       var word = "a", yes = true, many = UInt64(1) << 40, half = 0.5
