@@ -115,6 +115,22 @@ internal import Testing
     #expect(shell.run("user", "add", "../x", "--store", "store").code == .usage)
   }
 
+  @Test(.enabled(if: Program.isRoot, "becoming an ordinary user needs root"))
+  func ownHomeIsRemovedThoughItsOwnerHasTakenHisRightsAway() throws {
+    let temporary = try TemporaryDirectory(mode: 0o777)
+    let store = temporary.appending("store")
+    let home = "\(store)/tree/Users/nobody"
+    func run(_ words: String...) throws -> Int32 {
+      try Program.runAsNobody(words, environment: ["HOME": temporary.path]).status
+    }
+    #expect(try run(Program.insula, "init", store) == 0)
+    #expect(try run(Program.insula, "user", "add", "nobody", "--store", store) == 0)
+    #expect(try run("mkdir", "-p", home + "/Documents/a/b/c") == 0)
+    #expect(try run("chmod", "0", home + "/Documents/a/b", home + "/Documents/a", home + "/Documents") == 0)
+    #expect(try run(Program.insula, "user", "remove", "nobody", "--delete-home", "--store", store) == 0)
+    #expect(try temporary.names(in: "store/tree/Users") == ["Shared"])
+  }
+
   @Test func doctorJudgesTheMachineAndChangesNothing() throws {
     let result = shell.run("doctor", "store", "--json")
     #expect(result.code == .ok || result.code == .problemsFound)
