@@ -21,7 +21,7 @@ final class Monitor: Sendable {
     signal = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))))
   }
 
-  /// Called whenever a worker begins; costs a load unless the monitor sleeps.
+  /// Called whenever a worker has entered a session; costs a load unless the monitor sleeps.
   func wake() {
     guard asleep.load(ordering: .relaxed), asleep.exchange(false, ordering: .acquiringAndReleasing) else {
       return
@@ -52,12 +52,17 @@ final class Monitor: Sendable {
         seen[index] = progress
       }
       idle = moved ? 0 : idle + 1
-      wait(forever: idle > Self.idleTicks)
+      wait(forever: idle > Self.idleTicks, unlessBusy: workers)
     }
   }
 
-  private func wait(forever: Bool) {
-    if forever { asleep.store(true, ordering: .releasing) }
+  private func wait(forever: Bool, unlessBusy workers: [Worker]) {
+    var forever = forever
+    if forever {
+      asleep.store(true, ordering: .releasing)
+      // A worker that entered a session before it could see that is seen here, for both are under its lock.
+      if workers.contains(where: { $0.current.withLock { $0 != nil } }) { forever = false }
+    }
     var event = pollfd(fd: signal.fd.raw, events: Int16(POLLIN), revents: 0)
     _ = Glibc.poll(&event, 1, forever ? -1 : Self.tickMilliseconds)
     asleep.store(false, ordering: .releasing)

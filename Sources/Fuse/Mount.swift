@@ -58,6 +58,8 @@ package enum Mount {
     var table = fuse_lowlevel_ops()
     let session = arguments.withUnsafeMutableBufferPointer { buffer in
       var args = fuse_args(argc: Int32(words.count), argv: buffer.baseAddress, allocated: 0)
+      // libfuse adds to them, in a copy.
+      defer { fuse_opt_free_args(&args) }
       return fuse_session_new(&args, &table, MemoryLayout<fuse_lowlevel_ops>.size, nil)
     }
     guard let session else { throw .EINVAL }

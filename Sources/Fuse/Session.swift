@@ -53,6 +53,8 @@ package final class Session: @unchecked Sendable {
     let this = Unmanaged.passUnretained(self).toOpaque()
     let created = arguments.withUnsafeMutableBufferPointer { arguments in
       var args = fuse_args(argc: 1, argv: arguments.baseAddress, allocated: 0)
+      // libfuse adds to them, in a copy.
+      defer { fuse_opt_free_args(&args) }
       return fuse_session_new(&args, &operations, MemoryLayout<fuse_lowlevel_ops>.size, this)
     }
     guard let created else {

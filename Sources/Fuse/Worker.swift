@@ -23,9 +23,10 @@ final class Worker: Sendable {
   /// Serves the session until it has nothing to do, or has ended.
   ///
   /// The caller has entered it, and leaves it afterwards.
-  func serve(_ served: ServedSession, pollNanoseconds: UInt64) {
+  func serve(_ served: ServedSession, pollNanoseconds: UInt64, monitor: Monitor) {
     current.withLock { $0 = served }
     defer { current.withLock { $0 = nil } }
+    monitor.wake()
     let session = served.session
     let owner = served.own()
     var crowd = Crowd()

@@ -103,8 +103,7 @@ package final class WorkerPool: Sendable {
   private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
     while let served = next() {
-      monitor.wake()
-      worker.serve(served, pollNanoseconds: settings.pollNanoseconds)
+      worker.serve(served, pollNanoseconds: settings.pollNanoseconds, monitor: monitor)
       if served.leave() {
         _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
         served.end()

@@ -44,7 +44,7 @@ extension View {
       return try openExisting(name, in: directory, status, flags: flags, by: caller)
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
-    if connection?.passthrough == true {
+    if usesPassthrough {
       return try finishCreation(
         try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
     }
@@ -126,10 +126,7 @@ extension View {
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, created: consuming OwnedFD? = nil
   ) throws(Errno) -> Opened {
     let connection = connection
-    let backing = backings.open(node) { () -> Int32? in
-      guard let connection, connection.passthrough else { return nil }
-      return try? connection.registerBacking(object)
-    }
+    let backing = backings.open(node) { registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
       if backing == nil {
@@ -142,7 +139,7 @@ extension View {
       }
       noteOpened(node, access)
       // Where other opens go past the page cache, what it has from before may be stale.
-      var mode: OpenMode = backing != nil ? .passthrough : connection?.passthrough == true ? [] : .keepCache
+      var mode: OpenMode = backing != nil ? .passthrough : usesPassthrough ? [] : .keepCache
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
@@ -176,7 +173,7 @@ extension View {
   /// How to make a file that a client makes and opens: as the client asks where its data will go through this descriptor;
   /// with passthrough only to have it named, since a descriptor that can write would count as a writer.
   private func creationFlags(_ flags: Int32) -> Int32 {
-    if connection?.passthrough == true { return O_RDONLY }
+    if usesPassthrough { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
