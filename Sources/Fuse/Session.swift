@@ -30,6 +30,7 @@ package final class Session: @unchecked Sendable {
   package let fd: FD
   let fileSystem: any FileSystem
   let parked = ParkedReplies()
+  private let releases = Atomic<Int>(0)
   var handshake: Handshake
   private var created: OpaquePointer?
 
@@ -110,6 +111,9 @@ package final class Session: @unchecked Sendable {
     if header.opcode == Wire.Opcode.initialize {
       handshake.note(header, UnsafeRawBufferPointer(message))
     }
+    let isRelease = header.opcode == Wire.Opcode.release
+    if isRelease { releases.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+    defer { if isRelease { releases.wrappingSubtract(1, ordering: .acquiringAndReleasing) } }
     var buffer = fuse_buf()
     buffer.mem = message.baseAddress
     buffer.size = message.count
@@ -117,6 +121,15 @@ package final class Session: @unchecked Sendable {
       clx_set_thread_value(UnsafeMutableRawPointer(mutating: pointer))
       fuse_session_process_buf(raw, &buffer)
     }
+  }
+
+  /// Whether a worker has a release in its hands: close(2) does not wait for it, and locks go with it.
+  var isReleasing: Bool { releases.load(ordering: .acquiring) > 0 }
+
+  /// Waits until those releases are done, but not for long: one of them may be held up by a slow disk.
+  func waitForReleases() {
+    let end = monotonicNanoseconds() &+ 1_000_000
+    while isReleasing, monotonicNanoseconds() < end { sched_yield() }
   }
 
   /// The request that this thread is serving, as the kernel sent it.

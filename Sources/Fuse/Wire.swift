@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import CFuse
 internal import Glibc
 internal import LinuxIO
@@ -17,6 +18,7 @@ enum Wire {
 
   /// Operations by the kernel's numbers.
   enum Opcode {
+    static let release: UInt32 = 18
     static let initialize: UInt32 = 26
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
