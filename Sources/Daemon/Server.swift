@@ -5,7 +5,6 @@ internal import Fuse
 internal import Glibc
 package import LinuxIO
 package import Store
-internal import Synchronization
 internal import Volume
 
 /// What a server counts.
@@ -63,8 +62,6 @@ package final class Server: Sendable {
   /// The tree as it is served, where reading it follows other rules than the filesystem that it lies on.
   private let privateTree: PrivateMount?
   private let ended: Ended
-  /// The flags of the mount as they are now.
-  private let bits: Mutex<UInt>
 
   /// Rings once, when the connection has ended and nothing is in work.
   private final class Ended: Sendable {
@@ -91,7 +88,6 @@ package final class Server: Sendable {
     self.store = store
     self.mountPoint = mountPoint
     self.options = options
-    bits = Mutex(options.mountBits)
     var settings = VolumeSettings()
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
@@ -199,14 +195,6 @@ package final class Server: Sendable {
   package func unmount(lazily: Bool) throws(Errno) {
     guard store.description.mode == .rootless else { return try Mount.remove(at: mountPoint, lazily: lazily) }
     try Mount.removeThroughHelper(at: mountPoint, lazily: lazily)
-  }
-
-  /// Makes the mount read-only or writable again.
-  package func remount(readOnly: Bool) throws(Errno) {
-    guard store.description.mode == .system else { throw .EPERM }
-    let wanted = bits.withLock { $0 & ~UInt(MS_RDONLY) | (readOnly ? UInt(MS_RDONLY) : 0) }
-    try Mount.change(at: mountPoint, flags: wanted)
-    bits.withLock { $0 = wanted }
   }
 
   /// Returns when the mount is gone and all that came through it is done.

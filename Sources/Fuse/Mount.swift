@@ -32,14 +32,6 @@ package enum Mount {
     return connection
   }
 
-  /// Changes the flags of a mount.
-  ///
-  /// Corresponds to `MS_REMOUNT`.
-  package static func change(at path: String, flags: UInt) throws(Errno) {
-    let all = flags | UInt(MS_NODEV) | UInt(MS_REMOUNT) | UInt(MS_BIND)
-    try check(mount("none", path, nil, all, nil))
-  }
-
   /// Takes a mount away.
   ///
   /// Corresponds to `umount2(2)`.
