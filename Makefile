@@ -33,11 +33,12 @@ check: ## formatting, headers, sizes, and the rules that the compiler does not k
 fmt: ## format the sources
 	swift format -i -r Sources Tests Package.swift
 
-# The unit tests; those that mount need the daemon as a process of its own, which the sanitizers do not follow.
+# The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too.
 UNIT := --filter '^(PolicyTests|LinuxIOTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.'
 sanitize: ## the unit tests under the thread and the address sanitizer
 	swift test --scratch-path .build/thread --sanitize=thread $(UNIT)
-	swift test --scratch-path .build/address --sanitize=address $(UNIT)
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/leaks.supp:print_suppressions=0 \
+	  swift test --scratch-path .build/address --sanitize=address $(UNIT)
 
 bench: ## compare with the plain filesystem, bindfs and mergerfs
 	mount-scripts/bench.sh

@@ -30,7 +30,8 @@ let package = Package(
     .target(
       name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
-      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
+      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"],
+      swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 
     // The independent judge: it shares no Swift with what it judges.
@@ -43,8 +44,10 @@ let package = Package(
 
     // Tests, in the same order.
     .target(
-      name: "TestSupport", dependencies: ["LinuxIO", "CLinux"], path: "Tests/TestSupport", swiftSettings: strict),
-    .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
+      name: "TestSupport", dependencies: ["LinuxIO", "CLinux"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    .testTarget(
+      name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
       name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],

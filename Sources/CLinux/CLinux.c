@@ -71,6 +71,13 @@ int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_op
 int clx_memfd_create(const char *name, unsigned flags) { return (int)syscall(SYS_memfd_create, name, flags); }
 int clx_accept4(int fd, int flags) { return accept4(fd, NULL, NULL, flags); }
 
+int clx_open_tree(int dir, const char *path, unsigned flags) { return (int)syscall(SYS_open_tree, dir, path, flags); }
+int clx_mount_setattr(int dir, const char *path, unsigned flags, uint64_t set, uint64_t clear) {
+  // struct mount_attr {attr_set, attr_clr, propagation, userns_fd}.
+  uint64_t attributes[4] = {set, clear, 0, 0};
+  return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof attributes);
+}
+
 // struct file_handle ends in a flexible array, which Swift can't lay out.
 union handle_buffer {
   struct file_handle handle;

@@ -25,7 +25,9 @@ package final class NodeTable: Sendable {
   /// How many nodes may have a descriptor at once.
   private let capacity: Int
 
-  /// Starts with the root. `handleRoot` outlives the table.
+  /// Starts with the root.
+  ///
+  /// `handleRoot` outlives the table.
   package init(root: consuming OwnedFD, zone: Zone, handleRoot: FD?, capacity: Int) throws(Errno) {
     self.handleRoot = handleRoot
     self.capacity = max(capacity, 16)
@@ -141,7 +143,9 @@ extension NodeTable {
     }
   }
 
-  /// An object has another name now. What is below it may have come into another zone.
+  /// An object has another name now.
+  ///
+  /// What is below it may have come into another zone.
   func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) {
     state.withLock { state in
       guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
@@ -177,7 +181,9 @@ extension NodeTable {
     deinit { table.unpin(index) }
   }
 
-  /// Holds a node for a request. ESTALE if the kernel has no business with it, or its object is gone.
+  /// Holds a node for a request.
+  ///
+  /// ESTALE if the kernel has no business with it, or its object is gone.
   package func pin(_ id: NodeID) throws(Errno) -> Pin {
     if let pin = try pinIfOpen(id) { return pin }
     try reopen(id)

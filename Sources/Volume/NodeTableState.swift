@@ -145,7 +145,9 @@ struct NodeTableState: @unchecked Sendable {
   /// The node can be found again, so its descriptor may be closed like any other.
   mutating func releaseHold(_ index: UInt32) {
     let node = slab[index]
-    guard index != NodeTable.rootIndex, node.pointee.flags.remove(.descriptorIsLastHold) != nil else { return }
+    guard index != NodeTable.rootIndex, node.pointee.flags.remove(.descriptorIsLastHold) != nil else {
+      return
+    }
     held -= 1
     node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
     clock.append(index)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-
 internal import CLinux
 package import Fuse
 package import Glibc

@@ -71,7 +71,7 @@ extension View {
     _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let file = try files.find(handle)
-    if let descriptor = file.descriptor { return try body(descriptor.fd) }
+    if let descriptor = file.descriptor { return try descriptor.use(body) }
     // That the handle has the access was asked at open; here only root's daemon opens, whose right it does not need.
     if access == .write, !file.access.contains(.write) { throw .EBADF }
     let object = try nodes.pin(node)

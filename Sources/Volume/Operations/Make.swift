@@ -55,7 +55,9 @@ extension View {
     return try object.fd.readLink(into: buffer)
   }
 
-  /// Asks the gate, makes something by `body` as the caller's, and looks it up. `body` gets the group that it will have.
+  /// Asks the gate, makes something by `body` as the caller's, and looks it up.
+  ///
+  /// `body` gets the group that it will have.
   private func make(
     _ name: Name, in parent: NodeID, _ right: Rights, by caller: Caller,
     _ body: (FD, UInt32) throws(Errno) -> Void

@@ -44,11 +44,13 @@ extension View {
       return try openExisting(name, in: directory, status, flags: flags, by: caller)
     }
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
-    if connection?.passthrough == true {
-      return try finishCreation(try entry(file, name, in: directory, status, by: caller), nil, flags)
+    if usesPassthrough {
+      return try finishCreation(
+        try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
     }
     let object = try file.fd.reopened(pathOnly)
-    return try finishCreation(try entry(object, name, in: directory, status, by: caller), file, flags)
+    return try finishCreation(
+      try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
   }
 
   package func createUnnamed(
@@ -70,7 +72,7 @@ extension View {
       losing: Name.empty, in: parent, isLast: true
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
-      Entry(node: node, attributes: attributes(fileStatus, of: node), validity: 0), file, flags)
+      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
   }
 
   /// The kernel's own flag in an open for execve.
@@ -112,8 +114,6 @@ extension View {
     do throws(Errno) {
       let object = try nodes.pin(node)
       let opened = try opened(node, object.fd, OpenFile.Access(flags), flags, created: file)
-      var entry = entry
-      entry.attributes.validity = 0
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -126,10 +126,7 @@ extension View {
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, created: consuming OwnedFD? = nil
   ) throws(Errno) -> Opened {
     let connection = connection
-    let backing = backings.open(node) { () -> Int32? in
-      guard let connection, connection.passthrough else { return nil }
-      return try? connection.registerBacking(object)
-    }
+    let backing = backings.open(node) { registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
       if backing == nil {
@@ -141,7 +138,8 @@ extension View {
         }
       }
       noteOpened(node, access)
-      var mode: OpenMode = backing == nil ? .keepCache : .passthrough
+      // Where other opens go past the page cache, what it has from before may be stale.
+      var mode: OpenMode = backing != nil ? .passthrough : usesPassthrough ? [] : .keepCache
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
@@ -175,7 +173,7 @@ extension View {
   /// How to make a file that a client makes and opens: as the client asks where its data will go through this descriptor;
   /// with passthrough only to have it named, since a descriptor that can write would count as a writer.
   private func creationFlags(_ flags: Int32) -> Int32 {
-    if connection?.passthrough == true { return O_RDONLY }
+    if usesPassthrough { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
@@ -195,7 +193,7 @@ extension View {
     }
     // Some backing filesystems tell only at close that a write did not arrive.
     guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.fd.duplicated().close()
+    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
   }
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
