@@ -35,7 +35,8 @@ fmt: ## format the sources
 
 # The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too.
 UNIT := --filter '^(PolicyTests|LinuxIOTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.'
-# XCTest and Foundation leak a little of their own, so leaks are not looked for here. The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
+# XCTest and Foundation leak a little of their own, so leaks are not looked for here.
+# The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
 sanitize: ## the unit tests under the thread and the address sanitizer
 	mkdir -p .build
 	"$(dir $(realpath $(shell command -v swift)))clang" -shared -fPIC -o .build/mutex.so mount-scripts/stress/mutex.c

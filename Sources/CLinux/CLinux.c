@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -145,6 +146,11 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+void clx_return_free_memory(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 ssize_t clx_splice(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return splice(from, fromOffset, to, toOffset, length, flags);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -100,14 +101,17 @@ extension NodeTable {
 
   /// Takes lookups back; the node goes with the last.
   package func forget(_ id: NodeID, count: UInt64) {
-    let freed = state.withLock { state -> Int32 in
-      guard let index = state.index(of: id), index != Self.rootIndex else { return -1 }
+    let (freed, hasShrunk) = state.withLock { state -> (Int32, Bool) in
+      guard let index = state.index(of: id), index != Self.rootIndex else { return (-1, false) }
       let node = state.slab[index]
       node.pointee.lookups -= min(count, node.pointee.lookups)
-      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return -1 }
-      return state.remove(index)
+      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return (-1, false) }
+      let buckets = state.bucketCount
+      return (state.remove(index), state.bucketCount < buckets)
     }
     if freed >= 0 { close(freed) }
+    // The allocator would keep the room of a million names for later.
+    if hasShrunk, handleRoot == nil { clx_return_free_memory() }
   }
 
   /// Lets `body` look at a node and change what is noted in it; nil if there is no such node.

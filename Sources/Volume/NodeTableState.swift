@@ -13,6 +13,7 @@ struct NodeTableState: @unchecked Sendable {
   var slab = NodeSlab()
   /// The first node of each chain; as many as a power of two.
   private var buckets = [UInt32](repeating: 0, count: 1024)
+  var bucketCount: Int { buckets.count }
   private var generation: UInt32 = 0
   /// The slots whose descriptor may be closed, in the order in which the hand passes them.
   private(set) var clock: [UInt32] = []

@@ -159,6 +159,8 @@ int clx_pipe2(int *_Nonnull ends, int flags);
 
 // For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
 pid_t clx_fork(void);
+// malloc_trim(3), where there is one.
+void clx_return_free_memory(void);
 ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
                    unsigned flags);
 int clx_unix_bind(int socket, const char *_Nonnull path);
