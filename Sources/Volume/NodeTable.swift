@@ -50,6 +50,8 @@ package final class NodeTable: Sendable {
     self.state = Mutex(state)
   }
 
+  deinit { state.withLock { $0.end() } }
+
   static let rootIndex: UInt32 = 1
 
   private static func id(_ index: UInt32, _ generation: UInt32) -> NodeID {

@@ -100,6 +100,16 @@ struct NodeTableState: @unchecked Sendable {
     return descriptor
   }
 
+  /// Gives everything back. The kernel does not forget what it knew when a connection ends.
+  mutating func end() {
+    slab.forEach { _, node in
+      if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
+      free(node.pointee.name)
+    }
+    slab.removeAll()
+    clock = []
+  }
+
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
 
   private mutating func resizeBuckets(_ count: Int) {
