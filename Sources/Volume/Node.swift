@@ -44,8 +44,8 @@ struct Node {
   var next: UInt32 = 0
   /// Where it stands in the clock, if it has a descriptor.
   var clock: UInt32 = 0
-  /// How many opens for writing there are.
-  var writers: UInt32 = 0
+  /// How many opens there are from which a map for writing could be made.
+  var mappers: UInt32 = 0
   var zone: Zone = .system
   var flags: Flags = []
 

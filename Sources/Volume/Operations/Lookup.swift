@@ -34,11 +34,11 @@ extension View {
     return try entry(object, name, in: directory, directoryStatus, by: caller)
   }
 
-  /// The entry of an object that was just found or made in a directory; `isWritten` says that its maker is about to write.
+  /// The entry of an object that was just found or made in a directory; `isMapped` says that its maker may map it.
   func entry(
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin,
     _ directoryStatus: FileStatus,
-    isWritten: Bool = false, by caller: Caller
+    isMapped: Bool = false, by caller: Caller
   ) throws(Errno) -> Entry {
     let status = try object.fd.status()
     let zone = directory.zone.zone(of: name)
@@ -49,7 +49,7 @@ extension View {
     }
     let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone)
     if validity > 0 { noteChildrenCached(directory.id) }
-    let attributes = isWritten ? Attributes(status, validity: 0) : attributes(status, of: node)
+    let attributes = isMapped ? Attributes(status, validity: 0) : attributes(status, of: node)
     return Entry(node: node, attributes: attributes, validity: validity)
   }
 

@@ -46,11 +46,15 @@ extension View {
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
     if usesPassthrough {
       return try finishCreation(
-        try entry(file, name, in: directory, status, isWritten: true, by: caller), nil, flags)
+        try entry(
+          file, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+        nil, flags)
     }
     let object = try file.fd.reopened(pathOnly)
     return try finishCreation(
-      try entry(object, name, in: directory, status, isWritten: true, by: caller), file, flags)
+      try entry(
+        object, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+      file, flags)
   }
 
   package func createUnnamed(
@@ -177,11 +181,11 @@ extension View {
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
-  /// From the reply on, the file may change at any time without our being told.
+  /// From the reply on, the file may be mapped and then changed without anyone being told.
   private func noteOpened(_ node: NodeID, _ access: OpenFile.Access) {
-    guard access.contains(.write) else { return }
+    guard access.allowsSharedMaps else { return }
     let wasCached = nodes.with(node) { node in
-      node.writers += 1
+      node.mappers += 1
       return node.flags.remove(.attributesCached) != nil
     }
     if wasCached == true { connection?.attributesChanged(node) }
@@ -203,9 +207,9 @@ extension View {
     }
     let connection = connection
     backings.close(node) { connection?.unregisterBacking($0) }
-    guard file.access.contains(.write) else { return }
+    guard file.access.allowsSharedMaps else { return }
     _ = nodes.with(node) { node in
-      node.writers -= node.writers > 0 ? 1 : 0
+      node.mappers -= node.mappers > 0 ? 1 : 0
       if file.descriptor == nil { node.flags.insert(.mayBeMapped) }
     }
   }
@@ -225,6 +229,11 @@ extension OpenFile.Access {
     default: self = [.read, .write]
     }
   }
+
+  /// Whether a memory map through which others see changes can be made from such an open.
+  ///
+  /// Corresponds to `mmap(2)`.
+  var allowsSharedMaps: Bool { self == [.read, .write] }
 
   var openFlags: Int32 {
     switch self {
