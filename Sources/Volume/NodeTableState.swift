@@ -100,7 +100,9 @@ struct NodeTableState: @unchecked Sendable {
     return descriptor
   }
 
-  /// Gives everything back. The kernel does not forget what it knew when a connection ends.
+  /// Gives everything back.
+  ///
+  /// The kernel does not forget what it knew when a connection ends.
   mutating func end() {
     slab.forEach { _, node in
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }

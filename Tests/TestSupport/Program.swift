@@ -40,7 +40,8 @@ package enum Program {
         &actions, descriptor, output.appending(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
-    var words: [UnsafeMutablePointer<CChar>?] = (["env", "--chdir=\(directory)"] + arguments).map { strdup($0) } + [nil]
+    var words: [UnsafeMutablePointer<CChar>?] =
+      (["env", "--chdir=\(directory)"] + arguments).map { strdup($0) } + [nil]
     var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
     defer { for string in words + settings { free(string) } }
     var pid: pid_t = 0
