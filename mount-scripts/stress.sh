@@ -58,8 +58,14 @@ clean() {
   trap - EXIT INT TERM HUP
   set +e
   cd /
-  pkill -KILL -s "$$" -f "$base/" 2>/dev/null
-  for child in $(jobs -p); do kill -KILL "$child" 2>/dev/null; done
+  # Whoever works below our own directory is ours.
+  for _ in 1 2 3; do
+    for process in /proc/[0-9]*; do
+      case $(readlink "$process/cwd" 2>/dev/null) in "$base"/*) kill -KILL "${process#/proc/}" 2>/dev/null ;; esac
+    done
+    [ -z "$user" ] || pkill -KILL -u "$user" -x 'timeout|bash|env|fio|stress-ng.*'
+  done
+  sleep 0.3
   if [ -n "$pid" ] && [ -n "$mnt" ] && mounted "$mnt"; then
     timeout 20 umount "$mnt" 2>/dev/null
     if mounted "$mnt"; then
@@ -75,7 +81,8 @@ clean() {
   for at in $(losetup --list --noheadings --output NAME,BACK-FILE | awk -v base="$base/" 'index($2, base) == 1 { print $1 }'); do
     losetup --detach "$at"
   done
-  [ -z "$user" ] || userdel "$user" 2>/dev/null
+  # Forced: what has just been killed may still be counted as theirs.
+  [ -z "$user" ] || userdel --force "$user" 2>/dev/null
   rmdir "$base" 2>/dev/null
   exit "$status"
 }
