@@ -60,7 +60,7 @@ package final class NodeTable: Sendable {
 
   /// What `insula status` shows.
   package var counts: (nodes: Int, descriptors: Int) {
-    state.withLock { ($0.slab.count, $0.clock.count + 1) }
+    state.withLock { ($0.slab.count, $0.clock.count + $0.held + 1) }
   }
 }
 

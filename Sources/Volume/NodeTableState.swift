@@ -19,7 +19,7 @@ struct NodeTableState: @unchecked Sendable {
   private(set) var clock: [UInt32] = []
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
-  private var held = 0
+  private(set) var held = 0
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
