@@ -125,7 +125,10 @@ extension NodeTable {
       let node = state.slab[index]
       return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
     }
-    guard let missing, let object = try? open() else { return }
+    guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }
+    // The number may have been another object's, whose node is still known: it must not get this one.
+    let identity = Identity(status, of: object.fd)
+    guard with(missing, { $0.matches(identity) }) == true else { return }
     install(object, for: missing)
     state.withLock { state in
       if let index = state.index(of: missing) { state.holdDescriptor(index, limit: capacity) }
