@@ -15,29 +15,28 @@ struct ExtendedAttributeTests {
   private func set(_ view: View, _ node: NodeID, _ name: String, _ value: String = "v", by caller: Caller) -> Errno? {
     view.errno { v throws(Errno) in
       try name.withName { (name) throws(Errno) in
-        try Array(value.utf8).withUnsafeBytes { (bytes: UnsafeRawBufferPointer) throws(Errno) in
+        try withBytes(value) { (bytes) throws(Errno) in
           try v.setAttribute(name, of: node, to: bytes, flags: 0, by: caller)
         }
       }
     }
   }
   private func get(_ view: View, _ node: NodeID, _ name: String, by caller: Caller) throws(Errno) -> String {
-    var buffer = [UInt8](repeating: 0, count: 100)
-    let count = try name.withName { (name) throws(Errno) in
-      try buffer.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) throws(Errno) in
-        try view.attribute(name, of: node, into: bytes, by: caller)
+    try withRoom(100) { (room) throws(Errno) in
+      let count = try name.withName { (name) throws(Errno) in
+        try view.attribute(name, of: node, into: room, by: caller)
       }
+      return String(decoding: room[..<count], as: UTF8.self)
     }
-    return String(decoding: buffer[..<count], as: UTF8.self)
   }
-  private func names(_ view: View, _ node: NodeID, by caller: Caller) throws -> [String] {
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    let size = try view.attributeNames(of: node, into: UnsafeMutableRawBufferPointer(start: nil, count: 0), by: caller)
-    let count = try buffer.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) throws(Errno) in
-      try view.attributeNames(of: node, into: bytes, by: caller)
+  private func names(_ view: View, _ node: NodeID, by caller: Caller) throws(Errno) -> [String] {
+    let size = try view.attributeNames(
+      of: node, into: UnsafeMutableRawBufferPointer(start: nil, count: 0), by: caller)
+    return try withRoom(4096) { (room) throws(Errno) in
+      let count = try view.attributeNames(of: node, into: room, by: caller)
+      #expect(size == count)
+      return room[..<count].split(separator: 0).map { String(decoding: $0, as: UTF8.self) }.sorted()
     }
-    #expect(size == count)
-    return buffer[..<count].split(separator: 0).map { String(decoding: $0, as: UTF8.self) }.sorted()
   }
   private func remove(_ view: View, _ node: NodeID, _ name: String, by caller: Caller) -> Errno? {
     view.errno { v throws(Errno) in
@@ -99,20 +98,14 @@ struct ExtendedAttributeTests {
     try "user.long".withName { (name) throws(Errno) in
       let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
       #expect(try view.attribute(name, of: node, into: none, by: .root) == 60)
-      var small = [UInt8](repeating: 0, count: 59)
       #expect(
         view.errno { v throws(Errno) in
-          try small.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) throws(Errno) in
-            try v.attribute(name, of: node, into: bytes, by: .root)
-          }
+          try withRoom(59) { (room) throws(Errno) in try v.attribute(name, of: node, into: room, by: .root) }
         } == .ERANGE)
     }
-    var few = [UInt8](repeating: 0, count: 3)
     #expect(
       view.errno { v throws(Errno) in
-        try few.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) throws(Errno) in
-          try v.attributeNames(of: node, into: bytes, by: .root)
-        }
+        try withRoom(3) { (room) throws(Errno) in try v.attributeNames(of: node, into: room, by: .root) }
       } == .ERANGE)
   }
 }

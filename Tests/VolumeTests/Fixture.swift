@@ -63,6 +63,8 @@ final class Tree: Sendable {
   init(
     passthrough: Bool = false, canWithdraw: Bool = true, _ change: (inout VolumeSettings) -> Void = { _ in }
   ) throws {
+    // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask to.
+    umask(0)
     temporary = try TemporaryDirectory()
     for directory in DomainTree.directories {
       try temporary.makeDirectory(directory.path, mode: directory.mode)
@@ -196,4 +198,23 @@ extension Identity {
     status.st_dev = dev_t(device)
     return Identity(status, of: FD(-1))
   }
+}
+
+/// Lends the bytes of a text; unlike the library's own call it knows which error is thrown.
+func withBytes<Result>(
+  _ text: String, _ body: (UnsafeRawBufferPointer) throws(Errno) -> Result
+) throws(Errno) -> Result {
+  try withRoom(text.utf8.count) { (room) throws(Errno) in
+    room.copyBytes(from: Array(text.utf8))
+    return try body(UnsafeRawBufferPointer(room))
+  }
+}
+
+/// Lends room for bytes.
+func withRoom<Result>(
+  _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> Result
+) throws(Errno) -> Result {
+  let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
+  defer { room.deallocate() }
+  return try body(room)
 }

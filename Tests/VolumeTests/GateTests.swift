@@ -153,12 +153,12 @@ struct GateTests {
       let opened = try view.open(node, flags: O_WRONLY | O_TRUNC, clearsSetID: true, by: .root)
       try expectKept()
       reset()
-      _ = try Array("x".utf8).withUnsafeBytes { bytes throws(Errno) in
+      _ = try withBytes("x") { (bytes) throws(Errno) in
         try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: true)
       }
       try expectKept()
       reset()
-      _ = try Array("x".utf8).withUnsafeBytes { bytes throws(Errno) in
+      _ = try withBytes("x") { (bytes) throws(Errno) in
         try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: false)
       }
       #expect(try view.attributes(of: node, by: .root).status.permissions == mode)

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 
 /// A process that does nothing, as a member of groups; it ends with this object.
@@ -21,7 +22,8 @@ final class Sleeper {
   }
 
   deinit {
-    process.terminate()
+    // Not terminate(): a child inherits which signals its parent's thread has blocked.
+    kill(pid, SIGKILL)
     process.waitUntilExit()
   }
 }
