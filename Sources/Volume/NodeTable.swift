@@ -219,7 +219,13 @@ extension NodeTable {
   /// Climbs to the nearest ancestor with a descriptor, and comes down by names.
   private func reopenByName(_ id: NodeID) throws(Errno) {
     var missing = [id]
-    while let child = missing.last, let parent = try parentIfClosed(of: child) { missing.append(parent) }
+    // Directories that someone has moved behind us may seem to be in one another: that ends where it is noticed.
+    var mark = id
+    while let child = missing.last, let parent = try parentIfClosed(of: child) {
+      guard parent != mark else { throw .ESTALE }
+      missing.append(parent)
+      if missing.count & (missing.count - 1) == 0 { mark = parent }
+    }
     while let child = missing.popLast() {
       guard let place = place(of: child) else { throw .ESTALE }
       let parent = try pin(place.parent)

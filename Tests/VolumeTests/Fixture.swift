@@ -102,7 +102,7 @@ extension Caller {
 }
 
 extension View {
-  /// Walks a path as the kernel would; what is found keeps one lookup, what lies on the way none.
+  /// Walks a path as the kernel would, which remembers what lies on the way too.
   @discardableResult
   func find(_ path: String, by caller: Caller = .root) throws(Errno) -> Entry {
     var node = NodeID.root
@@ -111,7 +111,6 @@ extension View {
       let parent = node
       let found = try String(part).withName { (name) throws(Errno) in try lookup(name, in: parent, by: caller)
       }
-      if entry != nil { forget(parent, count: 1) }
       guard let next = found.node else { throw .ENOENT }
       node = next
       entry = found
@@ -217,4 +216,13 @@ func withRoom<Result>(
   let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
   defer { room.deallocate() }
   return try body(room)
+}
+
+extension Entry {
+  /// What kind of object it is.
+  var kind: mode_t { attributes.status.st_mode & S_IFMT }
+}
+
+extension Attributes {
+  var inode: UInt64 { UInt64(status.st_ino) }
 }

@@ -298,6 +298,30 @@ struct NodeTableTests {
     if reused == 0 { Skip.say("the filesystem never used a number again, so that part was not tested") }
   }
 
+  /// Moved behind the daemon, two directories may seem to be in one another.
+  @Test(arguments: [1, 2, 3, 7])
+  func circleOfParentsEnds(length: Int) throws {
+    let temporary = try TemporaryDirectory()
+    let directory = try temporary.open()
+    let table = try NodeTable(
+      root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .user, handleRoot: nil, capacity: 16)
+    var nodes = [NodeID.root]
+    func intern(_ name: String, in parent: NodeID) throws(Errno) -> NodeID {
+      try name.withName { (name) throws(Errno) in
+        let object = try directory.fd.child(name)
+        let status = try object.fd.status()
+        return try table.intern(object, status, named: name, in: parent, zone: .user)
+      }
+    }
+    for number in 0..<length {
+      try temporary.makeDirectory("d\(number)")
+      nodes.append(try intern("d\(number)", in: nodes[number]))
+    }
+    #expect(try intern("d0", in: nodes[length]) == nodes[1])
+    table.releaseDescriptors(100)
+    for node in nodes.dropFirst() { #expect(throws: Errno.ESTALE) { _ = try table.pin(node) } }
+  }
+
   @Test func idsThatWereNeverGivenOutFindNothing() throws {
     let temporary = try TemporaryDirectory()
     let directory = try temporary.open()
