@@ -54,6 +54,14 @@ extension Commands {
           return file >= 0
         }
       ),
+      (
+        "list",
+        { path in
+          guard let directory = opendir(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])) else { return false }
+          defer { closedir(directory) }
+          return readdir(directory) != nil
+        }
+      ),
       ("access", { path in access(path, F_OK) == 0 }),
     ]
   }

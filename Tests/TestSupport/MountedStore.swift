@@ -26,7 +26,7 @@ package final class MountedStore: Sendable {
     temporary = try TemporaryDirectory(mode: 0o777)
     self.store = store ?? temporary.appending("store")
     let made = try run(["init", self.store])
-    guard made.status == 0 else { throw Failure(text: made.errors) }
+    guard made.status == 0 else { throw Failure(words: made.errors) }
     try temporary.makeDirectory("point", mode: 0o777)
   }
 
@@ -42,7 +42,7 @@ package final class MountedStore: Sendable {
   /// Mounts it; `before` goes before the program's name, to run it in another way.
   package func mount(options: String? = nil, before: [String] = []) throws {
     let result = try run(["mount", store, point] + (options.map { ["-o", $0] } ?? []), before: before)
-    guard result.status == 0 else { throw Failure(text: result.errors) }
+    guard result.status == 0 else { throw Failure(words: result.errors) }
   }
 
   package func run(_ words: String...) throws -> ProgramResult { try run(words) }
@@ -63,14 +63,14 @@ package final class MountedStore: Sendable {
 
   /// One of the numbers that `status` tells.
   package func count(_ key: String) throws -> Int {
-    guard let number = try status()[key] as? Int else { throw Failure(text: "status has no number '\(key)'") }
+    guard let number = try status()[key] as? Int else { throw Failure(words: "status has no number '\(key)'") }
     return number
   }
 
   private func status() throws -> [String: Any] {
     let result = try run("status", point, "--json")
     let fields = try? JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
-    guard let fields else { throw Failure(text: result.output + result.errors) }
+    guard let fields else { throw Failure(words: result.output + result.errors) }
     // The counts lie in the same object, or in one of their own.
     return (fields["counts"] as? [String: Any] ?? [:]).merging(fields) { counted, _ in counted }
   }
@@ -89,7 +89,8 @@ package final class MountedStore: Sendable {
 
   /// What did not work, in the words of the program.
   package struct Failure: Error, CustomStringConvertible {
-    let text: String
-    package var description: String { text }
+    private let words: String
+    package init(words: String) { self.words = words }
+    package var description: String { words }
   }
 }

@@ -28,8 +28,9 @@ package enum Program {
     _ arguments: [String], environment: [String: String] = [:], in directory: String = "/"
   ) throws -> ProgramResult {
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = arguments
+    // The umask belongs to the whole process, and other tests have their own.
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "umask 022; exec \"$@\"", "sh"] + arguments
     process.currentDirectoryURL = URL(fileURLWithPath: directory)
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     let output = try TemporaryDirectory()
