@@ -14,13 +14,16 @@ final class TwoMounts {
   let views: [View]
   private let pool: WorkerPool
 
-  init() throws {
+  /// With nothing remembered, what one changes the other sees at once.
+  init(remembering: Bool = true) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Users", "tree/Users/Shared", "0", "1"] {
       try temporary.makeDirectory(name, mode: name.hasSuffix("Shared") ? 0o1777 : 0o755)
     }
     tree = try TemporaryDirectory.open(temporary.appending("tree"))
-    let volume = Volume(tree: tree.fd, settings: VolumeSettings())
+    var volumeSettings = VolumeSettings()
+    if !remembering { volumeSettings.cacheSeconds = 0 }
+    let volume = Volume(tree: tree.fd, settings: volumeSettings)
     views = try (0..<2).map { _ in try View(volume) }
     pool = try WorkerPool(PoolSettings())
     try pool.start()

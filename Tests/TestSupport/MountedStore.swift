@@ -67,6 +67,9 @@ package final class MountedStore: Sendable {
     return number
   }
 
+  /// One of the properties that `status` tells.
+  package func flag(_ key: String) throws -> Bool { try status()[key] as? Bool ?? false }
+
   private func status() throws -> [String: Any] {
     let result = try run("status", point, "--json")
     let fields = try? JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
