@@ -37,14 +37,14 @@ let package = Package(
     // The independent judge: it shares no Swift with what it judges.
     .target(
       name: "Conformance", dependencies: ["CLinux"], path: "Tests/Conformance",
-      exclude: ["README.md", "known-insula.txt"], swiftSettings: strict),
+      exclude: ["README.md", "known-insula.txt", "known-rootless.txt"], swiftSettings: strict),
     .executableTarget(
       name: "insula-conformance", dependencies: ["Conformance"], path: "Tests/ConformanceRunner",
       swiftSettings: strict),
 
     // Tests, in the same order.
     .target(
-      name: "TestSupport", dependencies: ["LinuxIO", "CLinux"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Fuse", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
@@ -53,8 +53,22 @@ let package = Package(
       name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
+      name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "VolumeTests", dependencies: ["Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
       name: "CommandsTests",
       dependencies: ["Commands", "Daemon", "Store", "LinuxIO", "CLinux", "TestSupport", "insula"],
       swiftSettings: strict),
+    .testTarget(
+      name: "MountTests",
+      dependencies: [
+        "Volume", "Fuse", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance", "insula-client",
+      ], swiftSettings: strict),
+
+    // Does what it is told through a pipe, so that tests can act as other users and in other processes.
+    .executableTarget(
+      name: "insula-client", dependencies: ["CLinux"], path: "Tests/Client", swiftSettings: strict),
   ]
 )

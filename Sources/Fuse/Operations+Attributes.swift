@@ -111,10 +111,9 @@ private func addExtendedAttributeOperations(_ table: inout fuse_lowlevel_ops) {
   }
   table.setxattr = { request, node, name, value, size, flags in
     serve(request) { (files, caller) throws(Errno) in
-      guard let name else { throw .EINVAL }
+      guard let name, let value, Session.isInCurrentMessage(value, count: size) else { throw .EINVAL }
       try files.setAttribute(
-        Name(name), of: NodeID(node),
-        to: UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size),
+        Name(name), of: NodeID(node), to: UnsafeRawBufferPointer(start: value, count: size),
         flags: flags, by: caller)
     }
   }

@@ -71,7 +71,7 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
   }
   table.write = { request, node, bytes, size, offset, info in
     serve(request) { (files, _) throws(Errno) in
-      guard let info, let bytes else { throw .EINVAL }
+      guard let info, let bytes, Session.isInCurrentMessage(bytes, count: size) else { throw .EINVAL }
       // FUSE_WRITE_KILL_SUIDGID, which libfuse hides.
       let killSetID = Wire.word(at: 60, of: Session.currentMessage) & 1 << 2 != 0
       return try files.write(

@@ -21,8 +21,11 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
   }
   table.forget_multi = { request, count, items in
     let files = session(of: request).fileSystem
-    for item in UnsafeBufferPointer(start: items, count: items == nil ? 0 : count) {
-      files.forget(NodeID(item.ino), count: item.nlookup)
+    let size = count.multipliedReportingOverflow(by: MemoryLayout<fuse_forget_data>.stride)
+    if let items, !size.overflow, Session.isInCurrentMessage(items, count: size.partialValue) {
+      for item in UnsafeBufferPointer(start: items, count: count) {
+        files.forget(NodeID(item.ino), count: item.nlookup)
+      }
     }
     fuse_reply_none(request)
   }

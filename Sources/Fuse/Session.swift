@@ -97,6 +97,7 @@ package final class Session: @unchecked Sendable {
     while true {
       let count = read(fd.raw, buffer.baseAddress, buffer.count)
       if count > 0 { return .message(count) }
+      if count == 0 { return .ended }
       let error = Errno.last
       // ENOENT: the request was interrupted between being offered and being read.
       if error == .EINTR || error == .ENOENT { continue }
@@ -136,6 +137,14 @@ package final class Session: @unchecked Sendable {
   static var currentMessage: UnsafeRawBufferPointer {
     guard let value = clx_thread_value() else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return UnsafeRawBufferPointer(value.load(as: UnsafeMutableRawBufferPointer.self))
+  }
+
+  /// Whether so many bytes from here on came with the request that this thread is serving.
+  static func isInCurrentMessage(_ start: UnsafeRawPointer, count: Int) -> Bool {
+    guard let base = currentMessage.baseAddress else { return false }
+    let offset = start - base
+    return offset >= 0 && count >= 0 && offset <= currentMessage.count
+      && count <= currentMessage.count - offset
   }
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {

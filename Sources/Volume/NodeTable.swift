@@ -142,7 +142,10 @@ extension NodeTable {
       let node = state.slab[index]
       return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
     }
-    guard let missing, let object = try? open() else { return }
+    guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }
+    // The number may have been another object's, whose node is still known: it must not get this one.
+    let identity = Identity(status, of: object.fd)
+    guard with(missing, { $0.matches(identity) }) == true else { return }
     install(object, for: missing)
     state.withLock { state in
       if let index = state.index(of: missing) { state.holdDescriptor(index, limit: limit) }
@@ -237,7 +240,13 @@ extension NodeTable {
   /// Climbs to the nearest ancestor with a descriptor, and comes down by names.
   private func reopenByName(_ id: NodeID) throws(Errno) {
     var missing = [id]
-    while let child = missing.last, let parent = try parentIfClosed(of: child) { missing.append(parent) }
+    // Directories that someone has moved behind us may seem to be in one another: that ends where it is noticed.
+    var mark = id
+    while let child = missing.last, let parent = try parentIfClosed(of: child) {
+      guard parent != mark else { throw .ESTALE }
+      missing.append(parent)
+      if missing.count & (missing.count - 1) == 0 { mark = parent }
+    }
     while let child = missing.popLast() {
       guard let place = place(of: child) else { throw .ESTALE }
       let parent = try pin(place.parent)

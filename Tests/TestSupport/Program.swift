@@ -40,8 +40,9 @@ package enum Program {
         &actions, descriptor, output.appending(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
-    var words: [UnsafeMutablePointer<CChar>?] =
-      (["env", "--chdir=\(directory)"] + arguments).map { strdup($0) } + [nil]
+    // The umask belongs to the whole process, and other tests have their own.
+    let start = ["env", "--chdir=\(directory)", "sh", "-c", "umask 022; exec \"$@\"", "sh"]
+    var words: [UnsafeMutablePointer<CChar>?] = (start + arguments).map { strdup($0) } + [nil]
     var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
     defer { for string in words + settings { free(string) } }
     var pid: pid_t = 0

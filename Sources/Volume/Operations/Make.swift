@@ -47,7 +47,12 @@ extension View {
     try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
     try authorizeLink(to: try object.fd.status(), zone: object.zone, by: caller)
     try object.fd.link(into: directory.fd, as: name)
-    return try entry(name, in: directory, status, by: caller)
+    do throws(Errno) {
+      return try entry(name, in: directory, status, by: caller)
+    } catch {
+      try? directory.fd.remove(name, directory: false)
+      throw error
+    }
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
@@ -68,9 +73,15 @@ extension View {
     let fd = directory.fd
     let gid = groupOfNew(in: status, by: caller)
     try asOwner(caller, gid: gid) { () throws(Errno) in try body(fd, gid) }
-    let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
-    try settleGroup(of: object.fd, gid)
-    return try entry(object, name, in: directory, status, by: caller)
+    do throws(Errno) {
+      let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
+      try settleGroup(of: object.fd, gid)
+      return try entry(object, name, in: directory, status, by: caller)
+    } catch {
+      // The client is told that there is nothing, and its kernel remembers that.
+      try? fd.remove(name, directory: right == .addSubdirectory)
+      throw error
+    }
   }
 
   /// The group of a new object: that of its directory, or with `nogrpid` the caller's.

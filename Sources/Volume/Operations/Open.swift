@@ -43,6 +43,19 @@ extension View {
     } catch .EEXIST where flags & O_EXCL == 0 {
       return try openExisting(name, in: directory, status, flags: flags, by: caller)
     }
+    do throws(Errno) {
+      return try finishCreation(file, name, in: directory, status, flags, by: caller)
+    } catch {
+      // The client is told that there is no file, and its kernel remembers that.
+      try? directory.fd.remove(name, directory: false)
+      throw error
+    }
+  }
+
+  private func finishCreation(
+    _ file: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ status: FileStatus,
+    _ flags: Int32, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened) {
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
     if usesPassthrough {
       return try finishCreation(
@@ -50,7 +63,8 @@ extension View {
           file, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
         nil, flags)
     }
-    let object = try file.fd.reopened(pathOnly)
+    let fd = file.fd
+    let object = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(pathOnly) }
     return try finishCreation(
       try entry(
         object, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),

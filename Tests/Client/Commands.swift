@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+import CLinux
+import Glibc
+
+/// What a client can be told to do, and the descriptors that it has open.
+struct Commands {
+  private var files: [Int32] = []
+  private var map: UnsafeMutableRawPointer?
+  private var mapSize = 0
+
+  mutating func run(_ words: [String]) -> String {
+    let name = words.first ?? ""
+    let arguments = Array(words.dropFirst())
+    func text(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
+    func number(_ index: Int) -> Int { Int(text(index)) ?? 0 }
+    if let answer = runNames(name, text, number) ?? runFiles(name, text, number)
+      ?? runLocks(name, text, number)
+    {
+      return answer
+    }
+    if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
+    complain("no such command: \(name)")
+  }
+
+  private func answer(_ result: Int, _ text: String = "") -> String {
+    result < 0 ? "\(errno)" : text.isEmpty ? "ok" : "ok\t" + text
+  }
+  private func answer(_ result: Int32, _ text: String = "") -> String { answer(Int(result), text) }
+
+  private func runNames(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
+    switch name {
+    case "mkdir": answer(mkdir(text(0), mode_t(number(1))))
+    case "rmdir": answer(rmdir(text(0)))
+    case "unlink": answer(unlink(text(0)))
+    case "rename": answer(rename(text(0), text(1)))
+    case "exchange": answer(clx_renameat2(AT_FDCWD, text(0), AT_FDCWD, text(1), UInt32(CLX_RENAME_EXCHANGE)))
+    case "link": answer(link(text(0), text(1)))
+    case "symlink": answer(symlink(text(0), text(1)))
+    case "mkfifo": answer(mkfifo(text(0), mode_t(number(1))))
+    case "chmod": answer(chmod(text(0), mode_t(number(1))))
+    case "chown": answer(lchown(text(0), uid_t(number(1)), gid_t(number(2))))
+    case "touch": answer(utimes(text(0), nil))
+    case "truncate": answer(truncate(text(0), number(1)))
+    case "access": answer(access(text(0), Int32(number(1))))
+    case "setxattr": answer(setxattr(text(0), text(1), text(2), text(2).utf8.count, 0))
+    case "removexattr": answer(removexattr(text(0), text(1)))
+    case "stat": stat(text(0))
+    case "list": list(text(0))
+    default: nil
+    }
+  }
+
+  private func stat(_ path: String) -> String {
+    var status = Glibc.stat()
+    let result = lstat(path, &status)
+    return answer(result, "\(status.st_uid)\t\(status.st_gid)\t\(status.st_mode)\t\(status.st_size)")
+  }
+
+  private func list(_ path: String) -> String {
+    guard let directory = opendir(path) else { return answer(-1) }
+    defer { closedir(directory) }
+    var count = 0
+    while readdir(directory) != nil { count += 1 }
+    return answer(0, "\(count)")
+  }
+
+  private mutating func runFiles(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
+    switch name {
+    case "open", "create":
+      let flags = name == "create" ? O_RDWR | O_CREAT | O_EXCL : Int32(number(1))
+      let file = clx_open(text(0), flags, mode_t(number(name == "create" ? 1 : 2)))
+      if file >= 0 { files.append(file) }
+      return answer(file, "\(files.count - 1)")
+    case "close":
+      let file = files[number(0)]
+      return answer(Glibc.close(file))
+    case "close all":
+      for file in files { Glibc.close(file) }
+      files = []
+      return "ok"
+    case "read":
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = pread(files[number(0)], &buffer, buffer.count, off_t(number(1)))
+      return answer(count, count < 0 ? "" : String(decoding: buffer[..<count], as: UTF8.self))
+    case "write":
+      let count = write(files[number(0)], text(1), text(1).utf8.count)
+      return answer(count, "\(count)")
+    case "map":
+      mapSize = number(1)
+      let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)
+      guard memory != MAP_FAILED else { return answer(-1) }
+      map = memory
+      return "ok"
+    case "store":
+      map?.storeBytes(of: UInt8(truncatingIfNeeded: number(1)), toByteOffset: number(0), as: UInt8.self)
+      return "ok"
+    case "unmap":
+      defer { map = nil }
+      return answer(munmap(map, mapSize))
+    case "open many":
+      // As many as there are, in a directory: how many could be opened, and what stood against the others.
+      var errors: [Int32: Int] = [:]
+      for index in 0..<number(1) {
+        let file = clx_open("\(text(0))/\(index)", O_RDWR | O_CREAT, 0o644)
+        if file >= 0 { files.append(file) } else { errors[errno, default: 0] += 1 }
+      }
+      let failures = errors.map { "\($0.key)=\($0.value)" }.sorted().joined(separator: " ")
+      return "ok\t\(files.count)\t\(failures)"
+    default: return nil
+    }
+  }
+
+  private func runLocks(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
+    switch name {
+    case "flock": return answer(flock(files[number(0)], Int32(number(1))))
+    case "lock":
+      // Style, file, kind, start, length.
+      let command =
+        switch text(0) {
+        case "posix": F_SETLK
+        case "posix wait": F_SETLKW
+        case "ofd": CLX_F_OFD_SETLK
+        case "ofd wait": CLX_F_OFD_SETLKW
+        default: complain("no such lock: \(text(0))")
+        }
+      var lock = Glibc.flock()
+      lock.l_type = Int16(number(2))
+      lock.l_whence = Int16(SEEK_SET)
+      lock.l_start = off_t(number(3))
+      lock.l_len = off_t(number(4))
+      return answer(clx_fcntl_lock(files[number(1)], Int32(command), &lock))
+    default: return nil
+    }
+  }
+}

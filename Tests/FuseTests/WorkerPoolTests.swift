@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+@testable internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+/// A door that operations wait at; rings when someone has arrived.
+final class Door: Sendable {
+  private let opened: Wakeup
+  private let arrived: Wakeup
+  init() throws {
+    opened = try Wakeup()
+    arrived = try Wakeup()
+  }
+
+  func open() { opened.ring() }
+  func pass() {
+    arrived.ring()
+    // Level-triggered: open once, it stays open.
+    _ = try? opened.fd.waitUntilReadable(milliseconds: 20_000)
+  }
+  func waitForArrival() throws -> Bool { try arrived.fd.waitUntilReadable(milliseconds: 10_000) }
+}
+
+/// Counts how often it was rung.
+final class Bell: Sendable {
+  private let wakeup: Wakeup
+  let count = Atomic<Int>(0)
+  init() throws { wakeup = try Wakeup() }
+
+  func ring() {
+    count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    wakeup.ring()
+  }
+  func wait(milliseconds: Int32 = 10_000) throws -> Bool {
+    try wakeup.fd.waitUntilReadable(milliseconds: milliseconds)
+  }
+}
+
+/// Threads that serve.
+struct WorkerPoolTests {
+  private func pool(threads: Int, poll: UInt64 = 30_000) throws -> WorkerPool {
+    var settings = PoolSettings()
+    settings.threads = threads
+    settings.pollNanoseconds = poll
+    return try WorkerPool(settings)
+  }
+
+  @Test(arguments: [(1, 0), (1, 30_000), (2, 0), (4, 30_000)] as [(Int, UInt64)])
+  func manySessionsAreServedToTheirEnd(threads: Int, poll: UInt64) throws {
+    let pool = try pool(threads: threads, poll: poll)
+    let ended = try (0..<8).map { _ in try Bell() }
+    let files = (0..<8).map { _ in FakeFiles() }
+    let kernels = try files.map { try KernelEnd($0) }
+    try pool.start()
+    defer { pool.stop() }
+    for (kernel, bell) in zip(kernels, ended) { try pool.add(kernel.session) { bell.ring() } }
+    for kernel in kernels { try kernel.send(.initialize()) }
+    for kernel in kernels { #expect(try kernel.reply(milliseconds: 10_000)?.unique == 1) }
+    for round in UInt64(0)..<50 {
+      for kernel in kernels {
+        try kernel.send(Message(.lookup, unique: 100 + 2 * round, strings("a")))
+        try kernel.send(Message(.getattr, unique: 101 + 2 * round, words(0, 0) + long(0)))
+      }
+      for kernel in kernels {
+        var answered: [UInt64] = []
+        for _ in 0..<2 { answered.append(try #require(try kernel.reply(milliseconds: 10_000)).unique) }
+        #expect(answered.sorted() == [100 + 2 * round, 101 + 2 * round])
+      }
+    }
+    for (kernel, bell) in zip(kernels, ended) {
+      kernel.end()
+      #expect(try bell.wait())
+    }
+    pool.stop()
+    #expect(ended.map { $0.count.load(ordering: .sequentiallyConsistent) } == Array(repeating: 1, count: 8))
+    #expect(pool.requests == 8 * 101)
+    for each in files { #expect(each.calls.count == 101) }
+  }
+
+  @Test func slowRequestDoesNotDelayOthers() throws {
+    let door = try Door()
+    let files = FakeFiles { if $0 == "lookup" { door.pass() } }
+    let kernel = try KernelEnd(files)
+    let pool = try pool(threads: 3)
+    let bell = try Bell()
+    try pool.start()
+    defer {
+      door.open()
+      pool.stop()
+    }
+    try pool.add(kernel.session) { bell.ring() }
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    for slow in UInt64(0)..<2 {
+      try kernel.send(Message(.lookup, unique: 10 + slow, strings("slow")))
+      #expect(try door.waitForArrival())
+      for unique in UInt64(0)..<20 {
+        try kernel.send(Message(.getattr, unique: 100 * (slow + 1) + unique, words(0, 0) + long(0)))
+        #expect(try kernel.reply(milliseconds: 5000)?.unique == 100 * (slow + 1) + unique)
+      }
+    }
+    // While someone is in it, a session that has ended is not over.
+    kernel.end()
+    #expect(try !bell.wait(milliseconds: 100))
+    door.open()
+    #expect(try bell.wait())
+    #expect(bell.count.load(ordering: .sequentiallyConsistent) == 1)
+  }
+
+  @Test func stoppingFinishesWhatIsInHand() throws {
+    let door = try Door()
+    let files = FakeFiles { if $0 == "lookup" { door.pass() } }
+    let kernel = try KernelEnd(files)
+    let pool = try pool(threads: 2)
+    try pool.start()
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    try kernel.send(Message(.lookup, unique: 10, strings("slow")))
+    #expect(try door.waitForArrival())
+    let stopped = try Bell()
+    let thread = try JoinableThread(name: "stopping") {
+      pool.stop()
+      stopped.ring()
+    }
+    #expect(try !stopped.wait(milliseconds: 50))
+    door.open()
+    #expect(try stopped.wait())
+    thread.join()
+    #expect(try kernel.reply(milliseconds: 0)?.unique == 10)
+    #expect(pool.threadCount == 0)
+    // Nobody is there any more.
+    try kernel.send(Message(.getattr, unique: 11, words(0, 0) + long(0)))
+    #expect(try kernel.reply(milliseconds: 50) == nil)
+  }
+
+  @Test func sessionsComeAndGoWhileOthersWork() throws {
+    let pool = try pool(threads: 4)
+    try pool.start()
+    defer { pool.stop() }
+    let steady = try KernelEnd(FakeFiles())
+    try pool.add(steady.session) {}
+    try steady.send(.initialize())
+    #expect(try steady.reply(milliseconds: 10_000) != nil)
+    for round in UInt64(0)..<200 {
+      let bell = try Bell()
+      let passing = try KernelEnd(FakeFiles())
+      try pool.add(passing.session) { bell.ring() }
+      try passing.send(.initialize())
+      try steady.send(Message(.getattr, unique: round + 2, words(0, 0) + long(0)))
+      #expect(try passing.reply(milliseconds: 10_000) != nil)
+      passing.end()
+      #expect(try steady.reply(milliseconds: 10_000)?.unique == round + 2)
+      #expect(try bell.wait())
+    }
+  }
+
+  @Test func crowdIsThereOnlyWhileRequestsQueueUp() {
+    var crowd = Crowd()
+    #expect(!crowd.isThere)
+    // One client: a request, and then nothing.
+    for _ in 0..<1000 {
+      crowd.foundRequest()
+      #expect(!crowd.isThere)
+      crowd.foundNothing()
+    }
+    for _ in 0..<1000 { crowd.foundRequest() }
+    #expect(crowd.isThere)
+    // However long it was, it is over soon.
+    for _ in 0..<16 { crowd.foundNothing() }
+    #expect(!crowd.isThere)
+  }
+}

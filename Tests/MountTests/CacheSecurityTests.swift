@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+/// What the kernel remembers must not let anyone past a directory that has been closed.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct CacheSecurityTests {
+  /// A number that two processes see: odd while the directory is closed.
+  private final class State {
+    private let memory: UnsafeMutableRawPointer
+    private var numbers: UnsafeMutablePointer<Atomic<Int>> {
+      memory.assumingMemoryBound(to: Atomic<Int>.self)
+    }
+    init(_ path: String) throws {
+      let file = OwnedFD(owning: try check(clx_open(path, O_RDWR | O_CREAT, 0o666)))
+      try check(ftruncate(file.fd.raw, 4096))
+      try check(chmod(path, 0o666))
+      let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.raw, 0)
+      guard let memory, memory != MAP_FAILED else { throw Errno.last }
+      self.memory = memory
+    }
+    deinit { munmap(memory, 4096) }
+
+    func set(_ value: Int) { numbers[0].store(value, ordering: .sequentiallyConsistent) }
+
+    /// Waits until something was allowed, or denied, since the state is this.
+    func waitForAttempt(allowed: Bool, _ value: Int) -> Bool {
+      for _ in 0..<200_000 {
+        if numbers[allowed ? 1 : 2].load(ordering: .sequentiallyConsistent) == value { return true }
+        sched_yield()
+      }
+      return false
+    }
+  }
+
+  @Test(arguments: ["chmod", "chown", "rename"], [nil, "nopassthrough,nohandles"])
+  func nobodyGetsPastADirectoryThatIsClosed(how: String, options: String?) throws {
+    let mounted = try MountedStore.mounted(options: options)
+    let base = mounted.path("Users/Shared/")
+    let owner = try Client(uid: 54321)
+    #expect(try owner.errno("mkdir", base + "open", "\(0o755)") == 0)
+    #expect(try owner.errno("mkdir", base + "private", "\(0o700)") == 0)
+    #expect(try owner.errno("mkdir", base + "open/sub", "\(0o755)") == 0)
+    for name in ["open/file", "open/sub/file"] {
+      #expect(try owner.errno("create", base + name, "\(0o644)") == 0)
+    }
+    let state = try State(mounted.temporary.appending("state"))
+    state.set(2)
+    let stranger = try Client(uid: 54322)
+    // A closed directory's missing names are its business too, but to find that one is missing is no success here.
+    try stranger.send(
+      "hammer", mounted.temporary.appending("state"), base + "open/file", base + "open/sub/file")
+    #expect(state.waitForAttempt(allowed: true, 2))
+    for round in 1...200 {
+      switch how {
+      case "chmod": #expect(chmod(base + "open", 0o700) == 0)
+      case "chown": #expect(chown(base + "open", 54321, 54321) == 0 && chmod(base + "open", 0o750) == 0)
+      default: #expect(rename(base + "open", base + "private/open") == 0)
+      }
+      state.set(2 * round + 1)
+      #expect(state.waitForAttempt(allowed: false, 2 * round + 1))
+      state.set(2 * round + 2)
+      switch how {
+      case "rename": #expect(rename(base + "private/open", base + "open") == 0)
+      default: #expect(chmod(base + "open", 0o755) == 0)
+      }
+      #expect(state.waitForAttempt(allowed: true, 2 * round + 2))
+    }
+    state.set(-1)
+    let answer = try #require(try stranger.answer())
+    #expect(answer.words.count == 2, "got in: \(answer)")
+    #expect(try #require(answer.words.first.flatMap { Int($0) }) > 200)
+  }
+
+  /// A file that is moved into a private directory goes with all that is remembered of it.
+  @Test func fileMovedIntoAPrivateDirectoryIsOutOfReach() throws {
+    let mounted = try MountedStore.mounted()
+    let base = mounted.path("Users/Shared/")
+    let owner = try Client(uid: 54321)
+    let stranger = try Client(uid: 54322)
+    #expect(try owner.errno("mkdir", base + "private", "\(0o711)") == 0)
+    for round in 0..<200 {
+      #expect(try owner.errno("create", base + "file", "\(0o644)") == 0)
+      #expect(try owner.errno("chmod", base + "private", "\(0o711)") == 0)
+      #expect(try stranger.errno("stat", base + "file") == 0)
+      #expect(try stranger.errno("stat", base + "private/file\(round)") == ENOENT)
+      #expect(try owner.errno("rename", base + "file", base + "private/file\(round)") == 0)
+      #expect(try stranger.errno("stat", base + "private/file\(round)") == 0)
+      #expect(try owner.errno("chmod", base + "private", "\(0o700)") == 0)
+      #expect(try stranger.errno("stat", base + "private/file\(round)") == EACCES)
+      #expect(try stranger.errno("open", base + "private/file\(round)", "0") == EACCES)
+      #expect(try stranger.errno("stat", base + "private/missing") == EACCES)
+      #expect(try stranger.errno("list", base + "private") == EACCES)
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+internal import Volume
+
+/// Locks that are taken through one mount of a volume hold in the other.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct SharedLockTests {
+  private static let write = "\(F_WRLCK)"
+  private static let read = "\(F_RDLCK)"
+  private static let none = "\(F_UNLCK)"
+
+  private func clients(_ mounts: TwoMounts) throws -> (Client, Client) {
+    let first = try Client()
+    let second = try Client()
+    #expect(try first.errno("open", mounts.path(0, "file"), "\(O_RDWR | O_CREAT)", "\(0o666)") == 0)
+    #expect(try second.errno("open", mounts.path(1, "file"), "\(O_RDWR)") == 0)
+    return (first, second)
+  }
+
+  @Test(arguments: ["posix", "ofd"])
+  func byteRangesExcludeEachOther(style: String) throws {
+    let mounts = try TwoMounts()
+    let (first, second) = try clients(mounts)
+    #expect(try first.errno("lock", style, "0", Self.write, "0", "10") == 0)
+    #expect(try second.errno("lock", style, "0", Self.write, "5", "10") == EAGAIN)
+    #expect(try second.errno("lock", style, "0", Self.read, "9", "1") == EAGAIN)
+    #expect(try second.errno("lock", style, "0", Self.write, "10", "10") == 0)
+    #expect(try first.errno("lock", style, "0", Self.read, "0", "0") == EAGAIN)
+    #expect(try first.errno("lock", style, "0", Self.none, "0", "10") == 0)
+    #expect(try second.errno("lock", style, "0", Self.write, "0", "0") == 0)
+    // Who waits is woken, also by the end of the process that has it.
+    try first.send("lock", style + " wait", "0", Self.write, "0", "0")
+    #expect(try first.answer(milliseconds: 200) == nil)
+    #expect(try second.errno("lock", style, "0", Self.none, "0", "0") == 0)
+    #expect(try first.answer()?.errno == 0)
+    try second.send("lock", style + " wait", "0", Self.read, "3", "1")
+    #expect(try second.answer(milliseconds: 200) == nil)
+    #expect(try first.errno("close all") == 0)
+    #expect(try second.answer()?.errno == 0)
+    #expect(try second.errno("close all") == 0)
+  }
+
+  @Test func flocksExcludeEachOther() throws {
+    let mounts = try TwoMounts()
+    let (first, second) = try clients(mounts)
+    #expect(try first.errno("flock", "0", "\(LOCK_EX)") == 0)
+    #expect(try second.errno("flock", "0", "\(LOCK_EX | LOCK_NB)") == EAGAIN)
+    #expect(try second.errno("flock", "0", "\(LOCK_SH | LOCK_NB)") == EAGAIN)
+    // The two kinds know nothing of each other.
+    #expect(try second.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
+    try second.send("flock", "0", "\(LOCK_EX)")
+    #expect(try second.answer(milliseconds: 200) == nil)
+    #expect(try first.errno("flock", "0", "\(LOCK_UN)") == 0)
+    #expect(try second.answer()?.errno == 0)
+    #expect(try first.errno("flock", "0", "\(LOCK_SH | LOCK_NB)") == EAGAIN)
+  }
+
+  @Test func circleThroughBothIsRefused() throws {
+    let mounts = try TwoMounts()
+    let (first, second) = try clients(mounts)
+    #expect(try first.errno("lock", "posix", "0", Self.write, "0", "1") == 0)
+    #expect(try second.errno("lock", "posix", "0", Self.write, "1", "1") == 0)
+    try first.send("lock", "posix wait", "0", Self.write, "1", "1")
+    #expect(try first.answer(milliseconds: 200) == nil)
+    #expect(try second.errno("lock", "posix wait", "0", Self.write, "0", "1") == EDEADLK)
+    #expect(try second.errno("lock", "posix", "0", Self.none, "0", "0") == 0)
+    #expect(try first.answer()?.errno == 0)
+  }
+
+  @Test func killedClientLeavesNoLock() throws {
+    let mounts = try TwoMounts()
+    var (first, second): (Client?, Client) = try clients(mounts)
+    #expect(try first?.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
+    #expect(try first?.errno("flock", "0", "\(LOCK_EX)") == 0)
+    try second.send("lock", "posix wait", "0", Self.write, "0", "0")
+    #expect(try second.answer(milliseconds: 200) == nil)
+    first = nil
+    #expect(try second.answer()?.errno == 0)
+    #expect(try second.errno("flock", "0", "\(LOCK_EX)") == 0)
+    // A client that is killed while it waits leaves nothing in the queue either.
+    let third = try Client()
+    #expect(try third.errno("open", mounts.path(0, "file"), "\(O_RDWR)") == 0)
+    var fourth: Client? = try Client()
+    #expect(try fourth?.errno("open", mounts.path(0, "file"), "\(O_RDWR)") == 0)
+    try fourth?.send("lock", "posix wait", "0", Self.write, "0", "0")
+    #expect(try fourth?.answer(milliseconds: 200) == nil)
+    fourth = nil
+    #expect(try second.errno("lock", "posix", "0", Self.none, "0", "0") == 0)
+    #expect(try third.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
+  }
+
+  @Test(arguments: ["delete", "wal"])
+  func databaseIsWrittenThroughBothAtOnce(journal: String) throws {
+    guard try Program.run(["sqlite3", "--version"]).status == 0 else {
+      print("not tested: sqlite3 is not installed")
+      return
+    }
+    // Locks are what this is about. Names that one view remembers are not withdrawn when another changes them.
+    let mounts = try TwoMounts(remembering: false)
+    let start = "pragma journal_mode=\(journal); create table t (who integer, n integer, unique (who, n));"
+    let made = try Program.run(["sqlite3", mounts.path(0, "db"), start])
+    #expect(made.status == 0 && made.output.hasPrefix(journal), "\(made.errors)")
+    // Each says which rows it was told are there.
+    let acknowledged = Mutex<[String]>([])
+    let writers = try (0..<4).map { who in
+      let path = mounts.path(who % 2, "db")
+      let script = """
+        for n in $(seq 1 40); do
+          sqlite3 -cmd '.timeout 30000' '\(path)' "insert into t values (\(who), $n)" && echo "\(who)|$n"
+        done
+        """
+      return try JoinableThread(name: "writer") {
+        let rows =
+          (try? Program.run(["sh", "-c", script]))?.output.split(separator: "\n").map(String.init) ?? []
+        acknowledged.withLock { $0 += rows }
+      }
+    }
+    for writer in writers { writer.join() }
+    let rows = acknowledged.withLock { $0 }
+    #expect(rows.count == 160)
+    for number in 0..<2 {
+      let path = mounts.path(number, "db")
+      #expect(try Program.run(["sqlite3", path, "pragma integrity_check"]).output == "ok\n")
+      let found = try Program.run(["sqlite3", path, "select who, n from t"]).output.split(separator: "\n")
+        .map(String.init)
+      #expect(Set(found) == Set(rows) && found.count == rows.count)
+    }
+  }
+}

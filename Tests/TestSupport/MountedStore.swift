@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+package import LinuxIO
+
+/// A store and a mount point for tests that run the program itself; what is still mounted goes away at the end.
+package final class MountedStore: Sendable {
+  package let temporary: TemporaryDirectory
+  /// Whose it is; nil for root's.
+  package let owner: Account?
+  package let store: String
+  package var point: String { temporary.appending("point") }
+
+  /// Whether this machine lets us mount at all.
+  package static var isPossible: Bool {
+    Program.isRoot && FileManager.default.fileExists(atPath: "/dev/fuse")
+  }
+
+  /// As root, or as the ordinary user `nobody`.
+  package convenience init(asNobody: Bool = false) throws {
+    try self.init(owner: asNobody ? Account(name: "nobody", uid: 65534, gid: 65534, home: "/") : nil)
+  }
+
+  /// As someone, with the store at a place of its own if one is given.
+  package init(owner: Account?, store: String? = nil) throws {
+    self.owner = owner
+    temporary = try TemporaryDirectory(mode: 0o777)
+    self.store = store ?? temporary.appending("store")
+    let made = try run(["init", self.store])
+    guard made.status == 0 else { throw Failure(words: made.errors) }
+    try temporary.makeDirectory("point", mode: 0o777)
+  }
+
+  /// Makes a store and mounts it.
+  package static func mounted(
+    owner: Account? = nil, options: String? = nil, before: [String] = [], store: String? = nil
+  ) throws -> MountedStore {
+    let mounted = try MountedStore(owner: owner, store: store)
+    try mounted.mount(options: options, before: before)
+    return mounted
+  }
+
+  /// Mounts it; `before` goes before the program's name, to run it in another way.
+  package func mount(options: String? = nil, before: [String] = []) throws {
+    let result = try run(["mount", store, point] + (options.map { ["-o", $0] } ?? []), before: before)
+    guard result.status == 0 else { throw Failure(words: result.errors) }
+  }
+
+  package func run(_ words: String...) throws -> ProgramResult { try run(words) }
+
+  package func run(_ words: [String], before: [String] = []) throws -> ProgramResult {
+    let arguments = before + [Program.insula] + words
+    let environment = ["HOME": temporary.appending("home"), "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": ""]
+    guard let owner else { return try Program.run(arguments, environment: environment) }
+    let become = ["setpriv", "--reuid=\(owner.uid)", "--regid=\(owner.gid)", "--clear-groups"]
+    return try Program.run(become + arguments, environment: environment)
+  }
+
+  /// A path in the mounted tree.
+  package func path(_ name: String) -> String { point + "/" + name }
+
+  /// The same place in the backing directory.
+  package func backing(_ name: String) -> String { store + "/tree/" + name }
+
+  /// One of the numbers that `status` tells.
+  package func count(_ key: String) throws -> Int {
+    guard let number = try status()[key] as? Int else {
+      throw Failure(words: "status has no number '\(key)'")
+    }
+    return number
+  }
+
+  /// One of the properties that `status` tells.
+  package func flag(_ key: String) throws -> Bool { try status()[key] as? Bool ?? false }
+
+  private func status() throws -> [String: Any] {
+    let result = try run("status", point, "--json")
+    let fields = try? JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+    guard let fields else { throw Failure(words: result.output + result.errors) }
+    // The counts lie in the same object, or in one of their own.
+    return (fields["counts"] as? [String: Any] ?? [:]).merging(fields) { counted, _ in counted }
+  }
+
+  /// The daemon's number, as the program tells it.
+  package func daemon() throws -> Int32? { (try? count("pid")).map(Int32.init) }
+
+  /// Whether something is mounted there.
+  package var isMounted: Bool { (try? MountTable.current().top(at: point)) != nil }
+
+  /// Waits until a process has ended.
+  package static func waitForEnd(_ pid: Int32, milliseconds: Int32 = 10_000) throws -> Bool {
+    guard let process = try? ProcessID.open(pid) else { return true }
+    return try process.fd.waitUntilReadable(milliseconds: milliseconds)
+  }
+
+  /// What did not work, in the words of the program.
+  package struct Failure: Error, CustomStringConvertible {
+    private let words: String
+    package init(words: String) { self.words = words }
+    package var description: String { words }
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// Listings in pages.
+struct ListingTests {
+  @Test(arguments: [false, true], [200, 512, 4096])
+  func offsetsStayTrueWhileEntriesComeAndGo(withAttributes: Bool, size: Int) throws {
+    let tree = try Tree()
+    let view = tree.view
+    var random = SeededRandom(seed: UInt64(size))
+    try tree.temporary.makeDirectory("Users/Shared/dir")
+    let steady = Set((0..<300).map { "steady-\($0)" })
+    for name in steady { try tree.temporary.write("", to: "Users/Shared/dir/" + name) }
+    var passing = (0..<100).map { "passing-\($0)" }
+    for name in passing { try tree.temporary.write("", to: "Users/Shared/dir/" + name) }
+    let node = try view.node("Users/Shared/dir", by: .me)
+    let known = view.counts.nodes
+    let handle = try view.openDirectory(node, by: .me).handle
+    var seen: [String: Int] = [:]
+    var offset: Int64 = 0
+    var pages = 0
+    while true {
+      let entries = try view.page(node, handle, after: offset, size: size, withAttributes: withAttributes)
+      guard let last = entries.last else { break }
+      pages += 1
+      for entry in entries { seen[entry.name, default: 0] += 1 }
+      offset = last.next
+      // Asking again from the same place gives the same.
+      let again = try view.page(
+        node, handle, after: entries[0].next, size: size, withAttributes: withAttributes)
+      #expect(entries.count < 2 || again.first?.name == entries[1].name)
+      // Between two pages, some go and others come.
+      if let gone = passing.randomElement(using: &random) {
+        #expect(unlink(tree.path("Users/Shared/dir/" + gone)) == 0)
+        passing.removeAll { $0 == gone }
+      }
+      if pages < 100 { try tree.temporary.write("", to: "Users/Shared/dir/new-\(pages)") }
+      try #require(pages < 2000)
+    }
+    #expect(steady.allSatisfy { seen[$0] == 1 } && seen.values.allSatisfy { $0 == 1 })
+    #expect(seen["."] == 1 && seen[".."] == 1 && pages > (size == 4096 ? 3 : 20))
+    view.releaseDirectory(node, handle: handle)
+    #expect(view.counts.nodes == known && view.counts.openDirectories == 0)
+    #expect(throws: Errno.EBADF) {
+      try view.page(node, handle, after: 0, size: size, withAttributes: withAttributes)
+    }
+  }
+
+  @Test func rootDoesNotTellWhatIsAboveIt() throws {
+    let tree = try Tree()
+    let handle = try tree.view.openDirectory(.root, by: .me).handle
+    let inode = try tree.view.attributes(of: .root, by: .me).inode
+    let entries = try tree.view.page(.root, handle, after: 0, size: 4096, withAttributes: false)
+    let dots = entries.filter { $0.name.hasPrefix(".") }
+    #expect(dots.count == 2 && dots.allSatisfy { $0.inode == inode })
+    tree.view.releaseDirectory(.root, handle: handle)
+  }
+}
