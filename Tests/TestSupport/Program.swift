@@ -39,6 +39,16 @@ package enum Program {
       posix_spawn_file_actions_addopen(
         &actions, descriptor, output.appending(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
+    // A test's thread has signals blocked that a program expects to get.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
     // The umask belongs to the whole process, and other tests have their own.
     let start = ["env", "--chdir=\(directory)", "sh", "-c", "umask 022; exec \"$@\"", "sh"]
@@ -46,7 +56,7 @@ package enum Program {
     var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
     defer { for string in words + settings { free(string) } }
     var pid: pid_t = 0
-    let error = posix_spawn(&pid, "/usr/bin/env", &actions, nil, &words, &settings)
+    let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &words, &settings)
     guard error == 0 else { throw Errno(error) }
     var status: Int32 = 0
     try retrying { waitpid(pid, &status, 0) }
