@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 
 /// How a program ended, and what it printed.
@@ -40,11 +41,21 @@ package enum Program {
     process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output.appending("out")))
     process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: output.appending("err")))
     process.standardInput = FileHandle.nullDevice
-    try process.run()
+    try withSignalsUnblocked { try process.run() }
     process.waitUntilExit()
     return ProgramResult(
       status: process.terminationStatus, output: output.text(of: "out") ?? "",
       errors: output.text(of: "err") ?? "")
+  }
+
+  /// Lets a program that `body` starts have its signals: the threads that tests run on block all of them, and a child inherits that.
+  package static func withSignalsUnblocked(_ body: () throws -> Void) rethrows {
+    var none = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try body()
   }
 
   /// Runs a program as the ordinary user `nobody`; root only.
