@@ -15,7 +15,9 @@ struct Commands {
     let arguments = Array(words.dropFirst())
     func text(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
     func number(_ index: Int) -> Int { Int(text(index)) ?? 0 }
-    if let answer = runNames(name, text, number) ?? runFiles(name, text, number) ?? runLocks(name, text, number) {
+    if let answer = runNames(name, text, number) ?? runFiles(name, text, number)
+      ?? runLocks(name, text, number)
+    {
       return answer
     }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }

@@ -12,7 +12,8 @@ extension Commands {
   /// one, should not have been possible.
   func hammer(_ paths: [String], flag: String) -> String {
     let file = clx_open(flag, O_RDWR, 0)
-    guard file >= 0, let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), memory != MAP_FAILED
+    guard file >= 0, let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
+      memory != MAP_FAILED
     else { return "\(errno)" }
     let numbers = memory.bindMemory(to: Atomic<Int>.self, capacity: 3)
     var allowed = 0
@@ -57,7 +58,9 @@ extension Commands {
       (
         "list",
         { path in
-          guard let directory = opendir(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])) else { return false }
+          guard let directory = opendir(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])) else {
+            return false
+          }
           defer { closedir(directory) }
           return readdir(directory) != nil
         }

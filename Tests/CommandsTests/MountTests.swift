@@ -59,7 +59,9 @@ struct MountTests {
       #expect(result.errors.contains(mounted.temporary.appending(name)))
     }
     #expect(try mounted.temporary.names(in: "full") == ["file"])
-    #expect(try mounted.run("mount", mounted.store, mounted.temporary.appending("full"), "-o", "nonempty").status == 0)
+    #expect(
+      try mounted.run("mount", mounted.store, mounted.temporary.appending("full"), "-o", "nonempty").status
+        == 0)
   }
 
   @Test(arguments: [false, true])
@@ -121,7 +123,8 @@ struct MountTests {
   @Test func remountTurnsWritingOffAndOn() throws {
     let mounted = try MountedStore()
     let file = mounted.point + "/Users/Shared/file"
-    #expect(try mounted.run("mount", mounted.store, mounted.point, "-o", "noatime,fsname=my store").status == 0)
+    #expect(
+      try mounted.run("mount", mounted.store, mounted.point, "-o", "noatime,fsname=my store").status == 0)
     #expect(try MountTable.current().top(at: mounted.point)?.source == "my store")
     #expect(try mounted.run("mount", "-o", "remount,ro", mounted.point).status == 0)
     #expect(creat(file, 0o644) == -1 && Errno.last == .EROFS)
@@ -142,7 +145,8 @@ struct MountTests {
     #expect(access(home, F_OK) == -1)
     #expect(try mounted.run("user", "add", "nobody", "--store", mounted.store).status == 0)
     #expect(access(home + "/Public/Drop Box", F_OK) == 0)
-    #expect(try mounted.run("user", "remove", "nobody", "--delete-home", "--store", mounted.store).status == 0)
+    #expect(
+      try mounted.run("user", "remove", "nobody", "--delete-home", "--store", mounted.store).status == 0)
     #expect(access(home, F_OK) == -1)
     #expect(try mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
   }

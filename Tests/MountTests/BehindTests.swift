@@ -66,7 +66,8 @@ struct BehindTests {
     let mounted = try MountedStore.mounted(options: "nohandles")
     for name in ["a", "a/b", "a/b/c"] { #expect(mkdir(mounted.path("Users/Shared/" + name), 0o755) == 0) }
     try write("deep", to: mounted.path("Users/Shared/a/b/c/file"))
-    let open = OwnedFD(owning: try check(clx_open(mounted.path("Users/Shared/a/b/c"), O_RDONLY | O_DIRECTORY, 0)))
+    let open = OwnedFD(
+      owning: try check(clx_open(mounted.path("Users/Shared/a/b/c"), O_RDONLY | O_DIRECTORY, 0)))
     #expect(try Program.run(["rm", "-r", mounted.backing("Users/Shared/a")]).status == 0)
     switch contents(mounted.path("Users/Shared/a/b/c/file")) {
     case .success(let text): #expect(text == "deep")

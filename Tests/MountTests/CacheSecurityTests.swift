@@ -15,7 +15,9 @@ struct CacheSecurityTests {
   /// A number that two processes see: odd while the directory is closed.
   private final class State {
     private let memory: UnsafeMutableRawPointer
-    private var numbers: UnsafeMutablePointer<Atomic<Int>> { memory.assumingMemoryBound(to: Atomic<Int>.self) }
+    private var numbers: UnsafeMutablePointer<Atomic<Int>> {
+      memory.assumingMemoryBound(to: Atomic<Int>.self)
+    }
     init(_ path: String) throws {
       let file = OwnedFD(owning: try check(clx_open(path, O_RDWR | O_CREAT, 0o666)))
       try check(ftruncate(file.fd.raw, 4096))
@@ -46,12 +48,15 @@ struct CacheSecurityTests {
     #expect(try owner.errno("mkdir", base + "open", "\(0o755)") == 0)
     #expect(try owner.errno("mkdir", base + "private", "\(0o700)") == 0)
     #expect(try owner.errno("mkdir", base + "open/sub", "\(0o755)") == 0)
-    for name in ["open/file", "open/sub/file"] { #expect(try owner.errno("create", base + name, "\(0o644)") == 0) }
+    for name in ["open/file", "open/sub/file"] {
+      #expect(try owner.errno("create", base + name, "\(0o644)") == 0)
+    }
     let state = try State(mounted.temporary.appending("state"))
     state.set(2)
     let stranger = try Client(uid: 54322)
     // A closed directory's missing names are its business too, but to find that one is missing is no success here.
-    try stranger.send("hammer", mounted.temporary.appending("state"), base + "open/file", base + "open/sub/file")
+    try stranger.send(
+      "hammer", mounted.temporary.appending("state"), base + "open/file", base + "open/sub/file")
     #expect(state.waitForAttempt(allowed: true, 2))
     for round in 1...200 {
       switch how {

@@ -23,7 +23,8 @@ final class Client {
   }
 
   static var program: String {
-    URL(fileURLWithPath: Program.insula).deletingLastPathComponent().appendingPathComponent("insula-client").path
+    URL(fileURLWithPath: Program.insula).deletingLastPathComponent().appendingPathComponent("insula-client")
+      .path
   }
 
   init(uid: UInt32 = 0, gid: UInt32? = nil, groups: [UInt32] = []) throws {
@@ -53,7 +54,8 @@ final class Client {
       if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
         let words = String(decoding: received[..<end], as: UTF8.self).split(separator: "\t").map(String.init)
         received.removeSubrange(...end)
-        return Answer(errno: words.first == "ok" ? 0 : Int32(words.first ?? "") ?? -1, words: Array(words.dropFirst()))
+        return Answer(
+          errno: words.first == "ok" ? 0 : Int32(words.first ?? "") ?? -1, words: Array(words.dropFirst()))
       }
       guard try fd.waitUntilReadable(milliseconds: milliseconds) else { return nil }
       guard let bytes = try fd.readAvailable(limit: 1 << 16) else { throw Errno.ESRCH }

@@ -34,7 +34,9 @@ struct DomainTests {
       #expect(try client.errno("rmdir", mounted.path("System/Library/CoreServices")) == EROFS)
       #expect(try client.errno("open", file, "\(O_WRONLY)") == EROFS)
       #expect(try client.errno("open", file, "\(O_RDONLY | O_TRUNC)") == EROFS)
-      #expect(try client.errno("open", mounted.path("System/Library"), "\(CLX_O_TMPFILE | O_RDWR)", "\(0o600)") == EROFS)
+      #expect(
+        try client.errno("open", mounted.path("System/Library"), "\(CLX_O_TMPFILE | O_RDWR)", "\(0o600)")
+          == EROFS)
       #expect(try client.errno("truncate", file, "0") == EROFS)
       #expect(try client.errno("chmod", file, "\(0o777)") == EROFS)
       #expect(try client.errno("chown", file, "0", "0") == EROFS)

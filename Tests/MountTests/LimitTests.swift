@@ -31,12 +31,16 @@ struct LimitTests {
     } else {
       // The daemon itself has each file open here, so some must be refused, by the right name.
       #expect(opened >= 60 && opened < 256)
-      let errors = answer.words.dropFirst().joined().split(separator: " ").compactMap { $0.split(separator: "=").first }
+      let errors = answer.words.dropFirst().joined().split(separator: " ").compactMap {
+        $0.split(separator: "=").first
+      }
       #expect(!errors.isEmpty && Set(errors).isSubset(of: ["\(EMFILE)", "\(ENFILE)"]), "\(answer)")
     }
     #expect(try mounted.count("openFiles") == opened)
     #expect(try client.errno("close all") == 0)
-    for number in stride(from: 0, to: 2000, by: 7) { #expect(access("\(directory)/seen-\(number)", F_OK) == 0) }
+    for number in stride(from: 0, to: 2000, by: 7) {
+      #expect(access("\(directory)/seen-\(number)", F_OK) == 0)
+    }
     #expect(try client.run("open many", directory, "50").words.first == "50")
     #expect(try client.errno("close all") == 0)
     let removed = try Program.run(["rm", "-r", directory])
@@ -98,7 +102,8 @@ struct LimitTests {
     #expect(mkdir(base + "dir", 0o755) == -1 && Errno.last == .ENOSPC)
     let target = String(repeating: "t", count: 1000)
     #expect(symlink(target, base + "link") == -1 && Errno.last == .ENOSPC)
-    #expect(setxattr(base + "precious", "user.large", target + target, 2000, 0) == -1 && Errno.last == .ENOSPC)
+    #expect(
+      setxattr(base + "precious", "user.large", target + target, 2000, 0) == -1 && Errno.last == .ENOSPC)
     try expectNoRoom(base + "a")
     // A rename may need room for the longer name: then nothing has happened.
     let renamed = rename(base + "b", base + String(repeating: "n", count: 255))

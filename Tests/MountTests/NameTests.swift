@@ -18,7 +18,10 @@ struct NameTests {
     let directory = try TemporaryDirectory.open(mounted.path("Users/Shared/dir"))
     let backing = try TemporaryDirectory.open(mounted.backing("Users/Shared/dir"))
     var names = (UInt8(1)...255).filter { $0 != UInt8(ascii: "/") }.map { [UInt8(ascii: "x"), $0] }
-    names += [Array("a\nb".utf8), [0xff, 0xfe], [0xc3, 0x28], Array("é".utf8), Array("e\u{301}".utf8), Array(" ".utf8)]
+    names += [
+      Array("a\nb".utf8), [0xff, 0xfe], [0xc3, 0x28], Array("é".utf8), Array("e\u{301}".utf8),
+      Array(" ".utf8),
+    ]
     names += [Array("...".utf8), Array("-rf".utf8), Array("*".utf8), .init(repeating: 0xf0, count: 255)]
     names += [.init(repeating: UInt8(ascii: "n"), count: 255)]
     for name in names {
@@ -38,7 +41,10 @@ struct NameTests {
       #expect(contents == name)
       var moved = name
       moved[0] ^= 0x20
-      if all.contains(moved) || moved[0] == 0 || moved[0] == UInt8(ascii: "/") || moved == [UInt8(ascii: ".")] { continue }
+      if all.contains(moved) || moved[0] == 0 || moved[0] == UInt8(ascii: "/") || moved == [UInt8(ascii: ".")]
+      {
+        continue
+      }
       try name.withName { (name) throws(Errno) in
         try moved.withName { (moved) throws(Errno) in
           try directory.fd.rename(name, to: directory.fd, moved, flags: UInt32(CLX_RENAME_NOREPLACE))
@@ -47,7 +53,9 @@ struct NameTests {
         }
       }
     }
-    for name in names { try name.withName { (name) throws(Errno) in try directory.fd.remove(name, directory: false) } }
+    for name in names {
+      try name.withName { (name) throws(Errno) in try directory.fd.remove(name, directory: false) }
+    }
     #expect(try directory.fd.entries().isEmpty)
   }
 

@@ -87,7 +87,8 @@ struct ParityTests {
 
   /// Without passthrough and without file handles everything goes another way.
   private static let families = [
-    "access", "chmod", "chown", "create", "exec", "group", "link", "mkdir", "mknod", "open", "permission", "rename",
+    "access", "chmod", "chown", "create", "exec", "group", "link", "mkdir", "mknod", "open", "permission",
+    "rename",
     "setid", "sticky", "symlink", "truncate", "unlink", "utimens", "xattr",
   ]
 
@@ -101,7 +102,9 @@ struct ParityTests {
   @Test func slowerWaysAreLikeExt4() throws {
     let disk = try Ext4()
     let mounted = try MountedStore.mounted(options: "nohandles,nopassthrough", store: disk.path + "/store")
-    let families = ["open", "create", "rename", "orphan", "readdir", "cache", "mmap", "lock", "ofd", "flock", "truncate"]
+    let families = [
+      "open", "create", "rename", "orphan", "readdir", "cache", "mmap", "lock", "ofd", "flock", "truncate",
+    ]
     let passed = try compare(
       plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Users/Shared"),
       families.flatMap { ["--only", $0 + "."] }, known: try Self.known("known-insula.txt"))
@@ -115,9 +118,12 @@ struct ParityTests {
     let mounted = try MountedStore.mounted(
       owner: account.account, store: try disk.makeOpenDirectory("stores") + "/store")
     let known = try Self.known("known-insula.txt").merging(try Self.known("known-rootless.txt")) { $1 }
-    let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups"]
+    let become = [
+      "setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups",
+    ]
     let passed = try compare(
-      plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Users/Shared"), Self.all(but: ["shell"]),
+      plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Users/Shared"),
+      Self.all(but: ["shell"]),
       known: known, before: become)
     #expect(passed > 300)
   }

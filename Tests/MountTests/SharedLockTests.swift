@@ -117,7 +117,8 @@ struct SharedLockTests {
         done
         """
       return try JoinableThread(name: "writer") {
-        let rows = (try? Program.run(["sh", "-c", script]))?.output.split(separator: "\n").map(String.init) ?? []
+        let rows =
+          (try? Program.run(["sh", "-c", script]))?.output.split(separator: "\n").map(String.init) ?? []
         acknowledged.withLock { $0 += rows }
       }
     }
@@ -127,7 +128,8 @@ struct SharedLockTests {
     for number in 0..<2 {
       let path = mounts.path(number, "db")
       #expect(try Program.run(["sqlite3", path, "pragma integrity_check"]).output == "ok\n")
-      let found = try Program.run(["sqlite3", path, "select who, n from t"]).output.split(separator: "\n").map(String.init)
+      let found = try Program.run(["sqlite3", path, "select who, n from t"]).output.split(separator: "\n")
+        .map(String.init)
       #expect(Set(found) == Set(rows) && found.count == rows.count)
     }
   }

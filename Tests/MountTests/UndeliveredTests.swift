@@ -51,9 +51,12 @@ struct UndeliveredTests {
     let known = view.counts.nodes
     for unique in UInt64(1 << 41)..<(1 << 41 + 20) {
       let flags = words(UInt32(O_RDWR | O_CREAT), 0o100644, 0, 0)
-      process(Message(.create, unique: unique, node: shared, uid: 0, gid: 0, flags + strings("file\(unique)")))
+      process(
+        Message(.create, unique: unique, node: shared, uid: 0, gid: 0, flags + strings("file\(unique)")))
       process(Message(.tmpfile, unique: unique, node: shared, uid: 0, gid: 0, flags + strings("#")))
-      process(Message(.mkdir, unique: unique, node: shared, uid: 0, gid: 0, words(0o755, 0) + strings("dir\(unique)")))
+      process(
+        Message(
+          .mkdir, unique: unique, node: shared, uid: 0, gid: 0, words(0o755, 0) + strings("dir\(unique)")))
       process(Message(.opendir, unique: unique, node: shared, uid: 0, gid: 0, words(0, 0)))
     }
     #expect(view.counts.nodes == known && view.counts.openFiles == 0 && view.counts.openDirectories == 0)

@@ -13,7 +13,9 @@ package final class MountedStore: Sendable {
   package var point: String { temporary.appending("point") }
 
   /// Whether this machine lets us mount at all.
-  package static var isPossible: Bool { Program.isRoot && FileManager.default.fileExists(atPath: "/dev/fuse") }
+  package static var isPossible: Bool {
+    Program.isRoot && FileManager.default.fileExists(atPath: "/dev/fuse")
+  }
 
   /// As root, or as the ordinary user `nobody`.
   package convenience init(asNobody: Bool = false) throws {
@@ -63,7 +65,9 @@ package final class MountedStore: Sendable {
 
   /// One of the numbers that `status` tells.
   package func count(_ key: String) throws -> Int {
-    guard let number = try status()[key] as? Int else { throw Failure(words: "status has no number '\(key)'") }
+    guard let number = try status()[key] as? Int else {
+      throw Failure(words: "status has no number '\(key)'")
+    }
     return number
   }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// The same numbers in every run. Corresponds to SplitMix64.
+/// The same numbers in every run.
+///
+/// Corresponds to SplitMix64.
 package struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

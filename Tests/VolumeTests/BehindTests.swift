@@ -79,7 +79,8 @@ struct BehindTests {
     let outcome = Result { try contents(view, file) }
     switch outcome {
     case .success(let text): #expect(text == "deep" && handles)
-    case .failure(let error): #expect([Errno.ESTALE, .ENOENT].contains(error as? Errno) && !(handles && Self.isPossible))
+    case .failure(let error):
+      #expect([Errno.ESTALE, .ENOENT].contains(error as? Errno) && !(handles && Self.isPossible))
     }
     let made = Result { () throws(Errno) in
       try "new".withName { (name) throws(Errno) in

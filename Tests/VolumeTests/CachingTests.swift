@@ -13,7 +13,9 @@ internal import Testing
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct CachingTests {
   private func absence(_ view: View, _ path: String, by caller: Caller = .root) throws(Errno) -> Double {
-    let entry = try view.at(path) { (name, parent) throws(Errno) in try view.lookup(name, in: parent, by: caller) }
+    let entry = try view.at(path) { (name, parent) throws(Errno) in
+      try view.lookup(name, in: parent, by: caller)
+    }
     guard entry.node == nil else { throw .EEXIST }
     return entry.validity
   }
@@ -33,7 +35,8 @@ struct CachingTests {
         #expect(throws: Errno.ENOENT) { try absence(view, "Users/Shared/dir/missing") }
       }
     }
-    #expect(try view.find("Users", by: .bob).validity == day && absence(view, "Users/missing", by: .bob) == day)
+    #expect(
+      try view.find("Users", by: .bob).validity == day && absence(view, "Users/missing", by: .bob) == day)
   }
 
   @Test func nothingIsRememberedThatCouldNotBeWithdrawn() throws {

@@ -12,7 +12,9 @@ internal import Testing
 /// The families of extended attributes.
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct ExtendedAttributeTests {
-  private func set(_ view: View, _ node: NodeID, _ name: String, _ value: String = "v", by caller: Caller) -> Errno? {
+  private func set(_ view: View, _ node: NodeID, _ name: String, _ value: String = "v", by caller: Caller)
+    -> Errno?
+  {
     view.errno { v throws(Errno) in
       try name.withName { (name) throws(Errno) in
         try withBytes(value) { (bytes) throws(Errno) in
@@ -72,8 +74,10 @@ struct ExtendedAttributeTests {
     #expect(set(view, node, "user.a", "one", by: .alice) == nil)
     #expect(try get(view, node, "user.a", by: .alice) == "one")
     #expect(view.errno { v throws(Errno) in try get(v, node, "user.a", by: .bob) } == .EACCES)
-    #expect(set(view, node, "user.a", by: .bob) == .EACCES && remove(view, node, "user.a", by: .bob) == .EACCES)
-    #expect(set(view, node, "trusted.a", by: .root) == nil && set(view, node, "trusted.a", by: .alice) == .EPERM)
+    #expect(
+      set(view, node, "user.a", by: .bob) == .EACCES && remove(view, node, "user.a", by: .bob) == .EACCES)
+    #expect(
+      set(view, node, "trusted.a", by: .root) == nil && set(view, node, "trusted.a", by: .alice) == .EPERM)
     #expect(view.errno { v throws(Errno) in try get(v, node, "trusted.a", by: .alice) } == .ENODATA)
     #expect(try names(view, node, by: .alice) == ["user.a"])
     #expect(try names(view, node, by: .root) == ["trusted.a", "user.a"])
@@ -85,9 +89,11 @@ struct ExtendedAttributeTests {
     #expect(remove(view, node, "user.none", by: .alice) == .ENODATA)
     // On a sticky directory only the owner's.
     let shared = try view.node("Users/Shared")
-    #expect(set(view, shared, "user.a", by: .alice) == .EPERM && set(view, shared, "user.a", by: .root) == nil)
+    #expect(
+      set(view, shared, "user.a", by: .alice) == .EPERM && set(view, shared, "user.a", by: .root) == nil)
     let sealed = try view.node("System/Library")
-    #expect(set(view, sealed, "user.a", by: .root) == .EROFS && remove(view, sealed, "user.a", by: .root) == .EROFS)
+    #expect(
+      set(view, sealed, "user.a", by: .root) == .EROFS && remove(view, sealed, "user.a", by: .root) == .EROFS)
   }
 
   @Test func sizesAreToldAndKept() throws {

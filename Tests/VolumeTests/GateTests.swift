@@ -19,10 +19,15 @@ struct GateTests {
     let view = tree.view
     for path in ["System/Library/file", "System/Library", "System"] {
       for caller in [Caller.root, .alice] {
-        #expect(view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.mode = 0o777 } } == .EROFS)
+        #expect(
+          view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.mode = 0o777 } } == .EROFS)
         #expect(view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.uid = 5 } } == .EROFS)
-        #expect(view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.modification = .now } } == .EROFS)
-        #expect(view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.clearsSetID = true } } == .EROFS)
+        #expect(
+          view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.modification = .now } }
+            == .EROFS)
+        #expect(
+          view.errno { v throws(Errno) in try v.change(path, by: caller) { $0.clearsSetID = true } } == .EROFS
+        )
       }
     }
     for directory in ["System/Library", "System", ""] {
@@ -31,11 +36,15 @@ struct GateTests {
       #expect(view.errno { v throws(Errno) in try v.makeDirectory(new) } == .EROFS)
       #expect(
         view.errno { v throws(Errno) in
-          try v.at(new) { (name, parent) throws(Errno) in try v.makeSymlink(name, in: parent, to: "x", by: .root) }
+          try v.at(new) { (name, parent) throws(Errno) in
+            try v.makeSymlink(name, in: parent, to: "x", by: .root)
+          }
         } == .EROFS)
       #expect(
         view.errno { v throws(Errno) in
-          try v.at(new) { (name, parent) throws(Errno) in try v.makeNode(name, in: parent, mode: S_IFIFO, by: .root) }
+          try v.at(new) { (name, parent) throws(Errno) in
+            try v.makeNode(name, in: parent, mode: S_IFIFO, by: .root)
+          }
         } == .EROFS)
       #expect(
         view.errno { v throws(Errno) in
@@ -44,14 +53,18 @@ struct GateTests {
     }
     let file = try view.node("System/Library/file")
     for flags in [O_WRONLY, O_RDWR, O_RDONLY | O_TRUNC] {
-      #expect(view.errno { v throws(Errno) in try v.open(file, flags: flags, clearsSetID: false, by: .root) } == .EROFS)
+      #expect(
+        view.errno { v throws(Errno) in try v.open(file, flags: flags, clearsSetID: false, by: .root) }
+          == .EROFS)
     }
     #expect(view.errno { v throws(Errno) in try v.access(file, mask: W_OK, by: .root) } == .EROFS)
     #expect(view.errno { v throws(Errno) in try v.access(file, mask: R_OK, by: .alice) } == nil)
     #expect(view.errno { v throws(Errno) in try v.remove("System/Library/file") } == .EROFS)
-    #expect(view.errno { v throws(Errno) in try v.rename("System/Library/file", to: "Users/Shared/f") } == .EROFS)
+    #expect(
+      view.errno { v throws(Errno) in try v.rename("System/Library/file", to: "Users/Shared/f") } == .EROFS)
     try view.make("Users/Shared/mine")
-    #expect(view.errno { v throws(Errno) in try v.rename("Users/Shared/mine", to: "System/Library/f") } == .EROFS)
+    #expect(
+      view.errno { v throws(Errno) in try v.rename("Users/Shared/mine", to: "System/Library/f") } == .EROFS)
     #expect(
       view.errno { v throws(Errno) in
         try v.at("Users/Shared/hard") { (name, parent) throws(Errno) in
@@ -77,7 +90,8 @@ struct GateTests {
     // Nor is it replaced or exchanged.
     try view.makeDirectory("Users/other")
     #expect(view.errno { v throws(Errno) in try v.rename("Users/other", to: "Users/Shared") } == .EPERM)
-    #expect(view.errno { v throws(Errno) in try v.rename("Users/other", to: "Users/Shared", flags: 2) } == .EPERM)
+    #expect(
+      view.errno { v throws(Errno) in try v.rename("Users/other", to: "Users/Shared", flags: 2) } == .EPERM)
     // Its mode is its owner's business.
     #expect(view.errno { v throws(Errno) in try v.change("Library/Fonts") { $0.mode = 0o755 } } == nil)
     try view.makeDirectory("Library/Mine", by: .admin)
@@ -89,7 +103,8 @@ struct GateTests {
     try view.make("Users/Shared/alices", by: .alice)
     #expect(view.errno { v throws(Errno) in try v.remove("Users/Shared/alices", by: .bob) } == .EPERM)
     #expect(
-      view.errno { v throws(Errno) in try v.rename("Users/Shared/alices", to: "Users/Shared/b", by: .bob) } == .EPERM)
+      view.errno { v throws(Errno) in try v.rename("Users/Shared/alices", to: "Users/Shared/b", by: .bob) }
+        == .EPERM)
     try view.make("Users/Shared/bobs", by: .bob)
     #expect(
       view.errno { v throws(Errno) in
@@ -112,9 +127,12 @@ struct GateTests {
     func status() throws -> FileStatus { try view.find(file).attributes.status }
     #expect(try status().st_uid == Caller.alice.uid && status().st_gid == 0)
     #expect(view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.mode = 0o777 } } == .EPERM)
-    #expect(view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.uid = Caller.bob.uid } } == .EPERM)
-    #expect(view.errno { v throws(Errno) in try v.change(file, by: .alice) { $0.uid = Caller.bob.uid } } == .EPERM)
-    #expect(view.errno { v throws(Errno) in try v.change(file, by: .alice) { $0.gid = Caller.bob.gid } } == .EPERM)
+    #expect(
+      view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.uid = Caller.bob.uid } } == .EPERM)
+    #expect(
+      view.errno { v throws(Errno) in try v.change(file, by: .alice) { $0.uid = Caller.bob.uid } } == .EPERM)
+    #expect(
+      view.errno { v throws(Errno) in try v.change(file, by: .alice) { $0.gid = Caller.bob.gid } } == .EPERM)
     try view.change(file, by: .alice) { $0.uid = Caller.alice.uid }
     try view.change(file, by: .alice) { $0.gid = Caller.alice.gid }
     #expect(try status().st_gid == Caller.alice.gid && status().st_mode & 0o6000 == 0)
@@ -131,7 +149,8 @@ struct GateTests {
       $0.modification = .now
     }
     let past = TimeChange.set(timespec(tv_sec: 5, tv_nsec: 6))
-    #expect(view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.modification = past } } == .EPERM)
+    #expect(
+      view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.modification = past } } == .EPERM)
     #expect(view.errno { v throws(Errno) in try v.change(file, by: .bob) { $0.access = .now } } == .EPERM)
     try view.change(file, by: .alice) { $0.modification = past }
     #expect(try status().st_mtim.tv_sec == 5 && status().st_mtim.tv_nsec == 6)
@@ -142,10 +161,14 @@ struct GateTests {
     let tree = try Tree()
     let view = tree.view
     let file = "Users/Shared/file"
-    for (mode, kept) in [(0o6777, 0o777), (0o2767, 0o2767), (0o4700, 0o700), (0o2010, 0o010)] as [(mode_t, mode_t)] {
+    for (mode, kept) in [(0o6777, 0o777), (0o2767, 0o2767), (0o4700, 0o700), (0o2010, 0o010)]
+      as [(mode_t, mode_t)]
+    {
       let node = try view.make(file, by: .alice)
       func reset() { _ = chmod(tree.path(file), mode) }
-      func expectKept() throws { #expect(try view.attributes(of: node, by: .root).status.permissions == kept) }
+      func expectKept() throws {
+        #expect(try view.attributes(of: node, by: .root).status.permissions == kept)
+      }
       reset()
       try view.change(file) { $0.clearsSetID = true }
       try expectKept()
@@ -223,7 +246,8 @@ struct GateTests {
     let tree = try Tree { $0.callerGroup = nogrpid }
     let view = tree.view
     try view.makeDirectory("Users/Shared/dir", mode: 0o777)
-    #expect(chown(tree.path("Users/Shared/dir"), 0, 777) == 0 && chmod(tree.path("Users/Shared/dir"), 0o777) == 0)
+    #expect(
+      chown(tree.path("Users/Shared/dir"), 0, 777) == 0 && chmod(tree.path("Users/Shared/dir"), 0o777) == 0)
     func expectGroups(_ gid: UInt32) throws {
       try view.make("Users/Shared/dir/file", by: .alice)
       try view.makeDirectory("Users/Shared/dir/sub", by: .alice)

@@ -34,7 +34,8 @@ struct ListingTests {
       for entry in entries { seen[entry.name, default: 0] += 1 }
       offset = last.next
       // Asking again from the same place gives the same.
-      let again = try view.page(node, handle, after: entries[0].next, size: size, withAttributes: withAttributes)
+      let again = try view.page(
+        node, handle, after: entries[0].next, size: size, withAttributes: withAttributes)
       #expect(entries.count < 2 || again.first?.name == entries[1].name)
       // Between two pages, some go and others come.
       if let gone = passing.randomElement(using: &random) {

@@ -304,7 +304,8 @@ struct NodeTableTests {
     let temporary = try TemporaryDirectory()
     let directory = try temporary.open()
     let table = try NodeTable(
-      root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .user, handleRoot: nil, capacity: 16)
+      root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .user, handleRoot: nil,
+      capacity: 16)
     var nodes = [NodeID.root]
     func intern(_ name: String, in parent: NodeID) throws(Errno) -> NodeID {
       try name.withName { (name) throws(Errno) in

@@ -14,7 +14,9 @@ final class Sleeper {
   init(groups: String) throws {
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    let words = ["--reuid=54321", "--regid=54321", "--groups=\(groups)", "sh", "-c", "echo ready; exec sleep 1000"]
+    let words = [
+      "--reuid=54321", "--regid=54321", "--groups=\(groups)", "sh", "-c", "echo ready; exec sleep 1000",
+    ]
     process.arguments = ["setpriv"] + words
     process.standardOutput = output
     try Program.withSignalsUnblocked { try process.run() }
