@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -70,6 +71,13 @@ int clx_close_range(unsigned first, unsigned last, unsigned flags) {
 int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
 int clx_memfd_create(const char *name, unsigned flags) { return (int)syscall(SYS_memfd_create, name, flags); }
 int clx_accept4(int fd, int flags) { return accept4(fd, NULL, NULL, flags); }
+
+int clx_open_tree(int dir, const char *path, unsigned flags) { return (int)syscall(SYS_open_tree, dir, path, flags); }
+int clx_mount_setattr(int dir, const char *path, unsigned flags, uint64_t set, uint64_t clear) {
+  // struct mount_attr {attr_set, attr_clr, propagation, userns_fd}.
+  uint64_t attributes[4] = {set, clear, 0, 0};
+  return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof attributes);
+}
 
 // struct file_handle ends in a flexible array, which Swift can't lay out.
 union handle_buffer {
@@ -138,6 +146,11 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+void clx_return_free_memory(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 ssize_t clx_splice(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return splice(from, fromOffset, to, toOffset, length, flags);
 }

@@ -47,17 +47,16 @@ enum Completions {
       _insula() {
         local word=${COMP_WORDS[COMP_CWORD]} options='' arguments=()
         if [ "$COMP_CWORD" -eq 1 ]; then
-          COMPREPLY=($(compgen -W '\(verbs.joined(separator: " "))' -- "$word"))
+          mapfile -t COMPREPLY < <(compgen -W '\(verbs.joined(separator: " "))' -- "$word")
           return
         fi
         local before="${COMP_WORDS[*]:1:COMP_CWORD-1}"
         case "$before" in
       \(cases)  esac
         if [[ $word == -* ]]; then
-          COMPREPLY=($(compgen -W "$options" -- "$word"))
+          mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         elif [ "${#arguments[@]}" -gt 0 ]; then
-          local IFS=$'\\n'
-          COMPREPLY=($(compgen "${arguments[@]}" -- "$word"))
+          mapfile -t COMPREPLY < <(compgen "${arguments[@]}" -- "$word")
         fi
       }
       complete -o filenames -F _insula insula

@@ -82,11 +82,11 @@ struct MountCommand: Command {
   /// Mounts, and stays until the mount is gone.
   private func serve(_ storePath: String, _ mountPath: String, _ context: Context) throws -> ExitCode {
     if isBackgroundChild { try BackgroundDaemon.settle() }
-    DaemonProcess.prepare()
     let store = try open(storePath)
     try Requirements.check(context)
     try MountPoint(mountPath, isDefault: mountPoint == nil)
       .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
+    DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
     serve.allowOther = store.description.mode == .system
@@ -111,17 +111,23 @@ struct MountCommand: Command {
     }
   }
 
+  /// Changes the flags of a mount that is there: what is not named stays as it is.
   private func remount(_ path: String, _ context: Context) throws -> ExitCode {
-    guard let daemon = context.controlPlace.daemons().first(where: { $0.status.mountPoint == path }) else {
-      throw CommandFailure(.notMounted, "no running insula is mounted at \(path); 'insula status' shows more")
+    guard let mount = DaemonSearch.mount(at: path) else {
+      throw CommandFailure(.notMounted, "no insula is mounted at \(path); 'insula status' shows more")
     }
-    let reply = try daemon.client.ask(
-      ControlRequest(.remount, readOnly: options.serve.readOnly), milliseconds: 30_000)
-    guard reply.ok else {
-      let code = CommandFailure(Errno(reply.errno ?? 0)).code
-      let why = code == .busy ? "files are open for writing" : reply.message ?? "it was refused"
+    guard context.isRoot else {
       throw CommandFailure(
-        code, "can't remount \(path) \(options.serve.readOnly ? "read-only" : "writable"): \(why)")
+        .notPermitted,
+        "only root can change a mount; unmount \(path) and mount it again with the options that you want")
+    }
+    let before = [mount.options, mount.superOptions]
+    let wanted = try MountOptions(before + optionWords, sloppy: true)
+    do throws(Errno) {
+      try LinuxIO.remount(path, flags: wanted.serve.mountBits)
+    } catch {
+      let why = error == .EBUSY ? "files are open for writing; close them first" : error.message
+      throw CommandFailure(CommandFailure(error).code, "can't change the mount \(path): \(why)")
     }
     return .ok
   }

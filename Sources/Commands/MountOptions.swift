@@ -125,5 +125,7 @@ struct MountOptions: Equatable {
     "subtype", "context", "fscontext", "defcontext", "rootcontext", "silent", "loud", "iversion",
     "noiversion",
     "lazytime", "nolazytime", "mand", "nomand", "allow_other",
+    // These mount(8) reads from the mount that is there, and gives them back for a remount.
+    "user_id", "group_id", "rootmode", "fd", "max_read", "blksize", "seclabel",
   ]
 }

@@ -27,14 +27,12 @@ struct StatusCommand: Command {
     let paths =
       place.map { [context.absolute($0)] }
       ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
-    let running = context.controlPlace.daemons().map(\.status)
-    if let found = running.first(where: { paths.contains($0.mountPoint) || paths.contains($0.store) }) {
-      show(found, context.console)
+    if let found = DaemonSearch(context).daemon(at: paths) {
+      show(found.status, context.console)
       return .ok
     }
     for path in paths {
-      guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType
-      else { continue }
+      guard let mount = DaemonSearch.mount(at: path) else { continue }
       let why =
         MountPoint.isDead(path)
         ? "its daemon was killed; 'insula unmount \(path)' clears it away, 'insula mount' too"
@@ -66,11 +64,6 @@ struct StatusCommand: Command {
     // The last of them is the store, if it is anything.
     let path = paths.last ?? context.defaultStore
     let store = try openStore(path, context)
-    let daemon = context.controlPlace.daemon(of: store)?.status
-    if let daemon {
-      show(daemon, context.console)
-      return .ok
-    }
     let holder = store.holder
     if json {
       context.console.print(

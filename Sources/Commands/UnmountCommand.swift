@@ -3,7 +3,6 @@
 
 internal import Daemon
 internal import LinuxIO
-internal import Store
 
 /// `insula unmount`.
 struct UnmountCommand: Command {
@@ -33,12 +32,9 @@ struct UnmountCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let named = context.absolute(place ?? context.defaultMountPoint)
-    let daemon =
-      context.controlPlace.daemons().first {
-        $0.status.mountPoint == named || $0.status.store == named
-      } ?? Self.daemon(ofStore: named, context)
-    let path = daemon?.status.mountPoint ?? Self.mountPoint(ofStore: named) ?? named
-    guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType else {
+    let daemon = DaemonSearch(context).daemon(at: [named])
+    let path = daemon?.status.mountPoint ?? DaemonSearch.mount(ofStore: named)?.mountPoint ?? named
+    guard let mount = DaemonSearch.mount(at: path) else {
       throw CommandFailure(
         .notMounted,
         "no insula is mounted at \(named); 'findmnt -t \(MountPoint.filesystemType)' lists those that are")
@@ -101,19 +97,5 @@ struct UnmountCommand: Command {
         "\(status?.mountPoint ?? "the mount") is gone, but its daemon (pid \(status?.pid ?? 0)) has not ended after a minute; "
           + "state/daemon.log in the store may say why")
     }
-  }
-
-  private static func daemon(
-    ofStore path: String, _ context: Context
-  ) -> (client: ControlClient, status: DaemonStatus)? {
-    guard let store = try? Store(opening: path, .inspect) else { return nil }
-    return context.controlPlace.daemon(of: store)
-  }
-
-  /// Where a store was mounted whose daemon can't be asked any more.
-  private static func mountPoint(ofStore path: String) -> String? {
-    (try? MountTable.current())?.entries.last {
-      $0.type == MountPoint.filesystemType && $0.source == path
-    }?.mountPoint
   }
 }

@@ -11,20 +11,15 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case status
     /// Take the mount away and end.
     case unmount
-    /// Make the mount read-only, or writable again.
-    case remount
   }
 
   package let verb: Verb
   /// For ``Verb/unmount``: detach now, end when the last user has gone.
   package var lazily: Bool?
-  /// For ``Verb/remount``.
-  package var readOnly: Bool?
 
-  package init(_ verb: Verb, lazily: Bool? = nil, readOnly: Bool? = nil) {
+  package init(_ verb: Verb, lazily: Bool? = nil) {
     self.verb = verb
     self.lazily = lazily
-    self.readOnly = readOnly
   }
 }
 

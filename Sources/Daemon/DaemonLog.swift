@@ -12,13 +12,24 @@ package enum DaemonLog {
   private static let limit = 1 << 20
 
   /// Sends standard output and standard error to the log, from now on.
+  ///
+  /// On a disk that is full or read-only they go nowhere: a mount is worth more than its log.
   package static func redirect(in state: FD) throws(Errno) {
-    try shorten(in: state)
-    let log = try fileName.withName { (name) throws(Errno) in
-      try state.open(name, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+    try? shorten(in: state)
+    let log: OwnedFD
+    if let opened = try? openLog(in: state) {
+      log = opened
+    } else {
+      log = try "/dev/null".withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_WRONLY) }
     }
     try check(dup2(log.fd.raw, STDOUT_FILENO))
     try check(dup2(log.fd.raw, STDERR_FILENO))
+  }
+
+  private static func openLog(in state: FD) throws(Errno) -> OwnedFD {
+    try fileName.withName { (name) throws(Errno) in
+      try state.open(name, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+    }
   }
 
   /// Starts a new file when the log has grown too long; the one before is kept.

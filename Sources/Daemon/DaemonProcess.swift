@@ -13,20 +13,23 @@ package enum DaemonProcess {
     _ = umask(0)
     // The daemon must not keep the directory busy in which it happened to be started.
     _ = chdir("/")
-    for ignored in [SIGHUP, SIGPIPE, SIGIO] { _ = signal(ignored, SIG_IGN) }
+    // SIGIO: a lease that we ask for a moment is broken by an open. SIGXFSZ: a write past a limit is an error like others.
+    for ignored in [SIGHUP, SIGPIPE, SIGIO, SIGXFSZ] { _ = signal(ignored, SIG_IGN) }
     blockEndingSignals()
-    raiseDescriptorLimit()
+    raise(RLIMIT_NOFILE)
+    // The kernel holds the callers to their own limit; ours would only stop root's files short.
+    raise(RLIMIT_FSIZE)
   }
 
   /// Corresponds to `setsid(2)`: the terminal's signals no longer reach us.
   package static func leaveSession() { _ = setsid() }
 
-  /// The soft limit of open files becomes the hard one.
-  private static func raiseDescriptorLimit() {
+  /// The soft limit becomes the hard one.
+  private static func raise(_ resource: __rlimit_resource) {
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    guard getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0 else { return }
     limit.rlim_cur = limit.rlim_max
-    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    _ = setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
   }
 
   private static func blockEndingSignals() {

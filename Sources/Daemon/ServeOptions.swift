@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Glibc
+internal import LinuxIO
 
 /// A flag of mount(2), named as in its option.
 package enum MountFlag: String, Sendable, CaseIterable {
@@ -46,8 +47,18 @@ package struct ServeOptions: Sendable, Equatable {
   package init() {}
 
   /// All bits of mount(2) that these ask for.
-  var mountBits: UInt {
+  package var mountBits: UInt {
     mountFlags.reduce(readOnly ? UInt(MS_RDONLY) : 0) { $0 | $1.bit }
+  }
+
+  /// What reading does to access times: the kernel leaves that to us, and we to the filesystem below.
+  var accessTimes: AccessTimeRule {
+    var rule = AccessTimeRule()
+    if mountFlags.contains(.noatime) { rule.files = .never }
+    if mountFlags.contains(.relatime) { rule.files = .relative }
+    if mountFlags.contains(.strictatime) { rule.files = .always }
+    rule.sparesDirectories = mountFlags.contains(.nodiratime)
+    return rule
   }
 
   /// The same in words, for `fusermount3`, which knows no others.

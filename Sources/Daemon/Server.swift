@@ -5,7 +5,6 @@ internal import Fuse
 internal import Glibc
 package import LinuxIO
 package import Store
-internal import Synchronization
 internal import Volume
 
 /// What a server counts.
@@ -60,9 +59,9 @@ package final class Server: Sendable {
   private let view: View
   private let pool: WorkerPool
   private let usesHandles: Bool
+  /// The tree as it is served, where reading it follows other rules than the filesystem that it lies on.
+  private let privateTree: PrivateMount?
   private let ended: Ended
-  /// The flags of the mount as they are now.
-  private let bits: Mutex<UInt>
 
   /// Rings once, when the connection has ended and nothing is in work.
   private final class Ended: Sendable {
@@ -89,17 +88,23 @@ package final class Server: Sendable {
     self.store = store
     self.mountPoint = mountPoint
     self.options = options
-    bits = Mutex(options.mountBits)
     var settings = VolumeSettings()
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
-    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(store.tree)
+    let tree: FD
+    do throws(Errno) {
+      privateTree = try settings.isSystem ? Self.privateTree(of: store.tree, options) : nil
+      tree = privateTree?.root ?? store.tree
+    } catch {
+      throw ServeFailure.tree(path: store.path, error)
+    }
+    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(tree)
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
     settings.descriptors = Self.descriptorBudget()
     usesHandles = settings.fileHandles
     do throws(Errno) {
-      view = try View(Volume(tree: store.tree, settings: settings))
+      view = try View(Volume(tree: tree, settings: settings))
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -112,6 +117,12 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
+  }
+
+  /// A mount of our own of the tree if the options ask for other access times than it has; else nil.
+  private static func privateTree(of tree: FD, _ options: ServeOptions) throws(Errno) -> PrivateMount? {
+    let rule = options.accessTimes
+    return rule == AccessTimeRule() ? nil : try PrivateMount(of: tree, rule)
   }
 
   /// Half of what this process may open, for names; the other half is for what clients open.
@@ -184,14 +195,6 @@ package final class Server: Sendable {
   package func unmount(lazily: Bool) throws(Errno) {
     guard store.description.mode == .rootless else { return try Mount.remove(at: mountPoint, lazily: lazily) }
     try Mount.removeThroughHelper(at: mountPoint, lazily: lazily)
-  }
-
-  /// Makes the mount read-only or writable again.
-  package func remount(readOnly: Bool) throws(Errno) {
-    guard store.description.mode == .system else { throw .EPERM }
-    let wanted = bits.withLock { $0 & ~UInt(MS_RDONLY) | (readOnly ? UInt(MS_RDONLY) : 0) }
-    try Mount.change(at: mountPoint, flags: wanted)
-    bits.withLock { $0 = wanted }
   }
 
   /// Returns when the mount is gone and all that came through it is done.

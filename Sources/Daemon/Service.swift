@@ -2,9 +2,22 @@
 // Copyright the Insula authors
 
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 package import Store
 internal import Synchronization
+
+/// Why a mount that is there can't be kept.
+package enum ServiceFailure: Error, CustomStringConvertible {
+  case controlSocket(directory: String, Errno)
+
+  package var description: String {
+    switch self {
+    case .controlSocket(let directory, let error):
+      "can't make the control socket in \(directory): \(error.message); "
+        + "that place must be writable, or XDG_RUNTIME_DIR name one that is"
+    }
+  }
+}
 
 /// Serves one store from mounting to unmounting: the server, the control socket, the signals.
 package enum Service {
@@ -33,9 +46,7 @@ package enum Service {
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
-      control = try settings.place.listen(for: store) { request, peer in
-        answer(request, peer, store, server, settings)
-      }
+      control = try listen(store, server, settings)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
@@ -50,6 +61,19 @@ package enum Service {
     server.waitUntilUnmounted()
     DaemonLog.write("\(store.path) is unmounted")
     control.close()
+  }
+
+  private static func listen(
+    _ store: Store, _ server: Server, _ settings: Settings
+  ) throws -> ListeningPlace {
+    do throws(Errno) {
+      return try settings.place.listen(for: store) { request, peer in
+        answer(request, peer, store, server, settings)
+      }
+    } catch {
+      throw ServiceFailure.controlSocket(
+        directory: settings.place.ownDirectory ?? store.path + "/state", error)
+    }
   }
 
   private static func startSignals(_ store: Store, _ server: Server, _ settings: Settings) throws(Errno) {
@@ -86,9 +110,6 @@ package enum Service {
       switch request.verb {
       case .status: return ControlReply(ok: true, status: status(store, server, settings))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
-      case .remount:
-        guard let readOnly = request.readOnly else { throw .EINVAL }
-        try server.remount(readOnly: readOnly)
       }
       return .done
     } catch {

@@ -27,7 +27,9 @@ package struct DirectoryWriter {
     (withAttributes ? Wire.entrySize : 0) + (Self.header + nameLength + 7) & ~7
   }
 
-  /// Whether an entry of this name still has room. Ask before looking its object up.
+  /// Whether an entry of this name still has room.
+  ///
+  /// Ask before looking its object up.
   package func hasRoom(for name: Name) -> Bool { count + size(nameLength: name.length) <= buffer.count }
 
   /// Adds an entry that ``hasRoom(for:)``; without `entry` the kernel learns its name, type and number only.
@@ -52,5 +54,7 @@ package struct DirectoryWriter {
     count += size
   }
 
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]) }
+  var bytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
+  }
 }

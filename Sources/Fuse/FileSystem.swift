@@ -69,7 +69,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened
   /// Fills `writer` with what comes after `offset`, until nothing more fits.
   func readDirectory(
-    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
   ) throws(Errno)
   func releaseDirectory(_ node: NodeID, handle: HandleID)
   func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno)

@@ -32,13 +32,9 @@ package enum Mount {
     return connection
   }
 
-  /// Changes the flags of a mount. Corresponds to `MS_REMOUNT`.
-  package static func change(at path: String, flags: UInt) throws(Errno) {
-    let all = flags | UInt(MS_NODEV) | UInt(MS_REMOUNT) | UInt(MS_BIND)
-    try check(mount("none", path, nil, all, nil))
-  }
-
-  /// Takes a mount away. Corresponds to `umount2(2)`.
+  /// Takes a mount away.
+  ///
+  /// Corresponds to `umount2(2)`.
   package static func remove(at path: String, lazily: Bool) throws(Errno) {
     let noFollow: Int32 = 8
     try check(umount2(path, noFollow | (lazily ? CLX_MNT_DETACH : 0)))
@@ -54,6 +50,8 @@ package enum Mount {
     var table = fuse_lowlevel_ops()
     let session = arguments.withUnsafeMutableBufferPointer { buffer in
       var args = fuse_args(argc: Int32(words.count), argv: buffer.baseAddress, allocated: 0)
+      // libfuse adds to them, in a copy.
+      defer { fuse_opt_free_args(&args) }
       return fuse_session_new(&args, &table, MemoryLayout<fuse_lowlevel_ops>.size, nil)
     }
     guard let session else { throw .EINVAL }
@@ -63,7 +61,9 @@ package enum Mount {
     return try FD(fuse_session_fd(session)).duplicated()
   }
 
-  /// Takes a mount away through `fusermount3`. EBUSY stands for whatever its own message says.
+  /// Takes a mount away through `fusermount3`.
+  ///
+  /// EBUSY stands for whatever its own message says.
   package static func removeThroughHelper(at path: String, lazily: Bool) throws(Errno) {
     let words = ["fusermount3", "-u"] + (lazily ? ["-z"] : []) + ["--", path]
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]

@@ -12,7 +12,9 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
   table.getattr = { request, node, _ in
     serve(request) { (files, caller) throws(Errno) in
       try files.attributes(of: NodeID(node), by: caller)
-    } _: { request, _, attributes in reply(request, attributes) }
+    } _: { request, _, attributes in
+      reply(request, attributes)
+    }
   }
   table.setattr = { request, node, wanted, toSet, info in
     serve(request) { (files, caller) throws(Errno) in
@@ -20,7 +22,9 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
       return try files.setAttributes(
         of: NodeID(node), handle: info.map { HandleID($0.pointee.fh) },
         to: change(wanted.pointee, toSet), by: caller)
-    } _: { request, _, attributes in reply(request, attributes) }
+    } _: { request, _, attributes in
+      reply(request, attributes)
+    }
   }
   table.access = { request, node, mask in
     serve(request) { (files, caller) throws(Errno) in
@@ -50,7 +54,9 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
       serve(request) { (files, caller) throws(Errno) in
         guard let input, inputSize >= 4 else { throw .EINVAL }
         try files.setInodeFlags(of: NodeID(node), to: input.loadUnaligned(as: UInt32.self), by: caller)
-      } _: { (request, _, _: Void) in _ = fuse_reply_ioctl(request, 0, nil, 0) }
+      } _: { (request, _, _: Void) in
+        _ = fuse_reply_ioctl(request, 0, nil, 0)
+      }
     default:
       fuse_reply_err(request, ENOTTY)
     }
@@ -89,14 +95,18 @@ private func addExtendedAttributeOperations(_ table: inout fuse_lowlevel_ops) {
       serve(request) { (files, caller) throws(Errno) in
         guard let name else { throw .EINVAL }
         return try files.attribute(Name(name), of: NodeID(node), into: buffer, by: caller)
-      } _: { request, _, count in replySized(request, buffer, count) }
+      } _: { request, _, count in
+        replySized(request, buffer, count)
+      }
     }
   }
   table.listxattr = { request, node, size in
     withReplyBuffer(request, size) { buffer in
       serve(request) { (files, caller) throws(Errno) in
         try files.attributeNames(of: NodeID(node), into: buffer, by: caller)
-      } _: { request, _, count in replySized(request, buffer, count) }
+      } _: { request, _, count in
+        replySized(request, buffer, count)
+      }
     }
   }
   table.setxattr = { request, node, name, value, size, flags in
@@ -116,7 +126,9 @@ private func addExtendedAttributeOperations(_ table: inout fuse_lowlevel_ops) {
 }
 
 /// Lends a buffer of the size that the kernel asks for; the kernel's limit on values and lists is 64 KiB.
-private func withReplyBuffer(_ request: fuse_req_t?, _ size: Int, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
+private func withReplyBuffer(
+  _ request: fuse_req_t?, _ size: Int, _ body: (UnsafeMutableRawBufferPointer) -> Void
+) {
   let limit = 1 << 16
   guard size >= 0 else {
     fuse_reply_err(request, EINVAL)
@@ -130,6 +142,7 @@ private func replySized(_ request: fuse_req_t, _ buffer: UnsafeMutableRawBufferP
   if buffer.count == 0 {
     fuse_reply_xattr(request, count)
   } else {
-    reply(request, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<min(count, buffer.count)]))
+    reply(
+      request, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<min(count, buffer.count)]))
   }
 }

@@ -77,7 +77,9 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
       return try files.write(
         NodeID(node), handle: HandleID(info.pointee.fh), at: Int64(offset),
         from: UnsafeRawBufferPointer(start: bytes, count: size), clearsSetID: killSetID)
-    } _: { request, _, count in _ = fuse_reply_write(request, count) }
+    } _: { request, _, count in
+      _ = fuse_reply_write(request, count)
+    }
   }
   table.fallocate = { request, node, mode, offset, length, info in
     serve(request) { (files, caller) throws(Errno) in
@@ -92,7 +94,9 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
       guard let info else { throw .EINVAL }
       return try files.seek(
         NodeID(node), handle: HandleID(info.pointee.fh), offset: Int64(offset), whence: whence)
-    } _: { request, _, position in _ = fuse_reply_lseek(request, off_t(position)) }
+    } _: { request, _, position in
+      _ = fuse_reply_lseek(request, off_t(position))
+    }
   }
   table.copy_file_range = { request, node, offset, info, target, targetOffset, targetInfo, length, flags in
     serve(request) { (files, _) throws(Errno) in
@@ -102,7 +106,9 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
         from: NodeID(node), HandleID(info.pointee.fh), at: Int64(offset),
         to: NodeID(target), HandleID(targetInfo.pointee.fh), at: Int64(targetOffset),
         length: min(length, 1 << 30), flags: UInt32(bitPattern: flags))
-    } _: { request, _, count in _ = fuse_reply_write(request, count) }
+    } _: { request, _, count in
+      _ = fuse_reply_write(request, count)
+    }
   }
 }
 

@@ -50,8 +50,15 @@ private func serveLock(
   _ ask: (any FileSystem, ParkingPlace?) throws(Errno) -> LockOutcome
 ) {
   serve(request) { (files, _) throws(Errno) in
-    let parking = request.map { ParkingPlace(request: $0, session: session(of: $0)) }
-    return try ask(files, sleep ? parking : nil)
+    guard let request else { throw .EINVAL }
+    let session = session(of: request)
+    do throws(Errno) {
+      return try ask(files, sleep ? ParkingPlace(request: request, session: session) : nil)
+    } catch .EAGAIN where session.isReleasing {
+      // A close that returned before this request was made may still be in another worker's hands.
+      session.waitForReleases()
+      return try ask(files, nil)
+    }
   } _: { request, _, outcome in
     if case .done = outcome { fuse_reply_err(request, 0) }
   }

@@ -11,7 +11,9 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
   table.lookup = { request, parent, name in
     serve(request) { (files, caller) throws(Errno) in
       try files.lookup(try checked(name), in: NodeID(parent), by: caller)
-    } _: { reply($0, $1, $2) }
+    } _: {
+      reply($0, $1, $2)
+    }
   }
   table.forget = { request, node, count in
     session(of: request).fileSystem.forget(NodeID(node), count: count)
@@ -30,23 +32,31 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
   table.mknod = { request, parent, name, mode, _ in
     serve(request) { (files, caller) throws(Errno) in
       try files.makeNode(try checked(name), in: NodeID(parent), mode: mode, by: caller)
-    } _: { reply($0, $1, $2) }
+    } _: {
+      reply($0, $1, $2)
+    }
   }
   table.mkdir = { request, parent, name, mode in
     serve(request) { (files, caller) throws(Errno) in
       try files.makeDirectory(try checked(name), in: NodeID(parent), mode: mode, by: caller)
-    } _: { reply($0, $1, $2) }
+    } _: {
+      reply($0, $1, $2)
+    }
   }
   table.symlink = { request, target, parent, name in
     serve(request) { (files, caller) throws(Errno) in
       guard let target else { throw .EINVAL }
       return try files.makeSymlink(try checked(name), in: NodeID(parent), to: target, by: caller)
-    } _: { reply($0, $1, $2) }
+    } _: {
+      reply($0, $1, $2)
+    }
   }
   table.link = { request, node, parent, name in
     serve(request) { (files, caller) throws(Errno) in
       try files.link(NodeID(node), as: try checked(name), in: NodeID(parent), by: caller)
-    } _: { reply($0, $1, $2) }
+    } _: {
+      reply($0, $1, $2)
+    }
   }
   table.unlink = { request, parent, name in
     serve(request) { (files, caller) throws(Errno) in

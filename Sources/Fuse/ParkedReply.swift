@@ -18,8 +18,10 @@ package final class ParkedReply: Sendable {
   private let session: Session
   private let claimed = Atomic<Bool>(false)
 
-  /// libfuse may call back while the callback is being registered, with the request locked: replying there would free
-  /// what it is about to unlock. Such an interrupt is noted and acted on afterwards.
+  /// libfuse may call back while the callback is being registered, with the request locked: replying there
+  /// would free what it is about to unlock.
+  ///
+  /// Such an interrupt is noted and acted on afterwards.
   private enum Registration {
     static let underWay = 0
     static let interrupted = 1
@@ -39,7 +41,9 @@ package final class ParkedReply: Sendable {
   /// Whether someone has the right to reply already.
   package var isClaimed: Bool { claimed.load(ordering: .acquiring) }
 
-  /// Replies. Only after a successful ``claim()``, once.
+  /// Replies.
+  ///
+  /// Only after a successful ``claim()``, once.
   package func send(_ error: Errno?) {
     session.parked.remove(id)
     fuse_reply_err(request, error?.code ?? 0)
@@ -64,7 +68,9 @@ package struct ParkingPlace {
   let request: fuse_req_t
   let session: Session
 
-  /// Parks the request. From here on the reply belongs to the result, also if it has been interrupted by now.
+  /// Parks the request.
+  ///
+  /// From here on the reply belongs to the result, also if it has been interrupted by now.
   package func park() -> ParkedReply { session.parked.add(request, session) }
 }
 

@@ -30,8 +30,15 @@ package final class Session: @unchecked Sendable {
   package let fd: FD
   let fileSystem: any FileSystem
   let parked = ParkedReplies()
+  private let releases = Atomic<Int>(0)
   var handshake: Handshake
-  private(set) var raw: OpaquePointer!
+  private var created: OpaquePointer?
+
+  /// libfuse's session, which can only be made when there is something to hand it as its user data.
+  var raw: OpaquePointer {
+    guard let created else { preconditionFailure("a session is used after its init has returned") }
+    return created
+  }
 
   /// Serves `fileSystem` over a connection that is, or is about to be, mounted.
   package init(
@@ -47,13 +54,15 @@ package final class Session: @unchecked Sendable {
     let this = Unmanaged.passUnretained(self).toOpaque()
     let created = arguments.withUnsafeMutableBufferPointer { arguments in
       var args = fuse_args(argc: 1, argv: arguments.baseAddress, allocated: 0)
+      // libfuse adds to them, in a copy.
+      defer { fuse_opt_free_args(&args) }
       return fuse_session_new(&args, &operations, MemoryLayout<fuse_lowlevel_ops>.size, this)
     }
     guard let created else {
       close(fd.raw)
       throw .ENOMEM
     }
-    raw = created
+    self.created = created
     var io = fuse_custom_io()
     io.read = { fd, buffer, length, _ in read(fd, buffer, length) }
     io.writev = { fd, vectors, count, data in
@@ -68,7 +77,7 @@ package final class Session: @unchecked Sendable {
 
   deinit {
     // Closes the descriptor as well.
-    if let raw { fuse_session_destroy(raw) }
+    if let created { fuse_session_destroy(created) }
   }
 
   /// What reading from the connection gave.
@@ -103,6 +112,9 @@ package final class Session: @unchecked Sendable {
     if header.opcode == Wire.Opcode.initialize {
       handshake.note(header, UnsafeRawBufferPointer(message))
     }
+    let isRelease = header.opcode == Wire.Opcode.release
+    if isRelease { releases.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+    defer { if isRelease { releases.wrappingSubtract(1, ordering: .acquiringAndReleasing) } }
     var buffer = fuse_buf()
     buffer.mem = message.baseAddress
     buffer.size = message.count
@@ -110,6 +122,15 @@ package final class Session: @unchecked Sendable {
       clx_set_thread_value(UnsafeMutableRawPointer(mutating: pointer))
       fuse_session_process_buf(raw, &buffer)
     }
+  }
+
+  /// Whether a worker has a release in its hands: close(2) does not wait for it, and locks go with it.
+  var isReleasing: Bool { releases.load(ordering: .acquiring) > 0 }
+
+  /// Waits until those releases are done, but not for long: one of them may be held up by a slow disk.
+  func waitForReleases() {
+    let end = monotonicNanoseconds() &+ 1_000_000
+    while isReleasing, monotonicNanoseconds() < end { sched_yield() }
   }
 
   /// The request that this thread is serving, as the kernel sent it.
@@ -122,7 +143,8 @@ package final class Session: @unchecked Sendable {
   static func isInCurrentMessage(_ start: UnsafeRawPointer, count: Int) -> Bool {
     guard let base = currentMessage.baseAddress else { return false }
     let offset = start - base
-    return offset >= 0 && count >= 0 && offset <= currentMessage.count && count <= currentMessage.count - offset
+    return offset >= 0 && count >= 0 && offset <= currentMessage.count
+      && count <= currentMessage.count - offset
   }
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
@@ -132,6 +154,8 @@ package final class Session: @unchecked Sendable {
     }
   }
 
-  /// Lets go of everyone who still waits. After the connection has ended.
+  /// Lets go of everyone who still waits.
+  ///
+  /// After the connection has ended.
   package func finish() { parked.failAll(.ECONNABORTED) }
 }

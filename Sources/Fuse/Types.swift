@@ -51,7 +51,9 @@ package struct Attributes {
   }
 }
 
-/// What a name stands for. Each reply with one adds one to the lookups that the kernel gives back by forgetting.
+/// What a name stands for.
+///
+/// Each reply with one adds one to the lookups that the kernel gives back by forgetting.
 package struct Entry {
   /// Nil says that the name is free; for `validity` seconds the kernel need not ask again.
   package var node: NodeID?
@@ -75,7 +77,9 @@ package struct Entry {
   }
 }
 
-/// How the kernel is to serve what was just opened. The bits are the kernel's `FOPEN_*`.
+/// How the kernel is to serve what was just opened.
+///
+/// The bits are the kernel's `FOPEN_*`.
 package struct OpenMode: OptionSet, Sendable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import CFuse
 internal import Glibc
 internal import LinuxIO
 
-/// The layout of the kernel's messages (linux/fuse.h), where libfuse 3.14 has no call for a reply or hides a part of a
-/// request. Numbers are byte offsets.
+/// The layout of the kernel's messages (linux/fuse.h), where libfuse 3.14 has no call for a reply or hides a
+/// part of a request.
+///
+/// Numbers are byte offsets.
 enum Wire {
   static let headerSize = 40
   static let entrySize = 128
@@ -15,6 +18,7 @@ enum Wire {
 
   /// Operations by the kernel's numbers.
   enum Opcode {
+    static let release: UInt32 = 18
     static let initialize: UInt32 = 26
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52

@@ -72,7 +72,9 @@ package final class WorkerPool: Sendable {
   /// How many threads there are.
   package var threadCount: Int { threads.withLock { $0.count } }
 
-  /// Ends the threads; what is being served is finished first. Sessions that are still up are left unserved.
+  /// Ends the threads; what is being served is finished first.
+  ///
+  /// Sessions that are still up are left unserved.
   package func stop() {
     var one: UInt64 = 1
     _ = write(stopping.fd.raw, &one, 8)
@@ -101,8 +103,7 @@ package final class WorkerPool: Sendable {
   private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
     while let served = next() {
-      monitor.wake()
-      worker.serve(served, pollNanoseconds: settings.pollNanoseconds)
+      worker.serve(served, pollNanoseconds: settings.pollNanoseconds, monitor: monitor)
       if served.leave() {
         _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
         served.end()

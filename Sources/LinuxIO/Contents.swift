@@ -57,7 +57,9 @@ extension FD {
     return try check(clx_getdents64(raw, base, buffer.count))
   }
 
-  /// The flags that `lsattr` shows. Corresponds to the ioctl `FS_IOC_GETFLAGS`.
+  /// The flags that `lsattr` shows.
+  ///
+  /// Corresponds to the ioctl `FS_IOC_GETFLAGS`.
   package func inodeFlags() throws(Errno) -> UInt32 {
     var flags: UInt32 = 0
     try check(clx_ioctl(raw, CLX_FS_IOC_GETFLAGS, &flags))

@@ -3,7 +3,9 @@
 
 internal import Glibc
 
-/// Open without access to the contents: a name for the object. Corresponds to `O_PATH`.
+/// Open without access to the contents: a name for the object.
+///
+/// Corresponds to `O_PATH`.
 package let pathOnly: Int32 = 0o10000000
 
 /// A descriptor that someone else owns; valid for as long as they keep it.
@@ -40,7 +42,9 @@ package struct OwnedFD: ~Copyable, Sendable {
     return fd
   }
 
-  /// Closes it and says whether what was written has arrived. Corresponds to `close(2)`.
+  /// Closes it and says whether what was written has arrived.
+  ///
+  /// Corresponds to `close(2)`.
   package consuming func close() throws(Errno) {
     let fd = release()
     // Linux has closed the descriptor even when it reports EINTR, so there is nothing to repeat.

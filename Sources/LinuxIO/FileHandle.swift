@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
+package import CLinux
 internal import Glibc
 
 /// A filesystem's own permanent name for one of its objects; a later object of the same number has another.
 package struct FileHandle: Sendable {
-  /// The longest that is kept. ext4 needs 8 bytes, xfs and tmpfs 12, btrfs 20.
+  /// The longest that is kept.
+  ///
+  /// ext4 needs 8 bytes, xfs and tmpfs 12, btrfs 20.
   package static let capacity = 24
 
   package var bytes = InlineArray<3, UInt64>(repeating: 0)
@@ -14,6 +16,14 @@ package struct FileHandle: Sendable {
   package var type: UInt16 = 0
 
   package init() {}
+
+  /// Stands in for a handle, to compare with; nothing can be opened by it.
+  package init(createdAt time: timespec?) {
+    type = .max
+    guard let time else { return }
+    bytes[0] = UInt64(bitPattern: Int64(time.tv_sec))
+    bytes[1] = UInt64(bitPattern: Int64(time.tv_nsec))
+  }
 
   package static func == (a: FileHandle, b: FileHandle) -> Bool {
     a.type == b.type && a.length == b.length && a.bytes[0] == b.bytes[0]

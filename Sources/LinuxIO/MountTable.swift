@@ -92,6 +92,13 @@ package struct MountTable: Sendable {
   }
 }
 
+/// Changes the flags of a mount.
+///
+/// Corresponds to `mount(2)` with `MS_REMOUNT`.
+package func remount(_ path: String, flags: UInt) throws(Errno) {
+  try check(mount("", path, "", UInt(MS_REMOUNT) | flags, nil))
+}
+
 /// Corresponds to `umount2(2)`, never following a link; lazily with `MNT_DETACH`.
 package func unmount(_ path: String, lazily: Bool) throws(Errno) {
   let umountNoFollow: Int32 = 8

@@ -8,7 +8,9 @@ internal import Glibc
 // symbolic link in that name.
 
 extension FD {
-  /// Opens a child. Corresponds to `openat(2)` with `O_NOFOLLOW` and `O_CLOEXEC`.
+  /// Opens a child.
+  ///
+  /// Corresponds to `openat(2)` with `O_NOFOLLOW` and `O_CLOEXEC`.
   package func open(_ name: Name, _ flags: Int32, mode: mode_t = 0) throws(Errno) -> OwnedFD {
     let all = flags | O_NOFOLLOW | O_CLOEXEC
     return OwnedFD(owning: try retrying { clx_openat(raw, name.bytes, all, mode) })
@@ -32,7 +34,9 @@ extension FD {
     }
   }
 
-  /// Makes an unnamed file in this directory. Corresponds to `open(2)` with `O_TMPFILE`.
+  /// Makes an unnamed file in this directory.
+  ///
+  /// Corresponds to `open(2)` with `O_TMPFILE`.
   package func openUnnamed(_ flags: Int32, mode: mode_t) throws(Errno) -> OwnedFD {
     try withProcPath { (path) throws(Errno) in
       OwnedFD(owning: try retrying { clx_open(path, flags | CLX_O_TMPFILE | O_CLOEXEC, mode) })
@@ -59,7 +63,9 @@ extension FD {
     try check(symlinkat(target, raw, name.bytes))
   }
 
-  /// Removes a name. Corresponds to `unlinkat(2)`.
+  /// Removes a name.
+  ///
+  /// Corresponds to `unlinkat(2)`.
   package func remove(_ name: Name, directory: Bool) throws(Errno) {
     try check(unlinkat(raw, name.bytes, directory ? AT_REMOVEDIR : 0))
   }
@@ -69,7 +75,9 @@ extension FD {
     try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
   }
 
-  /// Gives the object that this descriptor names one more name. Corresponds to `linkat(2)`.
+  /// Gives the object that this descriptor names one more name.
+  ///
+  /// Corresponds to `linkat(2)`.
   ///
   /// `AT_EMPTY_PATH` needs a capability that a user's daemon has not; the link in /proc needs none.
   package func link(into directory: FD, as name: Name) throws(Errno) {
@@ -78,7 +86,9 @@ extension FD {
     }
   }
 
-  /// The target of the symbolic link that this descriptor names. Corresponds to `readlinkat(2)`.
+  /// The target of the symbolic link that this descriptor names.
+  ///
+  /// Corresponds to `readlinkat(2)`.
   package func readLink(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     guard let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) else { throw .EINVAL }
     return try check(readlinkat(raw, Name.empty.bytes, base, buffer.count))

@@ -9,7 +9,9 @@ internal import Glibc
 /// The thread keeps its capabilities (see ``ThreadIdentity/prepare()``), so nothing but the owner changes, and an
 /// object never exists with a wrong one.
 package enum ThreadIdentity {
-  /// Lets a later change of the filesystem ids leave the capabilities alone. Once per thread.
+  /// Lets a later change of the filesystem ids leave the capabilities alone.
+  ///
+  /// Once per thread.
   package static func prepare() throws(Errno) {
     let prSetSecurebits: Int32 = 28
     let secbitNoSetuidFixup: UInt = 1 << 2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// May `subject` do all of `rights` to `object`?
+/// Tells whether `subject` may do all of `rights` to `object`.
 ///
 /// Total and pure: every combination has an answer, and nothing but the arguments decides. The order is that of
 /// the reasons: seal, rule of the place, mode bits. `isMember` is asked at most once, and only if the answer hangs on it.

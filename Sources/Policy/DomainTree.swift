@@ -30,7 +30,9 @@ package struct StandardDirectory: Sendable {
   }
 }
 
-/// What the tree consists of before anyone puts anything in it. All of it belongs to root.
+/// What the tree consists of before anyone puts anything in it.
+///
+/// All of it belongs to root.
 package enum DomainTree {
   /// The root of the tree itself.
   package static let root = StandardDirectory("", 0o755, .root)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What someone may do to an object. For directories each right has a second reading.
+/// What someone may do to an object.
+///
+/// For directories each right has a second reading.
 package struct Rights: OptionSet, Sendable {
   package let rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -40,7 +42,9 @@ package struct Rights: OptionSet, Sendable {
   ]
 }
 
-/// Who asks. Supplementary groups are not part of it: they are asked for only when a decision depends on them.
+/// Who asks.
+///
+/// Supplementary groups are not part of it: they are asked for only when a decision depends on them.
 package struct Subject: Sendable {
   package let uid: UInt32
   package let gid: UInt32
@@ -72,7 +76,9 @@ package struct Object: Sendable {
   }
 }
 
-/// Why something is refused. One place maps these to errnos.
+/// Why something is refused.
+///
+/// One place maps these to errnos.
 package enum Denial: Sendable {
   /// The place is sealed, as on a read-only volume.
   case sealed

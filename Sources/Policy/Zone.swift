@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What a place in the tree is. It follows from the zone of its parent and its own name, so it is known
-/// without walking anywhere.
+/// What a place in the tree is.
+///
+/// It follows from the zone of its parent and its own name, so it is known without walking anywhere.
 package enum Zone: UInt8, Sendable, CaseIterable {
   /// The root of the tree: its entries are fixed.
   case top

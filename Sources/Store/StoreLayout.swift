@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 
@@ -33,11 +34,20 @@ enum StoreLayout {
     for name in privateDirectories {
       try makeDirectory(name, in: root, mode: 0o700, uid: owners.uid, gid: owners.gid)
     }
+    try makeLock(in: root)
     try makeDirectory("tree", in: root, mode: DomainTree.root.mode, uid: owners.uid, gid: owners.gid)
     let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
     for directory in DomainTree.directories { try make(directory, in: tree.fd, owners) }
     try tree.fd.synchronizeFilesystem()
     try root.replaceContents(of: descriptionName, with: description.encoded(), mode: 0o600)
+  }
+
+  /// Makes the file to lock now, so that the store can be used on a disk that is full or read-only by then.
+  private static func makeLock(in root: FD) throws(Errno) {
+    let state = try "state".withName { (name) throws(Errno) in try root.openDirectory(name) }
+    _ = try StoreLock.fileName.withName { (name) throws(Errno) in
+      try state.fd.open(name, O_RDWR | O_CREAT, mode: 0o600)
+    }
   }
 
   /// Makes a standard directory, or gives one that is there its owner and mode.

@@ -28,10 +28,14 @@ extension View {
     if zone.isSealed { throw .EROFS }
     if zone.isSkeleton { throw .EPERM }
     let sticky = parentStatus.st_mode & S_ISVTX != 0
-    if sticky, caller.uid != 0, caller.uid != status.st_uid, caller.uid != parentStatus.st_uid { throw .EPERM }
+    if sticky, caller.uid != 0, caller.uid != status.st_uid, caller.uid != parentStatus.st_uid {
+      throw .EPERM
+    }
   }
 
-  /// Throws unless the caller may give the object these ids. Corresponds to the rules of `chown(2)`.
+  /// Throws unless the caller may give the object these ids.
+  ///
+  /// Corresponds to the rules of `chown(2)`.
   func authorizeOwners(
     uid: UInt32?, gid: UInt32?, on status: FileStatus, zone: Zone, by caller: Caller
   ) throws(Errno) {
@@ -42,7 +46,9 @@ extension View {
     if let gid, gid != status.st_gid, !isMember(caller, of: gid) { throw .EPERM }
   }
 
-  /// Throws unless the caller may give a file one more name. Corresponds to `fs.protected_hardlinks`.
+  /// Throws unless the caller may give a file one more name.
+  ///
+  /// Corresponds to `fs.protected_hardlinks`.
   ///
   /// The kernel asks for read and write access too, but its question does not come to us from this call.
   func authorizeLink(to status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) {

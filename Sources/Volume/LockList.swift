@@ -4,13 +4,17 @@
 internal import Fuse
 internal import LinuxIO
 
-/// An object that can be locked. Its number stands for it: whoever has a lock has it open, so the number is not reused.
+/// An object that can be locked.
+///
+/// Its number stands for it: whoever has a lock has it open, so the number is not reused.
 struct LockedObject: Hashable {
   let device: UInt32
   let inode: UInt64
 }
 
-/// Whose a lock is. The kernel numbers owners for each connection on its own.
+/// Whose a lock is.
+///
+/// The kernel numbers owners for each connection on its own.
 struct LockHolder: Hashable {
   let view: UInt32
   let owner: LockOwner
@@ -34,7 +38,8 @@ struct LockList {
   func conflict(with wanted: LockRange, by holder: LockHolder) -> HeldLock? {
     guard wanted.kind != .none else { return nil }
     return held.first { lock in
-      lock.holder != holder && lock.range.overlaps(wanted) && (lock.range.kind == .write || wanted.kind == .write)
+      lock.holder != holder && lock.range.overlaps(wanted)
+        && (lock.range.kind == .write || wanted.kind == .write)
     }
   }
 

@@ -87,7 +87,9 @@ final class LockTable: Sendable {
 
   // MARK: Inside
 
-  /// Takes the lock if nothing stands against it. EDEADLK if waiting for it would never end.
+  /// Takes the lock if nothing stands against it.
+  ///
+  /// EDEADLK if waiting for it would never end.
   private func take(
     _ lock: HeldLock, on object: LockedObject, _ style: Style, willWait: Bool
   ) throws(Errno) -> Bool {

@@ -6,7 +6,9 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 
-/// What is known of one object that the kernel knows. A million of these are normal, so every byte counts.
+/// What is known of one object that the kernel knows.
+///
+/// A million of these are normal, so every byte counts.
 struct Node {
   struct Flags: OptionSet {
     let rawValue: UInt8
@@ -42,8 +44,8 @@ struct Node {
   var next: UInt32 = 0
   /// Where it stands in the clock, if it has a descriptor.
   var clock: UInt32 = 0
-  /// How many opens for writing there are.
-  var writers: UInt32 = 0
+  /// How many opens there are from which a map for writing could be made.
+  var mappers: UInt32 = 0
   var zone: Zone = .system
   var flags: Flags = []
 
@@ -68,12 +70,13 @@ struct Identity {
   let device: UInt32
   let handle: FileHandle
 
-  /// Asks the backing filesystem. Without handles, number and device must do; the node's descriptor keeps the number
-  /// from being given to another object for as long as it is open.
+  /// Asks the backing filesystem.
+  ///
+  /// Where that has no handles, the time of creation tells two objects apart that were given the same number.
   init(_ status: FileStatus, of object: FD) {
     inode = UInt64(status.st_ino)
     device = UInt32(truncatingIfNeeded: status.st_dev)
-    handle = object.handle() ?? FileHandle()
+    handle = object.handle() ?? FileHandle(createdAt: try? object.creationTime())
   }
 
   var hash: Int { Self.hash(inode: inode, device: device) }

@@ -109,6 +109,12 @@ struct NodeSlab {
     return chunk
   }
 
+  /// Gives all memory back, whatever is in it.
+  mutating func removeAll() {
+    for chunk in chunks { if let nodes = chunk.nodes { munmap(nodes, Self.bytes) } }
+    self = NodeSlab()
+  }
+
   private mutating func removeChunk(_ chunk: Int) {
     if let nodes = chunks[chunk].nodes { munmap(nodes, Self.bytes) }
     chunks[chunk] = Chunk()

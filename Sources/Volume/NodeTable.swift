@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -25,7 +26,9 @@ package final class NodeTable: Sendable {
   /// How many nodes may have a descriptor at once.
   private let capacity: Int
 
-  /// Starts with the root. `handleRoot` outlives the table.
+  /// Starts with the root.
+  ///
+  /// `handleRoot` outlives the table.
   package init(root: consuming OwnedFD, zone: Zone, handleRoot: FD?, capacity: Int) throws(Errno) {
     self.handleRoot = handleRoot
     self.capacity = max(capacity, 16)
@@ -47,6 +50,8 @@ package final class NodeTable: Sendable {
     self.state = Mutex(state)
   }
 
+  deinit { state.withLock { $0.end() } }
+
   static let rootIndex: UInt32 = 1
 
   private static func id(_ index: UInt32, _ generation: UInt32) -> NodeID {
@@ -55,7 +60,7 @@ package final class NodeTable: Sendable {
 
   /// What `insula status` shows.
   package var counts: (nodes: Int, descriptors: Int) {
-    state.withLock { ($0.slab.count, $0.clock.count + 1) }
+    state.withLock { ($0.slab.count, $0.clock.count + $0.held + 1) }
   }
 }
 
@@ -81,6 +86,7 @@ extension NodeTable {
         node.pointee.parent = parentIndex
         node.pointee.zone = zone
         if handleRoot == nil { node.pointee.remember(name) }
+        if name.length > 0 { state.releaseHold(index) }
       }
       if node.pointee.descriptor < 0 {
         evicted = state.adopt(raw, for: index, capacity: capacity)
@@ -97,14 +103,17 @@ extension NodeTable {
 
   /// Takes lookups back; the node goes with the last.
   package func forget(_ id: NodeID, count: UInt64) {
-    let freed = state.withLock { state -> Int32 in
-      guard let index = state.index(of: id), index != Self.rootIndex else { return -1 }
+    let (freed, hasShrunk) = state.withLock { state -> (Int32, Bool) in
+      guard let index = state.index(of: id), index != Self.rootIndex else { return (-1, false) }
       let node = state.slab[index]
       node.pointee.lookups -= min(count, node.pointee.lookups)
-      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return -1 }
-      return state.remove(index)
+      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return (-1, false) }
+      let buckets = state.bucketCount
+      return (state.remove(index), state.bucketCount < buckets)
     }
     if freed >= 0 { close(freed) }
+    // The allocator would keep the room of a million names for later.
+    if hasShrunk, handleRoot == nil { clx_return_free_memory() }
   }
 
   /// Lets `body` look at a node and change what is noted in it; nil if there is no such node.
@@ -115,13 +124,21 @@ extension NodeTable {
     }
   }
 
-  /// An object that has a name now, and so is the only one of its number, loses what it could be found by.
+  /// An object that has a name now, and so is the only one of its number, loses what it could be found by: this name,
+  /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
   /// `open` is asked for a descriptor where the node has none and could not be opened by a handle.
-  func hold(inode: UInt64, device: UInt32, open: () throws(Errno) -> OwnedFD) {
+  func hold(
+    inode: UInt64, device: UInt32, losing name: Name, in parent: NodeID, isLast: Bool,
+    open: () throws(Errno) -> OwnedFD
+  ) {
+    // What has other names will be found by them as a rule; it must not take the room of what has none.
+    let limit = isLast ? capacity : capacity / 2
     let missing = state.withLock { state -> NodeID? in
-      guard let index = state.find(inode: inode, device: device) else { return nil }
-      state.holdDescriptor(index, limit: capacity)
+      guard let index = state.find(inode: inode, device: device),
+        isLast || state.isKnown(index, as: name, in: parent)
+      else { return nil }
+      state.holdDescriptor(index, limit: limit)
       let node = state.slab[index]
       return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
     }
@@ -131,11 +148,13 @@ extension NodeTable {
     guard with(missing, { $0.matches(identity) }) == true else { return }
     install(object, for: missing)
     state.withLock { state in
-      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: capacity) }
+      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: limit) }
     }
   }
 
-  /// An object has another name now. What is below it may have come into another zone.
+  /// An object has another name now.
+  ///
+  /// What is below it may have come into another zone.
   func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) {
     state.withLock { state in
       guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
@@ -171,7 +190,9 @@ extension NodeTable {
     deinit { table.unpin(index) }
   }
 
-  /// Holds a node for a request. ESTALE if the kernel has no business with it, or its object is gone.
+  /// Holds a node for a request.
+  ///
+  /// ESTALE if the kernel has no business with it, or its object is gone.
   package func pin(_ id: NodeID) throws(Errno) -> Pin {
     if let pin = try pinIfOpen(id) { return pin }
     try reopen(id)
@@ -230,7 +251,12 @@ extension NodeTable {
       guard let place = place(of: child) else { throw .ESTALE }
       let parent = try pin(place.parent)
       let found = try place.name.withName { (name) throws(Errno) in
-        try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+        do throws(Errno) {
+          return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+        } catch .ENOENT {
+          // It may have another name: at this answer the kernel looks up the one that it was asked for.
+          throw .ESTALE
+        }
       }
       let identity = Identity(try found.fd.status(), of: found.fd)
       guard with(child, { $0.matches(identity) }) == true else { throw .ESTALE }

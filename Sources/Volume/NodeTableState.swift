@@ -13,12 +13,13 @@ struct NodeTableState: @unchecked Sendable {
   var slab = NodeSlab()
   /// The first node of each chain; as many as a power of two.
   private var buckets = [UInt32](repeating: 0, count: 1024)
+  var bucketCount: Int { buckets.count }
   private var generation: UInt32 = 0
   /// The slots whose descriptor may be closed, in the order in which the hand passes them.
   private(set) var clock: [UInt32] = []
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
-  private var held = 0
+  private(set) var held = 0
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
@@ -99,6 +100,18 @@ struct NodeTableState: @unchecked Sendable {
     return descriptor
   }
 
+  /// Gives everything back.
+  ///
+  /// The kernel does not forget what it knew when a connection ends.
+  mutating func end() {
+    slab.forEach { _, node in
+      if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
+      free(node.pointee.name)
+    }
+    slab.removeAll()
+    clock = []
+  }
+
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
 
   private mutating func resizeBuckets(_ count: Int) {
@@ -140,6 +153,26 @@ struct NodeTableState: @unchecked Sendable {
     leaveClock(index)
     held += 1
     node.pointee.flags.insert(.descriptorIsLastHold)
+  }
+
+  /// The node can be found again, so its descriptor may be closed like any other.
+  mutating func releaseHold(_ index: UInt32) {
+    let node = slab[index]
+    guard index != NodeTable.rootIndex, node.pointee.flags.remove(.descriptorIsLastHold) != nil else {
+      return
+    }
+    held -= 1
+    node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
+    clock.append(index)
+  }
+
+  /// Whether a node's object would be looked for under this name.
+  func isKnown(_ index: UInt32, as name: Name, in parent: NodeID) -> Bool {
+    let node = slab[index]
+    guard let known = node.pointee.name, node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw) else {
+      return false
+    }
+    return strcmp(known, name.bytes) == 0
   }
 
   /// Takes the descriptor from a node that has not been used for a while; -1 if all are in use.

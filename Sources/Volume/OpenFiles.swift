@@ -88,7 +88,13 @@ struct OpenDirectory: Sendable {
 final class SharedFD: Sendable {
   private let owned: OwnedFD
   init(_ owned: consuming OwnedFD) { self.owned = owned }
-  var fd: FD { owned.fd }
+
+  /// Lends the descriptor; it stays open at least until `body` has returned.
+  func use<Result: ~Copyable>(_ body: (FD) throws(Errno) -> Result) throws(Errno) -> Result {
+    // Without this the last reference could go once the number has been read.
+    defer { withExtendedLifetime(self) {} }
+    return try body(owned.fd)
+  }
 }
 
 /// Under which id the kernel knows the file behind each node that is open, and how often it is open.

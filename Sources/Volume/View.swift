@@ -8,7 +8,9 @@ package import LinuxIO
 internal import Policy
 internal import Synchronization
 
-/// One face of a volume: what one connection to the kernel sees. Operations are in the files beside this one.
+/// One face of a volume: what one connection to the kernel sees.
+///
+/// Operations are in the files beside this one.
 ///
 /// This is the view of the whole tree; callers are judged by their ids.
 package final class View: FileSystem {
@@ -22,6 +24,7 @@ package final class View: FileSystem {
   private let link = Mutex<(any Connection)?>(nil)
   /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
   private let canWithdraw = Atomic<Bool>(false)
+  private let passthroughRefused = Atomic<Bool>(false)
   private let startedSignal: Wakeup
 
   package init(_ volume: Volume) throws(Errno) {
@@ -45,8 +48,29 @@ package final class View: FileSystem {
     (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
   }
 
-  /// The kernel's end. There is none before the first request, nor in tests without one.
+  /// The kernel's end.
+  ///
+  /// There is none before the first request, nor in tests without one.
   var connection: (any Connection)? { link.withLock { $0 } }
+
+  /// Whether data goes past the daemon: the kernel can, and the backing filesystem has not refused.
+  var usesPassthrough: Bool {
+    connection?.passthrough == true && !passthroughRefused.load(ordering: .relaxed)
+  }
+
+  /// Makes a file known to the kernel; nil if its data goes through the daemon.
+  ///
+  /// What the first file says of its filesystem (a stacked one is refused) or of our rights holds for all.
+  func registerBacking(_ object: FD) -> Int32? {
+    guard usesPassthrough, let connection else { return nil }
+    do throws(Errno) {
+      return try connection.registerBacking(object)
+    } catch {
+      let forGood: [Errno] = [.ELOOP, .EPERM, .EOPNOTSUPP, .ENOTTY, .EINVAL]
+      if forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
+      return nil
+    }
+  }
 
   /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.
   var isPrivate: Bool { !volume.settings.isSystem }
@@ -80,7 +104,7 @@ package final class View: FileSystem {
     return Counts(
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
       openDirectories: directories.count, locks: volume.locks.count,
-      passthrough: connection?.passthrough ?? false)
+      passthrough: usesPassthrough)
   }
 }
 

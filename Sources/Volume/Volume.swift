@@ -13,8 +13,10 @@ package struct VolumeSettings: Sendable {
   package var callerGroup = false
   /// Whether objects may be opened by file handles.
   package var fileHandles = true
-  /// For how long the kernel may keep what it was told. Nothing but the daemon changes the store, so this could be
-  /// for ever; a day bounds the harm when someone reaches behind it.
+  /// For how long the kernel may keep what it was told.
+  ///
+  /// Nothing but the daemon changes the store, so this could be for ever; a day bounds the harm when someone
+  /// reaches behind it.
   package var cacheSeconds: Double = 86_400
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false

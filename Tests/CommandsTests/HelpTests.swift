@@ -80,7 +80,10 @@ internal import Testing
 
   @Test(
     arguments: [
-      ("insula ", ["check", "completions", "doctor", "help", "init", "mount", "status", "unmount", "user", "version"]),
+      (
+        "insula ",
+        ["check", "completions", "doctor", "help", "init", "mount", "status", "unmount", "user", "version"]
+      ),
       ("insula un", ["unmount"]), ("insula user ", ["add", "list", "remove"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),
       ("insula completions ", ["bash", "fish", "zsh"]), ("insula status --j", ["--json"]),

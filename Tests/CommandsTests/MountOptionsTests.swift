@@ -37,7 +37,8 @@ internal import Testing
 
   @Test(
     arguments: [
-      "auto", "noauto", "user", "users", "owner", "group", "nofail", "_netdev", "defaults", "x-systemd.automount",
+      "auto", "noauto", "user", "users", "owner", "group", "nofail", "_netdev", "defaults",
+      "x-systemd.automount",
       "X-mount.mkdir=0755", "comment=a=b", "context=\"a,b\"", "", ",,", "lazytime", "subtype=insula",
     ])
   func thoseOfOthersArePassedOver(word: String) throws {
@@ -46,8 +47,10 @@ internal import Testing
 
   @Test(
     arguments: [
-      "nonsense", "uid=0", "umask=0", "default_permissions", "threads=0", "threads=x", "threads=", "threads=257",
-      "threads=99999999999999999999", "poll=-1", "poll=10001", "cache=-1", "cache=nan", "cache=inf", "cache=x",
+      "nonsense", "uid=0", "umask=0", "default_permissions", "threads=0", "threads=x", "threads=",
+      "threads=257",
+      "threads=99999999999999999999", "poll=-1", "poll=10001", "cache=-1", "cache=nan", "cache=inf",
+      "cache=x",
       "ro=1", "RO", "nosuid=", "threads",
     ])
   func whatMakesNoSenseIsNamed(word: String) {

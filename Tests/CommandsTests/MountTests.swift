@@ -103,9 +103,57 @@ struct MountTests {
     #expect(try mounted.run("unmount", mounted.point, "--lazy").status == 0)
     #expect(!mounted.isMounted)
     #expect(try !MountedStore.waitForEnd(pid, milliseconds: 200))
-    sleeper.terminate()
+    // A process that Foundation starts may have the gentler signals blocked.
+    #expect(kill(sleeper.processIdentifier, SIGKILL) == 0)
     sleeper.waitUntilExit()
     #expect(try MountedStore.waitForEnd(pid))
+  }
+
+  @Test func signalDetachesABusyMountAndTheSecondOneEndsIt() throws {
+    let mounted = try MountedStore()
+    #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
+    let held = try TemporaryDirectory.open(mounted.point + "/Users")
+    let pid = try #require(try mounted.daemon())
+    #expect(kill(pid, SIGTERM) == 0)
+    #expect(try !MountedStore.waitForEnd(pid, milliseconds: 300))
+    #expect(!mounted.isMounted)
+    #expect(try held.fd.entries().count == 1)
+    #expect(kill(pid, SIGTERM) == 0)
+    #expect(try MountedStore.waitForEnd(pid))
+    #expect(held.fd.raw >= 0)
+  }
+
+  @Test func storeOnAReadOnlyDiskIsMountedReadOnly() throws {
+    let mounted = try MountedStore()
+    let disk = try SmallDisk(bytes: 1 << 20, files: 200)
+    let store = disk.path + "/store"
+    #expect(try mounted.run("init", store).status == 0)
+    try disk.remount(readOnly: true)
+    let refused = try mounted.run("mount", store, mounted.point)
+    #expect(refused.status == ExitCode.failed.rawValue && refused.errors.contains("mount -o ro"))
+    let mount = try mounted.run("mount", store, mounted.point, "-o", "ro")
+    #expect(mount.status == 0, "\(mount.errors)")
+    let root = try TemporaryDirectory.open(mounted.point)
+    #expect(try root.fd.entries().count == 6)
+    do { try root.close() }
+    #expect(try mounted.run("unmount", mounted.point).status == 0)
+  }
+
+  @Test func storeOnAFullDiskIsMounted() throws {
+    let mounted = try MountedStore()
+    let disk = try SmallDisk(bytes: 1 << 20, files: 45)
+    let store = disk.path + "/store"
+    #expect(try mounted.run("init", store).status == 0)
+    var number = 0
+    while case let raw = creat("\(disk.path)/\(number)", 0o600), raw >= 0 {
+      _ = OwnedFD(owning: raw)
+      number += 1
+    }
+    #expect(number > 0)
+    let mount = try mounted.run("mount", store, mounted.point)
+    #expect(mount.status == 0, "\(mount.errors)")
+    #expect(creat(mounted.point + "/Users/Shared/file", 0o644) == -1 && Errno.last == .ENOSPC)
+    #expect(try mounted.run("unmount", mounted.point).status == 0)
   }
 
   @Test func signalUnmounts() throws {
@@ -135,6 +183,12 @@ struct MountTests {
     let refused = try mounted.run("mount", "-o", "remount,ro", mounted.point)
     #expect(refused.status == ExitCode.busy.rawValue && refused.errors.contains("open for writing"))
     #expect(open.fd.raw == raw)
+    // What was not named stayed as it was.
+    let options = try MountTable.current().top(at: mounted.point)?.options.split(separator: ",") ?? []
+    #expect(options.contains("noatime") && options.contains("nodev") && options.contains("rw"))
+    #expect(try mounted.run("mount", "-o", "remount,relatime,noexec", mounted.point).status == 0)
+    let changed = try MountTable.current().top(at: mounted.point)?.options.split(separator: ",") ?? []
+    #expect(changed.contains("noexec") && changed.contains("relatime") && !changed.contains("noatime"))
   }
 
   @Test func homesAreMadeThroughTheMount() throws {

@@ -55,7 +55,8 @@ internal import Testing
   @Test func formatOfAnotherVersionHasItsOwnCode() throws {
     #expect(shell.run("init", "store").code == .ok)
     try shell.temporary.write(
-      "<plist version='1.0'><dict><key>Format</key><integer>2</integer></dict></plist>", to: "store/store.plist")
+      "<plist version='1.0'><dict><key>Format</key><integer>2</integer></dict></plist>",
+      to: "store/store.plist")
     for words in [["mount", "store", "y", "-f"], ["status", "store"], ["check", "store"]] {
       let result = shell.run(words)
       #expect(result.code == .wrongFormat && result.errors.contains("format 2"), "\(words)")
@@ -75,7 +76,9 @@ internal import Testing
   }
 
   @Test func statusAndUnmountOfAnyOtherDirectory() {
-    for words in [["status", "."], ["unmount", "."], ["unmount", "nowhere"], ["mount", "-o", "remount,ro", "."]] {
+    for words in [
+      ["status", "."], ["unmount", "."], ["unmount", "nowhere"], ["mount", "-o", "remount,ro", "."],
+    ] {
       #expect(shell.run(words).code == .notMounted, "\(words)")
     }
   }
@@ -112,6 +115,22 @@ internal import Testing
     #expect(shell.run("user", "add", "../x", "--store", "store").code == .usage)
   }
 
+  @Test(.enabled(if: Program.isRoot, "becoming an ordinary user needs root"))
+  func ownHomeIsRemovedThoughItsOwnerHasTakenHisRightsAway() throws {
+    let temporary = try TemporaryDirectory(mode: 0o777)
+    let store = temporary.appending("store")
+    let home = "\(store)/tree/Users/nobody"
+    func run(_ words: String...) throws -> Int32 {
+      try Program.runAsNobody(words, environment: ["HOME": temporary.path]).status
+    }
+    #expect(try run(Program.insula, "init", store) == 0)
+    #expect(try run(Program.insula, "user", "add", "nobody", "--store", store) == 0)
+    #expect(try run("mkdir", "-p", home + "/Documents/a/b/c") == 0)
+    #expect(try run("chmod", "0", home + "/Documents/a/b", home + "/Documents/a", home + "/Documents") == 0)
+    #expect(try run(Program.insula, "user", "remove", "nobody", "--delete-home", "--store", store) == 0)
+    #expect(try temporary.names(in: "store/tree/Users") == ["Shared"])
+  }
+
   @Test func doctorJudgesTheMachineAndChangesNothing() throws {
     let result = shell.run("doctor", "store", "--json")
     #expect(result.code == .ok || result.code == .problemsFound)
@@ -122,7 +141,8 @@ internal import Testing
     let names = Set(found.compactMap { $0["name"] as? String })
     #expect(
       names.isSuperset(of: [
-        "FUSE", "fusermount3", "user_allow_other", "kernel", "passthrough", "cache epochs", "open files", "store",
+        "FUSE", "fusermount3", "user_allow_other", "kernel", "passthrough", "cache epochs", "open files",
+        "store",
         "filesystem", "file handles", "extended attributes", "free space",
       ]))
     for one in found where one["level"] as? String == "fail" { #expect(one["advice"] is String) }

@@ -78,7 +78,8 @@ internal import Testing
     var status = stat()
     var original = stat()
     #expect(stat(temporary.path, &original) == 0)
-    let isSame = fstat(raw, &status) == 0 && status.st_ino == original.st_ino && status.st_dev == original.st_dev
+    let isSame =
+      fstat(raw, &status) == 0 && status.st_ino == original.st_ino && status.st_dev == original.st_dev
     #expect(!isSame)
   }
 

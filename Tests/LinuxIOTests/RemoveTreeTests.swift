@@ -62,7 +62,9 @@ internal import Testing
 
   @Test func namesThatItUsesItselfAreNoObstacle() throws {
     try temporary.makeDirectory("a")
-    for name in ["a/.removing-1", "a/.removing-2", "a/b", "a/b/c", "a/b/c/d"] { try temporary.makeDirectory(name) }
+    for name in ["a/.removing-1", "a/.removing-2", "a/b", "a/b/c", "a/b/c/d"] {
+      try temporary.makeDirectory(name)
+    }
     try temporary.write("x", to: "a/.removing-1/file")
     try temporary.write("x", to: "a/b/c/d/file")
     try remove("a")

@@ -93,12 +93,14 @@ internal import Testing
   @Test func ownerAlwaysSetsTimesOthersIfTheyMayWrite() {
     #expect(decide(.writeAttributes, on: object(mode: 0), by: subject(.owner)) { _ in false } == .allow)
     #expect(decide(.writeAttributes, on: object(mode: 0o002), by: subject(.other)) { _ in false } == .allow)
-    #expect(decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in false } == .deny(.mode))
+    #expect(
+      decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in false } == .deny(.mode))
   }
 
   @Test(
     arguments: [
-      (0o6755, 0o0755), (0o2755, 0o0755), (0o2745, 0o2745), (0o4644, 0o0644), (0o1777, 0o1777), (0o0755, 0o0755),
+      (0o6755, 0o0755), (0o2755, 0o0755), (0o2745, 0o2745), (0o4644, 0o0644), (0o1777, 0o1777),
+      (0o0755, 0o0755),
     ] as [(UInt32, UInt32)])
   func setIDGoesAsOnLinux(mode: UInt32, left: UInt32) {
     #expect(modeWithoutSetID(mode) == left)

@@ -37,7 +37,9 @@ internal import Testing
   }
 
   @Test func nothingBesidesTheStandardDirectoriesIsSkeleton() {
-    for path in ["/Library/Own", "/Applications/a", "/Users/anna", "/Users/Shared/a", "/Volumes/a", "/Network/a"] {
+    for path in [
+      "/Library/Own", "/Applications/a", "/Users/anna", "/Users/Shared/a", "/Volumes/a", "/Network/a",
+    ] {
       #expect(!zone(of: path).isSkeleton, "\(path)")
     }
   }

@@ -52,7 +52,9 @@ internal import Testing
   @Test func descriptionIsForPeopleToRead() throws {
     let store = try TestStore()
     let text = try #require(store.temporary.text(of: "store/store.plist"))
-    for word in ["<?xml", "<key>Format</key>", "<integer>1</integer>", "<key>UUID</key>", "<key>AdminGroup</key>"] {
+    for word in [
+      "<?xml", "<key>Format</key>", "<integer>1</integer>", "<key>UUID</key>", "<key>AdminGroup</key>",
+    ] {
       #expect(text.contains(word))
     }
   }

@@ -71,7 +71,8 @@ internal import Testing
 
   @Test func accountThatTheMachineDoesNotKnow() {
     #expect(
-      error { () throws(StoreError) in try homes.add("no-such-person") } == .unknownAccount(name: "no-such-person"))
+      error { () throws(StoreError) in try homes.add("no-such-person") }
+        == .unknownAccount(name: "no-such-person"))
   }
 
   @Test func rootlessStoreHoldsItsOwnersHomeAlone() throws {

@@ -28,34 +28,44 @@ package enum Program {
   package static func run(
     _ arguments: [String], environment: [String: String] = [:], in directory: String = "/"
   ) throws -> ProgramResult {
-    let process = Process()
-    // The umask belongs to the whole process, and other tests have their own.
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "umask 022; exec \"$@\"", "sh"] + arguments
-    process.currentDirectoryURL = URL(fileURLWithPath: directory)
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     let output = try TemporaryDirectory()
-    _ = FileManager.default.createFile(atPath: output.appending("out"), contents: nil)
-    _ = FileManager.default.createFile(atPath: output.appending("err"), contents: nil)
-    // Files and not pipes: a daemon that stays behind must not keep the test waiting.
-    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output.appending("out")))
-    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: output.appending("err")))
-    process.standardInput = FileHandle.nullDevice
-    try withSignalsUnblocked { try process.run() }
-    process.waitUntilExit()
+    // Files and not pipes: a daemon that stays behind must not keep the test waiting. For the same reason not
+    // Foundation's Process, which waits on a socket that programs started at the same moment inherit.
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    for (descriptor, name) in [(STDOUT_FILENO, "out"), (STDERR_FILENO, "err")] {
+      posix_spawn_file_actions_addopen(
+        &actions, descriptor, output.appending(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    }
+    let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
+    // The umask belongs to the whole process, and other tests have their own.
+    let start = ["env", "--chdir=\(directory)", "sh", "-c", "umask 022; exec \"$@\"", "sh"]
+    var words: [UnsafeMutablePointer<CChar>?] = (start + arguments).map { strdup($0) } + [nil]
+    var settings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
+    defer { for string in words + settings { free(string) } }
+    var pid: pid_t = 0
+    let error = withSignalsUnblocked { posix_spawn(&pid, "/usr/bin/env", &actions, nil, &words, &settings) }
+    guard error == 0 else { throw Errno(error) }
+    var status: Int32 = 0
+    try retrying { waitpid(pid, &status, 0) }
+    let signal = clx_term_signal(status)
     return ProgramResult(
-      status: process.terminationStatus, output: output.text(of: "out") ?? "",
+      status: signal == 0 ? clx_exit_status(status) : signal, output: output.text(of: "out") ?? "",
       errors: output.text(of: "err") ?? "")
   }
 
-  /// Lets a program that `body` starts have its signals: the threads that tests run on block all of them, and a child inherits that.
-  package static func withSignalsUnblocked(_ body: () throws -> Void) rethrows {
+  /// Lets a program that `body` starts have its signals.
+  ///
+  /// The threads that tests run on block all of them, and a child inherits that.
+  package static func withSignalsUnblocked<Result>(_ body: () throws -> Result) rethrows -> Result {
     var none = sigset_t()
     var before = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    try body()
+    return try body()
   }
 
   /// Runs a program as the ordinary user `nobody`; root only.

@@ -20,7 +20,10 @@ package final class TemporaryDirectory: Sendable {
     for mount in (try? MountTable.current())?.below(path).reversed() ?? [] {
       try? unmount(mount.mountPoint, lazily: true)
     }
-    try? path.withName { (name) throws(Errno) in try FD.cwd.removeTree(name) }
+    guard let parent = try? Self.open("/tmp") else { return }
+    try? String(path.dropFirst("/tmp/".count)).withName { (name) throws(Errno) in
+      try parent.fd.removeTree(name)
+    }
   }
 
   /// The path of something in it.

@@ -97,7 +97,9 @@ struct ExtendedAttributeTests {
   }
 
   @Test func sizesAreToldAndKept() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     let node = try view.make("Users/Shared/file", mode: 0o666)
     let value = String(repeating: "x", count: 60)
     #expect(set(view, node, "user.long", value, by: .root) == nil)

@@ -99,7 +99,9 @@ struct GateTests {
   }
 
   @Test func stickyDirectoryGuardsWhatIsOthers() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     try view.make("Users/Shared/alices", by: .alice)
     #expect(view.errno { v throws(Errno) in try v.remove("Users/Shared/alices", by: .bob) } == .EPERM)
     #expect(
@@ -121,7 +123,9 @@ struct GateTests {
   }
 
   @Test func ownersAndModesAreChangedByTheirRules() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     let file = "Users/Shared/file"
     try view.make(file, mode: 0o6777, by: .alice)
     func status() throws -> FileStatus { try view.find(file).attributes.status }
@@ -191,7 +195,9 @@ struct GateTests {
   }
 
   @Test func linksToWhatOneMayNotWriteAreRefused() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     func link(_ path: String, by caller: Caller) -> Errno? {
       view.errno { v throws(Errno) in
         let node = try v.node(path)
@@ -217,7 +223,9 @@ struct GateTests {
 
   /// The kernel opens these by itself, so whoever finds the name is in.
   @Test func fifosAndSocketsAreFoundByThoseWhoMayUseThem() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     for (type, needed) in [(S_IFIFO, 0o666), (S_IFSOCK, 0o222)] as [(mode_t, UInt32)] {
       let path = "Users/Shared/meeting"
       _ = try view.at(path) { (name, parent) throws(Errno) in
@@ -269,7 +277,9 @@ struct GateTests {
   }
 
   @Test func supplementaryGroupsCount() throws {
-    let view = try Tree().view
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
     try view.makeDirectory("Users/Shared/admins", mode: 0o770)
     try view.change("Users/Shared/admins") { $0.gid = Tree.admins }
     let member = try Sleeper(groups: "\(Tree.admins)")

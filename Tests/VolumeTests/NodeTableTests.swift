@@ -202,10 +202,15 @@ private final class Model {
       object.mayBeLost = true
     } else {
       // As the operation does.
-      table.hold(inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev)) {
-        () throws(Errno) in
-        try temporary.appending(path).withName { (name) throws(Errno) in
-          OwnedFD(owning: try check(clx_open(name.bytes, O_CLOEXEC | pathOnly, 0)))
+      let place = place(of: path)
+      try place.name.withName { (name) throws(Errno) in
+        table.hold(
+          inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev), losing: name,
+          in: place.parent, isLast: object.names.count == 1
+        ) { () throws(Errno) in
+          try temporary.appending(path).withName { (name) throws(Errno) in
+            OwnedFD(owning: try check(clx_open(name.bytes, O_CLOEXEC | pathOnly, 0)))
+          }
         }
       }
       if let id = object.id, table.with(id, { $0.flags.contains(.descriptorIsLastHold) }) == false {

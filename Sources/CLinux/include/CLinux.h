@@ -55,6 +55,7 @@
 #define CLX_FS_IOC_GETFLAGS 0x80086601UL
 #define CLX_FS_IOC_SETFLAGS 0x40086602UL
 #define CLX_MNT_DETACH 2
+#define CLX_RUSAGE_THREAD 1
 #define CLX_MS_NOSYMFOLLOW 256
 
 /// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.
@@ -108,6 +109,16 @@ int clx_pidfd_open(pid_t pid, unsigned flags);
 int clx_memfd_create(const char *_Nonnull name, unsigned flags);
 int clx_accept4(int fd, int flags);
 
+/// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with <linux/mount.h>.
+#define CLX_OPEN_TREE_CLONE 1
+#define CLX_MOUNT_ATTR_RELATIME 0x0
+#define CLX_MOUNT_ATTR_NOATIME 0x10
+#define CLX_MOUNT_ATTR_STRICTATIME 0x20
+#define CLX_MOUNT_ATTR_ATIME 0x70
+#define CLX_MOUNT_ATTR_NODIRATIME 0x80
+int clx_open_tree(int dir, const char *_Nonnull path, unsigned flags);
+int clx_mount_setattr(int dir, const char *_Nonnull path, unsigned flags, uint64_t set, uint64_t clear);
+
 /// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
 int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
                           unsigned *_Nonnull length, int *_Nonnull type, int flags);
@@ -148,6 +159,8 @@ int clx_pipe2(int *_Nonnull ends, int flags);
 
 // For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
 pid_t clx_fork(void);
+// malloc_trim(3), where there is one.
+void clx_return_free_memory(void);
 ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
                    unsigned flags);
 int clx_unix_bind(int socket, const char *_Nonnull path);

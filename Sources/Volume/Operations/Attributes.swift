@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-
 internal import CLinux
 package import Fuse
 package import Glibc
@@ -32,7 +31,8 @@ extension View {
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> statvfs {
-    try nodes.pin(node).fd.filesystemStatus()
+    let object = try nodes.pin(node)
+    return try object.fd.filesystemStatus()
   }
 
   /// The attributes with the time for which they hold.
@@ -42,13 +42,14 @@ extension View {
 
   /// For how long the kernel may answer with these attributes itself.
   ///
-  /// Not at all while someone may be writing: with passthrough we see no write, and a store through a memory map is seen by
-  /// nobody. A map can outlive the descriptor that it was made from, so after the last writer has closed, the backing
-  /// filesystem is asked once whether the file is still held open for writing.
+  /// With passthrough we see no write; but the kernel does, forgets the attributes by itself, and drops a reply of ours that
+  /// a write has overtaken. What it does not see is a store through a memory map. So nothing is kept while the file is open in
+  /// a way that lets it be mapped for writing, and since a map can outlive its descriptor, the backing filesystem is asked once
+  /// after the last such close whether the file is still held open for writing.
   private func attributeValidity(_ status: FileStatus, of node: NodeID) -> Double {
     let cacheSeconds = volume.settings.cacheSeconds
     let noted = nodes.with(node) { node -> (mayChange: Bool, ask: Bool) in
-      if node.writers > 0 { return (true, false) }
+      if node.mappers > 0 { return (true, false) }
       if node.flags.contains(.mayBeMapped) { return (true, true) }
       if cacheSeconds > 0 { node.flags.insert(.attributesCached) }
       return (false, false)
@@ -57,7 +58,7 @@ extension View {
     guard noted.mayChange else { return cacheSeconds }
     guard noted.ask, status.isRegular, !isHeldForWriting(node) else { return 0 }
     let settled = nodes.with(node) { node in
-      guard node.writers == 0 else { return false }
+      guard node.mappers == 0 else { return false }
       node.flags.remove(.mayBeMapped)
       node.flags.insert(.attributesCached)
       return true

@@ -28,7 +28,10 @@ extension View {
   package func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
   ) throws(Errno) -> Int {
-    if clearsSetID { try self.clearSetID(nodes.pin(node).fd) }
+    if clearsSetID {
+      let object = try nodes.pin(node)
+      try clearSetID(object.fd)
+    }
     return try withFile(node, handle, .write) { (file) throws(Errno) in
       try file.write(bytes, at: offset)
     }
@@ -68,7 +71,7 @@ extension View {
     _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let file = try files.find(handle)
-    if let descriptor = file.descriptor { return try body(descriptor.fd) }
+    if let descriptor = file.descriptor { return try descriptor.use(body) }
     // That the handle has the access was asked at open; here only root's daemon opens, whose right it does not need.
     if access == .write, !file.access.contains(.write) { throw .EBADF }
     let object = try nodes.pin(node)

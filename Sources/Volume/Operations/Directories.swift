@@ -28,9 +28,18 @@ extension View {
   }
 
   package func readDirectory(
-    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter, by caller: Caller
+    _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
   ) throws(Errno) {
-    let directory = try directories.find(handle).descriptor.fd
+    try directories.find(handle).descriptor.use { (directory) throws(Errno) in
+      try list(directory, node, after: offset, into: &writer, by: caller)
+    }
+  }
+
+  private func list(
+    _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
+  ) throws(Errno) {
     let parent = try nodes.pin(node)
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
@@ -41,7 +50,8 @@ extension View {
     while true {
       let count = try directory.readDirectory(into: buffer)
       guard count > 0 else { return }
-      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+      var entries = DirectoryEntries(
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
         add(found, in: parent, status, withAttributes, to: &writer, by: caller)
@@ -52,14 +62,18 @@ extension View {
   package func releaseDirectory(_ node: NodeID, handle: HandleID) { _ = directories.remove(handle) }
 
   package func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
-    try directories.find(handle).descriptor.fd.synchronize(dataOnly: dataOnly)
+    try directories.find(handle).descriptor.use { (fd) throws(Errno) in
+      try fd.synchronize(dataOnly: dataOnly)
+    }
   }
 
   private func maySearch(_ status: FileStatus, zone: Zone, by caller: Caller) -> Bool {
     (try? authorize(.search, on: status, zone: zone, by: caller)) != nil
   }
 
-  /// Adds one entry. One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
+  /// Adds one entry.
+  ///
+  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
     _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller

@@ -23,7 +23,8 @@ extension View {
       try authorize(.readExtended, on: try object.fd.status(), zone: object.zone, by: caller)
       return try object.fd.attribute(name.bytes, into: buffer)
     case .trusted, .capability, .security, .other:
-      return try nodes.pin(node).fd.attribute(name.bytes, into: buffer)
+      let object = try nodes.pin(node)
+      return try object.fd.attribute(name.bytes, into: buffer)
     }
   }
 

@@ -58,7 +58,9 @@ extension View {
     }
   }
 
-  private func withOpened<Result>(_ node: NodeID, _ body: (FD) throws(Errno) -> Result) throws(Errno) -> Result {
+  private func withOpened<Result>(_ node: NodeID, _ body: (FD) throws(Errno) -> Result) throws(Errno)
+    -> Result
+  {
     let object = try nodes.pin(node)
     let file = try nodes.openWithRoom { () throws(Errno) in try object.fd.reopened(O_RDONLY | O_NONBLOCK) }
     return try body(file.fd)

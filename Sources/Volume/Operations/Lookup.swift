@@ -34,10 +34,11 @@ extension View {
     return try entry(object, name, in: directory, directoryStatus, by: caller)
   }
 
-  /// The entry of an object that was just found or made in a directory.
+  /// The entry of an object that was just found or made in a directory; `isMapped` says that its maker may map it.
   func entry(
-    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ directoryStatus: FileStatus,
-    by caller: Caller
+    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin,
+    _ directoryStatus: FileStatus,
+    isMapped: Bool = false, by caller: Caller
   ) throws(Errno) -> Entry {
     let status = try object.fd.status()
     let zone = directory.zone.zone(of: name)
@@ -48,7 +49,8 @@ extension View {
     }
     let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone)
     if validity > 0 { noteChildrenCached(directory.id) }
-    return Entry(node: node, attributes: attributes(status, of: node), validity: validity)
+    let attributes = isMapped ? Attributes(status, validity: 0) : attributes(status, of: node)
+    return Entry(node: node, attributes: attributes, validity: validity)
   }
 
   private func noteChildrenCached(_ directory: NodeID) {

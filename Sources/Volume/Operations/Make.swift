@@ -56,10 +56,13 @@ extension View {
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
-    try nodes.pin(node).fd.readLink(into: buffer)
+    let object = try nodes.pin(node)
+    return try object.fd.readLink(into: buffer)
   }
 
-  /// Asks the gate, makes something by `body` as the caller's, and looks it up. `body` gets the group that it will have.
+  /// Asks the gate, makes something by `body` as the caller's, and looks it up.
+  ///
+  /// `body` gets the group that it will have.
   private func make(
     _ name: Name, in parent: NodeID, _ right: Rights, by caller: Caller,
     _ body: (FD, UInt32) throws(Errno) -> Void

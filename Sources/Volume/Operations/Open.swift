@@ -57,12 +57,18 @@ extension View {
     _ flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
-    if connection?.passthrough == true {
-      return try finishCreation(try entry(file, name, in: directory, status, by: caller), nil, flags)
+    if usesPassthrough {
+      return try finishCreation(
+        try entry(
+          file, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+        nil, flags)
     }
     let fd = file.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(pathOnly) }
-    return try finishCreation(try entry(object, name, in: directory, status, by: caller), file, flags)
+    return try finishCreation(
+      try entry(
+        object, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+      file, flags)
   }
 
   package func createUnnamed(
@@ -80,10 +86,11 @@ extension View {
     let zone = directory.zone.zone(of: Name.empty)
     let node = try nodes.intern(object, fileStatus, named: Name.empty, in: parent, zone: zone)
     nodes.hold(
-      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev)
+      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev),
+      losing: Name.empty, in: parent, isLast: true
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
-      Entry(node: node, attributes: attributes(fileStatus, of: node), validity: 0), file, flags)
+      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
   }
 
   /// The kernel's own flag in an open for execve.
@@ -125,8 +132,6 @@ extension View {
     do throws(Errno) {
       let object = try nodes.pin(node)
       let opened = try opened(node, object.fd, OpenFile.Access(flags), flags, created: file)
-      var entry = entry
-      entry.attributes.validity = 0
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -139,10 +144,7 @@ extension View {
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, created: consuming OwnedFD? = nil
   ) throws(Errno) -> Opened {
     let connection = connection
-    let backing = backings.open(node) { () -> Int32? in
-      guard let connection, connection.passthrough else { return nil }
-      return try? connection.registerBacking(object)
-    }
+    let backing = backings.open(node) { registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
       if backing == nil {
@@ -154,7 +156,8 @@ extension View {
         }
       }
       noteOpened(node, access)
-      var mode: OpenMode = backing == nil ? .keepCache : .passthrough
+      // Where other opens go past the page cache, what it has from before may be stale.
+      var mode: OpenMode = backing != nil ? .passthrough : usesPassthrough ? [] : .keepCache
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
@@ -188,15 +191,15 @@ extension View {
   /// How to make a file that a client makes and opens: as the client asks where its data will go through this descriptor;
   /// with passthrough only to have it named, since a descriptor that can write would count as a writer.
   private func creationFlags(_ flags: Int32) -> Int32 {
-    if connection?.passthrough == true { return O_RDONLY }
+    if usesPassthrough { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
-  /// From the reply on, the file may change at any time without our being told.
+  /// From the reply on, the file may be mapped and then changed without anyone being told.
   private func noteOpened(_ node: NodeID, _ access: OpenFile.Access) {
-    guard access.contains(.write) else { return }
+    guard access.allowsSharedMaps else { return }
     let wasCached = nodes.with(node) { node in
-      node.writers += 1
+      node.mappers += 1
       return node.flags.remove(.attributesCached) != nil
     }
     if wasCached == true { connection?.attributesChanged(node) }
@@ -208,7 +211,7 @@ extension View {
     }
     // Some backing filesystems tell only at close that a write did not arrive.
     guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.fd.duplicated().close()
+    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
   }
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
@@ -218,9 +221,9 @@ extension View {
     }
     let connection = connection
     backings.close(node) { connection?.unregisterBacking($0) }
-    guard file.access.contains(.write) else { return }
+    guard file.access.allowsSharedMaps else { return }
     _ = nodes.with(node) { node in
-      node.writers -= node.writers > 0 ? 1 : 0
+      node.mappers -= node.mappers > 0 ? 1 : 0
       if file.descriptor == nil { node.flags.insert(.mayBeMapped) }
     }
   }
@@ -240,6 +243,11 @@ extension OpenFile.Access {
     default: self = [.read, .write]
     }
   }
+
+  /// Whether a memory map through which others see changes can be made from such an open.
+  ///
+  /// Corresponds to `mmap(2)`.
+  var allowsSharedMaps: Bool { self == [.read, .write] }
 
   var openFlags: Int32 {
     switch self {

@@ -91,12 +91,14 @@ extension View {
   private func holdIfLastName(
     _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin
   ) {
+    let isLast = doomed.status.isDirectory || doomed.status.st_nlink <= 1
     // Without handles any name may be the one that the object is found by.
-    guard doomed.status.isDirectory || doomed.status.st_nlink <= 1 || !volume.settings.fileHandles else { return }
+    guard isLast || !volume.settings.fileHandles else { return }
     let fd = directory.fd
-    nodes.hold(inode: doomed.identity.inode, device: doomed.identity.device) { () throws(Errno) in
-      try fd.child(name)
-    }
+    nodes.hold(
+      inode: doomed.identity.inode, device: doomed.identity.device, losing: name, in: directory.id,
+      isLast: isLast
+    ) { () throws(Errno) in try fd.child(name) }
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {

@@ -53,7 +53,9 @@ extension View {
     }
   }
 
-  /// Setting both times to now takes the right to write; anything else takes the owner. Corresponds to `utimensat(2)`.
+  /// Setting both times to now takes the right to write; anything else takes the owner.
+  ///
+  /// Corresponds to `utimensat(2)`.
   private func authorizeTimes(
     _ change: AttributeChange, on status: FileStatus, zone: Zone, by caller: Caller
   ) throws(Errno) {
@@ -71,7 +73,7 @@ extension View {
     guard size >= 0 else { throw .EINVAL }
     if let descriptor = handle.flatMap({ try? files.find($0) })?.descriptor {
       // An unprivileged daemon may have this descriptor without the file's mode letting it open another.
-      try descriptor.fd.truncateOpen(to: Int(size))
+      try descriptor.use { (fd) throws(Errno) in try fd.truncateOpen(to: Int(size)) }
     } else {
       try object.fd.truncate(to: Int(size))
     }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// Sees to it that nobody waits behind a slow request while a worker is free.
+final class Monitor: Sendable {
+  private let signal: OwnedFD
+  private let asleep = Atomic<Bool>(false)
+  private let stopped = Atomic<Bool>(false)
+
+  /// How long a request may take before others are let past it.
+  private static let tickMilliseconds: Int32 = 2
+  /// After this many ticks without a request the monitor sleeps until it is woken.
+  private static let idleTicks = 16
+
+  init() throws(Errno) {
+    signal = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))))
+  }
+
+  /// Called whenever a worker has entered a session; costs a load unless the monitor sleeps.
+  func wake() {
+    guard asleep.load(ordering: .relaxed), asleep.exchange(false, ordering: .acquiringAndReleasing) else {
+      return
+    }
+    ring()
+  }
+
+  func stop() {
+    stopped.store(true, ordering: .releasing)
+    ring()
+  }
+
+  private func ring() {
+    var one: UInt64 = 1
+    _ = write(signal.fd.raw, &one, 8)
+  }
+
+  func run(watching workers: [Worker]) {
+    var seen = workers.map { $0.progress.load(ordering: .relaxed) }
+    var idle = 0
+    while !stopped.load(ordering: .acquiring) {
+      var moved = false
+      for (index, worker) in workers.enumerated() {
+        let progress = worker.progress.load(ordering: .relaxed)
+        let isServing = progress & 1 == 1
+        if isServing, progress == seen[index] { worker.current.withLock { $0 }?.arm() }
+        if isServing || progress != seen[index] { moved = true }
+        seen[index] = progress
+      }
+      idle = moved ? 0 : idle + 1
+      wait(forever: idle > Self.idleTicks, unlessBusy: workers)
+    }
+  }
+
+  private func wait(forever: Bool, unlessBusy workers: [Worker]) {
+    var forever = forever
+    if forever {
+      asleep.store(true, ordering: .releasing)
+      // A worker that entered a session before it could see that is seen here, for both are under its lock.
+      if workers.contains(where: { $0.current.withLock { $0 != nil } }) { forever = false }
+    }
+    var event = pollfd(fd: signal.fd.raw, events: Int16(POLLIN), revents: 0)
+    _ = Glibc.poll(&event, 1, forever ? -1 : Self.tickMilliseconds)
+    asleep.store(false, ordering: .releasing)
+    var value: UInt64 = 0
+    _ = read(signal.fd.raw, &value, 8)
+  }
+}

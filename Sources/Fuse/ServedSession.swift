@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// A session in the pool: who owns it, and how many workers are in it.
+final class ServedSession: Sendable {
+  let session: Session
+  let key: UInt64
+  private let epoll: FD
+  private let ended: @Sendable () -> Void
+  /// Workers that are in it, plus one for the pool until the connection has ended.
+  private let users = Atomic<Int>(1)
+  private let isOver = Atomic<Bool>(false)
+  /// Counts the times that the session was entered through epoll; the last to enter is its owner.
+  private let ownership = Atomic<UInt64>(0)
+  private let armed = Atomic<Bool>(true)
+
+  init(_ session: Session, key: UInt64, epoll: FD, ended: @escaping @Sendable () -> Void) {
+    self.session = session
+    self.key = key
+    self.epoll = epoll
+    self.ended = ended
+  }
+
+  var event: epoll_event {
+    epoll_event(events: EPOLLIN.rawValue | EPOLLONESHOT.rawValue, data: epoll_data_t(u64: key))
+  }
+
+  /// A worker comes in.
+  ///
+  /// Under the pool's lock, so that the session can't end in between.
+  func enter() { users.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+
+  /// A worker goes; true for the one that finds the session over and empty.
+  func leave() -> Bool { users.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+
+  /// The worker that was woken takes the session over.
+  func own() -> UInt64 {
+    armed.store(false, ordering: .releasing)
+    return ownership.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+  }
+
+  /// Whether the session is still this owner's alone.
+  func isOwned(_ owner: UInt64) -> Bool {
+    ownership.load(ordering: .acquiring) == owner && !armed.load(ordering: .acquiring)
+  }
+
+  /// Lets another worker be woken for what comes, or is there already.
+  func arm() {
+    guard !armed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    var event = event
+    _ = epoll_ctl(epoll.raw, EPOLL_CTL_MOD, session.fd.raw, &event)
+  }
+
+  /// The connection has ended: the first worker to see it takes the pool's own share back.
+  func close() {
+    guard !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    _ = epoll_ctl(epoll.raw, EPOLL_CTL_DEL, session.fd.raw, nil)
+    users.wrappingSubtract(1, ordering: .acquiringAndReleasing)
+  }
+
+  /// The last worker has left.
+  ///
+  /// Not before: a request that is just being parked must not be answered under its feet.
+  func end() {
+    session.finish()
+    ended()
+  }
+}

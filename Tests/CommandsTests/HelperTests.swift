@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import TestSupport
+internal import Testing
+
+/// The helper of mount(8), and what 'make install' installs.
+@Suite struct HelperTests {
+  /// Runs a script in a mount namespace of its own, in which insula and its helper are installed.
+  private func runInstalled(_ script: String, _ mounted: MountedStore) throws -> ProgramResult {
+    let base = try mounted.temporary.makeDirectory("base")
+    let setUp = """
+      set -e
+      mount -t tmpfs none '\(base)'
+      cd '\(base)'
+      for place in sbin local; do mkdir $place $place.work; done
+      mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir=sbin,workdir=sbin.work /usr/sbin
+      mount -t overlay overlay -o lowerdir=/usr/local/bin,upperdir=local,workdir=local.work /usr/local/bin
+      ln -s '\(Program.insula)' /usr/local/bin/insula
+      cp '\(Repository.root)/mount-scripts/mount.insula' /usr/sbin/mount.fuse.insula
+      store='\(mounted.store)' point='\(mounted.point)'
+      set +e
+
+      """
+    return try Program.run(["unshare", "-m", "sh", "-c", setUp + script])
+  }
+
+  @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+  func mountMountsRemountsAndUnmounts() throws {
+    let mounted = try MountedStore()
+    let result = try runInstalled(
+      """
+      mount -t fuse.insula "$store" "$point" -o noatime,nofail,x-test,comment=x,_netdev; echo $?
+      findmnt -no SOURCE,FSTYPE,OPTIONS "$point"
+      touch "$point/Users/Shared/one"; echo $?
+      mount -o remount,ro "$point"; echo $?
+      touch "$point/Users/Shared/two" 2>/dev/null; echo $?
+      findmnt -no OPTIONS "$point"
+      umount "$point"; echo $?
+      """, mounted)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    try #require(lines.count == 7, "\(result.output)\(result.errors)")
+    #expect(lines[0] == "0" && lines[2] == "0" && lines[3] == "0" && lines[4] == "1" && lines[6] == "0")
+    #expect(lines[1].hasPrefix("\(mounted.store) fuse.insula rw,") && lines[1].contains("noatime"))
+    #expect(lines[5].hasPrefix("ro,") && lines[5].contains("noatime"))
+    #expect(result.errors.isEmpty)
+  }
+
+  @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+  func fstabLineWorksAndIsMountedOnce() throws {
+    let mounted = try MountedStore()
+    let line = "\(mounted.store) \(mounted.point) fuse.insula defaults,nofail 0 0\n"
+    let table = try mounted.temporary.write(line, to: "fstab")
+    let result = try runInstalled(
+      """
+      mount -a -T '\(table)'; echo $?
+      mount -a -T '\(table)'; echo $?
+      findmnt -no TARGET "$point" | wc -l
+      umount "$point"
+      """, mounted)
+    #expect(result.output == "0\n0\n1\n", "\(result.errors)")
+  }
+
+  @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+  func failureIsMountsOwnCodeAndOurMessage() throws {
+    let mounted = try MountedStore()
+    let result = try runInstalled(
+      """
+      mount -t fuse.insula "$store.not" "$point"; echo $?
+      mount -t fuse.insula "$store" "$point" -o nonsense; echo $?
+      mount -f -t fuse.insula "$store" "$point"; echo $?
+      findmnt "$point"; echo $?
+      """, mounted)
+    #expect(result.output == "32\n1\n0\n1\n", "\(result.errors)")
+    #expect(result.errors.contains("there is no store at \(mounted.store).not"))
+    #expect(result.errors.contains("unknown mount option 'nonsense'"))
+  }
+
+  /// mount(8) then runs mount.fuse3, and that runs insula with a store where the verb would be.
+  @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+  func mountWorksWithoutTheHelperToo() throws {
+    let mounted = try MountedStore()
+    let result = try runInstalled(
+      """
+      rm /usr/sbin/mount.fuse.insula
+      mount -t fuse.insula "$store" "$point" -o noatime; echo $?
+      findmnt -no FSTYPE "$point"
+      umount "$point"
+      """, mounted)
+    #expect(result.output == "0\nfuse.insula\n", "\(result.errors)")
+  }
+
+  @Test func scriptsAreProgramsOfTheirShell() throws {
+    for name in ["up.sh", "down.sh", "test.sh", "need.sh", "mount.insula"] {
+      let result = try Program.run(["sh", "-n", "\(Repository.root)/mount-scripts/\(name)"])
+      #expect(result.status == 0, "\(result.errors)")
+    }
+  }
+
+  @Test(arguments: [
+    [], ["/store"], ["/store", "/point", "-x"], ["/store", "/point", "-N", "/proc/1/ns/mnt"],
+  ])
+  func helperRefusesWhatMakesNoSense(arguments: [String]) throws {
+    let helper = Repository.root + "/mount-scripts/mount.insula"
+    #expect(try Program.run([helper] + arguments).status == 1)
+  }
+}
