@@ -91,7 +91,7 @@ struct MountTests {
     sleeper.executableURL = URL(fileURLWithPath: "/bin/sleep")
     sleeper.arguments = ["1000"]
     sleeper.currentDirectoryURL = URL(fileURLWithPath: mounted.point + "/Users")
-    try sleeper.run()
+    try Program.withSignalsUnblocked { try sleeper.run() }
     let result = try mounted.run("unmount", mounted.point)
     #expect(result.status == ExitCode.busy.rawValue)
     #expect(

@@ -32,11 +32,10 @@ final class Client {
     process.arguments = ([uid, gid ?? uid] + groups).map { "\($0)" }
     process.standardInput = input
     process.standardOutput = output
-    try process.run()
+    try Program.withSignalsUnblocked { try process.run() }
   }
 
   deinit {
-    // Not terminate(): a child inherits which signals its parent's thread has blocked.
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
   }

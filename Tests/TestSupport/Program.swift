@@ -66,6 +66,18 @@ package enum Program {
       errors: output.text(of: "err") ?? "")
   }
 
+  /// Lets a program that `body` starts have its signals.
+  ///
+  /// The threads that tests run on block all of them, and a child inherits that.
+  package static func withSignalsUnblocked<Result>(_ body: () throws -> Result) rethrows -> Result {
+    var none = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    return try body()
+  }
+
   /// Runs a program as the ordinary user `nobody`; root only.
   package static func runAsNobody(
     _ arguments: [String], environment: [String: String] = [:]

@@ -84,8 +84,6 @@ final class Tree: Sendable {
     connection = RecordingConnection(passthrough: passthrough, canWithdraw: canWithdraw)
     view.started(connection)
     _ = connection.take()
-    // New objects get their owners through the thread's own ids.
-    if Program.isRoot { try ThreadIdentity.prepare() }
   }
 
   func path(_ name: String) -> String { temporary.appending(name) }

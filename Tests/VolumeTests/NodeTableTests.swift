@@ -159,7 +159,8 @@ private final class Model {
       if pinned.count < 8 { pinned.append(Pinned(pin, object)) }
     } catch {
       #expect(object.mayBeLost, "\(error) for an object that is there")
-      #expect([.ESTALE, .ENOENT].contains(error))
+      // ENOMEM: see expectStale.
+      #expect([.ESTALE, .ENOENT, .ENOMEM].contains(error))
       lost += 1
     }
   }
@@ -266,6 +267,16 @@ struct NodeTableTests {
     model.finish()
   }
 
+  private func expectStale(_ table: NodeTable, _ id: NodeID) {
+    do throws(Errno) {
+      _ = try table.pin(id)
+      Issue.record("another object was found")
+    } catch {
+      // ENOMEM is what Linux says of a handle whose number is being given to a new file at this very moment.
+      #expect([.ESTALE, .ENOMEM].contains(error))
+    }
+  }
+
   @Test(arguments: [false, true])
   func replacedObjectIsStaleAndItsSuccessorIsAnother(handles: Bool) throws {
     guard !handles || Program.isRoot else { return Skip.say("opening by handle needs root") }
@@ -289,12 +300,12 @@ struct NodeTableTests {
       #expect(unlink(temporary.appending("file")) == 0)
       #expect(throws: (any Error).self) { _ = try table.pin(first) }
       try temporary.write("second", to: "file")
-      #expect(throws: Errno.ESTALE) { _ = try table.pin(first) }
+      expectStale(table, first)
       let (second, nextInode) = try intern()
       if inode == nextInode { reused += 1 }
       #expect(first != second)
       #expect(try table.pin(second).id == second)
-      #expect(throws: Errno.ESTALE) { _ = try table.pin(first) }
+      expectStale(table, first)
       table.forget(first, count: 1)
       table.forget(second, count: 1)
       #expect(unlink(temporary.appending("file")) == 0)

@@ -4,6 +4,7 @@
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import TestSupport
 
 /// A process that does nothing, as a member of groups; it ends with this object.
 final class Sleeper {
@@ -18,13 +19,12 @@ final class Sleeper {
     ]
     process.arguments = ["setpriv"] + words
     process.standardOutput = output
-    try process.run()
+    try Program.withSignalsUnblocked { try process.run() }
     // It says so when it has become who it is to be.
     guard output.fileHandleForReading.availableData.count > 0 else { throw Errno.ESRCH }
   }
 
   deinit {
-    // Not terminate(): a child inherits which signals its parent's thread has blocked.
     kill(pid, SIGKILL)
     process.waitUntilExit()
   }
