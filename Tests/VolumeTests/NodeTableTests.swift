@@ -339,6 +339,26 @@ struct NodeTableTests {
     for node in nodes.dropFirst() { #expect(throws: Errno.ESTALE) { _ = try table.pin(node) } }
   }
 
+  @Test(arguments: [false, true])
+  func directoryThatMovesTakesItsDomainAlong(handles: Bool) throws {
+    guard Program.isRoot else { return Skip.say("what all domains hold is root's") }
+    let tree = try Tree { $0.fileHandles = handles }
+    let view = tree.view
+    for name in ["dir", "dir/sub", "dir/sub/Shared", "beside"] { try view.makeDirectory("Users/" + name) }
+    let inside = [try view.node("Users/dir/sub"), try view.make("Users/dir/sub/Shared/file")]
+    let beside = try view.node("Users/beside")
+    func zones() throws -> [Zone] { try inside.map { try view.nodes.pin($0).zone } }
+    #expect(try zones() == [.user, .user])
+    try view.rename("Users/dir", to: "Library/Mine")
+    #expect(try zones() == [.local, .local] && view.nodes.pin(try view.node("Library/Mine")).zone == .local)
+    #expect(try view.nodes.pin(beside).zone == .user)
+    try view.rename("Library/Mine", to: "Network/theirs")
+    #expect(try zones() == [.network, .network])
+    // Changed places: each belongs to where it is.
+    try view.rename("Network/theirs", to: "Users/beside", flags: 2)
+    #expect(try zones() == [.user, .user] && view.nodes.pin(beside).zone == .network)
+  }
+
   @Test func idsThatWereNeverGivenOutFindNothing() throws {
     let temporary = try TemporaryDirectory()
     let directory = try temporary.open()

@@ -9,7 +9,7 @@ internal import Testing
 
 /// What is told of a file is what holds now, and costs no more requests than it must.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
-struct TruthTests {
+struct StatTruthTests {
   private func status(_ path: String) throws -> FileStatus {
     try path.withName { (name) throws(Errno) in try FD.cwd.status(of: name) }
   }

@@ -9,7 +9,7 @@ internal import Testing
 
 /// Someone works in the backing directory, or the daemon dies.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
-struct BehindTests {
+struct BehindTheBackTests {
   /// What is in a file, or the error.
   private func contents(_ path: String) -> Result<String, Errno> {
     do throws(Errno) {

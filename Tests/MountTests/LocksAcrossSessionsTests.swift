@@ -11,7 +11,7 @@ internal import Volume
 
 /// Locks that are taken through one mount of a volume hold in the other.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
-struct SharedLockTests {
+struct LocksAcrossSessionsTests {
   private static let write = "\(F_WRLCK)"
   private static let read = "\(F_RDLCK)"
   private static let none = "\(F_UNLCK)"

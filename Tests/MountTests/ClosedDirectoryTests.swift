@@ -11,7 +11,7 @@ internal import Testing
 
 /// What the kernel remembers must not let anyone past a directory that has been closed.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
-struct CacheSecurityTests {
+struct ClosedDirectoryTests {
   /// A number that two processes see: odd while the directory is closed.
   private final class State {
     private let memory: UnsafeMutableRawPointer
