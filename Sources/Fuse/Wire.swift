@@ -23,6 +23,12 @@ enum Wire {
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
+
+    /// Whether an operation moves data or waits for a disk as a rule.
+    static func isSlow(_ opcode: UInt32) -> Bool {
+      // In this order: read, write, fsync, fsyncdir, fallocate, copy_file_range in its two forms.
+      [15, 16, 20, 30, 43, 47, copyRange64].contains(opcode)
+    }
   }
 
   /// A request's header; libfuse has checked nothing of it yet.

@@ -34,7 +34,7 @@ final class Worker: Sendable {
       switch session.receive(into: buffer) {
       case .message(let count):
         crowd.foundRequest()
-        if crowd.isThere, served.isOwned(owner) { served.arm() }
+        if crowd.isThere || isSlow(count), served.isOwned(owner) { served.arm() }
         serve(session, count)
         continue
       case .ended:
@@ -50,8 +50,14 @@ final class Worker: Sendable {
         served.arm()
         return
       }
+      if isSlow(count) { served.arm() }
       serve(session, count)
     }
+  }
+
+  /// Whether the request in the buffer will take long, so that another worker should look after the session meanwhile.
+  private func isSlow(_ count: Int) -> Bool {
+    Wire.Opcode.isSlow(Wire.word(at: 4, of: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
   }
 
   private func serve(_ session: Session, _ count: Int) {
