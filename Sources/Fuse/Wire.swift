@@ -27,7 +27,10 @@ enum Wire {
     /// Whether an operation moves data or waits for a disk as a rule.
     static func isSlow(_ opcode: UInt32) -> Bool {
       // In this order: read, write, fsync, fsyncdir, fallocate, copy_file_range in its two forms.
-      [15, 16, 20, 30, 43, 47, copyRange64].contains(opcode)
+      switch opcode {
+      case 15, 16, 20, 30, 43, 47, copyRange64: true
+      default: false
+      }
     }
   }
 
