@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
-package import Glibc
+internal import CLinux
+internal import Glibc
 package import LinuxIO
 
 /// A filesystem: one method for each operation that the kernel can ask for.
@@ -31,8 +31,9 @@ package protocol FileSystem: AnyObject, Sendable {
   func makeSymlink(
     _ name: Name, in parent: NodeID, to target: UnsafePointer<CChar>, by caller: Caller
   ) throws(Errno) -> Entry
-  func makeNode(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry
-  func makeDirectory(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry
+  func makeNode(_ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller) throws(Errno) -> Entry
+  func makeDirectory(_ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller) throws(Errno)
+    -> Entry
   func link(_ node: NodeID, as name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func remove(_ name: Name, in parent: NodeID, directory: Bool, by caller: Caller) throws(Errno)
   func rename(
@@ -42,11 +43,11 @@ package protocol FileSystem: AnyObject, Sendable {
   /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
   func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened
   func create(
-    _ name: Name, in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+    _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened)
   /// Corresponds to `O_TMPFILE`.
   func createUnnamed(
-    in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+    in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened)
   func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
@@ -75,7 +76,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func releaseDirectory(_ node: NodeID, handle: HandleID)
   func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno)
 
-  func statistics(of node: NodeID) throws(Errno) -> statvfs
+  func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus
 
   /// With an empty buffer the next two tell the size.
   func attribute(

@@ -42,7 +42,7 @@ final class Monitor: Sendable {
     _ = write(signal.fd.raw, &one, 8)
   }
 
-  func run(watching workers: [Worker]) {
+  func run(watching workers: [Worker], calling reserve: Reserve) {
     var seen = workers.map { $0.progress.load(ordering: .relaxed) }
     var idle = 0
     while !stopped.load(ordering: .acquiring) {
@@ -50,7 +50,10 @@ final class Monitor: Sendable {
       for (index, worker) in workers.enumerated() {
         let progress = worker.progress.load(ordering: .relaxed)
         let isServing = progress & 1 == 1
-        if isServing, progress == seen[index] { worker.current.withLock { $0 }?.arm() }
+        if isServing, progress == seen[index] {
+          worker.current.withLock { $0 }?.arm()
+          reserve.call()
+        }
         if isServing || progress != seen[index] { moved = true }
         seen[index] = progress
       }

@@ -25,7 +25,7 @@ extension Session {
   private func serveUnnamed(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
     do throws(Errno) {
       let flags = Int32(bitPattern: Wire.word(at: 40, of: message))
-      let mode = mode_t(Wire.word(at: 44, of: message))
+      let mode = FileMode(Wire.word(at: 44, of: message))
       let (entry, opened) = try fileSystem.createUnnamed(
         in: header.node, flags: flags, mode: mode, by: header.caller)
       var out = InlineArray<144, UInt8>(repeating: 0)

@@ -7,17 +7,26 @@ internal import Glibc
 
 /// Tells several clients from one.
 ///
-/// One client's next request comes some time after the reply to its last, but for the releases and forgets that the kernel
-/// sends on its own. Where requests are mostly there before they are looked for, there is more than one client.
+/// A client waits for the reply before it asks again, so what is there right after a reply comes from another. Releases and
+/// forgets don't count, nor what comes right after them: the kernel sends those on its own, and waits for none.
 struct Crowd {
   private var score = 0
-  private static let threshold = 12
+  private var isAfterNotice = false
+  private static let threshold = 8
   private static let limit = 32
 
   var isThere: Bool { score >= Self.threshold }
 
-  mutating func foundRequest() { score = min(score + 1, Self.limit) }
-  mutating func foundNothing() { score = max(score - 2, 0) }
+  /// A request was there before it was looked for.
+  mutating func foundRequest(_ opcode: UInt32) {
+    if !isAfterNotice, !Wire.Opcode.isNotice(opcode) { score = min(score + 2, Self.limit) }
+    isAfterNotice = Wire.Opcode.isNotice(opcode)
+  }
+
+  /// A request came while it was waited for.
+  mutating func waitedForRequest(_ opcode: UInt32) { isAfterNotice = Wire.Opcode.isNotice(opcode) }
+
+  mutating func foundNothing() { score = max(score - 1, 0) }
 }
 
 /// Tells whether polling is of use: it pays where the next request mostly comes within the time that a worker polls, and

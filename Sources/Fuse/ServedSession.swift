@@ -35,6 +35,9 @@ final class ServedSession: Sendable {
   /// Under the pool's lock, so that the session can't end in between.
   func enter() { users.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
+  /// How many workers are in it.
+  var workers: Int { users.load(ordering: .relaxed) - 1 }
+
   /// A worker goes; true for the one that finds the session over and empty.
   func leave() -> Bool { users.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 

@@ -24,6 +24,14 @@ enum Wire {
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
 
+    /// Whether nobody waits for the reply, if there is one: forget, release, releasedir, batch_forget.
+    static func isNotice(_ opcode: UInt32) -> Bool {
+      switch opcode {
+      case 2, release, 29, 42: true
+      default: false
+      }
+    }
+
     /// Whether an operation moves data or waits for a disk as a rule.
     static func isSlow(_ opcode: UInt32) -> Bool {
       // In this order: read, write, fsync, fsyncdir, fallocate, copy_file_range in its two forms.

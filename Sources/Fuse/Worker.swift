@@ -14,6 +14,7 @@ final class Worker: Sendable {
   let progress = Atomic<UInt64>(0)
   let requests = Atomic<UInt64>(0)
   private nonisolated(unsafe) var patience = Patience()
+  private nonisolated(unsafe) var crowd = Crowd()
   /// What the worker is in; for the monitor.
   let current = Mutex<ServedSession?>(nil)
 
@@ -23,18 +24,21 @@ final class Worker: Sendable {
   /// Serves the session until it has nothing to do, or has ended.
   ///
   /// The caller has entered it, and leaves it afterwards.
-  func serve(_ served: ServedSession, pollNanoseconds: UInt64, monitor: Monitor) {
+  func serve(_ served: ServedSession, pollNanoseconds: UInt64, helpers: Helpers) {
     current.withLock { $0 = served }
     defer { current.withLock { $0 = nil } }
-    monitor.wake()
+    helpers.monitor.wake()
     let session = served.session
     let owner = served.own()
-    var crowd = Crowd()
+    var isFirst = true
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
-        crowd.foundRequest()
-        if crowd.isThere || isSlow(count), served.isOwned(owner) { served.arm() }
+        let opcode = opcode(count)
+        // What woke us says nothing about others.
+        if isFirst { crowd.waitedForRequest(opcode) } else { crowd.foundRequest(opcode) }
+        isFirst = false
+        if served.isOwned(owner) { callHelp(served, opcode, helpers) }
         serve(session, count)
         continue
       case .ended:
@@ -50,14 +54,26 @@ final class Worker: Sendable {
         served.arm()
         return
       }
-      if isSlow(count) { served.arm() }
+      let opcode = opcode(count)
+      crowd.waitedForRequest(opcode)
+      callHelp(served, opcode, helpers)
       serve(session, count)
     }
   }
 
-  /// Whether the request in the buffer will take long, so that another worker should look after the session meanwhile.
-  private func isSlow(_ count: Int) -> Bool {
-    Wire.Opcode.isSlow(Wire.word(at: 4, of: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+  /// Lets another worker look after the session meanwhile if this request will be long, or if there are several clients and
+  /// not yet a worker for each CPU.
+  private func callHelp(_ served: ServedSession, _ opcode: UInt32, _ helpers: Helpers) {
+    if Wire.Opcode.isSlow(opcode) {
+      served.arm()
+      if served.workers >= helpers.regulars { helpers.reserve.call() }
+    } else if crowd.isThere, served.workers < helpers.regulars {
+      served.arm()
+    }
+  }
+
+  private func opcode(_ count: Int) -> UInt32 {
+    Wire.word(at: 4, of: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
   }
 
   private func serve(_ session: Session, _ count: Int) {

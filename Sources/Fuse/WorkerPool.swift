@@ -20,8 +20,10 @@ internal import Synchronization
 
 /// How many threads serve, and how they wait.
 package struct PoolSettings: Sendable {
-  /// Two serve a client and its background requests; more let slow disks be waited for side by side.
-  package var threads = 4
+  /// How many serve as a rule: as many as there are CPUs, since more only take each other's place.
+  package var threads = min(max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 8)
+  /// How many stand by, for when those wait for slow disks.
+  package var reserve = 6
   /// For how long a worker looks for the next request before it sleeps; 0 makes it sleep at once.
   package var pollNanoseconds: UInt64 = 30_000
 
@@ -37,6 +39,7 @@ package final class WorkerPool: Sendable {
   let workers: [Worker]
   private let threads = Mutex<[JoinableThread]>([])
   private let monitor: Monitor
+  private let reserve: Reserve
 
   private struct Served {
     var byKey: [UInt64: ServedSession] = [:]
@@ -49,7 +52,8 @@ package final class WorkerPool: Sendable {
     epoll = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
     stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
     monitor = try Monitor()
-    workers = (0..<max(1, settings.threads)).map { _ in Worker() }
+    reserve = try Reserve()
+    workers = (0..<max(1, settings.threads) + max(0, settings.reserve)).map { _ in Worker() }
     // Level-triggered and never read: once written, it wakes every worker that comes to wait.
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, stopping.fd.raw, &event))
@@ -57,8 +61,15 @@ package final class WorkerPool: Sendable {
 
   /// Starts the threads.
   package func start() throws(Errno) {
-    for worker in workers { try startThread("insula-worker") { self.run(worker) } }
-    if workers.count > 1 { try startThread("insula-monitor") { self.monitor.run(watching: self.workers) } }
+    for (number, worker) in workers.enumerated() {
+      let isReserve = number >= max(1, settings.threads)
+      try startThread(isReserve ? "insula-reserve" : "insula-worker") {
+        self.run(worker, isReserve: isReserve)
+      }
+    }
+    if workers.count > 1 {
+      try startThread("insula-monitor") { self.monitor.run(watching: self.workers, calling: self.reserve) }
+    }
   }
 
   private func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
@@ -79,6 +90,7 @@ package final class WorkerPool: Sendable {
     var one: UInt64 = 1
     _ = write(stopping.fd.raw, &one, 8)
     monitor.stop()
+    reserve.stop(workers.count)
     let running = threads.withLock { threads in
       defer { threads = [] }
       return threads
@@ -100,10 +112,21 @@ package final class WorkerPool: Sendable {
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event))
   }
 
-  private func run(_ worker: Worker) {
+  private func run(_ worker: Worker, isReserve: Bool) {
     try? ThreadIdentity.prepare()
-    while let served = next() {
-      worker.serve(served, pollNanoseconds: settings.pollNanoseconds, monitor: monitor)
+    while true {
+      if isReserve, !reserve.wait() { return }
+      // One who was called goes back when there has been nothing to do for a while.
+      serveSessions(worker, patienceMilliseconds: isReserve ? 50 : -1)
+      if !isReserve { return }
+    }
+  }
+
+  private func serveSessions(_ worker: Worker, patienceMilliseconds: Int32) {
+    while let served = next(patienceMilliseconds) {
+      worker.serve(
+        served, pollNanoseconds: settings.pollNanoseconds,
+        helpers: Helpers(monitor, reserve, settings.threads))
       if served.leave() {
         _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
         served.end()
@@ -111,13 +134,13 @@ package final class WorkerPool: Sendable {
     }
   }
 
-  /// Waits for a session to have something to do, and enters it; nil when the pool stops.
-  private func next() -> ServedSession? {
+  /// Waits for a session to have something to do, and enters it; nil when the pool stops or the time is over.
+  private func next(_ milliseconds: Int32) -> ServedSession? {
     while true {
       var event = epoll_event()
-      let count = epoll_wait(epoll.fd.raw, &event, 1, -1)
+      let count = epoll_wait(epoll.fd.raw, &event, 1, milliseconds)
       guard count == 1 else {
-        if count < 0, Errno.last != .EINTR { return nil }
+        if count == 0 || Errno.last != .EINTR { return nil }
         continue
       }
       if event.data.u64 == 0 { return nil }
@@ -128,5 +151,19 @@ package final class WorkerPool: Sendable {
       }
       if let served { return served }
     }
+  }
+}
+
+/// Whom a worker turns to.
+struct Helpers {
+  let monitor: Monitor
+  let reserve: Reserve
+  /// How many workers serve as a rule.
+  let regulars: Int
+
+  init(_ monitor: Monitor, _ reserve: Reserve, _ regulars: Int) {
+    self.monitor = monitor
+    self.reserve = reserve
+    self.regulars = regulars
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
+internal import CLinux
 internal import Glibc
 
 /// A filesystem's own permanent name for one of its objects; a later object of the same number has another.
@@ -18,7 +18,7 @@ package struct FileHandle: Sendable {
   package init() {}
 
   /// Stands in for a handle, to compare with; nothing can be opened by it.
-  package init(createdAt time: timespec?) {
+  package init(createdAt time: FileTime?) {
     type = .max
     guard let time else { return }
     bytes[0] = UInt64(bitPattern: Int64(time.tv_sec))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
+internal import CLinux
 internal import Glibc
 
 // Opening and naming. Every call takes a directory's descriptor and one name; none of them follows a
@@ -11,7 +11,7 @@ extension FD {
   /// Opens a child.
   ///
   /// Corresponds to `openat(2)` with `O_NOFOLLOW` and `O_CLOEXEC`.
-  package func open(_ name: Name, _ flags: Int32, mode: mode_t = 0) throws(Errno) -> OwnedFD {
+  package func open(_ name: Name, _ flags: Int32, mode: FileMode = 0) throws(Errno) -> OwnedFD {
     let all = flags | O_NOFOLLOW | O_CLOEXEC
     return OwnedFD(owning: try retrying { clx_openat(raw, name.bytes, all, mode) })
   }
@@ -37,7 +37,7 @@ extension FD {
   /// Makes an unnamed file in this directory.
   ///
   /// Corresponds to `open(2)` with `O_TMPFILE`.
-  package func openUnnamed(_ flags: Int32, mode: mode_t) throws(Errno) -> OwnedFD {
+  package func openUnnamed(_ flags: Int32, mode: FileMode) throws(Errno) -> OwnedFD {
     try withProcPath { (path) throws(Errno) in
       OwnedFD(owning: try retrying { clx_open(path, flags | CLX_O_TMPFILE | O_CLOEXEC, mode) })
     }
@@ -49,13 +49,13 @@ extension FD {
   }
 
   /// Corresponds to `mkdirat(2)`.
-  package func makeDirectory(_ name: Name, mode: mode_t) throws(Errno) {
+  package func makeDirectory(_ name: Name, mode: FileMode) throws(Errno) {
     try check(mkdirat(raw, name.bytes, mode))
   }
 
   /// Corresponds to `mknodat(2)`.
-  package func makeNode(_ name: Name, mode: mode_t, device: dev_t = 0) throws(Errno) {
-    try check(mknodat(raw, name.bytes, mode, device))
+  package func makeNode(_ name: Name, mode: FileMode, device: UInt64 = 0) throws(Errno) {
+    try check(mknodat(raw, name.bytes, mode, dev_t(device)))
   }
 
   /// Corresponds to `symlinkat(2)`.

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
-package import Glibc
-
-/// What `stat(2)` tells of an object.
-package typealias FileStatus = stat
+internal import CLinux
+internal import Glibc
 
 extension FileStatus {
   /// The type bits of the mode alone.
-  package var type: mode_t { st_mode & S_IFMT }
+  package var type: FileMode { st_mode & S_IFMT }
   /// The permission bits of the mode, set-id and sticky bits included.
-  package var permissions: mode_t { st_mode & 0o7777 }
+  package var permissions: FileMode { st_mode & 0o7777 }
   package var isDirectory: Bool { type == S_IFDIR }
   package var isRegular: Bool { type == S_IFREG }
   package var isSymlink: Bool { type == S_IFLNK }
@@ -21,7 +18,7 @@ extension FileStatus {
 package enum TimeChange: Sendable {
   case keep
   case now
-  case set(timespec)
+  case set(FileTime)
 
   fileprivate var value: timespec {
     switch self {
@@ -56,7 +53,7 @@ extension FD {
   }
 
   /// When the object was made, as far as the backing filesystem knows.
-  package func creationTime() throws(Errno) -> timespec? {
+  package func creationTime() throws(Errno) -> FileTime? {
     var status = clx_statx()
     try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH, CLX_STATX_BTIME, &status))
     guard status.stx_mask & CLX_STATX_BTIME != 0 else { return nil }
@@ -64,7 +61,7 @@ extension FD {
   }
 
   /// Corresponds to `fchmodat2(2)`; before Linux 6.6 through /proc.
-  package func changeMode(_ mode: mode_t) throws(Errno) {
+  package func changeMode(_ mode: FileMode) throws(Errno) {
     if clx_fchmodat2(raw, Name.empty.bytes, mode, CLX_AT_EMPTY_PATH) == 0 { return }
     let error = Errno.last
     guard error == .ENOSYS else { throw error }
@@ -72,9 +69,9 @@ extension FD {
   }
 
   /// Corresponds to `fchownat(2)`; an id that is nil stays as it is.
-  package func changeOwner(uid: uid_t?, gid: gid_t?) throws(Errno) {
+  package func changeOwner(uid: UInt32?, gid: UInt32?) throws(Errno) {
     try check(
-      fchownat(raw, Name.empty.bytes, uid ?? uid_t.max, gid ?? gid_t.max, CLX_AT_EMPTY_PATH))
+      fchownat(raw, Name.empty.bytes, uid ?? .max, gid ?? .max, CLX_AT_EMPTY_PATH))
   }
 
   /// Corresponds to `utimensat(2)`.
@@ -101,7 +98,7 @@ extension FD {
   }
 
   /// Corresponds to `fstatvfs(3)`.
-  package func filesystemStatus() throws(Errno) -> statvfs {
+  package func filesystemStatus() throws(Errno) -> FilesystemStatus {
     var status = statvfs()
     try check(fstatvfs(raw, &status))
     return status

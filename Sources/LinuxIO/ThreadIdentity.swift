@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
+internal import CLinux
 internal import Glibc
 
 /// Makes new objects belong to someone else, on this thread only, for the duration of `body`.
@@ -21,7 +21,7 @@ package enum ThreadIdentity {
   /// Corresponds to `setfsuid(2)` and `setfsgid(2)` around `body`.
   @inline(__always)
   package static func with<Result: ~Copyable>(
-    uid: uid_t, gid: gid_t, _ body: () throws(Errno) -> Result
+    uid: UInt32, gid: UInt32, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
     clx_set_fs_ids(uid, gid)
     defer { clx_set_fs_ids(0, 0) }

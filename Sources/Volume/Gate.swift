@@ -69,7 +69,7 @@ extension View {
   /// name is found only by those who may use what it stands for in every way that the kernel would let them.
   func authorizeMeetingPoint(_ status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) -> Bool {
     let isFifo = status.type == S_IFIFO
-    let all: mode_t = isFifo ? 0o666 : 0o222
+    let all: FileMode = isFifo ? 0o666 : 0o222
     if status.st_mode & all == all { return true }
     if caller.uid == status.st_uid { return false }
     try authorize(isFifo ? [.read, .write] : .write, on: status, zone: zone, by: caller)
@@ -81,7 +81,7 @@ extension View {
   }
 
   /// The mode without set-group-id where the caller could not have given it: not a member of the group.
-  func allowedMode(_ mode: mode_t, gid: UInt32, isDirectory: Bool, by caller: Caller) -> mode_t {
+  func allowedMode(_ mode: FileMode, gid: UInt32, isDirectory: Bool, by caller: Caller) -> FileMode {
     guard mode & S_ISGID != 0, !isDirectory, caller.uid != 0, !isMember(caller, of: gid) else { return mode }
     return mode & ~S_ISGID
   }

@@ -164,16 +164,18 @@ struct WorkerPoolTests {
   @Test func crowdIsThereOnlyWhileRequestsQueueUp() {
     var crowd = Crowd()
     #expect(!crowd.isThere)
-    // One client: a request, and then nothing.
+    // One client: a request that is waited for, what the kernel sends on its own after it, and then nothing.
     for _ in 0..<1000 {
-      crowd.foundRequest()
+      crowd.waitedForRequest(1)
+      crowd.foundRequest(Wire.Opcode.release)
+      crowd.foundRequest(3)
       #expect(!crowd.isThere)
       crowd.foundNothing()
     }
-    for _ in 0..<1000 { crowd.foundRequest() }
+    for _ in 0..<1000 { crowd.foundRequest(3) }
     #expect(crowd.isThere)
     // However long it was, it is over soon.
-    for _ in 0..<16 { crowd.foundNothing() }
+    for _ in 0..<32 { crowd.foundNothing() }
     #expect(!crowd.isThere)
   }
 }

@@ -3,7 +3,7 @@
 
 internal import CLinux
 package import Fuse
-package import Glibc
+internal import Glibc
 package import LinuxIO
 internal import Policy
 
@@ -30,7 +30,7 @@ extension View {
     try authorize(rights, on: try object.fd.status(), zone: object.zone, by: caller)
   }
 
-  package func statistics(of node: NodeID) throws(Errno) -> statvfs {
+  package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {
     let object = try nodes.pin(node)
     return try object.fd.filesystemStatus()
   }

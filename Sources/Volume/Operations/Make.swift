@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -11,7 +11,7 @@ internal import Policy
 
 extension View {
   package func makeDirectory(
-    _ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller
+    _ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller
   ) throws(Errno) -> Entry {
     try make(name, in: parent, .addSubdirectory, by: caller) { (directory, _) throws(Errno) in
       try directory.makeDirectory(name, mode: mode & 0o7777)
@@ -19,7 +19,7 @@ extension View {
   }
 
   package func makeNode(
-    _ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller
+    _ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller
   ) throws(Errno) -> Entry {
     let type = mode & S_IFMT
     // A device here would be a way around every rule of the machine.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import CLinux
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -31,7 +31,7 @@ extension View {
   }
 
   package func create(
-    _ name: Name, in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+    _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
     let status = try directory.fd.status()
@@ -72,7 +72,7 @@ extension View {
   }
 
   package func createUnnamed(
-    in parent: NodeID, flags: Int32, mode: mode_t, by caller: Caller
+    in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
     let status = try directory.fd.status()
@@ -97,8 +97,8 @@ extension View {
   private static var openForExec: Int32 { 0x20 }
 
   private func make(
-    in directory: borrowing NodeTable.Pin, _ status: FileStatus, mode: mode_t, by caller: Caller,
-    _ body: (FD, mode_t) throws(Errno) -> OwnedFD
+    in directory: borrowing NodeTable.Pin, _ status: FileStatus, mode: FileMode, by caller: Caller,
+    _ body: (FD, FileMode) throws(Errno) -> OwnedFD
   ) throws(Errno) -> OwnedFD {
     try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
     let gid = groupOfNew(in: status, by: caller)
