@@ -13,10 +13,11 @@ internal import Synchronization
 //  2. The owner serves request after request. When there is none it polls for a few tens of microseconds (a client
 //     that works in a loop asks again by then, and waking an idle CPU costs more than the request itself), then arms the session
 //     and sleeps.
-//  3. When the owner finds that requests have queued up while it served one, it arms the session at once, so that
-//     another worker joins in, and stops polling for a while: where several clients keep every CPU busy, polling steals from them.
-//  4. A monitor arms a session whose owner has been in one request for long (a slow disk, an fsync), so that no
-//     request waits behind it while a worker is free. It sleeps whenever the pool does.
+//  3. When the owner finds again and again that a request has come while it served another's, it arms the session, so that
+//     another worker joins in, and stops polling: where several clients keep every CPU busy, polling steals from them.
+//  4. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
+//     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
+//     long behind another. The monitor sleeps whenever the pool does.
 
 /// How many threads serve, and how they wait.
 package struct PoolSettings: Sendable {
