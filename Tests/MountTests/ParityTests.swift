@@ -123,7 +123,6 @@ struct ParityTests {
   @Test func rootlessModeIsLikeExt4() throws {
     let disk = try Ext4()
     let account = try TemporaryAccount()
-    try account.prepareDevice()
     let mounted = try MountedStore.mounted(
       owner: account.account, store: try disk.makeOpenDirectory("stores") + "/store")
     let known = try Self.known(mounted)
