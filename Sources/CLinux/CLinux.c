@@ -37,7 +37,6 @@ static_assert(CLX_SEEK_DATA == SEEK_DATA && CLX_SEEK_HOLE == SEEK_HOLE, "SEEK");
 static_assert(CLX_F_OFD_SETLK == F_OFD_SETLK && CLX_F_SETLEASE == F_SETLEASE, "F_");
 static_assert(sizeof(struct clx_statx) == sizeof(struct statx) && sizeof(struct statx) == 256, "statx");
 static_assert(offsetof(struct clx_statx, stx_btime) == offsetof(struct statx, stx_btime), "statx btime");
-static_assert(CLX_MAX_HANDLE == MAX_HANDLE_SZ, "MAX_HANDLE_SZ");
 
 int clx_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
 int clx_openat(int dir, const char *name, int flags, mode_t mode) { return openat(dir, name, flags, mode); }
@@ -69,7 +68,6 @@ int clx_close_range(unsigned first, unsigned last, unsigned flags) {
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
-int clx_memfd_create(const char *name, unsigned flags) { return (int)syscall(SYS_memfd_create, name, flags); }
 int clx_accept4(int fd, int flags) { return accept4(fd, NULL, NULL, flags); }
 
 int clx_open_tree(int dir, const char *path, unsigned flags) { return (int)syscall(SYS_open_tree, dir, path, flags); }
@@ -120,8 +118,6 @@ void clx_set_fs_ids(uid_t uid, gid_t gid) {
 }
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
-
-void clx_set_thread_name(pthread_t thread, const char *name) { pthread_setname_np(thread, name); }
 
 const void *clx_memmem(const void *hay, size_t length, const void *needle, size_t count) {
   return memmem(hay, length, needle, count);

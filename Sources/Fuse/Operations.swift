@@ -27,6 +27,7 @@ private func wishes(_ connection: inout fuse_conn_info) {
   connection.want |= connection.capable & UInt32(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO)
   // Splicing is no faster than copying here, and the session's own I/O has no pipes.
   connection.want &= ~UInt32(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE)
+  // Releases and reads ahead under way at once: libfuse's 12 pile up under concurrent readers.
   connection.max_background = 256
   connection.congestion_threshold = 192
   connection.time_gran = 1

@@ -13,10 +13,6 @@ package struct ConnectionSettings: Sendable {
   package var passthrough = false
   /// Let the kernel keep locks to itself, unseen by other sessions on the same files.
   package var localLocks = false
-  /// Requests that the kernel may have under way in the background (releases, reads ahead).
-  ///
-  /// libfuse's 12 pile up under concurrent readers.
-  package var background: UInt32 = 256
 
   package init() {}
 }

@@ -84,7 +84,6 @@ package struct OpenMode: OptionSet, Sendable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-  package static let directIO = OpenMode(rawValue: 1 << 0)
   /// Keep what the page cache, or the cached listing, has from before.
   package static let keepCache = OpenMode(rawValue: 1 << 1)
   /// Keep the listing of this directory.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 
 /// Open without access to the contents: a name for the object.
 ///
 /// Corresponds to `O_PATH`.
-package let pathOnly: Int32 = 0o10000000
+package let pathOnly: Int32 = CLX_O_PATH
 
 /// A descriptor that someone else owns; valid for as long as they keep it.
 package struct FD: Hashable, Sendable {

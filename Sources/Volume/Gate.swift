@@ -20,11 +20,11 @@ extension View {
 
   /// Throws unless the caller may remove, replace or move the object that `name` stands for.
   ///
-  /// `status` is the object's own, `parentStatus` that of the directory it is in.
+  /// `status` is the object's own, `parentStatus` that of the directory it is in. That the caller may change the directory has
+  /// been asked before: without that, nothing may be said about what is in it.
   func authorizeRemoval(
-    of status: FileStatus, zone: Zone, from parentStatus: FileStatus, _ parentZone: Zone, by caller: Caller
+    of status: FileStatus, zone: Zone, from parentStatus: FileStatus, by caller: Caller
   ) throws(Errno) {
-    try authorize([.deleteChild, .search], on: parentStatus, zone: parentZone, by: caller)
     if zone.isSealed { throw .EROFS }
     if zone.isSkeleton { throw .EPERM }
     let sticky = parentStatus.st_mode & S_ISVTX != 0

@@ -6,7 +6,6 @@
 #define CLINUX_H
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -24,8 +23,6 @@
 #define CLX_O_PATH 010000000
 #define CLX_O_TMPFILE 020200000
 #define CLX_AT_EMPTY_PATH 0x1000
-#define CLX_AT_NO_AUTOMOUNT 0x800
-#define CLX_AT_HANDLE_FID 0x200
 #define CLX_RENAME_NOREPLACE 1
 #define CLX_RENAME_EXCHANGE 2
 #define CLX_RENAME_WHITEOUT 4
@@ -42,21 +39,16 @@
 #define CLX_FALLOC_COLLAPSE_RANGE 0x08
 #define CLX_FALLOC_ZERO_RANGE 0x10
 #define CLX_FALLOC_INSERT_RANGE 0x20
-#define CLX_FALLOC_UNSHARE_RANGE 0x40
 #define CLX_F_OFD_GETLK 36
 #define CLX_F_OFD_SETLK 37
 #define CLX_F_OFD_SETLKW 38
 #define CLX_F_SETLEASE 1024
-#define CLX_F_ADD_SEALS 1033
 #define CLX_STATX_BASIC_STATS 0x7ffU
 #define CLX_STATX_BTIME 0x800U
-#define CLX_STATX_MNT_ID 0x1000U
-#define CLX_MAX_HANDLE 128
 #define CLX_FS_IOC_GETFLAGS 0x80086601UL
 #define CLX_FS_IOC_SETFLAGS 0x40086602UL
 #define CLX_MNT_DETACH 2
 #define CLX_RUSAGE_THREAD 1
-#define CLX_MS_NOSYMFOLLOW 256
 
 /// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.
 struct clx_statx_time {
@@ -106,7 +98,6 @@ ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t
 ssize_t clx_getdents64(int fd, void *_Nonnull buffer, size_t length);
 int clx_close_range(unsigned first, unsigned last, unsigned flags);
 int clx_pidfd_open(pid_t pid, unsigned flags);
-int clx_memfd_create(const char *_Nonnull name, unsigned flags);
 int clx_accept4(int fd, int flags);
 
 /// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with <linux/mount.h>.
@@ -133,9 +124,6 @@ void clx_set_fs_ids(uid_t uid, gid_t gid);
 // Credentials of this thread alone (glibc's own calls change every thread of the process).
 int clx_thread_setresuid(uid_t uid);
 int clx_thread_setresgid(gid_t gid);
-
-// pthread_setname_np(3) is behind _GNU_SOURCE.
-void clx_set_thread_name(pthread_t thread, const char *_Nonnull name);
 
 // memmem(3) is behind _GNU_SOURCE.
 const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);

@@ -76,8 +76,7 @@ extension View {
     try authorize([.deleteChild, .search], on: directoryStatus, zone: directory.zone, by: caller)
     let doomed = Doomed(
       status: try directory.fd.status(of: name), zone: directory.zone.zone(of: name))
-    try authorizeRemoval(
-      of: doomed.status, zone: doomed.zone, from: directoryStatus, directory.zone, by: caller)
+    try authorizeRemoval(of: doomed.status, zone: doomed.zone, from: directoryStatus, by: caller)
     return doomed
   }
 
