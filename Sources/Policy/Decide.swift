@@ -6,7 +6,7 @@
 /// Total and pure: every combination has an answer, and nothing but the arguments decides. The order is that of
 /// the reasons: seal, rule of the place, mode bits. `isMember` is asked at most once, and only if the answer hangs on it.
 package func decide(
-  _ rights: Rights, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Bool
+  _ rights: Rights, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
   if object.zone.isSealed, !rights.isDisjoint(with: .modifying) { return .deny(.sealed) }
   if object.zone.isSkeleton, rights.contains(.delete) { return .deny(.place) }
@@ -40,13 +40,13 @@ private func modeBits(for rights: Rights, owner: Bool) -> UInt32 {
 
 /// The one class of bits that counts for the subject, without asking about groups where no answer could matter.
 private func grantedBits(
-  _ object: Object, _ subject: Subject, needed: UInt32, isMember: (_ gid: UInt32) -> Bool
+  _ object: Object, _ subject: Subject, needed: UInt32, isMember: (_ gid: UInt32) -> Membership
 ) -> UInt32 {
   if subject.uid == object.uid { return object.mode >> 6 & 0o7 }
   let group = object.mode >> 3 & 0o7
   let other = object.mode & 0o7
   if group & needed == other & needed { return other }
-  let member = subject.gid == object.gid || isMember(object.gid)
+  let member = subject.gid == object.gid || isMember(object.gid) == .member
   return member ? group : other
 }
 

@@ -13,7 +13,7 @@ extension View {
   /// Throws unless the caller may do all of `rights` to the object.
   func authorize(_ rights: Rights, on status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) {
     let decision = decide(rights, on: Object(status, zone: zone), by: Subject(caller)) { gid in
-      isSupplementaryGroup(gid, ofThread: caller.pid)
+      isSupplementaryGroup(gid, ofThread: caller.pid) ? .member : .notMember
     }
     if case .deny(let denial) = decision { throw Errno(denial) }
   }
@@ -93,8 +93,8 @@ extension Errno {
     switch denial {
     case .sealed: self = .EROFS
     case .place: self = .EPERM
-    case .mode: self = .EACCES
-    case .ownership: self = .EPERM
+    case .flags, .ownership, .sticky: self = .EPERM
+    case .list, .mode: self = .EACCES
     }
   }
 }

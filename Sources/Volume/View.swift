@@ -86,7 +86,7 @@ package final class View: FileSystem {
   /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
   private func mayUserSearch(_ directory: Object) -> Bool {
     let user = Subject(uid: ProcessID.user, gid: ProcessID.group)
-    return decide(.search, on: directory, by: user) { _ in false } == .allow
+    return decide(.search, on: directory, by: user) { _ in .notMember } == .allow
   }
 
   /// What `insula status` shows.
@@ -113,6 +113,17 @@ extension Object {
   init(_ status: FileStatus, zone: Zone) {
     self.init(
       uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
-      isDirectory: status.isDirectory, zone: zone)
+      kind: Kind(status), zone: zone)
+  }
+}
+
+extension Object.Kind {
+  init(_ status: FileStatus) {
+    switch status.type {
+    case S_IFREG: self = .file
+    case S_IFDIR: self = .directory
+    case S_IFLNK: self = .symlink
+    default: self = .special
+    }
   }
 }

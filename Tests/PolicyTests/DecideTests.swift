@@ -8,7 +8,7 @@ internal import Testing
   private func object(
     mode: UInt32, uid: UInt32 = 1, gid: UInt32 = 10, directory: Bool = false, zone: Zone = .user
   ) -> Object {
-    Object(uid: uid, gid: gid, mode: mode, isDirectory: directory, zone: zone)
+    Object(uid: uid, gid: gid, mode: mode, kind: directory ? .directory : .file, zone: zone)
   }
 
   private enum Class: Int, CaseIterable { case owner = 6, group = 3, other = 0 }
@@ -27,7 +27,7 @@ internal import Testing
       for kind in Class.allCases {
         for (right, bit) in [(Rights.read, 4), (.write, 2), (.execute, 1)] as [(Rights, UInt32)] {
           let allowed = mode >> UInt32(kind.rawValue) & bit != 0
-          let decision = decide(right, on: object(mode: mode), by: subject(kind)) { _ in false }
+          let decision = decide(right, on: object(mode: mode), by: subject(kind)) { _ in .notMember }
           #expect(decision == (allowed ? .allow : .deny(.mode)))
         }
       }
@@ -36,9 +36,10 @@ internal import Testing
 
   @Test func supplementaryGroupCounts() {
     let someone = Subject(uid: 3, gid: 99)
-    #expect(decide(.read, on: object(mode: 0o040), by: someone) { $0 == 10 } == .allow)
+    #expect(decide(.read, on: object(mode: 0o040), by: someone) { $0 == 10 ? .member : .notMember } == .allow)
     // A member whose class has less than the others gets less.
-    #expect(decide(.read, on: object(mode: 0o004), by: someone) { $0 == 10 } == .deny(.mode))
+    #expect(
+      decide(.read, on: object(mode: 0o004), by: someone) { $0 == 10 ? .member : .notMember } == .deny(.mode))
   }
 
   @Test func groupsAreAskedForOnlyWhereTheyMatter() {
@@ -46,7 +47,7 @@ internal import Testing
       var asked = 0
       _ = decide([.read, .write], on: object(mode: mode), by: Subject(uid: 3, gid: 99)) { _ in
         asked += 1
-        return true
+        return .member
       }
       let differs = (mode >> 3 & 0o6) != (mode & 0o6)
       #expect(asked == (differs ? 1 : 0))
@@ -61,10 +62,10 @@ internal import Testing
       Rights.write, .delete, .append, .deleteChild, .writeAttributes, .writeExtended, .writeSecurity,
       .takeOwnership,
     ] {
-      #expect(decide(right, on: sealed, by: root) { _ in true } == .deny(.sealed))
+      #expect(decide(right, on: sealed, by: root) { _ in .member } == .deny(.sealed))
     }
     for right in [Rights.read, .execute, .readAttributes, .readExtended, .readSecurity] {
-      #expect(decide(right, on: sealed, by: root) { _ in true } == .allow)
+      #expect(decide(right, on: sealed, by: root) { _ in .member } == .allow)
     }
   }
 
@@ -72,29 +73,31 @@ internal import Testing
   func skeletonStays(zone: Zone) {
     let standard = object(mode: 0o777, uid: 0, directory: true, zone: zone)
     let root = Subject(uid: 0, gid: 0)
-    #expect(decide(.delete, on: standard, by: root) { _ in true } == .deny(.place))
-    #expect(decide([.addFile, .deleteChild], on: standard, by: root) { _ in true } == .allow)
+    #expect(decide(.delete, on: standard, by: root) { _ in .member } == .deny(.place))
+    #expect(decide([.addFile, .deleteChild], on: standard, by: root) { _ in .member } == .allow)
   }
 
   @Test func rootRunsOnlyWhatSomeoneMayRun() {
     let root = Subject(uid: 0, gid: 0)
-    #expect(decide(.execute, on: object(mode: 0o666), by: root) { _ in true } == .deny(.mode))
-    #expect(decide(.execute, on: object(mode: 0o001), by: root) { _ in true } == .allow)
-    #expect(decide(.search, on: object(mode: 0, directory: true), by: root) { _ in true } == .allow)
-    #expect(decide([.read, .write], on: object(mode: 0), by: root) { _ in true } == .allow)
+    #expect(decide(.execute, on: object(mode: 0o666), by: root) { _ in .member } == .deny(.mode))
+    #expect(decide(.execute, on: object(mode: 0o001), by: root) { _ in .member } == .allow)
+    #expect(decide(.search, on: object(mode: 0, directory: true), by: root) { _ in .member } == .allow)
+    #expect(decide([.read, .write], on: object(mode: 0), by: root) { _ in .member } == .allow)
   }
 
   @Test(arguments: [Rights.writeSecurity, .takeOwnership])
   func strangersDoNotChangeModeOrOwner(right: Rights) {
-    #expect(decide(right, on: object(mode: 0o777), by: subject(.other)) { _ in true } == .deny(.ownership))
-    #expect(decide(right, on: object(mode: 0), by: subject(.owner)) { _ in false } == .allow)
+    #expect(decide(right, on: object(mode: 0o777), by: subject(.other)) { _ in .member } == .deny(.ownership))
+    #expect(decide(right, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
   }
 
   @Test func ownerAlwaysSetsTimesOthersIfTheyMayWrite() {
-    #expect(decide(.writeAttributes, on: object(mode: 0), by: subject(.owner)) { _ in false } == .allow)
-    #expect(decide(.writeAttributes, on: object(mode: 0o002), by: subject(.other)) { _ in false } == .allow)
+    #expect(decide(.writeAttributes, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
     #expect(
-      decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in false } == .deny(.mode))
+      decide(.writeAttributes, on: object(mode: 0o002), by: subject(.other)) { _ in .notMember } == .allow)
+    #expect(
+      decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in .notMember }
+        == .deny(.mode))
   }
 
   @Test(

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// Who asks.
+///
+/// Supplementary groups are not part of it: they are asked for only when a decision depends on them.
+package struct Subject: Sendable {
+  package let uid: UInt32
+  package let gid: UInt32
+
+  package init(uid: UInt32, gid: UInt32) {
+    self.uid = uid
+    self.gid = gid
+  }
+
+  /// Passes lists and modes, never the rules of a place or a flag.
+  package var isSuperuser: Bool { uid == 0 }
+}
+
+/// The permission-bearing part of what is asked for.
+package struct Object: Sendable {
+  /// What counts of an object's kind.
+  package enum Kind: Sendable {
+    case file
+    case directory
+    case symlink
+    /// A fifo, a socket, a device: what is written to it goes elsewhere, and no flag stands against that.
+    case special
+  }
+
+  package let uid: UInt32
+  package let gid: UInt32
+  /// The twelve permission bits.
+  package let mode: UInt32
+  package let kind: Kind
+  package let zone: Zone
+  package let flags: FileFlags
+  package let acl: AccessControl
+
+  package init(
+    uid: UInt32, gid: UInt32, mode: UInt32, kind: Kind, zone: Zone, flags: FileFlags = [],
+    acl: AccessControl = .none
+  ) {
+    self.uid = uid
+    self.gid = gid
+    self.mode = mode
+    self.kind = kind
+    self.zone = zone
+    self.flags = flags
+    self.acl = acl
+  }
+
+  package var isDirectory: Bool { kind == .directory }
+}
