@@ -22,6 +22,7 @@ enum Completions {
   private static func options(_ description: CommandDescription) -> [String] {
     let visible = description.options.filter { !$0.isHidden }
     return visible.map { $0.name.count > 1 ? "--\($0.name)" : "-\($0.name)" } + ["--help"]
+      + description.actions.map(\.word)
   }
 
   static func bash() -> String {
@@ -30,6 +31,7 @@ enum Completions {
       let kind: String =
         switch description.arguments.first?.kind {
         case .directory: "-d"
+        case .file: "-f"
         case .account: "-u"
         case .word(let words): "-W '\(words.joined(separator: " "))'"
         case .other, nil: ""
@@ -53,7 +55,7 @@ enum Completions {
         local before="${COMP_WORDS[*]:1:COMP_CWORD-1}"
         case "$before" in
       \(cases)  esac
-        if [[ $word == -* ]]; then
+        if [[ $word == [-+=]* ]]; then
           mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         elif [ "${#arguments[@]}" -gt 0 ]; then
           mapfile -t COMPREPLY < <(compgen "${arguments[@]}" -- "$word")
@@ -75,11 +77,12 @@ enum Completions {
         let action: String =
           switch argument.kind {
           case .directory: "_files -/"
+          case .file: "_files"
           case .account: "_users"
           case .word(let words): "(\(words.joined(separator: " ")))"
           case .other: ""
           }
-        return "':\(argument.name):\(action)'"
+        return "'\(argument.isRepeated ? "*" : ""):\(argument.name):\(action)'"
       }
       let words = (options + ["'--help[print the help]'"] + arguments).joined(separator: " ")
       cases += "    '\(description.name)') _arguments \(words) ;;\n"
@@ -141,6 +144,7 @@ enum Completions {
       let candidates: String? =
         switch description.arguments.first?.kind {
         case .directory: "(__fish_complete_directories)"
+        case .file: "(__fish_complete_path)"
         case .account: "(__fish_complete_users)"
         case .word(let words): words.joined(separator: " ")
         case .other, nil: nil

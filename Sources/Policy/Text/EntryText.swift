@@ -75,9 +75,16 @@ extension AccessControlEntry {
   }
 
   /// The line as `ls -le` prints it, without the number in front.
+  package func text(isDirectory: Bool, names: AccountNames, numeric: Bool = false) -> String {
+    let inherited = inheritance.contains(.inherited) ? " " + EntryWords.inherited : ""
+    let principal = principal.text(names: names, numeric: numeric)
+    return "\(principal)\(inherited) \(kind.verb) \(words(isDirectory: isDirectory).joined(separator: ","))"
+  }
+
+  /// The rights and where the entry goes, as `ls -le` prints them.
   ///
   /// What says nothing of a file is not printed for one, though it is kept.
-  package func text(isDirectory: Bool, names: AccountNames, numeric: Bool = false) -> String {
+  package func words(isDirectory: Bool) -> [String] {
     var words: [String] = []
     for (right, onFiles, onDirectories) in EntryWords.rights where rights.contains(right) {
       if let word = isDirectory ? onDirectories : onFiles { words.append(word) }
@@ -85,9 +92,7 @@ extension AccessControlEntry {
     for (control, word, onFiles) in EntryWords.controls where inheritance.contains(control) {
       if isDirectory || onFiles { words.append(word) }
     }
-    let inherited = inheritance.contains(.inherited) ? " " + EntryWords.inherited : ""
-    let principal = principal.text(names: names, numeric: numeric)
-    return "\(principal)\(inherited) \(kind.verb) \(words.joined(separator: ","))"
+    return words
   }
 
   /// Takes away " 12: ", as `ls -le` prints it before an entry; no name is followed by a colon and a blank.
