@@ -87,7 +87,8 @@ struct ACLCommand: Command {
 
   private func change(_ edit: ListEdit, _ context: Context) -> ExitCode {
     var walk = FileWalk(context)
-    walk.visit(paths, recursively: isRecursive) { object throws in
+    walk.visit(paths, recursively: isRecursive, followingLinks: !isRecursive) { object throws in
+      if isRecursive { try object.requireNoLink() }
       let security = ObjectSecurity(fd: object.fd, doors: context.doors)
       // These two need not know what is there, which may be damaged.
       let current: AccessControlList?
@@ -108,7 +109,8 @@ struct ACLCommand: Command {
 
   private func check(_ context: Context) -> ExitCode {
     var walk = FileWalk(context)
-    walk.visit(paths, recursively: isRecursive) { object throws in
+    walk.visit(paths, recursively: isRecursive, followingLinks: !isRecursive) { object throws in
+      if isRecursive { try object.requireNoLink() }
       let list = try ObjectSecurity(fd: object.fd, doors: context.doors).list()
       guard list?.isCanonical ?? true else {
         throw CommandFailure(.failed, "its list is not in canonical order")
@@ -120,7 +122,8 @@ struct ACLCommand: Command {
   private func show(_ context: Context) -> ExitCode {
     var walk = FileWalk(context)
     var found: [ListDescription] = []
-    walk.visit(paths, recursively: isRecursive) { object throws in
+    walk.visit(paths, recursively: isRecursive, followingLinks: !isRecursive) { object throws in
+      if isRecursive { try object.requireNoLink() }
       let list = try ObjectSecurity(fd: object.fd, doors: context.doors).list()
       // A whole tree is searched for its lists; who names a file wants to know also that it has none.
       if isRecursive && list == nil { return }

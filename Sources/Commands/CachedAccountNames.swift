@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import LinuxIO
 internal import Policy
 internal import Synchronization
 
 extension AccountNames {
-  /// The accounts of this machine, each looked up once: a listing names the same few over and over.
-  static func cached() -> AccountNames {
-    let users = Cache<UInt32, String> { Account.numbered($0)?.name }
-    let groups = Cache<UInt32, String> { AccountGroup.numbered($0)?.name }
-    let uids = Cache<String, UInt32> { Account.named($0)?.uid }
-    let gids = Cache<String, UInt32> { AccountGroup.named($0)?.gid }
+  /// Other accounts' names, each looked up once: a listing names the same few over and over.
+  func cached() -> AccountNames {
+    let users = Cache(userName)
+    let groups = Cache(groupName)
+    let uids = Cache(uid)
+    let gids = Cache(gid)
     return AccountNames(
-      userName: { users[$0] }, groupName: { groups[$0] }, uid: { uids[$0] }, gid: { gids[$0] })
+      userName: { users[$0] }, groupName: { groups[$0] }, uid: { uids[$0] }, gid: { gids[$0] },
+      isOwnDomain: isOwnDomain)
   }
 }
 

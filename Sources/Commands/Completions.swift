@@ -84,7 +84,12 @@ enum Completions {
           }
         return "'\(argument.isRepeated ? "*" : ""):\(argument.name):\(action)'"
       }
-      let words = (options + ["'--help[print the help]'"] + arguments).joined(separator: " ")
+      // Words that begin otherwise are none to _arguments.
+      let actions = description.actions.filter { $0.word.hasPrefix("-") || $0.word.hasPrefix("+") }.map {
+        action in
+        "'\(action.word)[\(quoted(action.help))]\(action.values.map { ":\($0): " }.joined())'"
+      }
+      let words = (options + actions + ["'--help[print the help]'"] + arguments).joined(separator: " ")
       cases += "    '\(description.name)') _arguments \(words) ;;\n"
     }
     let lines = verbs.map { verb in
@@ -149,6 +154,9 @@ enum Completions {
         case .word(let words): words.joined(separator: " ")
         case .other, nil: nil
         }
+      for action in description.actions {
+        text += "complete -c insula -n '\(condition)' -a '\(action.word)' -d '\(quoted(action.help))'\n"
+      }
       if let candidates { text += "complete -c insula -n '\(condition)' -a '\(candidates)'\n" }
     }
     return text

@@ -5,6 +5,7 @@ internal import Daemon
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import Store
 
 /// What a command knows of the world that it was started in; tests make their own.
 struct Context: Sendable {
@@ -16,7 +17,7 @@ struct Context: Sendable {
   /// What `insula acl` and its like go through.
   var doors = SecurityDoors.mounted
   /// Who is who on this machine.
-  var names = AccountNames.cached()
+  var names = AccountNames.ofThisMachine.cached()
   /// Reads what is piped into the command, up to so many bytes.
   var input: @Sendable (Int) throws -> [UInt8] = { limit in try FD(0).readToEnd(limit: limit) }
 

@@ -38,17 +38,16 @@ struct FileWalk {
     lastWords = words
   }
 
-  /// Visits what was named; recursively, no link is followed, and each directory comes before what it holds.
+  /// Visits what was named, and recursively what is below; each directory comes before what it holds.
+  ///
+  /// Only a link that was named is followed, or visited itself; those that are come upon are passed over.
   mutating func visit(
-    _ paths: [String], recursively: Bool, followingLinks: Bool = true, _ body: (Object) throws -> Void
+    _ paths: [String], recursively: Bool, followingLinks: Bool, _ body: (Object) throws -> Void
   ) {
     for path in paths {
       do {
-        let named = try context.openToName(path, followingLinks: followingLinks && !recursively)
+        let named = try context.openToName(path, followingLinks: followingLinks)
         let object = Object(fd: named.fd, path: path, status: try named.fd.status())
-        if recursively && object.status.isSymlink && followingLinks {
-          throw CommandFailure(.failed, "is a symbolic link, and with -R none is followed")
-        }
         attempt(object, body)
         if recursively && object.status.isDirectory { try descend(object, body) }
       } catch {
@@ -114,6 +113,14 @@ struct FileWalk {
       throw CommandFailure(.failed, "something below it was moved meanwhile; the rest of it was not visited")
     }
     return parent
+  }
+}
+
+extension FileWalk.Object {
+  /// For commands that change whole trees, but nothing that a link leads to.
+  func requireNoLink() throws(CommandFailure) {
+    guard status.isSymlink else { return }
+    throw CommandFailure(.failed, "is a symbolic link, and with -R none is followed")
   }
 }
 

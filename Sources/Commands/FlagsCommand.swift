@@ -77,7 +77,9 @@ struct FlagsCommand: Command {
     }
     var walk = FileWalk(context)
     var found: [FlagsDescription] = []
-    walk.visit(paths, recursively: isRecursive, followingLinks: followsLinks) { object throws in
+    walk.visit(paths, recursively: isRecursive, followingLinks: followsLinks && !isRecursive) {
+      object throws in
+      if isRecursive && followsLinks { try object.requireNoLink() }
       let security = ObjectSecurity(fd: object.fd, doors: context.doors)
       let flags = try security.flags()
       if let change {

@@ -64,15 +64,9 @@ struct Listing {
     var visits = FileWalk(context)
     // The walk lends its objects to a closure, which can't change `self`.
     var listing = self
-    if options.isRecursive {
-      visits.visit([path], recursively: true, followingLinks: false) { object throws in
-        guard object.status.isDirectory, listing.isShown(object.path, below: path) else { return }
-        try listing.show(object.fd, path: object.path, isNamed: isNamed)
-      }
-    } else {
-      visits.visit([path], recursively: false, followingLinks: followsLinks) { object throws in
-        try listing.show(object.fd, path: object.path, isNamed: isNamed)
-      }
+    visits.visit([path], recursively: options.isRecursive, followingLinks: followsLinks) { object throws in
+      guard object.status.isDirectory, listing.isShown(object.path, below: path) else { return }
+      try listing.show(object.fd, path: object.path, isNamed: isNamed)
     }
     self = listing
     walk.add(visits)

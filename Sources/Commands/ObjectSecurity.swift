@@ -34,7 +34,14 @@ struct ObjectSecurity {
 
   /// The list, or nil if there is none.
   func list() throws(CommandFailure) -> AccessControlList? {
-    guard let bytes = try read(doors.list) else { return nil }
+    let bytes: [UInt8]
+    do throws(Errno) {
+      guard let value = try fd.attributeValue(doors.list, limit: Self.largest) else { return nil }
+      bytes = value
+    } catch {
+      // So says the mount of a list that it can't read.
+      throw error == .EIO ? .damagedList("it can't be read") : failure(error)
+    }
     do throws(MalformedList) {
       // The rethrowing call knows no typed errors; a buffer of our own does.
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 8)
@@ -42,10 +49,7 @@ struct ObjectSecurity {
       buffer.copyBytes(from: bytes)
       return try AccessControlList(filesec: UnsafeRawBufferPointer(buffer))
     } catch {
-      throw CommandFailure(
-        .failed,
-        "its access control list is damaged (\(error.words)); "
-          + "'insula acl -N' removes it, 'insula acl -E' replaces it")
+      throw .damagedList(error.words)
     }
   }
 
@@ -58,7 +62,13 @@ struct ObjectSecurity {
   }
 
   func flags() throws(CommandFailure) -> FileFlags {
-    let words = String(decoding: try read(doors.flags) ?? [], as: UTF8.self)
+    let bytes: [UInt8]?
+    do throws(Errno) {
+      bytes = try fd.attributeValue(doors.flags, limit: Self.largest)
+    } catch {
+      throw failure(error)
+    }
+    let words = String(decoding: bytes ?? [], as: UTF8.self)
     guard let flags = FileFlags(words: words) else {
       throw CommandFailure(.failed, "its flags are '\(words)', which another version may understand")
     }
@@ -67,14 +77,6 @@ struct ObjectSecurity {
 
   func setFlags(_ flags: FileFlags) throws(CommandFailure) {
     try write(Array(flags.words.utf8), to: doors.flags)
-  }
-
-  private func read(_ name: String) throws(CommandFailure) -> [UInt8]? {
-    do throws(Errno) {
-      return try fd.attributeValue(name, limit: Self.largest)
-    } catch {
-      throw failure(error)
-    }
   }
 
   private func write(_ bytes: [UInt8], to name: String) throws(CommandFailure) {
@@ -106,6 +108,13 @@ struct ObjectSecurity {
 }
 
 extension CommandFailure {
+  fileprivate static func damagedList(_ why: String) -> CommandFailure {
+    CommandFailure(
+      .failed,
+      "its access control list is damaged (\(why)), and nobody but root gets at the file; "
+        + "'insula acl -N' removes the list, 'insula acl -E' replaces it")
+  }
+
   fileprivate static let symlinkHasNone = CommandFailure(.failed, "a symbolic link has none; its target may")
   fileprivate static let notOurs = CommandFailure(
     .failed, "is not on an insula mount, so it has neither access control list nor flags of insula's")

@@ -27,7 +27,7 @@ internal import Testing
   @Test(
     arguments: [
       ("", ""), (",", ","), (" ", " "), ("fly", "fly"), ("uchg,fly", "fly"), ("+", "+"), ("-", "-"),
-      ("+-uchg", "+-uchg"),
+      ("+-uchg", "-uchg"),
       ("+nouchg", "+nouchg"), ("-nouchg", "-nouchg"), ("-uchg,nohidden", "-nohidden"), ("+dump", "+dump"),
       ("nofly", "nofly"), ("no", "no"), ("UCHG", "UCHG"),
     ])
