@@ -34,9 +34,13 @@ final class Worker: Sendable {
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
-        let opcode = opcode(count)
+        let (opcode, client) = header(count)
         // What woke us says nothing about others.
-        if isFirst { crowd.waitedForRequest(opcode) } else { crowd.foundRequest(opcode) }
+        if isFirst {
+          crowd.waitedForRequest(opcode, from: client)
+        } else {
+          crowd.foundRequest(opcode, from: client)
+        }
         isFirst = false
         if served.isOwned(owner) { callHelp(served, opcode, helpers) }
         serve(session, count)
@@ -54,8 +58,8 @@ final class Worker: Sendable {
         served.arm()
         return
       }
-      let opcode = opcode(count)
-      crowd.waitedForRequest(opcode)
+      let (opcode, client) = header(count)
+      crowd.waitedForRequest(opcode, from: client)
       callHelp(served, opcode, helpers)
       serve(session, count)
     }
@@ -72,8 +76,10 @@ final class Worker: Sendable {
     }
   }
 
-  private func opcode(_ count: Int) -> UInt32 {
-    Wire.word(at: 4, of: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+  /// What is asked, and the thread that asks (0 for the kernel itself).
+  private func header(_ count: Int) -> (opcode: UInt32, client: UInt32) {
+    let message = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    return (Wire.word(at: 4, of: message), Wire.word(at: 32, of: message))
   }
 
   private func serve(_ session: Session, _ count: Int) {

@@ -166,13 +166,18 @@ struct WorkerPoolTests {
     #expect(!crowd.isThere)
     // One client: a request that is waited for, what the kernel sends on its own after it, and then nothing.
     for _ in 0..<1000 {
-      crowd.waitedForRequest(1)
-      crowd.foundRequest(Wire.Opcode.release)
-      crowd.foundRequest(3)
+      crowd.waitedForRequest(1, from: 7)
+      crowd.foundRequest(Wire.Opcode.release, from: 0)
+      crowd.foundRequest(3, from: 7)
       #expect(!crowd.isThere)
       crowd.foundNothing()
     }
-    for _ in 0..<1000 { crowd.foundRequest(3) }
+    // One that asks again before its worker is back.
+    for _ in 0..<1000 {
+      crowd.foundRequest(3, from: 7)
+      #expect(!crowd.isThere)
+    }
+    for round in 0..<1000 { crowd.foundRequest(3, from: round % 2 == 0 ? 7 : 8) }
     #expect(crowd.isThere)
     // However long it was, it is over soon.
     for _ in 0..<32 { crowd.foundNothing() }
