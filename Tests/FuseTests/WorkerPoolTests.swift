@@ -140,6 +140,37 @@ struct WorkerPoolTests {
     #expect(try kernel.reply(milliseconds: 50) == nil)
   }
 
+  /// Requests that queue up from two clients make workers sit down; both are answered, one alone disperses them, and the pool
+  /// stops with workers that sit.
+  @Test func crowdsSitDownAndGo() throws {
+    let kernel = try KernelEnd(FakeFiles())
+    let pool = try pool(threads: 2)
+    try pool.start()
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    func getattr(_ unique: UInt64, from client: UInt32) -> Message {
+      Message(.getattr, unique: unique, pid: client, words(0, 0) + long(0))
+    }
+    var unique: UInt64 = 100
+    var sawCrowd = false
+    for _ in 0..<400 where !sawCrowd {
+      for number in UInt32(0)..<20 { try kernel.send(getattr(unique + UInt64(number), from: 7 + number % 2)) }
+      for _ in 0..<20 { #expect(try kernel.reply(milliseconds: 5000) != nil) }
+      unique += 100
+      sawCrowd = pool.isCrowded
+    }
+    #expect(sawCrowd)
+    for _ in 0..<400 where pool.isCrowded {
+      try kernel.send(getattr(unique, from: 7))
+      #expect(try kernel.reply(milliseconds: 5000)?.unique == unique)
+      unique += 1
+    }
+    #expect(!pool.isCrowded)
+    pool.stop()
+    #expect(pool.threadCount == 0)
+  }
+
   @Test func sessionsComeAndGoWhileOthersWork() throws {
     let pool = try pool(threads: 4)
     try pool.start()
