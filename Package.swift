@@ -48,7 +48,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
+    .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),

@@ -49,7 +49,7 @@ internal import Testing
         asked += 1
         return .member
       }
-      let differs = (mode >> 3 & 0o6) != (mode & 0o6)
+      let differs = (mode >> 3 & 0o6 == 0o6) != (mode & 0o6 == 0o6)
       #expect(asked == (differs ? 1 : 0))
     }
   }
@@ -85,10 +85,18 @@ internal import Testing
     #expect(decide([.read, .write], on: object(mode: 0), by: root) { _ in .member } == .allow)
   }
 
-  @Test(arguments: [Rights.writeSecurity, .takeOwnership])
-  func strangersDoNotChangeModeOrOwner(right: Rights) {
-    #expect(decide(right, on: object(mode: 0o777), by: subject(.other)) { _ in .member } == .deny(.ownership))
-    #expect(decide(right, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
+  @Test func onlyTheOwnerChangesTheMode() {
+    #expect(
+      decide(.writeSecurity, on: object(mode: 0o777), by: subject(.other)) { _ in .member }
+        == .deny(.ownership))
+    #expect(decide(.writeSecurity, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
+  }
+
+  @Test(arguments: [Class.owner, .group, .other])
+  private func nobodyGivesAwayByMode(kind: Class) {
+    #expect(
+      decide(.takeOwnership, on: object(mode: 0o777), by: subject(kind)) { _ in .member } == .deny(.ownership)
+    )
   }
 
   @Test func ownerAlwaysSetsTimesOthersIfTheyMayWrite() {
