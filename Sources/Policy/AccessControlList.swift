@@ -20,6 +20,8 @@ package struct AccessControlList: Equatable, Sendable {
     package static let deferInherit = Flags(rawValue: 1 << 16)
     /// Nothing is inherited where an object is made with this list.
     package static let noInherit = Flags(rawValue: 1 << 17)
+
+    package static let known: Flags = [.deferInherit, .noInherit]
   }
 
   /// More entries than this are refused, never cut off.
@@ -61,6 +63,8 @@ package struct AccessControlEntry: Hashable, Sendable {
     package static let onlyInherit = Inheritance(rawValue: 1 << 8)
 
     package static let controls: Inheritance = [.fileInherit, .directoryInherit, .limitInherit, .onlyInherit]
+
+    package static let known: Inheritance = controls.union(.inherited)
   }
 
   package var kind: Kind

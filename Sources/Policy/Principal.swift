@@ -38,8 +38,11 @@ package struct Principal: Hashable, Sendable {
   /// Four numbers mean something else on Apple's systems; on Linux they are ordinary groups (12 is `man`), which must not
   /// become everyone, so they get numbers beside Apple's.
   package static func group(_ gid: UInt32) -> Principal {
-    let isTaken = gid == everyoneID || gid == ownerID || gid == owningGroupID || gid == nobodyID
-    return Principal(high: groupHigh, low: (isTaken ? linuxGroupLow : groupLow) | UInt64(gid))
+    Principal(high: groupHigh, low: (isTaken(gid) ? linuxGroupLow : groupLow) | UInt64(gid))
+  }
+
+  private static func isTaken(_ gid: UInt32) -> Bool {
+    gid == everyoneID || gid == ownerID || gid == owningGroupID || gid == nobodyID
   }
 
   package static let everyone = Principal(high: groupHigh, low: groupLow | UInt64(everyoneID))
@@ -52,7 +55,8 @@ package struct Principal: Hashable, Sendable {
     let prefix = low & 0xffff_ffff_0000_0000
     if high == Self.userHigh, prefix == Self.userLow { return .user(id) }
     guard high == Self.groupHigh else { return .foreign }
-    if prefix == Self.linuxGroupLow { return .group(id) }
+    // One number for each group: beside Apple's only what is not among Apple's.
+    if prefix == Self.linuxGroupLow { return Self.isTaken(id) ? .group(id) : .foreign }
     guard prefix == Self.groupLow else { return .foreign }
     switch id {
     case Self.everyoneID: return .everyone

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+// Apple's own form of a list, in which Macs keep and exchange it: a header of 44 bytes and 24 for each entry, all numbers
+// with their most significant byte first.
+//
+//     0   magic
+//     4   the owner's and the group's 128-bit numbers
+//     36  number of entries, or `noListCount`
+//     40  flags of the list
+//     44  per entry: the principal's number, kind and inheritance in one word, rights
+//
+// The file's owner and group are no business of its list: their numbers are written as zeros and not looked at.
+
+private let magic: UInt32 = 0x012c_c16d
+private let noListCount: UInt32 = 0xffff_ffff
+private let headerSize = 44
+private let entrySize = 24
+private let kindMask: UInt32 = 0xf
+
+extension AccessControlList {
+  /// Reads Apple's form; nil if it says that there is no list.
+  ///
+  /// Nothing that is not understood is passed over: a list of which a part is lost could allow what it denied.
+  package init?(filesec bytes: UnsafeRawBufferPointer) throws(MalformedList) {
+    var reader = BigEndianReader(bytes)
+    guard let word = reader.word(), word == magic else { throw .malformed("it has no magic number") }
+    guard reader.take(32) != nil, let count = reader.word(), let flagWord = reader.word() else {
+      throw .malformed("its header is cut off")
+    }
+    guard count != noListCount else {
+      guard bytes.count == headerSize else { throw .malformed("no list is said, and something follows") }
+      return nil
+    }
+    guard UInt64(bytes.count - headerSize) == UInt64(count) * UInt64(entrySize) else {
+      throw .malformed("its size is not that of \(count) entries")
+    }
+    guard count <= Self.maximumCount else { throw .tooManyEntries }
+    let flags = Flags(rawValue: flagWord)
+    guard flags.isSubset(of: .known) else { throw .malformed("the list has an unknown flag") }
+
+    var entries: [AccessControlEntry] = []
+    entries.reserveCapacity(Int(count))
+    for index in 0..<Int(count) {
+      entries.append(try AccessControlEntry(filesec: &reader, index: index))
+    }
+    self.init(entries, flags: flags)
+  }
+
+  /// Apple's form of this list.
+  package var filesec: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(headerSize + entries.count * entrySize)
+    bytes.append(bigEndian: magic)
+    bytes.append(contentsOf: repeatElement(0, count: 32))
+    bytes.append(bigEndian: UInt32(truncatingIfNeeded: entries.count))
+    bytes.append(bigEndian: flags.rawValue)
+    for entry in entries {
+      bytes.append(bigEndian: entry.principal.high)
+      bytes.append(bigEndian: entry.principal.low)
+      bytes.append(bigEndian: entry.kind.rawValue | entry.inheritance.rawValue)
+      bytes.append(bigEndian: entry.rights.rawValue)
+    }
+    return bytes
+  }
+}
+
+extension AccessControlEntry {
+  fileprivate init(filesec reader: inout BigEndianReader, index: Int) throws(MalformedList) {
+    guard let high = reader.doubleWord(), let low = reader.doubleWord(), let word = reader.word(),
+      let rightsWord = reader.word()
+    else { throw .malformed("entry \(index) is cut off") }
+    guard let kind = Kind(rawValue: word & kindMask) else {
+      throw .malformed("entry \(index) is of an unknown kind")
+    }
+    let inheritance = Inheritance(rawValue: word & ~kindMask)
+    guard inheritance.isSubset(of: .known) else { throw .malformed("entry \(index) has an unknown flag") }
+    let rights = Rights(rawValue: rightsWord)
+    guard rights.isSubset(of: .known) else { throw .malformed("entry \(index) has an unknown right") }
+    self.init(kind, Principal(high: high, low: low), rights, inheritance)
+  }
+}
