@@ -24,6 +24,18 @@
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452
 #endif
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_getxattrat 464
+#define SYS_listxattrat 465
+#define SYS_removexattrat 466
+#endif
+
+/// The kernel's struct xattr_args.
+struct clx_xattr_args {
+  uint64_t value __attribute__((aligned(8)));
+  uint32_t size, flags;
+};
 
 static_assert(CLX_O_DIRECT == O_DIRECT, "O_DIRECT");
 static_assert(CLX_O_NOATIME == O_NOATIME, "O_NOATIME");
@@ -57,6 +69,20 @@ int clx_renameat2(int from, const char *name, int to, const char *newName, unsig
 }
 int clx_fchmodat2(int dir, const char *path, mode_t mode, int flags) {
   return (int)syscall(SYS_fchmodat2, dir, path, mode, flags);
+}
+ssize_t clx_getxattrat(int dir, const char *path, const char *name, void *value, uint32_t size) {
+  struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, 0};
+  return syscall(SYS_getxattrat, dir, path, 0, name, &args, sizeof args);
+}
+ssize_t clx_setxattrat(int dir, const char *path, const char *name, const void *value, uint32_t size, uint32_t flags) {
+  struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, flags};
+  return syscall(SYS_setxattrat, dir, path, 0, name, &args, sizeof args);
+}
+ssize_t clx_listxattrat(int dir, const char *path, char *names, size_t size) {
+  return syscall(SYS_listxattrat, dir, path, 0, names, size);
+}
+ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
+  return syscall(SYS_removexattrat, dir, path, 0, name);
 }
 int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
 int clx_syncfs(int fd) { return syncfs(fd); }

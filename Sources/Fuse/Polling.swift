@@ -7,26 +7,40 @@ internal import Glibc
 
 /// Tells several clients from one.
 ///
-/// A client waits for the reply before it asks again, so what is there right after a reply comes from another. Releases and
-/// forgets don't count, nor what comes right after them: the kernel sends those on its own, and waits for none.
+/// A client waits for the reply before it asks again, so what comes from another thread than the one that was just answered
+/// comes from another client. That alone does not make a crowd (a shell's programs take turns); that it was there before the
+/// worker looked for it does. Whatever the one client sends may be there that soon too: waking it can take the worker longer
+/// than it takes the client to ask again. Releases and forgets don't count, nor what comes right after them: the kernel sends
+/// those on its own, and waits for none.
 struct Crowd {
   private var score = 0
   private var isAfterNotice = false
+  private var answered: UInt32 = 0
   private static let threshold = 8
   private static let limit = 32
 
   var isThere: Bool { score >= Self.threshold }
 
   /// A request was there before it was looked for.
-  mutating func foundRequest(_ opcode: UInt32) {
-    if !isAfterNotice, !Wire.Opcode.isNotice(opcode) { score = min(score + 2, Self.limit) }
-    isAfterNotice = Wire.Opcode.isNotice(opcode)
+  mutating func foundRequest(_ opcode: UInt32, from client: UInt32) {
+    let isNotice = Wire.Opcode.isNotice(opcode)
+    if !isAfterNotice, !isNotice {
+      score = client == answered ? max(score - 1, 0) : min(score + 2, Self.limit)
+    }
+    note(isNotice, client)
   }
 
   /// A request came while it was waited for.
-  mutating func waitedForRequest(_ opcode: UInt32) { isAfterNotice = Wire.Opcode.isNotice(opcode) }
+  mutating func waitedForRequest(_ opcode: UInt32, from client: UInt32) {
+    note(Wire.Opcode.isNotice(opcode), client)
+  }
 
   mutating func foundNothing() { score = max(score - 1, 0) }
+
+  private mutating func note(_ isNotice: Bool, _ client: UInt32) {
+    isAfterNotice = isNotice
+    if !isNotice { answered = client }
+  }
 }
 
 /// Tells whether polling is of use: it pays where the next request mostly comes within the time that a worker polls, and

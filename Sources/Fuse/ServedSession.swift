@@ -18,6 +18,10 @@ final class ServedSession: Sendable {
   /// Counts the times that the session was entered through epoll; the last to enter is its owner.
   private let ownership = Atomic<UInt64>(0)
   private let armed = Atomic<Bool>(true)
+  /// Several clients keep it busy; workers sit in it and share what comes.
+  private let crowded = Atomic<Bool>(false)
+  private let lastClient = Atomic<UInt32>(0)
+  private let run = Atomic<Int>(0)
 
   init(_ session: Session, key: UInt64, epoll: FD, ended: @escaping @Sendable () -> Void) {
     self.session = session
@@ -58,6 +62,26 @@ final class ServedSession: Sendable {
     var event = event
     _ = epoll_ctl(epoll.raw, EPOLL_CTL_MOD, session.fd.raw, &event)
   }
+
+  var isCrowded: Bool { crowded.load(ordering: .relaxed) }
+
+  func becomeCrowded() {
+    run.store(0, ordering: .relaxed)
+    crowded.store(true, ordering: .relaxed)
+  }
+
+  /// A request has come while the session is crowded.
+  ///
+  /// When all come from one client for a while, it is alone again.
+  func noteRequest(from client: UInt32) {
+    let whileItIsACrowd = 64
+    guard lastClient.exchange(client, ordering: .relaxed) == client else {
+      return run.store(0, ordering: .relaxed)
+    }
+    if run.wrappingAdd(1, ordering: .relaxed).newValue > whileItIsACrowd { disperse() }
+  }
+
+  func disperse() { crowded.store(false, ordering: .relaxed) }
 
   /// The connection has ended: the first worker to see it takes the pool's own share back.
   func close() {

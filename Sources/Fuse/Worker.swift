@@ -15,10 +15,18 @@ final class Worker: Sendable {
   let requests = Atomic<UInt64>(0)
   private nonisolated(unsafe) var patience = Patience()
   private nonisolated(unsafe) var crowd = Crowd()
+  private let seat: Seat
+  let isReserve: Bool
   /// What the worker is in; for the monitor.
   let current = Mutex<ServedSession?>(nil)
 
-  init() { buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096) }
+  /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
+  init(stopping: FD, isReserve: Bool) throws(Errno) {
+    self.isReserve = isReserve
+    seat = try Seat(stopping: stopping)
+    buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096)
+  }
+
   deinit { buffer.deallocate() }
 
   /// Serves the session until it has nothing to do, or has ended.
@@ -30,13 +38,18 @@ final class Worker: Sendable {
     helpers.monitor.wake()
     let session = served.session
     let owner = served.own()
+    if served.isCrowded, !isReserve { return sit(in: served, helpers) }
     var isFirst = true
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
-        let opcode = opcode(count)
+        let (opcode, client) = header(count)
         // What woke us says nothing about others.
-        if isFirst { crowd.waitedForRequest(opcode) } else { crowd.foundRequest(opcode) }
+        if isFirst {
+          crowd.waitedForRequest(opcode, from: client)
+        } else {
+          crowd.foundRequest(opcode, from: client)
+        }
         isFirst = false
         if served.isOwned(owner) { callHelp(served, opcode, helpers) }
         serve(session, count)
@@ -47,18 +60,50 @@ final class Worker: Sendable {
       case .nothing:
         crowd.foundNothing()
       }
+      if crowd.isThere, !isReserve {
+        served.becomeCrowded()
+        return sit(in: served, helpers)
+      }
       guard served.isOwned(owner) else { return }
-      guard !crowd.isThere, pollNanoseconds > 0, patience.isThere(),
+      guard !isReserve, pollNanoseconds > 0, patience.isThere(),
         let count = poll(session, served, owner, pollNanoseconds)
       else {
         served.arm()
         return
       }
-      let opcode = opcode(count)
-      crowd.waitedForRequest(opcode)
+      let (opcode, client) = header(count)
+      crowd.waitedForRequest(opcode, from: client)
       callHelp(served, opcode, helpers)
       serve(session, count)
     }
+  }
+
+  /// Shares the requests of a crowded session with other workers, until there is no crowd any more.
+  private func sit(in served: ServedSession, _ helpers: Helpers) {
+    crowd = Crowd()
+    guard seat.take(in: served.session) else { return served.arm() }
+    defer { seat.leave(served.session) }
+    // Until there is a worker for each CPU, whoever is free may join.
+    if served.workers < helpers.regulars { served.arm() }
+    while served.isCrowded {
+      switch seat.wait() {
+      case .request: break
+      case .quiet:
+        served.disperse()
+        continue
+      case .stop: return served.arm()
+      }
+      switch served.session.receive(into: buffer) {
+      case .message(let count):
+        let (opcode, client) = header(count)
+        if !Wire.Opcode.isNotice(opcode) { served.noteRequest(from: client) }
+        if Wire.Opcode.isSlow(opcode) { callHelp(served, opcode, helpers) }
+        serve(served.session, count)
+      case .ended: return served.close()
+      case .nothing: continue
+      }
+    }
+    served.arm()
   }
 
   /// Lets another worker look after the session meanwhile if this request will be long, or if there are several clients and
@@ -72,8 +117,10 @@ final class Worker: Sendable {
     }
   }
 
-  private func opcode(_ count: Int) -> UInt32 {
-    Wire.word(at: 4, of: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+  /// What is asked, and the thread that asks (0 for the kernel itself).
+  private func header(_ count: Int) -> (opcode: UInt32, client: UInt32) {
+    let message = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    return (Wire.word(at: 4, of: message), Wire.word(at: 32, of: message))
   }
 
   private func serve(_ session: Session, _ count: Int) {

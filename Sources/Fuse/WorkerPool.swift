@@ -13,8 +13,9 @@ internal import Synchronization
 //  2. The owner serves request after request. When there is none it polls for a few tens of microseconds (a client
 //     that works in a loop asks again by then, and waking an idle CPU costs more than the request itself), then arms the session
 //     and sleeps.
-//  3. When the owner finds again and again that a request has come while it served another's, it arms the session, so that
-//     another worker joins in, and stops polling: where several clients keep every CPU busy, polling steals from them.
+//  3. When the owner finds again and again that another client's request has come while it served the last, the session is
+//     crowded: workers, one a CPU, sit down in it, each with an epoll set of its own (``Seat``), and share what comes without
+//     polling, which would steal from clients that keep every CPU busy. When all comes from one client again, they go.
 //  4. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
 //     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
 //     long behind another. The monitor sleeps whenever the pool does.
@@ -54,7 +55,12 @@ package final class WorkerPool: Sendable {
     stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
     monitor = try Monitor()
     reserve = try Reserve()
-    workers = (0..<max(1, settings.threads) + max(0, settings.reserve)).map { _ in Worker() }
+    var workers: [Worker] = []
+    let regulars = max(1, settings.threads)
+    for number in 0..<regulars + max(0, settings.reserve) {
+      workers.append(try Worker(stopping: stopping.fd, isReserve: number >= regulars))
+    }
+    self.workers = workers
     // Level-triggered and never read: once written, it wakes every worker that comes to wait.
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, stopping.fd.raw, &event))
@@ -62,11 +68,8 @@ package final class WorkerPool: Sendable {
 
   /// Starts the threads.
   package func start() throws(Errno) {
-    for (number, worker) in workers.enumerated() {
-      let isReserve = number >= max(1, settings.threads)
-      try startThread(isReserve ? "insula-reserve" : "insula-worker") {
-        self.run(worker, isReserve: isReserve)
-      }
+    for worker in workers {
+      try startThread(worker.isReserve ? "insula-reserve" : "insula-worker") { self.run(worker) }
     }
     if workers.count > 1 {
       try startThread("insula-monitor") { self.monitor.run(watching: self.workers, calling: self.reserve) }
@@ -80,6 +83,9 @@ package final class WorkerPool: Sendable {
 
   /// How many requests have been served.
   package var requests: UInt64 { workers.reduce(0) { $0 &+ $1.requests.load(ordering: .relaxed) } }
+
+  /// Whether workers sit in any session.
+  var isCrowded: Bool { sessions.withLock { $0.byKey.values.contains { $0.isCrowded } } }
 
   /// How many threads there are.
   package var threadCount: Int { threads.withLock { $0.count } }
@@ -113,13 +119,12 @@ package final class WorkerPool: Sendable {
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event))
   }
 
-  private func run(_ worker: Worker, isReserve: Bool) {
+  private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
-    while true {
-      if isReserve, !reserve.wait() { return }
+    guard worker.isReserve else { return serveSessions(worker, patienceMilliseconds: -1) }
+    while reserve.wait() {
       // One who was called goes back when there has been nothing to do for a while.
-      serveSessions(worker, patienceMilliseconds: isReserve ? 50 : -1)
-      if !isReserve { return }
+      serveSessions(worker, patienceMilliseconds: 50)
     }
   }
 

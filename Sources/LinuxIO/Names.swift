@@ -28,9 +28,9 @@ extension FD {
 
   /// Opens what this descriptor names once more, with other flags.
   package func reopened(_ flags: Int32) throws(Errno) -> OwnedFD {
-    try withProcPath { (path) throws(Errno) in
-      // O_NOFOLLOW would stop at the link in /proc that leads to the object.
-      OwnedFD(owning: try retrying { clx_open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC, 0) })
+    try withOwnLink { (links, link) throws(Errno) in
+      // O_NOFOLLOW would stop at the link that leads to the object.
+      OwnedFD(owning: try retrying { clx_openat(links, link, (flags & ~O_NOFOLLOW) | O_CLOEXEC, 0) })
     }
   }
 
@@ -38,8 +38,8 @@ extension FD {
   ///
   /// Corresponds to `open(2)` with `O_TMPFILE`.
   package func openUnnamed(_ flags: Int32, mode: FileMode) throws(Errno) -> OwnedFD {
-    try withProcPath { (path) throws(Errno) in
-      OwnedFD(owning: try retrying { clx_open(path, flags | CLX_O_TMPFILE | O_CLOEXEC, mode) })
+    try withOwnLink { (links, link) throws(Errno) in
+      OwnedFD(owning: try retrying { clx_openat(links, link, flags | CLX_O_TMPFILE | O_CLOEXEC, mode) })
     }
   }
 
@@ -81,8 +81,8 @@ extension FD {
   ///
   /// `AT_EMPTY_PATH` needs a capability that a user's daemon has not; the link in /proc needs none.
   package func link(into directory: FD, as name: Name) throws(Errno) {
-    try withProcPath { (path) throws(Errno) in
-      try check(linkat(AT_FDCWD, path, directory.raw, name.bytes, AT_SYMLINK_FOLLOW))
+    try withOwnLink { (links, link) throws(Errno) in
+      try check(linkat(links, link, directory.raw, name.bytes, AT_SYMLINK_FOLLOW))
     }
   }
 
@@ -92,37 +92,5 @@ extension FD {
   package func readLink(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     guard let base = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) else { throw .EINVAL }
     return try check(readlinkat(raw, Name.empty.bytes, base, buffer.count))
-  }
-
-  /// Lends the path in /proc that leads to exactly this object, whatever its names are now.
-  @inline(__always)
-  @discardableResult
-  package func withProcPath<Result: ~Copyable>(
-    _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
-  ) throws(Errno) -> Result {
-    // "/proc/self/fd/" and at most ten digits.
-    var path = InlineArray<32, CChar>(repeating: 0)
-    var digits = InlineArray<12, CChar>(repeating: 0)
-    var length = 0
-    for unit in "/proc/self/fd/".utf8 {
-      path[length] = CChar(bitPattern: unit)
-      length += 1
-    }
-    var rest = raw.magnitude
-    var count = 0
-    repeat {
-      digits[count] = CChar(0x30 + rest % 10)
-      rest /= 10
-      count += 1
-    } while rest > 0
-    while count > 0 {
-      count -= 1
-      path[length] = digits[count]
-      length += 1
-    }
-    return try withUnsafeBytes(of: &path) { (bytes) throws(Errno) in
-      guard let base = bytes.baseAddress else { throw .EINVAL }
-      return try body(base.assumingMemoryBound(to: CChar.self))
-    }
   }
 }

@@ -65,7 +65,7 @@ extension FD {
     if clx_fchmodat2(raw, Name.empty.bytes, mode, CLX_AT_EMPTY_PATH) == 0 { return }
     let error = Errno.last
     guard error == .ENOSYS else { throw error }
-    try withProcPath { (path) throws(Errno) in try check(chmod(path, mode)) }
+    try withOwnLink { (links, link) throws(Errno) in try check(fchmodat(links, link, mode, 0)) }
   }
 
   /// Corresponds to `fchownat(2)`; an id that is nil stays as it is.
@@ -87,7 +87,7 @@ extension FD {
 
   /// Corresponds to `truncate(2)`, of the very object that this descriptor names.
   package func truncate(to size: Int) throws(Errno) {
-    try withProcPath { (path) throws(Errno) in
+    try withOwnPath { (path) throws(Errno) in
       try retrying { Glibc.truncate(path, size) }
     }
   }

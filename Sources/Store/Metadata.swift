@@ -63,6 +63,15 @@ package struct Metadata: Sendable {
     try set(flagsName, to: bytes, on: object)
   }
 
+  /// What can't be understood of what is kept with an object, for a check that changes nothing.
+  func damage(of object: FD) throws(Errno) -> (list: Bool, flags: Bool) {
+    let names = try attributeNames(of: object)
+    return (
+      list: names.contains(.list) ? try decodedList(of: object) == .damaged : false,
+      flags: names.contains(.flags) ? try decodedFlags(of: object) == nil : false
+    )
+  }
+
   // MARK: Which there are
 
   private struct Kept: OptionSet {
@@ -93,6 +102,15 @@ package struct Metadata: Sendable {
   // MARK: Values
 
   private func list(of object: FD) throws(Errno) -> AccessControl {
+    try withOwnersAccess(to: object) { () throws(Errno) in try decodedList(of: object) }
+  }
+
+  private func flags(of object: FD) throws(Errno) -> FileFlags {
+    try withOwnersAccess(to: object) { () throws(Errno) in try decodedFlags(of: object) }
+      ?? Security.damagedFlags
+  }
+
+  private func decodedList(of object: FD) throws(Errno) -> AccessControl {
     try read(listName, of: object) { bytes in
       guard let bytes else { return .none }
       do throws(MalformedList) {
@@ -103,13 +121,13 @@ package struct Metadata: Sendable {
     }
   }
 
-  private func flags(of object: FD) throws(Errno) -> FileFlags {
+  /// Nil if they are damaged.
+  private func decodedFlags(of object: FD) throws(Errno) -> FileFlags? {
     try read(flagsName, of: object) { bytes in
       guard let bytes else { return [] }
-      guard bytes.count == 4 else { return Security.damagedFlags }
+      guard bytes.count == 4 else { return nil }
       let flags = FileFlags(rawValue: bytes.reduce(0) { $0 << 8 | UInt32($1) })
-      let known = FileFlags.ownerSettable.union(.rootSettable)
-      return flags.isSubset(of: known) ? flags : Security.damagedFlags
+      return flags.isSubset(of: .ownerSettable.union(.rootSettable)) ? flags : nil
     }
   }
 
@@ -119,9 +137,7 @@ package struct Metadata: Sendable {
   ) throws(Errno) -> Value {
     do throws(Errno) {
       return try withRoom(1 << 16) { (room) throws(Errno) in
-        let count = try withOwnersAccess(to: object) { () throws(Errno) in
-          try object.attribute(name.bytes, into: room)
-        }
+        let count = try object.attribute(name.bytes, into: room)
         return body(UnsafeRawBufferPointer(rebasing: room[..<count]))
       }
     } catch .ENODATA {

@@ -140,6 +140,37 @@ struct WorkerPoolTests {
     #expect(try kernel.reply(milliseconds: 50) == nil)
   }
 
+  /// Requests that queue up from two clients make workers sit down; both are answered, one alone disperses them, and the pool
+  /// stops with workers that sit.
+  @Test func crowdsSitDownAndGo() throws {
+    let kernel = try KernelEnd(FakeFiles())
+    let pool = try pool(threads: 2)
+    try pool.start()
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    func getattr(_ unique: UInt64, from client: UInt32) -> Message {
+      Message(.getattr, unique: unique, pid: client, words(0, 0) + long(0))
+    }
+    var unique: UInt64 = 100
+    var sawCrowd = false
+    for _ in 0..<400 where !sawCrowd {
+      for number in UInt32(0)..<20 { try kernel.send(getattr(unique + UInt64(number), from: 7 + number % 2)) }
+      for _ in 0..<20 { #expect(try kernel.reply(milliseconds: 5000) != nil) }
+      unique += 100
+      sawCrowd = pool.isCrowded
+    }
+    #expect(sawCrowd)
+    for _ in 0..<400 where pool.isCrowded {
+      try kernel.send(getattr(unique, from: 7))
+      #expect(try kernel.reply(milliseconds: 5000)?.unique == unique)
+      unique += 1
+    }
+    #expect(!pool.isCrowded)
+    pool.stop()
+    #expect(pool.threadCount == 0)
+  }
+
   @Test func sessionsComeAndGoWhileOthersWork() throws {
     let pool = try pool(threads: 4)
     try pool.start()
@@ -166,13 +197,18 @@ struct WorkerPoolTests {
     #expect(!crowd.isThere)
     // One client: a request that is waited for, what the kernel sends on its own after it, and then nothing.
     for _ in 0..<1000 {
-      crowd.waitedForRequest(1)
-      crowd.foundRequest(Wire.Opcode.release)
-      crowd.foundRequest(3)
+      crowd.waitedForRequest(1, from: 7)
+      crowd.foundRequest(Wire.Opcode.release, from: 0)
+      crowd.foundRequest(3, from: 7)
       #expect(!crowd.isThere)
       crowd.foundNothing()
     }
-    for _ in 0..<1000 { crowd.foundRequest(3) }
+    // One that asks again before its worker is back.
+    for _ in 0..<1000 {
+      crowd.foundRequest(3, from: 7)
+      #expect(!crowd.isThere)
+    }
+    for round in 0..<1000 { crowd.foundRequest(3, from: round % 2 == 0 ? 7 : 8) }
     #expect(crowd.isThere)
     // However long it was, it is over soon.
     for _ in 0..<32 { crowd.foundNothing() }

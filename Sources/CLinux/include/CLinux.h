@@ -91,6 +91,13 @@ int clx_openat2(int dir, const char *_Nonnull path, uint64_t flags, uint64_t mod
 int clx_statx(int dir, const char *_Nonnull path, int flags, unsigned mask, struct clx_statx *_Nonnull out);
 int clx_renameat2(int from, const char *_Nonnull name, int to, const char *_Nonnull newName, unsigned flags);
 int clx_fchmodat2(int dir, const char *_Nonnull path, mode_t mode, int flags);
+/// The calls on extended attributes that take a directory to start at: Linux 6.13.
+ssize_t clx_getxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, void *_Nullable value,
+                       uint32_t size);
+ssize_t clx_setxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, const void *_Nullable value,
+                       uint32_t size, uint32_t flags);
+ssize_t clx_listxattrat(int dir, const char *_Nonnull path, char *_Nullable names, size_t size);
+ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);
 ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// Where one worker waits for the requests of a crowded session, and for nothing else.
+///
+/// Several workers sit in one session, each with an epoll set of its own, and the kernel wakes one of them for each request
+/// (EPOLLEXCLUSIVE). Unlike the pool's common set nothing has to be armed again afterwards, which where requests queue up is
+/// one call less for each of them.
+struct Seat: ~Copyable {
+  private let set: OwnedFD
+
+  /// After so long without a request the crowd is over.
+  private static let patienceMilliseconds: Int32 = 50
+
+  /// What there is to do.
+  enum Event {
+    case request
+    /// Nothing, for long.
+    case quiet
+    case stop
+  }
+
+  /// `stopping` becomes readable when the pool stops.
+  init(stopping: FD) throws(Errno) {
+    let set = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
+    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.stop))
+    try check(epoll_ctl(set.fd.raw, EPOLL_CTL_ADD, stopping.raw, &event))
+    self.set = set
+  }
+
+  private static let stop: UInt64 = 1
+
+  /// Begins to wait for the requests of a session; false where the kernel refuses.
+  borrowing func take(in session: Session) -> Bool {
+    var event = epoll_event(events: EPOLLIN.rawValue | EPOLLEXCLUSIVE.rawValue, data: epoll_data_t(u64: 0))
+    return epoll_ctl(set.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event) == 0
+  }
+
+  borrowing func leave(_ session: Session) {
+    _ = epoll_ctl(set.fd.raw, EPOLL_CTL_DEL, session.fd.raw, nil)
+  }
+
+  /// Waits for a request or the end of the connection.
+  borrowing func wait() -> Event {
+    var event = epoll_event()
+    switch epoll_wait(set.fd.raw, &event, 1, Self.patienceMilliseconds) {
+    case 0: return .quiet
+    case 1 where event.data.u64 == Self.stop: return .stop
+    // After an interrupted wait the read that follows finds nothing.
+    default: return .request
+    }
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+internal import Testing
+
+/// Section 3.2 of the rules: which reason comes first.
+@Suite struct OrderTableTests {
+  @Test(arguments: rows)
+  func reasonsHaveAnOrder(row: String) throws {
+    let cells = try Table.cells(row, 8)
+    let object = Object(
+      uid: 1, gid: 10, mode: 0o700, kind: try Table.kind(cells[2]), zone: try Table.zone(cells[1]),
+      flags: try Table.flags(cells[3]), acl: try Table.acl(cells[4]))
+    let parent = Object(
+      uid: 1, gid: 10, mode: 0o1777, kind: .directory, zone: try Table.zone(cells[0]))
+    let person = try Person(cells[5])
+    let decision = decide(
+      try Table.rights(cells[6]), on: object, in: parent, by: person.subject, isMember: person.membership)
+    #expect(decision == (try Table.decision(cells[7])))
+  }
+
+  // zone of the directory | zone | kind | flags | list | who | asks | answer
+  static let rows = Table.rows(
+    """
+    system | system | file | uchg | damaged | other | write | sealed
+    system | system | file | uchg | damaged | root | write | sealed
+    system | system | file | - | none | root | append | sealed
+    system | system | file | - | none | root | writeattr | sealed
+    system | system | file | - | none | root | writeextattr | sealed
+    system | system | file | - | none | root | writesecurity | sealed
+    system | system | file | - | none | root | chown | sealed
+    system | system | file | - | none | root | link | sealed
+    system | system | file | - | none | root | delete | sealed
+    system | system | dir | - | none | root | delete_child | sealed
+    system | system | dir | - | none | root | read,add_file | sealed
+    system | system | special | - | none | root | write | sealed
+    system | system | file | - | everyone +ALL | other | write | sealed
+    system | system | file | schg | none | root | read | allow
+    system | system | file | - | none | root | readattr,readsecurity | allow
+    system | system | file | - | damaged | other | read | list
+    system | system | file | - | everyone +read | other | read | allow
+    system | system | file | - | none | other | read | mode
+    top | library | dir | - | none | root | delete | sealed
+    top | users | dir | schg | none | root | delete | sealed
+    users | sharedStandard | dir | schg | none | root | delete | place
+    users | sharedStandard | dir | - | everyone +delete | other | delete | place
+    library | localStandard | dir | - | none | root | delete | place
+    library | localStandard | dir | - | none | owner | delete | place
+    library | localStandard | dir | uchg | none | root | add_file | flags
+    library | localStandard | dir | - | none | root | add_file,delete_child | allow
+    library | localStandard | dir | - | none | other | add_file | mode
+    users | sharedStandard | dir | - | none | owner | writesecurity | allow
+    user | user | file | uchg | everyone +ALL | owner | write | flags
+    user | user | file | uchg | damaged | other | write | flags
+    user | user | file | uchg | none | other | write | flags
+    user | user | file | uchg | none | other | read | mode
+    user | user | file | uchg | damaged | other | read | list
+    user | user | file | - | damaged | other | write | list
+    user | user | file | - | everyone -write | other | write | list
+    user | user | file | - | none | other | write | mode
+    user | user | file | - | none | other | delete | sticky
+    user | user | file | - | none | other | delete,write | sticky
+    user | user | file | - | everyone -delete | other | delete,writesecurity | list
+    user | user | file | uchg | none | other | link | flags
+    user | user | file | uchg | none | root | link | flags
+    user | user | file | - | damaged | other | link | allow
+    """)
+
+  /// Any place that is not sealed lets root do what no rule of the place forbids.
+  @Test(arguments: Zone.allCases.filter { !$0.isSealed })
+  func rootPassesListsAndModes(zone: Zone) {
+    for acl in [
+      AccessControl.none, .damaged, .list(AccessControlList([.init(.deny, .everyone, .genericAll)])),
+    ] {
+      let object = Object(uid: 1, gid: 10, mode: 0, kind: .directory, zone: zone, acl: acl)
+      let everything = Rights.all.subtracting(.delete)
+      #expect(decide(everything, on: object, by: Subject(uid: 0, gid: 0)) { _ in .unknown } == .allow)
+    }
+  }
+}
