@@ -104,12 +104,11 @@ extension AccessControlList {
 
   /// Takes rights and inheritance out of every entry of this principal and verb, inherited or not.
   ///
-  /// An entry goes where it says just this, and where no right is left of it.
+  /// An entry goes where no right is left of it.
   fileprivate mutating func subtract(_ entry: AccessControlEntry) throws(ListEditError) {
     guard entries.contains(where: { $0.isAbout(entry) }) else { throw .nothingMatches(entry) }
     entries = entries.compactMap { existing in
       guard existing.isAbout(entry) else { return existing }
-      if existing == entry { return nil }
       var rest = existing
       rest.rights.subtract(entry.rights)
       rest.inheritance.subtract(entry.inheritance)

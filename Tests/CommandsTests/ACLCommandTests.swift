@@ -213,6 +213,26 @@ internal import Testing
     #expect(numbers.count == 1500 && numbers.allSatisfy { $0 < 1000 })
   }
 
+  @Test func directoryThatIsMovedMeanwhileLeadsNowhereElse() throws {
+    try shell.temporary.makeDirectory("dir/sub")
+    try shell.temporary.write("", to: "dir/sub/deep")
+    try shell.temporary.write("", to: "dir/z")
+    try shell.temporary.makeDirectory("else")
+    try shell.temporary.write("", to: "else/z")
+    var context = Context.current()
+    context.currentDirectory = shell.temporary.path
+    let (from, to) = (shell.temporary.appending("dir/sub"), shell.temporary.appending("else/sub"))
+    context.console = Console(write: { _ in }, writeError: { #expect($0.contains("moved meanwhile")) })
+    var walk = FileWalk(context)
+    var paths: [String] = []
+    walk.visit(["dir"], recursively: true, followingLinks: false) { object in
+      paths.append(object.path)
+      if object.path.hasSuffix("deep") { #expect(rename(from, to) == 0) }
+    }
+    #expect(paths == ["dir", "dir/sub", "dir/sub/deep"])
+    #expect(walk.exitCode == .failed)
+  }
+
   @Test func damagedListIsNamedReplacedAndRemoved() throws {
     let damage = {
       try Program.run([
