@@ -55,7 +55,8 @@ let package = Package(
     .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "VolumeTests", dependencies: ["Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      name: "VolumeTests",
+      dependencies: ["Volume", "Fuse", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
@@ -64,7 +65,8 @@ let package = Package(
     .testTarget(
       name: "MountTests",
       dependencies: [
-        "Volume", "Fuse", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance", "insula-client",
+        "Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance",
+        "insula-client",
       ], swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.

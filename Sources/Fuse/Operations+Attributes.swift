@@ -50,6 +50,18 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
         var bytes = UInt64(flags)
         fuse_reply_ioctl(request, 0, &bytes, min(outputSize, 8))
       }
+    case UInt(CLX_FS_IOC_FSGETXATTR):
+      // Asked for by the kernel itself, too: it compares the flags before it lets anyone set some.
+      serve(request) { (files, caller) throws(Errno) in
+        try files.inodeFlags(of: NodeID(node), by: caller)
+      } _: { request, _, flags in
+        // struct fsxattr: of its seven words only the first has something to say.
+        var words = InlineArray<7, UInt32>(repeating: 0)
+        words[0] = extendedFlags(flags)
+        _ = withUnsafeBytes(of: &words) {
+          fuse_reply_ioctl(request, 0, $0.baseAddress, min(outputSize, $0.count))
+        }
+      }
     case UInt(CLX_FS_IOC_SETFLAGS):
       serve(request) { (files, caller) throws(Errno) in
         guard let input, inputSize >= 4 else { throw .EINVAL }
@@ -61,6 +73,18 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
       fuse_reply_err(request, ENOTTY)
     }
   }
+}
+
+/// The same flags by the other numbers that the kernel has for them.
+///
+/// Corresponds to `fileattr_fill_flags` in the kernel.
+private func extendedFlags(_ flags: UInt32) -> UInt32 {
+  // Synchronous, immutable, append, no dump, no access time, direct access, project is inherited.
+  let pairs: [(UInt32, UInt32)] = [
+    (0x8, 0x20), (0x10, 0x8), (0x20, 0x10), (0x40, 0x80), (0x80, 0x40), (0x200_0000, 0x8000),
+    (0x2000_0000, 0x200),
+  ]
+  return pairs.reduce(0) { flags & $1.0 != 0 ? $0 | $1.1 : $0 }
 }
 
 /// What setattr is to change, in words.

@@ -46,10 +46,23 @@ struct Commands {
     case "access": answer(access(text(0), Int32(number(1))))
     case "setxattr": answer(setxattr(text(0), text(1), text(2), text(2).utf8.count, 0))
     case "removexattr": answer(removexattr(text(0), text(1)))
+    case "setxattr hex":
+      answer(bytes(text(2)).withUnsafeBytes { lsetxattr(text(0), text(1), $0.baseAddress, $0.count, 0) })
     case "stat": stat(text(0))
     case "list": list(text(0))
     default: nil
     }
+  }
+
+  /// What pairs of hexadecimal digits stand for.
+  private func bytes(_ hex: String) -> [UInt8] {
+    var rest = Substring(hex)
+    var bytes: [UInt8] = []
+    while rest.count >= 2 {
+      bytes.append(UInt8(rest.prefix(2), radix: 16) ?? 0)
+      rest.removeFirst(2)
+    }
+    return bytes
   }
 
   private func stat(_ path: String) -> String {
@@ -87,6 +100,18 @@ struct Commands {
     case "write":
       let count = write(files[number(0)], text(1), text(1).utf8.count)
       return answer(count, "\(count)")
+    case "write at":
+      let count = pwrite(files[number(0)], text(2), text(2).utf8.count, off_t(number(1)))
+      return answer(count, "\(count)")
+    case "set flags": return answer(clx_fcntl(files[number(0)], F_SETFL, number(1)))
+    case "ftruncate": return answer(ftruncate(files[number(0)], off_t(number(1))))
+    case "fallocate":
+      return answer(clx_fallocate(files[number(0)], Int32(number(1)), off_t(number(2)), off_t(number(3))))
+    case "copy range":
+      // Within one file: from, to, how much.
+      var from = off_t(number(1))
+      var to = off_t(number(2))
+      return answer(clx_copy_file_range(files[number(0)], &from, files[number(0)], &to, number(3), 0))
     case "map":
       mapSize = number(1)
       let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)

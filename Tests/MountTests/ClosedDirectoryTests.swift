@@ -5,6 +5,7 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Synchronization
 internal import TestSupport
 internal import Testing
@@ -40,7 +41,7 @@ struct ClosedDirectoryTests {
     }
   }
 
-  @Test(arguments: ["chmod", "chown", "rename"], [nil, "nopassthrough,nohandles"])
+  @Test(arguments: ["chmod", "chown", "rename", "list"], [nil, "nopassthrough,nohandles"])
   func nobodyGetsPastADirectoryThatIsClosed(how: String, options: String?) throws {
     let mounted = try MountedStore.mounted(options: options)
     let base = mounted.path("Users/Shared/")
@@ -62,6 +63,9 @@ struct ClosedDirectoryTests {
       switch how {
       case "chmod": #expect(chmod(base + "open", 0o700) == 0)
       case "chown": #expect(chown(base + "open", 54321, 54321) == 0 && chmod(base + "open", 0o750) == 0)
+      case "list":
+        let list = AccessControlList([AccessControlEntry(.deny, .user(54322), .search)]).filesec
+        #expect(lsetxattr(base + "open", "system.insula.acl", list, list.count, 0) == 0)
       default: #expect(rename(base + "open", base + "private/open") == 0)
       }
       state.set(2 * round + 1)
@@ -69,6 +73,7 @@ struct ClosedDirectoryTests {
       state.set(2 * round + 2)
       switch how {
       case "rename": #expect(rename(base + "private/open", base + "open") == 0)
+      case "list": #expect(lremovexattr(base + "open", "system.insula.acl") == 0)
       default: #expect(chmod(base + "open", 0o755) == 0)
       }
       #expect(state.waitForAttempt(allowed: true, 2 * round + 2))

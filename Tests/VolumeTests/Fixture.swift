@@ -83,7 +83,8 @@ final class Tree: Sendable {
     settings.isSystem = Program.isRoot
     settings.fileHandles = Program.isRoot
     change(&settings)
-    staging = try TemporaryDirectory(mode: 0o700)
+    // A test's thread has no more rights than whoever it makes something for.
+    staging = try TemporaryDirectory(mode: 0o777)
     stagingDirectory = try staging.open()
     volume = Volume(tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings)
     view = try View(volume)

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import TestSupport
+internal import Testing
+
+/// Access control lists on a real mount, with real users.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct AccessControlTests {
+  private static let door = "system.insula.acl"
+  private static let alice: UInt32 = 54321
+  private static let bob: UInt32 = 54322
+  private static let team: UInt32 = 54400
+
+  private func setList(_ path: String, _ entries: AccessControlEntry...) {
+    let bytes = AccessControlList(entries).filesec
+    #expect(lsetxattr(path, Self.door, bytes, bytes.count, 0) == 0)
+  }
+
+  /// What a client sends to set a list.
+  private func hex(_ entries: AccessControlEntry...) -> String {
+    AccessControlList(entries).filesec.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  private func list(_ path: String) -> [UInt8]? {
+    var room = [UInt8](repeating: 0, count: 4096)
+    let count = lgetxattr(path, Self.door, &room, room.count)
+    return count < 0 ? nil : Array(room[..<count])
+  }
+
+  @Test func usersAndGroupsOfRealProcesses() throws {
+    let mounted = try MountedStore.mounted()
+    let file = mounted.path("Users/Shared/file")
+    let owner = try Client(uid: Self.alice)
+    let member = try Client(uid: 54323, gid: Self.team)
+    let supplementary = try Client(uid: 54324, groups: [Self.team, 54401])
+    let stranger = try Client(uid: Self.bob, groups: [54401])
+    let read = "\(O_RDONLY)"
+    let write = "\(O_WRONLY)"
+    #expect(try owner.errno("create", file, "\(0o600)") == 0)
+    #expect(
+      try owner.errno(
+        "setxattr hex", file, Self.door, hex(AccessControlEntry(.permit, .group(Self.team), .read)))
+        == 0)
+    for client in [member, supplementary] {
+      #expect(try client.errno("open", file, read) == 0)
+      #expect(try client.errno("open", file, write) == EACCES)
+      #expect(try client.errno("removexattr", file, Self.door) == EPERM)
+    }
+    #expect(try stranger.errno("open", file, read) == EACCES)
+    #expect(try owner.errno("chmod", file, "\(0o644)") == 0)
+    #expect(
+      try owner.errno(
+        "setxattr hex", file, Self.door, hex(AccessControlEntry(.deny, .group(Self.team), .read)))
+        == 0)
+    for client in [member, supplementary] {
+      #expect(try client.errno("open", file, read) == EACCES)
+      #expect(try client.errno("access", file, "\(R_OK)") == EACCES)
+    }
+    #expect(try stranger.errno("open", file, read) == 0)
+    #expect(try owner.errno("removexattr", file, Self.door) == 0)
+    #expect(try supplementary.errno("open", file, read) == 0)
+  }
+
+  /// What one user has looked at, and the kernel remembers, is not shown to another who may not.
+  @Test(arguments: [nil, "nopassthrough,nohandles"])
+  func attributesAreRefusedWhateverTheKernelRemembers(options: String?) throws {
+    let mounted = try MountedStore.mounted(options: options)
+    let file = mounted.path("Users/Shared/file")
+    let owner = try Client(uid: Self.alice)
+    let stranger = try Client(uid: Self.bob)
+    #expect(try owner.errno("create", file, "\(0o644)") == 0)
+    for _ in 0..<100 {
+      #expect(try stranger.errno("stat", file) == 0)
+      setList(file, AccessControlEntry(.deny, .user(Self.bob), .readAttributes))
+      #expect(try owner.errno("stat", file) == 0)
+      #expect(try owner.errno("list", mounted.path("Users/Shared")) == 0)
+      #expect(try stranger.errno("stat", file) == EACCES)
+      #expect(lremovexattr(file, Self.door) == 0)
+    }
+  }
+
+  /// By list or by flag; what the client does with the descriptor afterwards changes nothing.
+  @Test(arguments: ["list", "uappnd"], [nil, "nopassthrough"])
+  func whoMayOnlyAppendNeverWritesElsewhere(how: String, options: String?) throws {
+    let mounted = try MountedStore.mounted(options: options)
+    let file = mounted.path("Users/Shared/log")
+    let owner = try Client(uid: Self.alice)
+    let other = try Client(uid: Self.bob)
+    #expect(try owner.errno("create", file, "\(0o644)") == 0)
+    #expect(try owner.errno("write", "0", "begin.") == 0)
+    #expect(try owner.errno("close", "0") == 0)
+    let refusal = how == "list" ? EACCES : EPERM
+    if how == "list" {
+      setList(file, AccessControlEntry(.permit, .user(Self.bob), .append))
+    } else {
+      #expect(chmod(file, 0o666) == 0)
+      #expect(try owner.errno("setxattr", file, "system.insula.flags", how) == 0)
+    }
+    var expected = "begin."
+    var index = 0
+    for mode in [O_WRONLY, O_RDWR] {
+      #expect(try other.errno("open", file, "\(mode)") == refusal)
+      #expect(try other.errno("open", file, "\(mode | O_APPEND | O_TRUNC)") == refusal)
+      #expect(try other.errno("open", file, "\(mode | O_APPEND)") == 0)
+      #expect(try other.errno("write", "\(index)", "one.") == 0)
+      #expect(try other.errno("set flags", "\(index)", "0") == 0)
+      #expect(try other.errno("write at", "\(index)", "0", "two.") == 0)
+      expected += "one.two."
+      #expect(FD.text(of: file, limit: 4096) == expected)
+      #expect(try other.errno("map", "\(index)", "4096") == (mode == O_RDWR ? ENODEV : EACCES))
+      #expect(try other.errno("ftruncate", "\(index)", "0") == refusal)
+      let punch = "\(CLX_FALLOC_KEEP_SIZE | CLX_FALLOC_PUNCH_HOLE)"
+      #expect(try other.errno("fallocate", "\(index)", punch, "0", "4") == EPERM)
+      #expect(try other.errno("fallocate", "\(index)", "\(CLX_FALLOC_ZERO_RANGE)", "0", "4") != 0)
+      #expect(try other.errno("fallocate", "\(index)", "\(CLX_FALLOC_KEEP_SIZE)", "0", "8192") == 0)
+      if mode == O_RDWR { #expect(try other.errno("copy range", "\(index)", "0", "2", "2") == EBADF) }
+      #expect(FD.text(of: file, limit: 4096) == expected)
+      index += 1
+    }
+    #expect(FD.text(of: mounted.backing("Users/Shared/log"), limit: 4096) == expected)
+  }
+
+  @Test func whatIsMadeHasItsListAndNothingIsLeftBehind() throws {
+    let mounted = try MountedStore(asNobody: false)
+    let staging = mounted.store + "/state/staging"
+    #expect(mkdir(staging + "/left", 0o700) == 0 && close(creat(staging + "/left/file", 0o600)) == 0)
+    try mounted.mount(options: "noatime")
+    let dir = mounted.path("Users/Shared/dir")
+    let client = try Client(uid: Self.alice)
+    #expect(try client.errno("mkdir", dir, "\(0o777)") == 0)
+    setList(dir, AccessControlEntry(.deny, .user(Self.bob), .read, [.fileInherit, .directoryInherit]))
+    #expect(try client.errno("mkdir", dir + "/sub", "\(0o755)") == 0)
+    #expect(try client.errno("create", dir + "/sub/file", "\(0o644)") == 0)
+    #expect(try client.errno("mkfifo", dir + "/sub/fifo", "\(0o666)") == 0)
+    #expect(try client.errno("symlink", "x", dir + "/sub/link") == 0)
+    let inherited = AccessControlList([AccessControlEntry(.deny, .user(Self.bob), .read, .inherited)])
+    for name in ["file", "fifo"] { #expect(list("\(dir)/sub/\(name)") == inherited.filesec) }
+    #expect(list(dir + "/sub/link") == nil)
+    let stranger = try Client(uid: Self.bob)
+    #expect(try stranger.errno("open", dir + "/sub/file", "\(O_RDONLY)") == EACCES)
+    #expect(try stranger.errno("list", dir + "/sub") == EACCES)
+    #expect(try mounted.temporary.names(in: "store/state/staging").isEmpty)
+    // Kept with the file whatever happens to the daemon.
+    let daemon = try #require(try mounted.daemon())
+    kill(daemon, SIGKILL)
+    #expect(try MountedStore.waitForEnd(daemon))
+    try unmount(mounted.point, lazily: true)
+    try mounted.mount()
+    #expect(list(dir + "/sub/file") == inherited.filesec)
+    #expect(try stranger.errno("open", dir + "/sub/file", "\(O_RDONLY)") == EACCES)
+  }
+
+  @Test func homesKeepTheirDirectories() throws {
+    let mounted = try MountedStore.mounted()
+    let account = try TemporaryAccount()
+    let added = try mounted.run("user", "add", "--store", mounted.store, account.account.name)
+    #expect(added.status == 0, "\(added.errors)")
+    let home = mounted.path("Users/" + account.account.name)
+    let owner = try Client(uid: account.account.uid, gid: account.account.gid)
+    for name in HomeDirectory.all.map(\.path) {
+      #expect(try owner.errno("rmdir", home + "/" + name) == EACCES)
+      #expect(try owner.errno("rename", home + "/" + name, home + "/other") == EACCES)
+    }
+    #expect(try owner.errno("create", home + "/Documents/file", "\(0o600)") == 0)
+    let removal = try Program.run(
+      [
+        "setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups", "rm",
+        "-r",
+        home + "/Documents",
+      ])
+    #expect(removal.status != 0 && removal.errors.contains("Permission denied"))
+    #expect(try owner.errno("stat", home + "/Documents/file") == ENOENT)
+    #expect(try owner.errno("mkdir", home + "/Documents/sub", "\(0o700)") == 0)
+    #expect(try owner.errno("rmdir", home + "/Documents/sub") == 0)
+    // What one adds oneself is not protected; and who takes the list away first may remove what is.
+    #expect(try owner.errno("mkdir", home + "/Code", "\(0o700)") == 0)
+    #expect(try owner.errno("rmdir", home + "/Code") == 0)
+    #expect(try owner.errno("removexattr", home + "/Sites", Self.door) == 0)
+    #expect(try owner.errno("rmdir", home + "/Sites") == 0)
+    var words = [CChar](repeating: 0, count: 64)
+    #expect(lgetxattr(home + "/Library", "system.insula.flags", &words, words.count) == 6)
+    #expect(String(decoding: words.prefix(6).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "hidden")
+    // Root ignores lists, and flags that stand in the way are taken away.
+    #expect(try owner.errno("create", home + "/Documents/kept", "\(0o600)") == 0)
+    #expect(try owner.errno("setxattr", home + "/Documents/kept", "system.insula.flags", "uchg") == 0)
+    let removed = try mounted.run(
+      "user", "remove", "--store", mounted.store, "--delete-home", account.account.name)
+    #expect(removed.status == 0, "\(removed.errors)")
+    #expect(try mounted.temporary.names(in: "point/Users") == ["Shared"])
+  }
+
+  /// Others leave things; they keep them as theirs, and the box's owner may do everything with them.
+  @Test func dropBoxTakesFilesAndShowsThemToItsOwner() throws {
+    let mounted = try MountedStore.mounted()
+    let account = try TemporaryAccount()
+    // Made before the store is mounted or after, it is the same.
+    #expect(try mounted.run("user", "add", "--store", mounted.store, account.account.name).status == 0)
+    let box = mounted.path("Users/\(account.account.name)/Public/Drop Box")
+    let owner = try Client(uid: account.account.uid, gid: account.account.gid)
+    let giver = try Client(uid: Self.alice)
+    let stranger = try Client(uid: Self.bob)
+    #expect(try giver.errno("create", box + "/gift", "\(0o600)") == 0)
+    #expect(try giver.errno("write", "0", "for you") == 0)
+    let status = try owner.run("stat", box + "/gift")
+    #expect(Array(status.words.prefix(2)) == ["\(Self.alice)", "\(account.account.gid)"])
+    #expect(try giver.errno("list", box) == EACCES && stranger.errno("list", box) == EACCES)
+    #expect(try stranger.errno("open", box + "/gift", "\(O_RDONLY)") == EACCES)
+    #expect(try owner.errno("list", box) == 0)
+    #expect(try owner.errno("open", box + "/gift", "\(O_RDWR)") == 0)
+    #expect(try owner.run("read", "0", "0").words == ["for you"])
+    // A directory of someone else's, and what is in it.
+    #expect(try giver.errno("mkdir", box + "/folder", "\(0o700)") == 0)
+    #expect(try giver.errno("create", box + "/folder/inner", "\(0o600)") == 0)
+    #expect(try owner.errno("list", box + "/folder") == 0)
+    #expect(try owner.errno("open", box + "/folder/inner", "\(O_RDONLY)") == 0)
+    #expect(try owner.errno("unlink", box + "/folder/inner") == 0)
+    #expect(try owner.errno("rmdir", box + "/folder") == 0)
+    #expect(try owner.errno("chown", box + "/gift", "\(account.account.uid)", "\(account.account.gid)") == 0)
+    #expect(try owner.errno("unlink", box + "/gift") == 0)
+    #expect(try owner.errno("rmdir", box) == EACCES)
+  }
+
+  @Test func copyingProgramsCarryLists() throws {
+    let mounted = try MountedStore.mounted()
+    let shared = mounted.path("Users/Shared")
+    #expect(mkdir(shared + "/from", 0o755) == 0 && close(creat(shared + "/from/file", 0o644)) == 0)
+    let entry = AccessControlEntry(.deny, .user(Self.bob), [.read, .delete])
+    setList(shared + "/from", entry)
+    setList(shared + "/from/file", entry)
+    let archive = mounted.temporary.appending("archive")
+    for words in [
+      ["cp", "-r", "--preserve=xattr", "from", "to"], ["rsync", "-rX", "from/", "to/"],
+      [
+        "sh", "-c",
+        "tar --xattrs --xattrs-include='*' -cf \(archive) -C from . && mkdir to && tar --xattrs --xattrs-include='*' -xf \(archive) -C to",
+      ],
+      ["mv", "from", "to"],
+    ] {
+      let result = try Program.run(words, in: shared)
+      #expect(result.status == 0, "\(words): \(result.errors)")
+      for name in ["/to", "/to/file"] {
+        #expect(list(shared + name) == AccessControlList([entry]).filesec, "\(words) \(name)")
+      }
+      if words[0] != "mv" { #expect(try Program.run(["rm", "-r", shared + "/to"]).status == 0) }
+    }
+  }
+
+  @Test func chattrAndLsattrKnowTheFlags() throws {
+    let mounted = try MountedStore.mounted()
+    let file = mounted.path("Users/Shared/file")
+    let owner = try Client(uid: Self.alice)
+    #expect(try owner.errno("create", file, "\(0o644)") == 0)
+    for (letter, word) in [("i", "schg"), ("a", "sappnd"), ("d", "nodump")] {
+      let set = try Program.run(["chattr", "+" + letter, file])
+      #expect(set.status == 0, "\(set.errors)")
+      var words = [UInt8](repeating: 0, count: 64)
+      let count = lgetxattr(file, "system.insula.flags", &words, words.count)
+      #expect(count > 0 && String(decoding: words.prefix(max(count, 0)), as: UTF8.self) == word)
+      let shown = try Program.run(["lsattr", file])
+      #expect(shown.output.split(separator: " ").first?.contains(letter) == true, "\(shown.output)")
+      #expect(try owner.errno("open", file, "\(O_WRONLY)") == (letter == "d" ? 0 : EPERM))
+      #expect(open(file, O_WRONLY | O_TRUNC) == -1 || letter == "d")
+      #expect(try Program.run(["chattr", "-" + letter, file]).status == 0)
+    }
+    #expect(try owner.errno("setxattr", file, "system.insula.flags", "uchg") == 0)
+    #expect(unlink(file) == -1 && Errno.last == .EPERM)
+    #expect(try Program.run(["lsattr", file]).output.prefix(22).contains("i"))
+  }
+
+  /// A user's own daemon keeps and enforces the same rules, as far as it has them in its hands.
+  @Test func rootlessModeHasListsAndFlags() throws {
+    let account = try TemporaryAccount()
+    let mounted = try MountedStore.mounted(owner: account.account)
+    let owner = try Client(uid: account.account.uid, gid: account.account.gid)
+    let dir = mounted.path("Users/Shared/dir")
+    #expect(try owner.errno("mkdir", dir, "\(0o755)") == 0)
+    let deny = hex(AccessControlEntry(.deny, .everyone, .delete, [.fileInherit, .directoryInherit]))
+    #expect(try owner.errno("setxattr hex", dir, Self.door, deny) == 0)
+    // Modes under which a user's attributes could not be set or read.
+    for mode in [0o000, 0o444, 0o644] {
+      #expect(try owner.errno("create", dir + "/file\(mode)", "\(mode)") == 0)
+      #expect(
+        try owner.run("stat", dir + "/file\(mode)").words.dropFirst(2).first == "\(0o100000 | mode)")
+      #expect(try owner.errno("unlink", dir + "/file\(mode)") == EACCES)
+      #expect(try owner.errno("setxattr", dir + "/file\(mode)", "system.insula.flags", "uchg") == 0)
+      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.door) == EPERM)
+      #expect(try owner.errno("setxattr", dir + "/file\(mode)", "system.insula.flags", "") == 0)
+      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.door) == 0)
+      #expect(try owner.errno("unlink", dir + "/file\(mode)") == 0)
+      #expect(try owner.errno("mkdir", dir + "/sub\(mode)", "\(mode)") == 0)
+      #expect(try owner.run("stat", dir + "/sub\(mode)").words.dropFirst(2).first == "\(0o040000 | mode)")
+      #expect(try owner.errno("rmdir", dir + "/sub\(mode)") == EACCES)
+    }
+    // Linux has attributes of users on files and directories alone.
+    #expect(try owner.errno("mkfifo", dir + "/fifo", "\(0o600)") == 0)
+    #expect(try owner.errno("setxattr hex", dir + "/fifo", Self.door, deny) == EOPNOTSUPP)
+    #expect(try owner.errno("unlink", dir + "/fifo") == 0)
+    #expect(try mounted.run("user", "add", "--store", mounted.store, account.account.name).status == 0)
+    let home = mounted.path("Users/" + account.account.name)
+    #expect(try owner.errno("rmdir", home + "/Movies") == EACCES)
+    let removed = try mounted.run(
+      "user", "remove", "--store", mounted.store, "--delete-home", account.account.name)
+    #expect(removed.status == 0, "\(removed.errors)")
+    #expect(try owner.errno("stat", home) == ENOENT)
+  }
+}
