@@ -87,6 +87,8 @@ struct Commands {
     case "write":
       let count = write(files[number(0)], text(1), text(1).utf8.count)
       return answer(count, "\(count)")
+    case "fsync": return answer(fsync(files[number(0)]))
+    case "syncfs": return answer(clx_syncfs(files[number(0)]))
     case "map":
       mapSize = number(1)
       let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)
