@@ -129,6 +129,6 @@ enum HomesAccess {
           + "run this where it can (another mount namespace?), or unmount it first")
     }
     let root = try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY | O_DIRECTORY) }
-    return try Homes(tree: root.fd, path: path, mode: store.description.mode)
+    return try Homes(tree: root.fd, path: path, mode: store.description.mode, isMounted: true)
   }
 }

@@ -59,8 +59,9 @@ package final class Server: Sendable {
   private let view: View
   private let pool: WorkerPool
   private let usesHandles: Bool
-  /// The tree as it is served, where reading it follows other rules than the filesystem that it lies on.
-  private let privateTree: PrivateMount?
+  /// The store as it is served, where reading it follows other rules than the filesystem that it lies on.
+  private let privateStore: PrivateMount?
+  private let parts: ServedParts
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -92,19 +93,19 @@ package final class Server: Sendable {
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
-    let tree: FD
     do throws(Errno) {
-      privateTree = try settings.isSystem ? Self.privateTree(of: store.tree, options) : nil
-      tree = privateTree?.root ?? store.tree
+      privateStore = try settings.isSystem ? Self.privateMount(of: store.directory, options) : nil
+      parts = try Store.openParts(of: privateStore?.root ?? store.directory)
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
-    settings.fileHandles = options.fileHandles && settings.isSystem && Volume.canUseHandles(tree)
+    settings.fileHandles =
+      options.fileHandles && settings.isSystem && Volume.canUseHandles(parts.tree.fd)
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
     settings.descriptors = Self.descriptorBudget()
     usesHandles = settings.fileHandles
     do throws(Errno) {
-      view = try View(Volume(tree: tree, settings: settings))
+      view = try View(Volume(tree: parts.tree.fd, staging: parts.staging, settings: settings))
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -119,10 +120,12 @@ package final class Server: Sendable {
     }
   }
 
-  /// A mount of our own of the tree if the options ask for other access times than it has; else nil.
-  private static func privateTree(of tree: FD, _ options: ServeOptions) throws(Errno) -> PrivateMount? {
+  /// A mount of our own of the store if the options ask for other access times than it has; else nil.
+  private static func privateMount(
+    of store: FD, _ options: ServeOptions
+  ) throws(Errno) -> PrivateMount? {
     let rule = options.accessTimes
-    return rule == AccessTimeRule() ? nil : try PrivateMount(of: tree, rule)
+    return rule == AccessTimeRule() ? nil : try PrivateMount(of: store, rule)
   }
 
   /// Half of what this process may open, for names; the other half is for what clients open.

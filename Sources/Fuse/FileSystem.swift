@@ -19,9 +19,12 @@ package protocol FileSystem: AnyObject, Sendable {
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
 
-  func attributes(of node: NodeID, by caller: Caller) throws(Errno) -> Attributes
+  /// With a handle the kernel asks on its own behalf, for a file that is open.
+  func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes
   /// Fills in the 256 bytes of `struct statx` and tells for how long they hold.
-  func extendedStatus(of node: NodeID, into bytes: UnsafeMutableRawPointer) throws(Errno) -> Double
+  func extendedStatus(
+    of node: NodeID, handle: HandleID?, into bytes: UnsafeMutableRawPointer, by caller: Caller
+  ) throws(Errno) -> Double
   func setAttributes(
     of node: NodeID, handle: HandleID?, to change: AttributeChange, by caller: Caller
   ) throws(Errno) -> Attributes

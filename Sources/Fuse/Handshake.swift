@@ -15,7 +15,6 @@ struct Handshake {
     static let extended: UInt32 = 1 << 30
   }
   private enum Flag2 {
-    static let directIOAllowsMaps: UInt32 = 1 << 4
     static let passthrough: UInt32 = 1 << 5
     static let noExport: UInt32 = 1 << 6
   }
@@ -57,7 +56,8 @@ struct Handshake {
     var flags2: UInt32 = 0
     if offered & Flag.extended != 0 {
       flags |= Flag.extended
-      flags2 = offered2 & (Flag2.directIOAllowsMaps | Flag2.noExport)
+      // Not FUSE_DIRECT_IO_ALLOW_MMAP: files are opened so where a shared map must not be had.
+      flags2 = offered2 & Flag2.noExport
       if settings.passthrough { flags2 |= offered2 & Flag2.passthrough }
     }
     body.storeBytes(of: flags, toByteOffset: Reply.flags, as: UInt32.self)

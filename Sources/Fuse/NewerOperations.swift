@@ -44,13 +44,19 @@ extension Session {
     }
   }
 
+  /// Request: {getattr_flags u32, reserved u32, fh u64, sx_flags u32, sx_mask u32}, where a flag of 1 says that there is a fh.
+  ///
   /// Reply: {attr_valid u64, nsec u32, flags u32, 16 spare bytes, struct statx}.
   private func serveStatx(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
     do throws(Errno) {
       var out = InlineArray<288, UInt8>(repeating: 0)
       try withUnsafeMutableBytes(of: &out) { (bytes) throws(Errno) in
         guard let base = bytes.baseAddress else { throw .EIO }
-        let validity = Wire.split(try fileSystem.extendedStatus(of: header.node, into: base + 32))
+        let hasHandle = Wire.word(at: 40, of: message) & 1 != 0
+        let validity = Wire.split(
+          try fileSystem.extendedStatus(
+            of: header.node, handle: hasHandle ? HandleID(Wire.longWord(at: 48, of: message)) : nil,
+            into: base + 32, by: header.caller))
         base.storeBytes(of: validity.seconds, as: UInt64.self)
         base.storeBytes(of: validity.nanoseconds, toByteOffset: 8, as: UInt32.self)
         answer(header.unique, UnsafeRawBufferPointer(bytes))

@@ -84,6 +84,8 @@ package struct OpenMode: OptionSet, Sendable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
 
+  /// Nothing is kept in the page cache, and no shared memory map can be made.
+  package static let direct = OpenMode(rawValue: 1 << 0)
   /// Keep what the page cache, or the cached listing, has from before.
   package static let keepCache = OpenMode(rawValue: 1 << 1)
   /// Keep the listing of this directory.

@@ -4,15 +4,36 @@
 internal import CLinux
 internal import Glibc
 
-/// Whether a running thread has a group among its supplementary ones, as /proc tells.
+/// The supplementary groups of a running thread, as /proc tells; they are read when they are first asked for, and once.
 ///
-/// False where that can't be told (the thread has ended, or is in a process namespace that we don't see): a right that
-/// hangs on it is then not given. What is read here takes no lock that an execve of the caller could hold.
-package func isSupplementaryGroup(_ gid: UInt32, ofThread thread: Int32) -> Bool {
-  guard thread > 0, let text = try? readProcessStatus(thread) else { return false }
-  var found = false
-  text.withUnsafeBytes { bytes in
-    guard let line = range(of: "\nGroups:", in: bytes) else { return }
+/// What is read here takes no lock that an execve of the thread could hold.
+package struct SupplementaryGroups: ~Copyable {
+  private enum State {
+    case notAsked
+    case unknown
+    case known([UInt32])
+  }
+  private let thread: Int32
+  private var state = State.notAsked
+
+  package init(ofThread thread: Int32) { self.thread = thread }
+
+  /// Whether a group is among them; nil where that can't be told (the thread has ended, or is in a process namespace that
+  /// we don't see).
+  package mutating func contains(_ gid: UInt32) -> Bool? {
+    if case .notAsked = state {
+      state = readGroups(ofThread: thread).map { .known($0) } ?? .unknown
+    }
+    guard case .known(let groups) = state else { return nil }
+    return groups.contains(gid)
+  }
+}
+
+private func readGroups(ofThread thread: Int32) -> [UInt32]? {
+  guard thread > 0, let text = try? readProcessStatus(thread) else { return nil }
+  return text.withUnsafeBytes { bytes in
+    guard let line = range(of: "\nGroups:", in: bytes) else { return nil }
+    var groups: [UInt32] = []
     var value: UInt64 = 0
     var inNumber = false
     for byte in bytes[line...] {
@@ -20,14 +41,15 @@ package func isSupplementaryGroup(_ gid: UInt32, ofThread thread: Int32) -> Bool
         value = (value &* 10 &+ UInt64(byte - 0x30)) & 0xffff_ffff
         inNumber = true
       } else {
-        if inNumber, value == UInt64(gid) { found = true }
+        if inNumber { groups.append(UInt32(truncatingIfNeeded: value)) }
         value = 0
         inNumber = false
-        if byte == 0x0a || found { return }
+        if byte == 0x0a { return groups }
       }
     }
+    // The end of the line is missing, so groups may be missing too.
+    return nil
   }
-  return found
 }
 
 private func readProcessStatus(_ thread: Int32) throws(Errno) -> [UInt8] {

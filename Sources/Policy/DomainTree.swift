@@ -81,6 +81,21 @@ package struct HomeDirectory: Sendable {
     self.mode = mode
   }
 
+  /// Of a home and of what it begins with: nobody removes or renames it, its owner included, who may take the list away.
+  package static let staying = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
+
+  /// The list that it begins with.
+  ///
+  /// What others leave in the Drop Box is theirs, and the box's owner may do everything with it.
+  package func list(owner: UInt32) -> AccessControlList {
+    guard path == "Public/Drop Box" else { return Self.staying }
+    let access = AccessControlEntry(.permit, .user(owner), .all, [.fileInherit, .directoryInherit])
+    return AccessControlList(Self.staying.entries + [access])
+  }
+
+  /// The flags that it begins with.
+  package var flags: FileFlags { path == "Library" ? .hidden : [] }
+
   /// The home itself: others may walk through it to Public, and can't list it.
   package static let homeMode: UInt32 = 0o711
 

@@ -21,11 +21,15 @@ package final class Homes: Sendable {
   /// Where the tree is, for messages.
   private let path: String
   private let mode: StoreDescription.Mode
+  private let access: SecurityAccess
 
   /// Opens the `Users` directory of a tree.
-  package init(tree: FD, path: String, mode: StoreDescription.Mode) throws(StoreError) {
+  package init(
+    tree: FD, path: String, mode: StoreDescription.Mode, isMounted: Bool = false
+  ) throws(StoreError) {
     self.path = path + "/Users"
     self.mode = mode
+    access = isMounted ? .mount : .store(Metadata(isSystem: mode == .system))
     users = try explaining("open", path + "/Users") { () throws(Errno) in
       try "Users".withName { (name) throws(Errno) in try tree.openDirectory(name) }
     }
@@ -45,6 +49,14 @@ package final class Homes: Sendable {
       try temporary.withName { (temporary) throws(Errno) in
         try name.withName { (name) throws(Errno) in
           try users.fd.rename(temporary, to: users.fd, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+          // Before, the list would forbid its owner to give it its name.
+          do throws(Errno) {
+            let home = try users.fd.child(name)
+            try setSecurity(HomeDirectory.staying, [], on: home)
+          } catch {
+            try? removeAll(name)
+            throw error
+          }
         }
       }
     } catch {
@@ -87,9 +99,12 @@ package final class Homes: Sendable {
       // In one step it is no home any more; what is left of it when we are stopped, 'insula check' finds.
       try going.withName { (going) throws(Errno) in
         try name.withName { (name) throws(Errno) in
+          // Through a mount its list forbids that to its owner, and flags to everyone.
+          let home = try users.fd.child(name)
+          access.clear(home.fd)
           try users.fd.rename(name, to: users.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
-        try users.fd.removeTree(going)
+        try removeAll(going)
       }
     } catch {
       throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
@@ -131,6 +146,8 @@ package final class Homes: Sendable {
         try StoreLayout.withParent(of: directory.path, in: home.fd) { (parent, name) throws(Errno) in
           try StoreLayout.makeDirectory(
             name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
+          let made = try name.withName { (name) throws(Errno) in try parent.child(name) }
+          try setSecurity(directory.list(owner: account.uid), directory.flags, on: made)
         }
       }
       // Last, so that nobody could touch what was not finished.
@@ -140,8 +157,30 @@ package final class Homes: Sendable {
     }
   }
 
+  /// Where the filesystem below keeps no attributes, nothing has a list.
+  private func setSecurity(
+    _ list: AccessControlList, _ flags: FileFlags, on object: borrowing OwnedFD
+  ) throws(Errno) {
+    do throws(Errno) {
+      try access.setList(list, on: object.fd)
+      if !flags.isEmpty { try access.setFlags(flags, on: object.fd) }
+    } catch .EOPNOTSUPP {
+      return
+    }
+  }
+
   private func discard(_ name: String) {
-    try? name.withName { (name) throws(Errno) in try users.fd.removeTree(name) }
+    try? name.withName { (name) throws(Errno) in try removeAll(name) }
+  }
+
+  /// Removes a home with all that is in it, be it protected by lists and flags, as a mount enforces them.
+  private func removeAll(_ name: Name) throws(Errno) {
+    do throws(Errno) {
+      try users.fd.removeTree(name)
+    } catch .EACCES, .EPERM {
+      try access.clearTree(name, in: users.fd)
+      try users.fd.removeTree(name)
+    }
   }
 
   private func missingDirectories(in home: [UInt8]) -> [String] {

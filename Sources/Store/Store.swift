@@ -58,6 +58,39 @@ package final class Store: Sendable {
       }
   }
 
+  /// Opens the tree and an empty directory for what the daemon has not finished, both through `root`: the store itself, or
+  /// another mount of it; between two mounts nothing could be moved.
+  ///
+  /// There is no such directory where it is missing and can't be made: the disk is full or read-only.
+  package static func openParts(of root: FD) throws(Errno) -> ServedParts {
+    let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
+    return ServedParts(tree: tree, staging: try emptyStaging(in: root))
+  }
+
+  /// What was in it when a daemon was stopped has never been seen by anyone.
+  private static func emptyStaging(in root: FD) throws(Errno) -> OwnedFD? {
+    try StoreLayout.withParent(of: StoreLayout.stagingPath, in: root) { (state, name) throws(Errno) in
+      try name.withName { (name) throws(Errno) in
+        do throws(Errno) {
+          try state.makeDirectory(name, mode: 0o700)
+        } catch .EEXIST {
+          // As it should be; stores of earlier versions have none.
+        } catch .EROFS, .ENOSPC {
+          return nil
+        }
+        let staging = try state.openDirectory(name)
+        for entry in try staging.fd.entries() {
+          do throws(Errno) {
+            try entry.name.withName { (name) throws(Errno) in try staging.fd.removeTree(name) }
+          } catch .EROFS {
+            return nil
+          }
+        }
+        return staging
+      }
+    }
+  }
+
   /// Notes in the lock where the store is mounted, for the message that others get.
   package func announce(mountPoint: String) {
     lock?.announce(StoreHolder(pid: ProcessID.own, mountPoint: mountPoint))
@@ -103,6 +136,26 @@ package final class Store: Sendable {
         throw .damaged(path: path, what: "its directory '\(name)' is missing or not a directory")
       default: throw StoreError(error, doing: "open", path: path + "/" + name)
       }
+    }
+  }
+}
+
+/// What of a store a daemon serves from.
+package struct ServedParts: ~Copyable, Sendable {
+  /// The directory that the mount shows.
+  package let tree: OwnedFD
+  private let stagingDirectory: OwnedFD?
+
+  init(tree: consuming OwnedFD, staging: consuming OwnedFD?) {
+    self.tree = tree
+    stagingDirectory = staging
+  }
+
+  /// Where objects are made that have a list from the start.
+  package var staging: FD? {
+    switch stagingDirectory {
+    case .some(let directory): directory.fd
+    case .none: nil
     }
   }
 }

@@ -177,8 +177,30 @@ package struct StoreCheck {
             "remove it: 'rm' in the store")
         default: break
         }
+        checkSecurity(of: entry.name, in: directory.fd, child)
         if path.count == 1, path[0].elementsEqual("Users".utf8) { checkLeftover(entry.name, text(child)) }
       }
+    }
+  }
+
+  /// Lists and flags that can't be understood count as the strictest; what they once said nobody can tell.
+  private mutating func checkSecurity(of name: [UInt8], in directory: FD, _ path: [[UInt8]]) {
+    let metadata = Metadata(isSystem: store.description.mode == .system)
+    let damage = try? name.withName { (name) throws(Errno) in
+      let object = try directory.child(name)
+      return try metadata.damage(of: object.fd)
+    }
+    guard let damage else { return }
+    let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
+    if damage.list {
+      found(
+        .failure, text(path), "has an access control list that can't be read, so only root may use it",
+        "as root, on the mount: 'insula acl -N \(mounted)' removes it, 'insula acl -E' gives it another")
+    }
+    if damage.flags {
+      found(
+        .failure, text(path), "has flags that can't be read, so it can't be changed",
+        "as root, on the mount: 'insula flags \(mounted) noschg' takes them away")
     }
   }
 

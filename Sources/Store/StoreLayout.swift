@@ -11,6 +11,8 @@ enum StoreLayout {
   static let descriptionName = "store.plist"
   /// Lies in a store that is being made in place; a store that is made beside needs none.
   static let unfinishedName = "unfinished"
+  /// Holds what the daemon has begun to make; it is there while one runs, and empty when one begins.
+  static let stagingPath = "state/staging"
   /// The daemon's directories beside `tree`; nobody else has any business there.
   static let privateDirectories = ["state", "keys"]
 
@@ -35,6 +37,9 @@ enum StoreLayout {
       try makeDirectory(name, in: root, mode: 0o700, uid: owners.uid, gid: owners.gid)
     }
     try makeLock(in: root)
+    try withParent(of: stagingPath, in: root) { (state, name) throws(Errno) in
+      try makeDirectory(name, in: state, mode: 0o700, uid: owners.uid, gid: owners.gid)
+    }
     try makeDirectory("tree", in: root, mode: DomainTree.root.mode, uid: owners.uid, gid: owners.gid)
     let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
     for directory in DomainTree.directories { try make(directory, in: tree.fd, owners) }
@@ -59,7 +64,7 @@ enum StoreLayout {
   }
 
   /// Opens the parent of a standard path, one name at a time.
-  static func withParent<Result>(
+  static func withParent<Result: ~Copyable>(
     of path: String, in tree: FD, _ body: (FD, String) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let parts = path.split(separator: "/").map(String.init)

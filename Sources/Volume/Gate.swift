@@ -10,40 +10,58 @@ internal import Policy
 // The gate: each operation asks here before it touches the store. Reasons become errnos here and nowhere else.
 
 extension View {
-  /// Throws unless the caller may do all of `rights` to the object.
-  func authorize(_ rights: Rights, on status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) {
-    let decision = decide(rights, on: Object(status, zone: zone), by: Subject(caller)) { gid in
-      isSupplementaryGroup(gid, ofThread: caller.pid) ? .member : .notMember
-    }
-    if case .deny(let denial) = decision { throw Errno(denial) }
+  /// Throws unless the caller may do all of `rights` to the object; whether it may be deleted hangs on `parent` too.
+  func authorize(
+    _ rights: Rights, on object: Object, in parent: Object? = nil, by caller: Caller
+  ) throws(Errno) {
+    if let denial = denial(of: rights, on: object, in: parent, to: caller) { throw Errno(denial) }
   }
 
-  /// Throws unless the caller may remove, replace or move the object that `name` stands for.
-  ///
-  /// `status` is the object's own, `parentStatus` that of the directory it is in. That the caller may change the directory has
-  /// been asked before: without that, nothing may be said about what is in it.
-  func authorizeRemoval(
-    of status: FileStatus, zone: Zone, from parentStatus: FileStatus, by caller: Caller
-  ) throws(Errno) {
-    if zone.isSealed { throw .EROFS }
-    if zone.isSkeleton { throw .EPERM }
-    let sticky = parentStatus.st_mode & S_ISVTX != 0
-    if sticky, caller.uid != 0, caller.uid != status.st_uid, caller.uid != parentStatus.st_uid {
-      throw .EPERM
+  /// Why the caller may not do all of `rights` to the object; nil if they may.
+  func denial(
+    of rights: Rights, on object: Object, in parent: Object? = nil, to caller: Caller
+  ) -> Denial? {
+    var groups = SupplementaryGroups(ofThread: caller.pid)
+    let decision = decide(rights, on: object, in: parent, by: Subject(caller)) { gid in
+      Membership(groups.contains(gid))
     }
+    if case .deny(let denial) = decision { return denial }
+    return nil
+  }
+
+  /// Like ``authorize(_:on:in:by:)`` for calls that answer EPERM to whoever is not the owner, or was not given the right.
+  ///
+  /// Corresponds to `chmod(2)`, `chown(2)` and `utimensat(2)`.
+  func authorizeAsOwner(_ rights: Rights, on object: Object, by caller: Caller) throws(Errno) {
+    guard let denial = denial(of: rights, on: object, to: caller) else { return }
+    let errno = Errno(denial)
+    throw errno == .EACCES ? .EPERM : errno
+  }
+
+  /// Throws unless the caller may give the object these flags.
+  func authorizeFlags(_ flags: FileFlags, on object: Object, by caller: Caller) throws(Errno) {
+    var groups = SupplementaryGroups(ofThread: caller.pid)
+    let decision = decideFlagChange(to: flags, on: object, by: Subject(caller)) { gid in
+      Membership(groups.contains(gid))
+    }
+    guard case .deny(let denial) = decision else { return }
+    let errno = Errno(denial)
+    throw errno == .EACCES ? .EPERM : errno
   }
 
   /// Throws unless the caller may give the object these ids.
   ///
-  /// Corresponds to the rules of `chown(2)`.
-  func authorizeOwners(
-    uid: UInt32?, gid: UInt32?, on status: FileStatus, zone: Zone, by caller: Caller
-  ) throws(Errno) {
-    if zone.isSealed { throw .EROFS }
-    if caller.uid == 0 { return }
-    guard caller.uid == status.st_uid else { throw .EPERM }
-    if let uid, uid != status.st_uid { throw .EPERM }
-    if let gid, gid != status.st_gid, !isMember(caller, of: gid) { throw .EPERM }
+  /// Corresponds to the rules of `chown(2)`; beyond them, whoever a list grants it may take an object for themselves.
+  func authorizeOwners(uid: UInt32?, gid: UInt32?, on object: Object, by caller: Caller) throws(Errno) {
+    var rights: Rights = []
+    if let uid, uid != object.uid {
+      guard caller.uid == 0 || caller.uid == uid else { throw .EPERM }
+      rights.insert(.takeOwnership)
+    }
+    // Also where nothing would change: that is for the owner to ask, as on Linux.
+    if rights.isEmpty || gid != nil { rights.insert(.writeSecurity) }
+    try authorizeAsOwner(rights, on: object, by: caller)
+    if let gid, gid != object.gid, caller.uid != 0, !isMember(caller, of: gid) { throw .EPERM }
   }
 
   /// Throws unless the caller may give a file one more name.
@@ -51,33 +69,33 @@ extension View {
   /// Corresponds to `fs.protected_hardlinks`.
   ///
   /// The kernel asks for read and write access too, but its question does not come to us from this call.
-  func authorizeLink(to status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) {
-    if zone.isSealed { throw .EROFS }
-    if caller.uid == 0 || caller.uid == status.st_uid { return }
-    let setGroupID = status.st_mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP
-    guard status.isRegular, status.st_mode & S_ISUID == 0, !setGroupID else { throw .EPERM }
-    do throws(Errno) {
-      try authorize([.read, .write], on: status, zone: zone, by: caller)
-    } catch {
-      throw .EPERM
-    }
+  func authorizeLink(to object: Object, by caller: Caller) throws(Errno) {
+    try authorize(.link, on: object, by: caller)
+    if caller.uid == 0 || caller.uid == object.uid { return }
+    let setGroupID = object.mode & (S_ISGID | S_IXGRP) == S_ISGID | S_IXGRP
+    guard object.kind == .file, object.mode & S_ISUID == 0, !setGroupID,
+      denial(of: [.read, .write], on: object, to: caller) == nil
+    else { throw .EPERM }
   }
 
   /// Throws unless the caller may reach a fifo or a socket; tells whether everyone may.
   ///
   /// The kernel opens fifos and connects to sockets by itself, without a word to us: whoever finds the name is in. So the
   /// name is found only by those who may use what it stands for in every way that the kernel would let them.
-  func authorizeMeetingPoint(_ status: FileStatus, zone: Zone, by caller: Caller) throws(Errno) -> Bool {
-    let isFifo = status.type == S_IFIFO
-    let all: FileMode = isFifo ? 0o666 : 0o222
-    if status.st_mode & all == all { return true }
-    if caller.uid == status.st_uid { return false }
-    try authorize(isFifo ? [.read, .write] : .write, on: status, zone: zone, by: caller)
+  func authorizeMeetingPoint(_ object: Object, isFifo: Bool, by caller: Caller) throws(Errno) -> Bool {
+    if !object.hasList {
+      let all: FileMode = isFifo ? 0o666 : 0o222
+      if object.mode & all == all { return true }
+      if caller.uid == object.uid { return false }
+    }
+    try authorize(isFifo ? [.read, .write] : .write, on: object, by: caller)
     return false
   }
 
   func isMember(_ caller: Caller, of gid: UInt32) -> Bool {
-    caller.gid == gid || isSupplementaryGroup(gid, ofThread: caller.pid)
+    if caller.gid == gid { return true }
+    var groups = SupplementaryGroups(ofThread: caller.pid)
+    return groups.contains(gid) == true
   }
 
   /// The mode without set-group-id where the caller could not have given it: not a member of the group.
@@ -96,6 +114,13 @@ extension Errno {
     case .flags, .ownership, .sticky: self = .EPERM
     case .list, .mode: self = .EACCES
     }
+  }
+}
+
+extension Membership {
+  /// What the list of a thread's groups says; nil where there is none.
+  fileprivate init(_ contains: Bool?) {
+    self = contains.map { $0 ? .member : .notMember } ?? .unknown
   }
 }
 

@@ -11,7 +11,7 @@ internal import Policy
 /// A million of these are normal, so every byte counts.
 struct Node {
   struct Flags: OptionSet {
-    let rawValue: UInt8
+    let rawValue: UInt16
     /// The kernel has been told attributes that it may keep.
     static let attributesCached = Flags(rawValue: 1 << 0)
     /// The kernel has been told names in this directory that it may keep.
@@ -24,6 +24,14 @@ struct Node {
     static let descriptorIsLastHold = Flags(rawValue: 1 << 4)
     static let inUse = Flags(rawValue: 1 << 5)
     static let isDirectory = Flags(rawValue: 1 << 6)
+    /// It is known whether the object has a list or flags; the next two are true.
+    static let securityKnown = Flags(rawValue: 1 << 7)
+    /// It has a list or flags, and they are in the volume's cache as a rule.
+    static let hasSecurity = Flags(rawValue: 1 << 8)
+    /// Its list may refuse someone its attributes, so they are never the kernel's to give out.
+    static let hidesAttributes = Flags(rawValue: 1 << 9)
+
+    static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
 
   /// What the kernel has been told and has not given back.
@@ -50,6 +58,7 @@ struct Node {
   var flags: Flags = []
 
   var hash: Int { Identity.hash(inode: inode, device: device) }
+  var identity: Identity { Identity(inode: inode, device: device, handle: handle) }
 
   /// Keeps a name to find the object by.
   mutating func remember(_ new: Name) {
@@ -69,6 +78,12 @@ struct Identity {
   let inode: UInt64
   let device: UInt32
   let handle: FileHandle
+
+  init(inode: UInt64, device: UInt32, handle: FileHandle) {
+    self.inode = inode
+    self.device = device
+    self.handle = handle
+  }
 
   /// Asks the backing filesystem.
   ///

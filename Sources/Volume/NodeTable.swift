@@ -152,6 +152,24 @@ extension NodeTable {
     }
   }
 
+  /// What is known of the list and the flags of an object that has a name now.
+  func security(inode: UInt64, device: UInt32) -> (known: KnownSecurity, identity: Identity)? {
+    state.withLock { state in
+      guard let index = state.find(inode: inode, device: device) else { return nil }
+      let node = state.slab[index]
+      return (KnownSecurity(node.pointee.flags), node.pointee.identity)
+    }
+  }
+
+  /// The node of an object, if the kernel has one; `body` may look at it and change what is noted in it.
+  func with<Result>(_ identity: Identity, _ body: (NodeID, inout Node) -> Result) -> Result? {
+    state.withLock { state in
+      guard let index = state.find(identity) else { return nil }
+      let id = Self.id(index, state.slab[index].pointee.generation)
+      return body(id, &state.slab[index].pointee)
+    }
+  }
+
   /// An object has another name now.
   ///
   /// What is below it may have come into another zone.
@@ -176,6 +194,8 @@ extension NodeTable {
     package let id: NodeID
     package let fd: FD
     package let zone: Zone
+    /// What was known of the object's list and flags when the request began.
+    let security: KnownSecurity
     private let index: UInt32
     private unowned let table: NodeTable
 
@@ -184,6 +204,7 @@ extension NodeTable {
       self.index = index
       fd = FD(node.descriptor)
       zone = node.zone
+      security = KnownSecurity(node.flags)
       self.table = table
     }
 

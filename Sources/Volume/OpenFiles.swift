@@ -75,6 +75,8 @@ struct OpenFile: Sendable {
     let rawValue: UInt8
     static let read = Access(rawValue: 1 << 0)
     static let write = Access(rawValue: 1 << 1)
+    /// Instead of ``write``: what is written goes to the end, whatever the client asks for.
+    static let append = Access(rawValue: 1 << 2)
   }
 }
 

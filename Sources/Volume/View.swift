@@ -37,8 +37,11 @@ package final class View: FileSystem {
       capacity: volume.settings.descriptors)
   }
 
+  deinit { volume.removeView(number) }
+
   package func started(_ connection: any Connection) {
     link.withLock { $0 = connection }
+    volume.add(self)
     canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
     startedSignal.ring()
   }
@@ -77,16 +80,16 @@ package final class View: FileSystem {
 
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
-  func entryValidity(in directory: FileStatus, zone: Zone) -> Double {
-    let object = Object(directory, zone: zone)
-    let open = isPrivate ? mayUserSearch(object) : isSearchableByAll(object)
+  func entryValidity(in directory: Object) -> Double {
+    let open = isPrivate ? mayUserSearch(directory) : isSearchableByAll(directory)
     return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
   }
 
   /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
   private func mayUserSearch(_ directory: Object) -> Bool {
     let user = Subject(uid: ProcessID.user, gid: ProcessID.group)
-    return decide(.search, on: directory, by: user) { _ in .notMember } == .allow
+    // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
+    return decide(.search, on: directory, by: user) { _ in .unknown } == .allow
   }
 
   /// What `insula status` shows.
@@ -105,15 +108,6 @@ package final class View: FileSystem {
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
       openDirectories: directories.count, locks: volume.locks.count,
       passthrough: usesPassthrough)
-  }
-}
-
-extension Object {
-  /// What counts for a decision.
-  init(_ status: FileStatus, zone: Zone) {
-    self.init(
-      uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
-      kind: Kind(status), zone: zone)
   }
 }
 

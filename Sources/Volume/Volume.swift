@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import LinuxIO
+internal import Store
 internal import Synchronization
 
 /// How a volume behaves; the same for all its views.
@@ -32,16 +33,40 @@ package final class Volume: Sendable {
   /// The root of the tree, opened for reading: file handles are opened by it.
   let tree: FD
   let locks = LockTable()
+  /// How lists and flags are kept with their objects, and those that have been read.
+  let metadata: Metadata
+  let securities = SecurityCache()
+  /// Where objects are made that have a list from the start; nil where there is no such place.
+  let staging: Staging?
   private let lastView = Atomic<UInt32>(0)
+  private let views = Mutex<[UInt32: WeakView]>([:])
 
-  /// `tree` outlives the volume.
-  package init(tree: FD, settings: VolumeSettings) {
+  /// `tree`, and the directory `staging` for what is not finished, outlive the volume.
+  ///
+  /// Nobody else puts anything there, and both are reached through one mount of one filesystem.
+  package init(tree: FD, staging: FD? = nil, settings: VolumeSettings) {
     self.tree = tree
     self.settings = settings
+    self.staging = staging.map { Staging($0) }
+    metadata = Metadata(isSystem: settings.isSystem)
   }
 
   /// A number for a new view.
   func numberView() -> UInt32 { lastView.wrappingAdd(1, ordering: .relaxed).newValue }
+
+  private struct WeakView: Sendable {
+    weak let view: View?
+  }
+
+  /// From here on the view is told of what others change.
+  func add(_ view: View) { views.withLock { $0[view.number] = WeakView(view: view) } }
+
+  func removeView(_ number: UInt32) { views.withLock { $0[number] = nil } }
+
+  /// Calls `body` for every view whose kernel has begun to ask, without a lock.
+  func forEachView(_ body: (View) -> Void) {
+    for view in views.withLock({ Array($0.values) }) { if let view = view.view { body(view) } }
+  }
 
   /// Whether this machine, this user and this backing filesystem let objects be opened by handles.
   package static func canUseHandles(_ tree: FD) -> Bool {

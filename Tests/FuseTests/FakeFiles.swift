@@ -78,12 +78,14 @@ extension FakeFiles {
     return Self.entry
   }
   func forget(_ node: NodeID, count: UInt64) { note("forget", node, "", Int64(clamping: count)) }
-  func attributes(of node: NodeID, by caller: Caller) throws(Errno) -> Attributes {
-    try ask("attributes", node)
+  func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes {
+    try ask("attributes", node, "", Int64(clamping: handle?.raw ?? 0))
     return Attributes(Self.status, validity: 2.25)
   }
-  func extendedStatus(of node: NodeID, into bytes: UnsafeMutableRawPointer) throws(Errno) -> Double {
-    try ask("extendedStatus", node)
+  func extendedStatus(
+    of node: NodeID, handle: HandleID?, into bytes: UnsafeMutableRawPointer, by caller: Caller
+  ) throws(Errno) -> Double {
+    try ask("extendedStatus", node, "", Int64(clamping: handle?.raw ?? 0))
     bytes.storeBytes(of: 0x1234_5678, as: UInt32.self)
     bytes.storeBytes(of: 0x77, toByteOffset: 255, as: UInt8.self)
     return 4.5

@@ -18,7 +18,6 @@ struct HandshakeTests {
     static let killPrivileges: UInt32 = 1 << 28
     static let extended: UInt32 = 1 << 30
     static let passthrough: UInt32 = 1 << 5
-    static let maps: UInt32 = 1 << 4
     static let noExport: UInt32 = 1 << 6
   }
 
@@ -42,7 +41,7 @@ struct HandshakeTests {
     ] {
       #expect(flags & flag != 0)
     }
-    #expect(reply.word(48) == Flag.passthrough | Flag.maps | Flag.noExport)
+    #expect(reply.word(48) == Flag.passthrough | Flag.noExport)
     #expect(reply.word(52) == 1)
     #expect(files.calls == [FakeFiles.Call(name: "started", number: 1)])
     #expect(files.connection?.passthrough == true)

@@ -121,7 +121,7 @@ struct CachingTests {
     let view = tree.view
     let day = view.volume.settings.cacheSeconds
     let node = try view.make("Users/Shared/file", mode: 0o666, by: .alice)
-    func validity() throws -> Double { try view.attributes(of: node, by: .root).validity }
+    func validity() throws -> Double { try view.attributes(of: node, handle: nil, by: .root).validity }
     #expect(try validity() == day)
     _ = tree.connection.take()
     let reader = try view.open(node, flags: O_RDONLY, clearsSetID: false, by: .bob)
@@ -159,10 +159,11 @@ struct CachingTests {
     let map = mmap(nil, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, raw, 0)
     #expect(map != MAP_FAILED && close(raw) == 0)
     view.release(node, handle: writer.handle, flockOwner: nil)
-    for _ in 0..<3 { #expect(try view.attributes(of: node, by: .root).validity == 0) }
+    for _ in 0..<3 { #expect(try view.attributes(of: node, handle: nil, by: .root).validity == 0) }
     #expect(munmap(map, 8192) == 0)
     for _ in 0..<3 {
-      #expect(try view.attributes(of: node, by: .root).validity == view.volume.settings.cacheSeconds)
+      #expect(
+        try view.attributes(of: node, handle: nil, by: .root).validity == view.volume.settings.cacheSeconds)
     }
   }
 

@@ -56,12 +56,16 @@ final class Tree: Sendable {
 
   let temporary: TemporaryDirectory
   private let root: OwnedFD
+  /// Beside the tree, and empty whenever no request is served.
+  let staging: TemporaryDirectory
+  private let stagingDirectory: OwnedFD
   let volume: Volume
   let view: View
   let connection: RecordingConnection
 
   init(
-    passthrough: Bool = false, canWithdraw: Bool = true, _ change: (inout VolumeSettings) -> Void = { _ in }
+    passthrough: Bool = false, canWithdraw: Bool = true, hasStaging: Bool = true,
+    _ change: (inout VolumeSettings) -> Void = { _ in }
   ) throws {
     // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask to.
     umask(0)
@@ -79,7 +83,9 @@ final class Tree: Sendable {
     settings.isSystem = Program.isRoot
     settings.fileHandles = Program.isRoot
     change(&settings)
-    volume = Volume(tree: root.fd, settings: settings)
+    staging = try TemporaryDirectory(mode: 0o700)
+    stagingDirectory = try staging.open()
+    volume = Volume(tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings)
     view = try View(volume)
     connection = RecordingConnection(passthrough: passthrough, canWithdraw: canWithdraw)
     view.started(connection)

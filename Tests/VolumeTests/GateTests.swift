@@ -171,7 +171,7 @@ struct GateTests {
       let node = try view.make(file, by: .alice)
       func reset() { _ = chmod(tree.path(file), mode) }
       func expectKept() throws {
-        #expect(try view.attributes(of: node, by: .root).status.permissions == kept)
+        #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == kept)
       }
       reset()
       try view.change(file) { $0.clearsSetID = true }
@@ -188,7 +188,7 @@ struct GateTests {
       _ = try withBytes("x") { (bytes) throws(Errno) in
         try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: false)
       }
-      #expect(try view.attributes(of: node, by: .root).status.permissions == mode)
+      #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == mode)
       view.release(node, handle: opened.handle, flockOwner: nil)
       try view.remove(file)
     }
@@ -273,7 +273,7 @@ struct GateTests {
     try expectGroups(777)
     // Set-group-id of a group that one is not in.
     let node = try view.make("Users/Shared/dir/file", mode: 0o2755, by: .alice)
-    #expect(try view.attributes(of: node, by: .root).status.permissions == 0o755)
+    #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == 0o755)
   }
 
   @Test func supplementaryGroupsCount() throws {

@@ -57,7 +57,7 @@ struct ListingTests {
   @Test func rootDoesNotTellWhatIsAboveIt() throws {
     let tree = try Tree()
     let handle = try tree.view.openDirectory(.root, by: .me).handle
-    let inode = try tree.view.attributes(of: .root, by: .me).inode
+    let inode = try tree.view.attributes(of: .root, handle: nil, by: .me).inode
     let entries = try tree.view.page(.root, handle, after: 0, size: 4096, withAttributes: false)
     let dots = entries.filter { $0.name.hasPrefix(".") }
     #expect(dots.count == 2 && dots.allSatisfy { $0.inode == inode })

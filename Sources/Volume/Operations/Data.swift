@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -46,6 +47,8 @@ extension View {
   package func allocate(
     _ node: NodeID, handle: HandleID, mode: Int32, offset: Int64, length: Int64, by caller: Caller
   ) throws(Errno) {
+    // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
+    if mode & ~CLX_FALLOC_KEEP_SIZE != 0, try files.find(handle).access.contains(.append) { throw .EPERM }
     try withFile(node, handle, .write) { (file) throws(Errno) in
       try file.allocate(mode: mode, offset: offset, length: length)
     }
@@ -59,7 +62,9 @@ extension View {
     from node: NodeID, _ handle: HandleID, at offset: Int64,
     to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
   ) throws(Errno) -> Int {
-    try withFile(node, handle, .read) { (source) throws(Errno) in
+    // Corresponds to `copy_file_range(2)`, which refuses a target that is open for appending.
+    if try files.find(targetHandle).access.contains(.append) { throw .EBADF }
+    return try withFile(node, handle, .read) { (source) throws(Errno) in
       try withFile(target, targetHandle, .write) { (sink) throws(Errno) in
         try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
       }

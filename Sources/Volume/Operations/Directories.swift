@@ -12,7 +12,8 @@ internal import Policy
 extension View {
   package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
     let object = try nodes.pin(node)
-    try authorize(.list, on: try object.fd.status(), zone: object.zone, by: caller)
+    let judged = self.object(try object.fd.status(), object)
+    try authorize(.list, on: judged, by: caller)
     let fd = object.fd
     let directory = try nodes.openWithRoom { () throws(Errno) in
       do throws(Errno) {
@@ -24,7 +25,9 @@ extension View {
     }
     let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
-    return Opened(handle: handle, mode: [.keepCache, .cacheListing])
+    // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
+    // asks for the listing instead.
+    return Opened(handle: handle, mode: mayRefuseAttributes(judged) ? [] : [.keepCache, .cacheListing])
   }
 
   package func readDirectory(
@@ -43,7 +46,8 @@ extension View {
     let parent = try nodes.pin(node)
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
-    let withAttributes = writer.withAttributes && maySearch(status, zone: parent.zone, by: caller)
+    let judged = object(status, parent)
+    let withAttributes = writer.withAttributes && denial(of: .search, on: judged, to: caller) == nil
     _ = try directory.seek(offset, SEEK_SET)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
     defer { buffer.deallocate() }
@@ -54,7 +58,7 @@ extension View {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
-        add(found, in: parent, status, withAttributes, to: &writer, by: caller)
+        add(found, in: parent, status, judged, withAttributes, to: &writer, by: caller)
       }
     }
   }
@@ -67,16 +71,12 @@ extension View {
     }
   }
 
-  private func maySearch(_ status: FileStatus, zone: Zone, by caller: Caller) -> Bool {
-    (try? authorize(.search, on: status, zone: zone, by: caller)) != nil
-  }
-
   /// Adds one entry.
   ///
   /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
-    _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller
+    _ judged: Object, _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller
   ) {
     var inode = found.inode
     var entry: Entry?
@@ -84,7 +84,7 @@ extension View {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
     } else if withAttributes {
-      entry = try? self.entry(found.name, in: parent, parentStatus, by: caller)
+      entry = try? self.entry(found.name, in: parent, judged, by: caller)
     }
     writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)
   }

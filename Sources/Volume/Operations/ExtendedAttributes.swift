@@ -16,13 +16,19 @@ extension View {
   ) throws(Errno) -> Int {
     switch AttributeFamily(name) {
     case .ours: throw .ENODATA
+    case .security(let door):
+      let value = try securityValue(door, of: try nodes.pin(node), by: caller)
+      guard buffer.count > 0 else { return value.count }
+      guard value.count <= buffer.count else { throw .ERANGE }
+      buffer.copyBytes(from: value)
+      return value.count
     case .posixACL: throw .EOPNOTSUPP
     case .trusted where caller.uid != 0: throw .ENODATA
     case .user:
       let object = try nodes.pin(node)
-      try authorize(.readExtended, on: try object.fd.status(), zone: object.zone, by: caller)
+      try authorize(.readExtended, on: self.object(try object.fd.status(), object), by: caller)
       return try object.fd.attribute(name.bytes, into: buffer)
-    case .trusted, .capability, .security, .other:
+    case .trusted, .capability, .kernel, .other:
       let object = try nodes.pin(node)
       return try object.fd.attribute(name.bytes, into: buffer)
     }
@@ -32,11 +38,18 @@ extension View {
     of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
   ) throws(Errno) -> Int {
     let object = try nodes.pin(node)
+    let judged = self.object(try object.fd.status(), object)
+    // The mode does not keep anyone from seeing names, on Linux; a list may.
+    if judged.hasList, denial(of: .readExtended, on: judged, to: caller) == .list { throw .EACCES }
+    let doors = shownDoors(of: judged)
     let size = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
-    guard size > 0 else { return 0 }
-    return try withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { (all) throws(Errno) in
-      let count = try object.fd.attributeNames(into: all)
-      let shown = keepShown(UnsafeMutableRawBufferPointer(rebasing: all[..<count]), to: caller)
+    guard size > 0 || !doors.isEmpty else { return 0 }
+    return try withUnsafeTemporaryAllocation(byteCount: size + doors.count, alignment: 1) {
+      (all) throws(Errno) in
+      let count = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(rebasing: all[..<size]))
+      var shown = keepShown(UnsafeMutableRawBufferPointer(rebasing: all[..<count]), to: caller)
+      UnsafeMutableRawBufferPointer(rebasing: all[shown...]).copyBytes(from: doors)
+      shown += doors.count
       guard buffer.count > 0 else { return shown }
       guard shown <= buffer.count else { throw .ERANGE }
       buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(all)[..<shown]))
@@ -48,37 +61,48 @@ extension View {
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
     let object = try nodes.pin(node)
-    try authorizeChange(of: name, on: try object.fd.status(), zone: object.zone, by: caller)
+    if case .security(let door) = AttributeFamily(name) {
+      return try setSecurity(door, of: object, to: value, flags: flags, by: caller)
+    }
+    try authorizeChange(of: name, on: self.object(try object.fd.status(), object), by: caller)
     try object.fd.setAttribute(name.bytes, to: value, flags: flags)
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
     let object = try nodes.pin(node)
-    let status = try object.fd.status()
-    if AttributeFamily(name) == .capability {
+    let judged = self.object(try object.fd.status(), object)
+    switch AttributeFamily(name) {
+    case .security(let door):
+      return try removeSecurity(door, of: object, by: caller)
+    case .capability:
       // The kernel removes a file's capabilities in the name of whoever writes to it; who asks by removexattr(2) without
-      // the capability to, it has refused already.
-      try authorize(.write, on: status, zone: object.zone, by: caller)
-    } else {
-      try authorizeChange(of: name, on: status, zone: object.zone, by: caller)
+      // the capability to, it has refused already. Who may write here may be one who may only append.
+      if denial(of: .write, on: judged, to: caller) != nil {
+        try authorize(.append, on: judged, by: caller)
+      }
+    default:
+      try authorizeChange(of: name, on: judged, by: caller)
     }
     try object.fd.removeAttribute(name.bytes)
   }
 
-  private func authorizeChange(
-    of name: Name, on status: FileStatus, zone: Zone, by caller: Caller
-  ) throws(Errno) {
-    if zone.isSealed { throw .EROFS }
+  private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
+    if object.zone.isSealed { throw .EROFS }
     switch AttributeFamily(name) {
     case .ours: throw .EPERM
     case .posixACL: throw .EOPNOTSUPP
     case .user:
       // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to `xattr(7)`.
-      let sticky = status.isDirectory && status.st_mode & S_ISVTX != 0
-      if sticky, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
-      try authorize(.writeExtended, on: status, zone: zone, by: caller)
+      let sticky = object.isDirectory && object.mode & S_ISVTX != 0
+      if sticky, caller.uid != 0, caller.uid != object.uid { throw .EPERM }
+      try authorize(.writeExtended, on: object, by: caller)
     // The kernel has asked for the capability already; where the daemon is root, nobody else may get here.
-    case .trusted, .capability, .security: if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
+    case .trusted, .capability, .kernel:
+      if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
+      if object.flags.isDisjoint(with: .immutable.union(.appendOnly)) { return }
+      try authorize(.writeExtended, on: object, by: caller)
+    // These have ways of their own.
+    case .security: throw .EINVAL
     case .other: if volume.settings.isSystem, caller.uid != 0 { throw .EOPNOTSUPP }
     }
   }
@@ -93,8 +117,13 @@ extension View {
       guard memchr(base + position, 0, names.count - position) != nil else { break }
       let name = Name((base + position).assumingMemoryBound(to: CChar.self))
       let length = name.length + 1
-      let family = AttributeFamily(name)
-      if family != .ours, family != .posixACL, family != .trusted || caller.uid == 0 {
+      let isShown =
+        switch AttributeFamily(name) {
+        case .ours, .posixACL, .security: false
+        case .trusted: caller.uid == 0
+        case .user, .kernel, .capability, .other: true
+        }
+      if isShown {
         memmove(base + shown, base + position, length)
         shown += length
       }
@@ -104,11 +133,33 @@ extension View {
   }
 }
 
+/// The names of the doors that are listed: those of a list, for programs that copy what they find.
+private func shownDoors(of object: Object) -> [UInt8] {
+  guard case .list = object.acl else { return [] }
+  var names: [UInt8] = []
+  func add(_ name: StaticString) {
+    names += UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+    names.append(0)
+  }
+  // Linux has attributes of users on these two alone.
+  if object.kind == .file || object.kind == .directory { add(SecurityDoor.appleName) }
+  add(SecurityDoor.nfs4Name)
+  return names
+}
+
 /// What an extended attribute's name says about who may use it.
 private enum AttributeFamily {
-  case user, trusted, security, capability, ours, posixACL, other
+  case user, trusted, capability, ours, posixACL, other
+  /// `security.*`, which is the kernel's own.
+  case kernel
+  /// Stands for the object's list or flags.
+  case security(SecurityDoor)
 
   init(_ name: Name) {
+    if let door = SecurityDoor(name) {
+      self = .security(door)
+      return
+    }
     func begins(_ prefix: StaticString) -> Bool {
       strncmp(name.bytes, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0
     }
@@ -117,7 +168,7 @@ private enum AttributeFamily {
     } else if begins("trusted.") {
       self = begins("trusted.insula.") ? .ours : .trusted
     } else if begins("security.") {
-      self = strcmp(name.bytes, "security.capability") == 0 ? .capability : .security
+      self = strcmp(name.bytes, "security.capability") == 0 ? .capability : .kernel
     } else {
       self = begins("system.posix_acl_") ? .posixACL : .other
     }

@@ -4,9 +4,8 @@
 package import Fuse
 internal import Glibc
 package import LinuxIO
-internal import Policy
 
-// Locks and the flags of lsattr.
+// Locks.
 
 extension View {
   package func conflictingLock(
@@ -39,30 +38,5 @@ extension View {
     guard let object = lockedObject(node) else { throw .ESTALE }
     let lock = HeldLock(holder: LockHolder(view: number, owner: owner), handle: handle, range: range)
     return try volume.locks.set(lock, on: object, style, parking: parking)
-  }
-
-  package func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32 {
-    try withOpened(node) { (file) throws(Errno) in try file.inodeFlags() }
-  }
-
-  package func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno) {
-    let object = try nodes.pin(node)
-    let status = try object.fd.status()
-    try authorize(.writeSecurity, on: status, zone: object.zone, by: caller)
-    try withOpened(node) { (file) throws(Errno) in
-      // The kernel has asked for CAP_LINUX_IMMUTABLE where a caller changes these two; nobody but root gets past here.
-      let rootsOwn: UInt32 = 0x10 | 0x20
-      let changed = (try file.inodeFlags()) ^ flags
-      if volume.settings.isSystem, caller.uid != 0, changed & rootsOwn != 0 { throw .EPERM }
-      try file.setInodeFlags(flags)
-    }
-  }
-
-  private func withOpened<Result>(_ node: NodeID, _ body: (FD) throws(Errno) -> Result) throws(Errno)
-    -> Result
-  {
-    let object = try nodes.pin(node)
-    let file = try nodes.openWithRoom { () throws(Errno) in try object.fd.reopened(O_RDONLY | O_NONBLOCK) }
-    return try body(file.fd)
   }
 }

@@ -5,18 +5,19 @@ package import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Policy
+internal import Store
 
 // Finding objects by name, and forgetting them.
 
 extension View {
   package func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
-    try authorize(.search, on: status, zone: directory.zone, by: caller)
+    let place = object(try directory.fd.status(), directory)
+    try authorize(.search, on: place, by: caller)
     do throws(Errno) {
-      return try entry(name, in: directory, status, by: caller)
+      return try entry(name, in: directory, place, by: caller)
     } catch .ENOENT {
-      let validity = entryValidity(in: status, zone: directory.zone)
+      let validity = entryValidity(in: place)
       guard validity > 0 else { throw .ENOENT }
       noteChildrenCached(directory.id)
       return .absent(validity: validity)
@@ -27,27 +28,32 @@ extension View {
 
   /// What a name in a directory stands for, with one lookup counted.
   func entry(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ directoryStatus: FileStatus, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Entry {
     let parent = directory.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
-    return try entry(object, name, in: directory, directoryStatus, by: caller)
+    return try entry(object, name, in: directory, place, by: caller)
   }
 
-  /// The entry of an object that was just found or made in a directory; `isMapped` says that its maker may map it.
+  /// The entry of an object that was just found or made in a directory, which `place` describes.
+  ///
+  /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how many changes of
+  /// those there had been before.
   func entry(
-    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin,
-    _ directoryStatus: FileStatus,
-    isMapped: Bool = false, by caller: Caller
+    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
+    isMapped: Bool = false, madeAfter: UInt64? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
     let status = try object.fd.status()
     let zone = directory.zone.zone(of: name)
-    var validity = entryValidity(in: directoryStatus, zone: directory.zone)
+    var validity = entryValidity(in: place)
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
-      let isForAll = try authorizeMeetingPoint(status, zone: zone, by: caller)
+      let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
+      let isForAll = try authorizeMeetingPoint(
+        Object(status, zone: zone, security: security), isFifo: status.type == S_IFIFO, by: caller)
       if !isForAll, !isPrivate { validity = 0 }
     }
     let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone)
+    if let madeAfter { noteSecurity(.none, of: node, readAfter: madeAfter) }
     if validity > 0 { noteChildrenCached(directory.id) }
     let attributes = isMapped ? Attributes(status, validity: 0) : attributes(status, of: node)
     return Entry(node: node, attributes: attributes, validity: validity)

@@ -13,8 +13,9 @@ extension View {
   package func makeDirectory(
     _ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller
   ) throws(Errno) -> Entry {
-    try make(name, in: parent, .addSubdirectory, by: caller) { (directory, _) throws(Errno) in
-      try directory.makeDirectory(name, mode: mode & 0o7777)
+    try make(name, in: parent, .directory, mode: mode & 0o7777, by: caller) {
+      (directory, name, mode) throws(Errno) in
+      try directory.makeDirectory(name, mode: mode)
     }
   }
 
@@ -24,16 +25,17 @@ extension View {
     let type = mode & S_IFMT
     // A device here would be a way around every rule of the machine.
     guard type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == 0 else { throw .EPERM }
-    return try make(name, in: parent, .addFile, by: caller) { (directory, gid) throws(Errno) in
-      let permissions = self.allowedMode(mode & 0o7777, gid: gid, isDirectory: false, by: caller)
-      try directory.makeNode(name, mode: type | permissions)
+    let kind: Object.Kind = type == S_IFREG || type == 0 ? .file : .special
+    return try make(name, in: parent, kind, mode: mode & 0o7777, by: caller) {
+      (directory, name, mode) throws(Errno) in
+      try directory.makeNode(name, mode: type | mode)
     }
   }
 
   package func makeSymlink(
     _ name: Name, in parent: NodeID, to target: UnsafePointer<CChar>, by caller: Caller
   ) throws(Errno) -> Entry {
-    try make(name, in: parent, .addFile, by: caller) { (directory, _) throws(Errno) in
+    try make(name, in: parent, .symlink, mode: 0o777, by: caller) { (directory, name, _) throws(Errno) in
       try directory.makeSymlink(name, to: target)
     }
   }
@@ -43,12 +45,12 @@ extension View {
   ) throws(Errno) -> Entry {
     let object = try nodes.pin(node)
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
-    try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
-    try authorizeLink(to: try object.fd.status(), zone: object.zone, by: caller)
+    let place = self.object(try directory.fd.status(), directory)
+    try authorize([.addFile, .search], on: place, by: caller)
+    try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
     try object.fd.link(into: directory.fd, as: name)
     do throws(Errno) {
-      return try entry(name, in: directory, status, by: caller)
+      return try entry(name, in: directory, place, by: caller)
     } catch {
       try? directory.fd.remove(name, directory: false)
       throw error
@@ -62,33 +64,62 @@ extension View {
 
   /// Asks the gate, makes something by `body` as the caller's, and looks it up.
   ///
-  /// `body` gets the group that it will have.
+  /// `body` gets the directory, the name and the mode to make it with.
   private func make(
-    _ name: Name, in parent: NodeID, _ right: Rights, by caller: Caller,
-    _ body: (FD, UInt32) throws(Errno) -> Void
+    _ name: Name, in parent: NodeID, _ kind: Object.Kind, mode: FileMode, by caller: Caller,
+    _ body: (FD, Name, FileMode) throws(Errno) -> Void
   ) throws(Errno) -> Entry {
+    let isDirectory = kind == .directory
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
-    try authorize([right, .search], on: status, zone: directory.zone, by: caller)
+    let place = object(try directory.fd.status(), directory)
+    try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
+    let changes = volume.securities.changes
+    let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
-    let gid = groupOfNew(in: status, by: caller)
-    try asOwner(caller, gid: gid) { () throws(Errno) in try body(fd, gid) }
+    try makeNew(new, as: name, in: fd, by: caller, body)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
-      try settleGroup(of: object.fd, gid)
-      return try entry(object, name, in: directory, status, by: caller)
+      if new.list == nil { try settleGroup(of: object.fd, new.gid) }
+      return try entry(
+        object, name, in: directory, place, madeAfter: new.list == nil ? changes : nil, by: caller)
     } catch {
       // The client is told that there is nothing, and its kernel remembers that.
-      try? fd.remove(name, directory: right == .addSubdirectory)
+      try? fd.remove(name, directory: isDirectory)
       throw error
     }
   }
 
+  /// What a new object in a directory is to be like.
+  func newObject(
+    _ kind: Object.Kind, in place: Object, mode: FileMode, by caller: Caller
+  ) -> NewObject {
+    let isDirectory = kind == .directory
+    let gid = groupOfNew(in: place, by: caller)
+    var mode = allowedMode(mode, gid: gid, isDirectory: isDirectory, by: caller)
+    // As mkdir(2) does it: what is asked for does not count, what the directory has does.
+    if isDirectory { mode = mode & ~S_ISGID | place.mode & S_ISGID }
+    return NewObject(
+      list: inheritedList(in: place, to: kind), isDirectory: isDirectory, mode: mode, gid: gid)
+  }
+
+  /// Makes it by `body`, the caller's, with the list that it inherits.
+  func makeNew<Made: ~Copyable>(
+    _ new: NewObject, as name: Name, in directory: FD, by caller: Caller,
+    _ body: (FD, Name, FileMode) throws(Errno) -> Made
+  ) throws(Errno) -> Made {
+    guard let list = new.list else {
+      return try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, new.mode) }
+    }
+    return try makeWithList(list, new, as: name, in: directory) { (directory, name, mode) throws(Errno) in
+      try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, mode) }
+    }
+  }
+
   /// The group of a new object: that of its directory, or with `nogrpid` the caller's.
-  func groupOfNew(in directory: FileStatus, by caller: Caller) -> UInt32 {
+  private func groupOfNew(in directory: Object, by caller: Caller) -> UInt32 {
     // In a set-group-id directory the backing filesystem gives the directory's group under either rule.
-    let inherits = !volume.settings.callerGroup || directory.st_mode & S_ISGID != 0
-    return inherits ? directory.st_gid : caller.gid
+    let inherits = !volume.settings.callerGroup || directory.mode & S_ISGID != 0
+    return inherits ? directory.gid : caller.gid
   }
 
   /// Lets what `body` makes belong to the caller and to `gid`.

@@ -6,6 +6,7 @@ package import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Policy
+internal import Store
 
 // Opening and closing files.
 
@@ -16,35 +17,59 @@ extension View {
     let object = try nodes.pin(node)
     let status = try object.fd.status()
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
-    let access = OpenFile.Access(flags)
-    var rights = access.rights
-    // An execve asks for nothing but this.
-    if flags & Self.openForExec != 0 { rights = .execute }
-    if flags & O_TRUNC != 0 { rights.insert(.write) }
-    try authorize(rights, on: status, zone: object.zone, by: caller)
+    let judged = self.object(status, object)
+    let access = try authorizeOpen(judged, flags: flags, by: caller)
     if flags & CLX_O_NOATIME != 0, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
     if flags & O_TRUNC != 0 {
       try object.fd.truncate(to: 0)
       if clearsSetID { try clearSetID(object.fd) }
     }
-    return try opened(object.id, object.fd, access, flags)
+    return try opened(object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged))
+  }
+
+  /// Throws unless the caller may open the file so; gives the access that they get.
+  private func authorizeOpen(_ object: Object, flags: Int32, by caller: Caller) throws(Errno)
+    -> OpenFile.Access
+  {
+    let access = OpenFile.Access(flags)
+    var rights = access.rights
+    // An execve asks for nothing but this.
+    if flags & Self.openForExec != 0 { rights = .execute }
+    let appends = flags & (O_APPEND | O_TRUNC) == O_APPEND && rights.contains(.write)
+    if appends {
+      rights.remove(.write)
+      rights.insert(.append)
+    }
+    if flags & O_TRUNC != 0 { rights.insert(.write) }
+    try authorize(rights, on: object, by: caller)
+    guard appends, mayGrantAppendAlone(object), denial(of: .write, on: object, to: caller) != nil else {
+      return access
+    }
+    return access.subtracting(.write).union(.append)
   }
 
   package func create(
     _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
+    let place = object(try directory.fd.status(), directory)
+    try authorize([.addFile, .search], on: place, by: caller)
+    let changes = volume.securities.changes
+    let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let file: OwnedFD
     do throws(Errno) {
-      file = try make(in: directory, status, mode: mode, by: caller) { (fd, mode) throws(Errno) in
-        try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)
+      file = try makeNew(new, as: name, in: directory.fd, by: caller) { (fd, name, mode) throws(Errno) in
+        try nodes.openWithRoom { () throws(Errno) in
+          try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)
+        }
       }
     } catch .EEXIST where flags & O_EXCL == 0 {
-      return try openExisting(name, in: directory, status, flags: flags, by: caller)
+      return try openExisting(name, in: directory, place, flags: flags, by: caller)
     }
     do throws(Errno) {
-      return try finishCreation(file, name, in: directory, status, flags, by: caller)
+      if new.list == nil { try settleGroup(of: file.fd, new.gid) }
+      return try finishCreation(
+        file, name, in: directory, place, madeAfter: new.list == nil ? changes : nil, flags, by: caller)
     } catch {
       // The client is told that there is no file, and its kernel remembers that.
       try? directory.fd.remove(name, directory: false)
@@ -53,21 +78,21 @@ extension View {
   }
 
   private func finishCreation(
-    _ file: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ status: FileStatus,
-    _ flags: Int32, by caller: Caller
+    _ file: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
+    madeAfter: UInt64?, _ flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
-    try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
+    let isMapped = OpenFile.Access(flags).allowsSharedMaps
     if usesPassthrough {
       return try finishCreation(
         try entry(
-          file, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+          file, name, in: directory, place, isMapped: isMapped, madeAfter: madeAfter, by: caller),
         nil, flags)
     }
     let fd = file.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(pathOnly) }
     return try finishCreation(
       try entry(
-        object, name, in: directory, status, isMapped: OpenFile.Access(flags).allowsSharedMaps, by: caller),
+        object, name, in: directory, place, isMapped: isMapped, madeAfter: madeAfter, by: caller),
       file, flags)
   }
 
@@ -75,12 +100,19 @@ extension View {
     in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
-    let file = try make(in: directory, status, mode: mode, by: caller) { (fd, mode) throws(Errno) in
+    let place = object(try directory.fd.status(), directory)
+    try authorize([.addFile, .search], on: place, by: caller)
+    let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
+    let parentFD = directory.fd
+    let file = try asOwner(caller, gid: new.gid) { () throws(Errno) in
       // O_EXCL says that it will never get a name; the backing filesystem is the one that must know.
-      try fd.openUnnamed(O_RDWR | flags & O_EXCL, mode: mode)
+      try nodes.openWithRoom { () throws(Errno) in
+        try parentFD.openUnnamed(O_RDWR | flags & O_EXCL, mode: new.mode)
+      }
     }
-    try settleGroup(of: file.fd, groupOfNew(in: status, by: caller))
+    try settleGroup(of: file.fd, new.gid)
+    // Nobody else can find it, so it is early enough.
+    if let list = new.list { try volume.metadata.setList(list, on: file.fd) }
     let object = try file.fd.reopened(pathOnly)
     let fileStatus = try object.fd.status()
     let zone = directory.zone.zone(of: Name.empty)
@@ -96,24 +128,11 @@ extension View {
   /// The kernel's own flag in an open for execve.
   private static var openForExec: Int32 { 0x20 }
 
-  private func make(
-    in directory: borrowing NodeTable.Pin, _ status: FileStatus, mode: FileMode, by caller: Caller,
-    _ body: (FD, FileMode) throws(Errno) -> OwnedFD
-  ) throws(Errno) -> OwnedFD {
-    try authorize([.addFile, .search], on: status, zone: directory.zone, by: caller)
-    let gid = groupOfNew(in: status, by: caller)
-    let permissions = allowedMode(mode & 0o7777, gid: gid, isDirectory: false, by: caller)
-    let fd = directory.fd
-    return try asOwner(caller, gid: gid) { () throws(Errno) in
-      try nodes.openWithRoom { () throws(Errno) in try body(fd, permissions) }
-    }
-  }
-
   /// Another client was faster: what it made is opened, if this caller may.
   private func openExisting(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ status: FileStatus, flags: Int32, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
-    let entry = try entry(name, in: directory, status, by: caller)
+    let entry = try entry(name, in: directory, place, by: caller)
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let opened = try open(node, flags: flags & ~O_CREAT, clearsSetID: false, by: caller)
@@ -131,7 +150,9 @@ extension View {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let object = try nodes.pin(node)
-      let opened = try opened(node, object.fd, OpenFile.Access(flags), flags, created: file)
+      let opened = try opened(
+        node, object.fd, OpenFile.Access(flags), flags, created: file,
+        mayAppendAlone: mayGrantAppendAlone(self.object(try object.fd.status(), object)))
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -141,13 +162,19 @@ extension View {
 
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
-    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, created: consuming OwnedFD? = nil
+    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
+    created: consuming OwnedFD? = nil, mayAppendAlone: Bool
   ) throws(Errno) -> Opened {
     let connection = connection
-    let backing = backings.open(node) { registerBacking(object) }
+    // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
+    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for.
+    let backing = backings.open(node) { mayAppendAlone ? nil : registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
-      if backing == nil {
+      let appends = access.contains(.append)
+      // Opened before the file got the list or the flag; no map of it can be kept from writing.
+      if appends, backing != nil, access.contains(.read) { throw .EBUSY }
+      if backing == nil || appends {
         // What was just made is kept as it is: the new mode may not let us open it again.
         if let created {
           descriptor = SharedFD(created)
@@ -158,6 +185,8 @@ extension View {
       noteOpened(node, access)
       // Where other opens go past the page cache, what it has from before may be stale.
       var mode: OpenMode = backing != nil ? .passthrough : usesPassthrough ? [] : .keepCache
+      // Which has no shared memory maps: see Handshake.
+      if appends { mode.insert(.direct) }
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
@@ -250,11 +279,9 @@ extension OpenFile.Access {
   var allowsSharedMaps: Bool { self == [.read, .write] }
 
   var openFlags: Int32 {
-    switch self {
-    case .read: O_RDONLY
-    case .write: O_WRONLY
-    default: O_RDWR
-    }
+    let writes = !isDisjoint(with: [.write, .append])
+    let mode = !writes ? O_RDONLY : contains(.read) ? O_RDWR : O_WRONLY
+    return contains(.append) ? mode | O_APPEND : mode
   }
 
   var rights: Rights {

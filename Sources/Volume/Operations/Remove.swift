@@ -14,8 +14,9 @@ extension View {
     _ name: Name, in parent: NodeID, directory isDirectory: Bool, by caller: Caller
   ) throws(Errno) {
     let directory = try nodes.pin(parent)
-    let status = try directory.fd.status()
-    let doomed = try authorizeRemoval(of: name, in: directory, status, by: caller)
+    let place = object(try directory.fd.status(), directory)
+    let doomed = try find(name, in: directory, place, by: caller)
+    try authorize(.delete, on: doomed.object, in: place, by: caller)
     holdIfLastName(doomed, name, in: directory)
     try directory.fd.remove(name, directory: isDirectory)
   }
@@ -26,64 +27,71 @@ extension View {
     let exchange: UInt32 = 2
     let noReplace: UInt32 = 1
     guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .EINVAL }
+    let isExchange = flags & exchange != 0
     let from = try nodes.pin(parent)
     let to = try nodes.pin(newParent)
-    let fromStatus = try from.fd.status()
-    let toStatus = parent == newParent ? fromStatus : try to.fd.status()
-    let moved = try authorizeRemoval(of: name, in: from, fromStatus, by: caller)
-    let addition: Rights = moved.status.isDirectory ? .addSubdirectory : .addFile
-    try authorize([addition, .search], on: toStatus, zone: to.zone, by: caller)
+    let source = object(try from.fd.status(), from)
+    let target = parent == newParent ? source : object(try to.fd.status(), to)
+    let moved = try find(name, in: from, source, by: caller)
+    try authorize(.delete, on: moved.object, in: source, by: caller)
+    try authorize([.search, moved.addition], on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
-      replaced = try authorizeRemoval(of: newName, in: to, toStatus, by: caller)
+      replaced = try find(newName, in: to, target, by: caller)
     } catch .ENOENT {
       // Nothing is in the way. If it should be there (exchange), the backing filesystem says so.
     }
+    if let replaced {
+      try authorize(.delete, on: replaced.object, in: target, by: caller)
+      if isExchange { try authorize(replaced.addition, on: source, by: caller) }
+    }
     if parent != newParent {
-      try authorizeNewParent(moved, by: caller)
-      if let replaced, flags & exchange != 0 { try authorizeNewParent(replaced, by: caller) }
+      try authorizeNewParent(of: moved, by: caller)
+      if let replaced, isExchange { try authorizeNewParent(of: replaced, by: caller) }
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     try from.fd.rename(name, to: to.fd, newName, flags: flags)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
-    withdrawIfClosed(from, toStatus, to.zone)
-    if flags & exchange != 0 { withdrawIfClosed(to, fromStatus, from.zone) }
+    withdrawChildren(of: from.id, ifClosed: target)
+    if isExchange { withdrawChildren(of: to.id, ifClosed: source) }
     noteMoved(moved, to: newName, in: to)
-    if let replaced, flags & exchange != 0 { noteMoved(replaced, to: name, in: from) }
+    if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
   }
 
   /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
-  private func withdrawIfClosed(
-    _ source: borrowing NodeTable.Pin, _ target: FileStatus, _ targetZone: Zone
-  ) {
-    guard entryValidity(in: target, zone: targetZone) == 0 else { return }
-    withdrawChildren(of: source.id)
+  private func withdrawChildren(of source: NodeID, ifClosed target: Object) {
+    guard entryValidity(in: target) == 0 else { return }
+    withdrawChildren(of: source)
   }
 
   /// A name that is about to go, and what it stands for now.
   private struct Doomed {
     let status: FileStatus
-    let zone: Zone
+    let object: Object
     var identity: (inode: UInt64, device: UInt32) {
       (UInt64(status.st_ino), UInt32(truncatingIfNeeded: status.st_dev))
     }
+    /// The right to a directory that lets one add such a thing to it.
+    var addition: Rights { object.isDirectory ? .addSubdirectory : .addFile }
   }
 
-  private func authorizeRemoval(
-    of name: Name, in directory: borrowing NodeTable.Pin, _ directoryStatus: FileStatus, by caller: Caller
+  /// What a name stands for.
+  ///
+  /// Who may not search the directory does not learn that.
+  private func find(
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Doomed {
-    // Before anything is said about the name: who may not search the directory does not learn what is in it.
-    try authorize([.deleteChild, .search], on: directoryStatus, zone: directory.zone, by: caller)
-    let doomed = Doomed(
-      status: try directory.fd.status(of: name), zone: directory.zone.zone(of: name))
-    try authorizeRemoval(of: doomed.status, zone: doomed.zone, from: directoryStatus, by: caller)
-    return doomed
+    try authorize(.search, on: place, by: caller)
+    let status = try directory.fd.status(of: name)
+    let security = security(of: name, status, in: directory.fd)
+    return Doomed(
+      status: status, object: Object(status, zone: directory.zone.zone(of: name), security: security))
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
-  private func authorizeNewParent(_ moved: Doomed, by caller: Caller) throws(Errno) {
-    guard moved.status.isDirectory else { return }
-    try authorize(.write, on: moved.status, zone: moved.zone, by: caller)
+  private func authorizeNewParent(of moved: Doomed, by caller: Caller) throws(Errno) {
+    guard moved.object.isDirectory else { return }
+    try authorize(.addSubdirectory, on: moved.object, by: caller)
   }
 
   /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.

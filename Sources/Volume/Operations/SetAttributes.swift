@@ -15,7 +15,8 @@ extension View {
   ) throws(Errno) -> Attributes {
     let object = try nodes.pin(node)
     let before = try object.fd.status()
-    try authorize(change, handle: handle, on: before, zone: object.zone, by: caller)
+    let judged = self.object(before, object)
+    try authorize(change, handle: handle, on: judged, by: caller)
 
     if change.uid != nil || change.gid != nil {
       // The backing filesystem takes set-user-id and set-group-id away from files by itself here.
@@ -32,38 +33,44 @@ extension View {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
     let after = try object.fd.status()
-    if before.isDirectory { withdrawIfClosed(object.id, after, zone: object.zone) }
+    if before.isDirectory { withdrawIfClosed(object.id, self.object(after, object)) }
     return attributes(after, of: node)
   }
 
   private func authorize(
-    _ change: AttributeChange, handle: HandleID?, on status: FileStatus, zone: Zone, by caller: Caller
+    _ change: AttributeChange, handle: HandleID?, on object: Object, by caller: Caller
   ) throws(Errno) {
-    if zone.isSealed { throw .EROFS }
-    if change.mode != nil { try authorize(.writeSecurity, on: status, zone: zone, by: caller) }
+    if object.zone.isSealed { throw .EROFS }
+    if let mode = change.mode {
+      try authorizeAsOwner(.writeSecurity, on: object, by: caller)
+      // A list may let others change the mode; whose rights a program runs with is for the owner to say.
+      let isOwner = caller.uid == 0 || caller.uid == object.uid
+      if !isOwner, mode & ~object.mode & S_ISUID != 0 { throw .EPERM }
+    }
     if change.uid != nil || change.gid != nil {
-      try authorizeOwners(uid: change.uid, gid: change.gid, on: status, zone: zone, by: caller)
+      try authorizeOwners(uid: change.uid, gid: change.gid, on: object, by: caller)
     }
     if change.size != nil {
       // Who has the file open for writing was asked when it was opened.
       let isOpenForWriting = handle.flatMap { try? files.find($0) }?.access.contains(.write) ?? false
-      if !isOpenForWriting { try authorize(.write, on: status, zone: zone, by: caller) }
+      if !isOpenForWriting { try authorize(.write, on: object, by: caller) }
     } else {
-      try authorizeTimes(change, on: status, zone: zone, by: caller)
+      try authorizeTimes(change, on: object, by: caller)
     }
   }
 
-  /// Setting both times to now takes the right to write; anything else takes the owner.
+  /// Setting both times to now takes the right to; anything else takes the owner, and no list that forbids it.
   ///
   /// Corresponds to `utimensat(2)`.
   private func authorizeTimes(
-    _ change: AttributeChange, on status: FileStatus, zone: Zone, by caller: Caller
+    _ change: AttributeChange, on object: Object, by caller: Caller
   ) throws(Errno) {
     if change.access.isKeep, change.modification.isKeep { return }
     if change.access.isNow, change.modification.isNow {
-      try authorize(.writeAttributes, on: status, zone: zone, by: caller)
-    } else if caller.uid != 0, caller.uid != status.st_uid {
-      throw .EPERM
+      try authorize(.writeAttributes, on: object, by: caller)
+    } else {
+      if caller.uid != 0, caller.uid != object.uid { throw .EPERM }
+      try authorizeAsOwner(.writeAttributes, on: object, by: caller)
     }
   }
 
@@ -89,8 +96,8 @@ extension View {
 
   /// If a directory is no longer open to all, what the kernel knows of its entries must not let anyone past its mode: it
   /// looks every name up again before this change is reported as done.
-  private func withdrawIfClosed(_ node: NodeID, _ after: FileStatus, zone: Zone) {
-    guard entryValidity(in: after, zone: zone) == 0 else { return }
+  private func withdrawIfClosed(_ node: NodeID, _ after: Object) {
+    guard entryValidity(in: after) == 0 else { return }
     withdrawChildren(of: node)
   }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Policy
+internal import Store
+
+// The flags of lsattr and chattr. Those that Linux shares with BSD are ours, kept with the others and enforced by the daemon:
+// set on the backing file they would stand in the daemon's own way. All others are the backing filesystem's.
+
+extension View {
+  package func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32 {
+    let object = try nodes.pin(node)
+    let shown = security(of: object).flags.linuxFlags
+    let kept = try withOpened(object) { (file) throws(Errno) in try file.inodeFlags() }
+    return kept & ~FileFlags.knownToLinux | shown
+  }
+
+  package func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno) {
+    let object = try nodes.pin(node)
+    let status = try object.fd.status()
+    let judged = self.object(status, object)
+    // The kernel has asked for CAP_LINUX_IMMUTABLE where a caller changes what is root's alone on Linux.
+    let new = FileFlags(linux: flags & FileFlags.knownToLinux, changing: judged.flags)
+    try authorizeFlags(new, on: judged, by: caller)
+    try withOpened(object) { (file) throws(Errno) in
+      let kept = try file.inodeFlags()
+      let wanted = kept & FileFlags.knownToLinux | flags & ~FileFlags.knownToLinux
+      guard wanted != kept else { return }
+      try authorizeAsOwner(.writeSecurity, on: judged, by: caller)
+      try file.setInodeFlags(wanted)
+    }
+    try setFlags(new, of: object, status, judged)
+  }
+
+  private func withOpened<Result>(
+    _ object: borrowing NodeTable.Pin, _ body: (FD) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let fd = object.fd
+    let file = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(O_RDONLY | O_NONBLOCK) }
+    return try body(file.fd)
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+// What a node knows of its object's list and flags, how it learns that, and what follows when it changes.
+//
+//  1. Nearly all objects have neither, and a bit of the node says so: no call and no lock more than there would be without lists.
+//  2. A node learns about its object once, by one call, when the kernel is told of it or a decision needs it. What is made
+//     and inherits nothing needs no call.
+//  3. Whoever changes a list or flags tells the cache, then every view, then the kernel, all before the reply.
+//  4. What can't be read counts as the strictest there is, and is read again the next time.
+
+extension View {
+  /// What counts of a node's object for a decision.
+  func object(_ status: FileStatus, _ node: borrowing NodeTable.Pin) -> Object {
+    Object(status, zone: node.zone, security: security(of: node))
+  }
+
+  /// The list and the flags of a node's object.
+  func security(of node: borrowing NodeTable.Pin) -> Security {
+    switch node.security {
+    case .none:
+      return .none
+    case .some:
+      if let identity = nodes.with(node.id, { $0.identity }), let known = volume.securities.find(identity) {
+        return known
+      }
+      return learnSecurity(of: node)
+    case .unknown:
+      return learnSecurity(of: node)
+    }
+  }
+
+  /// The list and the flags of an object that was found by its name a moment ago.
+  func security(of name: Name, _ status: FileStatus, in directory: FD) -> Security {
+    let inode = UInt64(status.st_ino)
+    let device = UInt32(truncatingIfNeeded: status.st_dev)
+    if let (known, identity) = nodes.security(inode: inode, device: device) {
+      if case .none = known { return .none }
+      if case .some = known, let security = volume.securities.find(identity) { return security }
+    }
+    let object = try? nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+    guard let object else { return .unreadable }
+    return (try? volume.metadata.security(of: object.fd)) ?? .unreadable
+  }
+
+  /// Reads the list and the flags, and notes them for all.
+  @discardableResult
+  func learnSecurity(of node: borrowing NodeTable.Pin) -> Security {
+    let changes = volume.securities.changes
+    guard let security = try? volume.metadata.security(of: node.fd) else { return .unreadable }
+    noteSecurity(security, of: node.id, readAfter: changes)
+    return security
+  }
+
+  /// Notes what an object has, unless lists or flags have been changed since `changes` was asked for.
+  func noteSecurity(_ security: Security, of node: NodeID, readAfter changes: UInt64) {
+    if security == .none {
+      _ = nodes.with(node) { node in
+        if volume.securities.changes == changes { node.flags.insert(.securityKnown) }
+      }
+      return
+    }
+    guard let identity = nodes.with(node, { $0.identity }) else { return }
+    volume.securities.note(security, of: identity, readAfter: changes)
+    let hides = security.hidesAttributes
+    _ = nodes.with(node) { node in
+      guard volume.securities.changes == changes else { return }
+      node.flags.formUnion(hides ? .security : [.securityKnown, .hasSecurity])
+    }
+  }
+}
+
+// MARK: - Changes
+
+extension View {
+  /// Tells everyone that an object's list or flags have been changed.
+  ///
+  /// What it may not be used for any more is out of reach when this returns: through the kernel's memory of names, of
+  /// attributes, and through every view.
+  func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Pin) {
+    guard let identity = nodes.with(node.id, { $0.identity }) else { return }
+    volume.securities.changed(identity)
+    let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
+    let object = Object(status, zone: node.zone, security: security)
+    let closes = status.isDirectory && entryValidity(in: object) == 0
+    volume.forEachView { $0.forgetSecurity(of: identity, closes: closes) }
+  }
+
+  /// Takes back what this view and its kernel know of an object that has another list, or other flags.
+  fileprivate func forgetSecurity(of identity: Identity, closes: Bool) {
+    let cached = nodes.with(identity) { id, node -> (id: NodeID, attributes: Bool, children: Bool) in
+      node.flags.subtract(.security)
+      let attributes = node.flags.remove(.attributesCached) != nil
+      return (id, attributes, closes && node.flags.remove(.childrenCached) != nil)
+    }
+    guard let cached else { return }
+    if cached.attributes { connection?.attributesChanged(cached.id) }
+    if cached.children { _ = connection?.entriesChanged() }
+  }
+}
+
+extension Security {
+  /// Whether someone may be refused the object's attributes.
+  ///
+  /// Only the list decides that, whatever the object is.
+  var hidesAttributes: Bool {
+    mayRefuseAttributes(Object(uid: 0, gid: 0, mode: 0, kind: .file, zone: .user, flags: flags, acl: acl))
+  }
+}
+
+extension Object {
+  /// What counts for a decision.
+  init(_ status: FileStatus, zone: Zone, security: Security) {
+    self.init(
+      uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
+      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl)
+  }
+
+  /// Whether there is a list, be it one that can't be read.
+  var hasList: Bool { acl != .none }
+}

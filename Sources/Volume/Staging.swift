@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+
+/// A directory in which only the daemon works, where objects are made that must not be seen before they are whole.
+final class Staging: Sendable {
+  let directory: FD
+  private let last = Atomic<UInt64>(0)
+
+  /// `directory` outlives this.
+  init(_ directory: FD) { self.directory = directory }
+
+  /// A name that nothing has.
+  func newName() -> String { "\(last.wrappingAdd(1, ordering: .relaxed).newValue)" }
+}
+
+/// An object that is about to be made.
+struct NewObject {
+  /// The list that it inherits, if any.
+  let list: AccessControlList?
+  let isDirectory: Bool
+  let mode: FileMode
+  let gid: UInt32
+}
+
+extension View {
+  /// What something that is made in a directory gets of its list; nil if it gets none.
+  func inheritedList(in directory: Object, to kind: Object.Kind) -> AccessControlList? {
+    guard case .list(let list) = directory.acl, kind != .symlink else { return nil }
+    // See Metadata: there is no place to keep it.
+    if kind == .special, !volume.settings.isSystem { return nil }
+    return list.inherited(byDirectory: kind == .directory)
+  }
+
+  /// Makes an object that has its list before anyone can find it, also when the machine stops at any moment.
+  ///
+  /// It is made among the daemon's own files and renamed into place. Where that can't be (a part of the tree on another
+  /// filesystem, or one that can't rename without replacing), it is made in place, open to nobody until it has its list.
+  func makeWithList<Made: ~Copyable>(
+    _ list: AccessControlList, _ new: NewObject, as name: Name, in directory: FD,
+    _ make: (FD, Name, FileMode) throws(Errno) -> Made
+  ) throws(Errno) -> Made {
+    if let staging = volume.staging {
+      do throws(Errno) {
+        return try staging.newName().withName { (temporary) throws(Errno) in
+          try makeStaged(list, new, temporary, in: staging.directory, as: name, in: directory, make)
+        }
+      } catch .EXDEV, .EINVAL {
+        // Below.
+      }
+    }
+    let made = try make(directory, name, 0)
+    do throws(Errno) {
+      let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+      try settleGroup(of: object.fd, new.gid)
+      try volume.metadata.setList(list, on: object.fd)
+      try object.fd.changeMode(new.mode)
+      // Someone may have looked at it meanwhile.
+      volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
+    } catch {
+      try? directory.remove(name, directory: new.isDirectory)
+      throw error
+    }
+    return made
+  }
+
+  private func makeStaged<Made: ~Copyable>(
+    _ list: AccessControlList, _ new: NewObject, _ temporary: Name, in staging: FD, as name: Name,
+    in directory: FD,
+    _ make: (FD, Name, FileMode) throws(Errno) -> Made
+  ) throws(Errno) -> Made {
+    // Without privilege a directory can be moved to another parent only if its owner may write to it.
+    let late = new.isDirectory && !volume.settings.isSystem
+    let made = try make(staging, temporary, late ? 0o700 : new.mode)
+    do throws(Errno) {
+      let object = try nodes.openWithRoom { () throws(Errno) in try staging.child(temporary) }
+      try settleGroup(of: object.fd, new.gid)
+      // Where the filesystem gives the group of the directory, that was the staging directory's.
+      if volume.settings.isSystem, try object.fd.status().st_gid != new.gid {
+        try object.fd.changeOwner(uid: nil, gid: new.gid)
+        if !new.isDirectory { try object.fd.changeMode(new.mode) }
+      }
+      try volume.metadata.setList(list, on: object.fd)
+      // mkdir(2) does not give it, and the staging directory has none to inherit.
+      if new.isDirectory, !late, new.mode & S_ISGID != 0 { try object.fd.changeMode(new.mode) }
+      try staging.rename(temporary, to: directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+      if late { try object.fd.changeMode(new.mode) }
+    } catch {
+      try? staging.remove(temporary, directory: new.isDirectory)
+      throw error
+    }
+    return made
+  }
+}
