@@ -116,13 +116,13 @@ private final class PersonShell {
       for right in r w x; do test -$right "$1" && said=$said$right; done
       if test -d "$1"; then
         ls "$1" >/dev/null 2>&1 && did=${did}r
-        if : > "$1/agrees.$$" && mkdir "$1/agrees.$$.d"; then did=${did}w; fi 2>/dev/null
+        (: > "$1/agrees.$$" && mkdir "$1/agrees.$$.d") 2>/dev/null && did=${did}w
         rm -f "$1/agrees.$$" 2>/dev/null; rmdir "$1/agrees.$$.d" 2>/dev/null
         (cd "$1") 2>/dev/null && did=${did}x
       else
         cat "$1" >/dev/null 2>&1 && did=${did}r
         dd if=/dev/null of="$1" conv=notrunc 2>/dev/null && did=${did}w
-        "$1" >/dev/null 2>&1 && did=${did}x
+        "./$1" >/dev/null 2>&1 && did=${did}x
       fi
       test "$said" = "$did" || { echo "test says '$said', but then it is '$did'"; return 1; }
     }

@@ -97,7 +97,8 @@ extension ShellTable {
       owner: echo text > f; chmod 644 f; touch -d '2001-01-01 UTC' f; insula acl +a "user:$stranger deny readattr" f
       stranger: stat f -> EACCES
       stranger: ls -l f -> EACCES
-      stranger: cat f -> "text"
+      # cat would look at the attributes first.
+      stranger: read word < f; echo $word -> "text"
       primary,member,owner,root: stat -c %Y f -> "978307200"
       # A permission adds nothing: everyone has it.
       owner: insula acl -N f; insula acl +a "user:$stranger allow readattr" f; chmod 600 f
@@ -144,7 +145,7 @@ extension ShellTable {
       stranger: insula acl f -> EACCES
       stranger: getfattr -n system.nfs4_acl f -> EACCES
       stranger: getfattr -n user.com.apple.system.Security f -> EACCES
-      stranger: cat f -> "text"
+      stranger: read word < f; echo $word -> "text"
       primary,member,owner,root: insula acl f -> " 0: user:$stranger deny readsecurity"
       owner: insula acl -N f; insula acl +a "group:$team allow writesecurity" f
       primary,member: chmod 604 f -> ok
@@ -217,7 +218,7 @@ extension ShellTable {
       stranger: ln -s f d/m -> EACCES
       stranger: ln d/f d/harder -> EACCES
       stranger: mkdir d/s -> ok
-      member,primary,owner,root: touch d/g -> ok
+      member,primary,owner,root: touch d/g-$(id -u) -> ok
       """),
     ShellTable(
       "add a directory to a directory",
@@ -314,10 +315,10 @@ extension ShellTable {
     ShellTable(
       "security of a directory",
       """
-      owner: mkdir d; chmod 755 d; insula acl +a "user:$stranger deny readsecurity" d
+      owner: mkdir -p d/s; chmod 755 d; insula acl +a "user:$stranger deny readsecurity" d
       stranger: insula acl d -> EACCES
       stranger: stat d -> EACCES
-      stranger: ls d -> ok
+      stranger: echo d/* -> "d/s"
       owner: insula acl -N d; insula acl +a "user:$stranger allow writesecurity" d
       stranger: chmod 775 d -> ok
       stranger: insula acl +a "user:$member allow add_file" d -> ok
