@@ -20,7 +20,7 @@ enum Person: String, CaseIterable {
 /// The people of a test and a mounted store, with a shell for each of them.
 ///
 /// In their shells `$owner`, `$primary`, `$member` and `$stranger` are the names of their accounts, `$team` that of the group that two
-/// of them are in.
+/// of them are in; `$store` is where the store is.
 final class Cast {
   let mounted: MountedStore
   let team: TemporaryGroup
@@ -45,7 +45,7 @@ final class Cast {
 
   /// The words that stand for somebody's name and the group's.
   var names: [String: String] {
-    var names = ["team": team.name]
+    var names = ["team": team.name, "store": mounted.store]
     for (person, account) in accounts { names[person.rawValue] = account.account.name }
     return names
   }

@@ -149,5 +149,5 @@ extension ShellTable {
   /// All of them.
   static let all =
     rightsToFiles + rightsToDirectories + judgement + access + inheritance + deletion + flags + ownership
-    + copies
+    + copies + everyday + [home]
 }

@@ -23,6 +23,9 @@ struct PermissionTests {
   @Test func whoChangesModesOwnersAndGroups() throws { try play(ShellTable.ownership) }
   @Test func whatCarriesListsAndWhatIsRefused() throws { try play(ShellTable.copies) }
 
+  @Test func programsOfEveryDayWorkForSeveral() throws { try play(ShellTable.everyday) }
+  @Test func ownersLiveInTheirHomes() throws { try play([ShellTable.home]) }
+
   @Test func thereAreEnoughOfThem() {
     let counts = ShellTable.all.map(\.count)
     #expect(counts.reduce(0, +) >= 700)

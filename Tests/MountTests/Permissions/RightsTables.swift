@@ -163,6 +163,12 @@ extension ShellTable {
       owner: chmod 644 f -> ok
       primary,member,stranger: chmod 600 f -> EPERM
       owner: insula acl -N f -> ok
+      # Nor from taking back what keeps them from looking at it.
+      owner: insula acl +a "everyone deny readattr,readsecurity" f
+      users: stat f -> EACCES
+      owner: setfattr -x system.insula.acl f && stat f -> ok
+      owner: insula acl +a "everyone deny readattr,readsecurity" f
+      owner: insula acl -N f && stat f -> ok
       """),
     ShellTable(
       "owner of a file",
@@ -318,7 +324,9 @@ extension ShellTable {
       owner: mkdir -p d/s; chmod 755 d; insula acl +a "user:$stranger deny readsecurity" d
       stranger: insula acl d -> EACCES
       stranger: stat d -> EACCES
-      stranger: echo d/* -> "d/s"
+      # To list it, opendir(3) looks at the attributes; what is in it can be reached.
+      stranger: ls d -> EACCES
+      stranger: stat d/s -> ok
       owner: insula acl -N d; insula acl +a "user:$stranger allow writesecurity" d
       stranger: chmod 775 d -> ok
       stranger: insula acl +a "user:$member allow add_file" d -> ok
