@@ -16,6 +16,12 @@ private func administer(_ words: [String]) throws -> ProgramResult {
   try Program.run(words, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
 }
 
+/// What a test has added to the machine must go; should it stay all the same, whoever runs the test is told.
+private func remove(_ words: [String]) {
+  guard let result = try? administer(words), result.status != 0 else { return }
+  try? FD(2).writeAll("\(words.joined(separator: " ")) failed: \(result.errors)".utf8)
+}
+
 /// An account of the machine's that is there for one test; root only.
 package final class TemporaryAccount: Sendable {
   package let account: Account
@@ -42,7 +48,7 @@ package final class TemporaryAccount: Sendable {
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
-  deinit { _ = try? administer(["userdel", account.name]) }
+  deinit { remove(["userdel", account.name]) }
 }
 
 /// A group of the machine's that is there for one test; root only.
@@ -57,5 +63,5 @@ package final class TemporaryGroup: Sendable {
     }
   }
 
-  deinit { _ = try? administer(["groupdel", name]) }
+  deinit { remove(["groupdel", name]) }
 }

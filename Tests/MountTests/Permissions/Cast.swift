@@ -40,6 +40,9 @@ final class Cast {
     ]
   }
 
+  // An account can't be removed while someone works as it.
+  deinit { shells = [:] }
+
   /// The account of someone; nil for root.
   func account(_ person: Person) -> TemporaryAccount? { accounts[person] }
 
