@@ -68,7 +68,10 @@ extension ShellTable {
     owner: cd ../../$owner && mkdir Documents/project && cp /bin/true Documents/project/ && Documents/project/true && mv Documents/project Desktop/ && rm -r Desktop/project -> ok
     owner: cd ../../$owner && export HOME=$PWD && git init -q Documents/r && cd Documents/r && echo a > a && git add a && git -c user.name=x -c user.email=a@b.c commit -qm one && git status --short && cd .. && rm -rf r -> ""
     owner: cd ../../$owner && sqlite3 Library/db 'create table t (n); insert into t values (1); select n from t' -> "1"
-    owner: cd ../../$owner && rsync -aHAX Library/ Documents/copy/ && tar -cf Documents/t.tar Library && rm -rf Documents/copy Documents/t.tar -> ok
+    owner: cd ../../$owner && rsync -aHA Library/ Documents/copy/ && tar -cf Documents/t.tar Library && rm -rf Documents/copy Documents/t.tar -> ok
+    # A copy that takes the list along can't be removed either, before the list is.
+    owner: cd ../../$owner && rsync -aHAX Library/ Documents/copy/ && rm -rf Documents/copy -> EACCES
+    owner: cd ../../$owner && insula acl -N Documents/copy && rm -rf Documents/copy -> ok
     owner: cd ../../$owner && mkdir Code && rmdir Code && touch .profile && mv .profile .bashrc && rm .bashrc -> ok
     users: test "$(id -un)" = $owner || ls ../../$owner/Documents 2>&1 | grep -q 'Permission denied' -> ok
     member,primary,stranger: echo gift > "../../$owner/Public/Drop Box/$(id -un)" -> ok
