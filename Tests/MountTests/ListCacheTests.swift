@@ -91,11 +91,17 @@ struct ListCacheTests {
     for round in 1...rounds {
       if how == .permission { try change(nil, mode: 0) } else { try change(how.closed, mode: 0o700) }
       state.set(2 * round + 1)
-      #expect(state.waitForAttempt(allowed: false, 2 * round + 1))
+      guard state.waitForAttempt(allowed: false, 2 * round + 1) else {
+        Issue.record("nothing has been refused in round \(round)")
+        break
+      }
       state.set(2 * round + 2)
       try change(how.open, mode: 0o755)
       // Every other time there is nothing cached when it is closed again.
-      if round % 2 == 0 { #expect(state.waitForAttempt(allowed: true, 2 * round + 2)) }
+      guard round % 2 == 0 || state.waitForAttempt(allowed: true, 2 * round + 2) else {
+        Issue.record("nothing has been allowed in round \(round)")
+        break
+      }
     }
     state.set(-1)
     let answer = try #require(try stranger.answer())
@@ -178,19 +184,5 @@ struct ListCacheTests {
       #expect(try stranger.errno("access", file, "\(R_OK)") == EACCES)
       #expect(try owner.errno("removexattr", file, Self.door) == 0)
     }
-  }
-
-  /// No handle of a file leads past the directories on the way: the mount gives none.
-  @Test func noFileHandleLeadsIn() throws {
-    let mounted = try MountedStore.mounted()
-    let file = mounted.path("Users/Shared/file")
-    #expect(close(creat(file, 0o644)) == 0)
-    let opened = OwnedFD(owning: try check(clx_open(file, CLX_O_PATH, 0)))
-    var room = [UInt8](repeating: 0, count: 128)
-    var length: UInt32 = 0
-    var type: Int32 = 0
-    let result = clx_name_to_handle_at(
-      opened.fd.raw, "", &room, UInt32(room.count), &length, &type, CLX_AT_EMPTY_PATH)
-    #expect(result == -1 && Errno.last == .EOPNOTSUPP)
   }
 }
