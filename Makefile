@@ -16,10 +16,10 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt sanitize stress bench docs install uninstall clean
+.PHONY: help build test check fmt sanitize sanitize-daemon stress bench docs install uninstall clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
 build: ## build the program
 	swift build $(RELEASE) --product insula
@@ -43,6 +43,11 @@ sanitize: ## the unit tests under the thread and the address sanitizer
 	"$(dir $(realpath $(shell command -v swift)))clang" -shared -fPIC -o .build/mutex.so mount-scripts/stress/mutex.c
 	LD_PRELOAD=$(CURDIR)/.build/mutex.so swift test --scratch-path .build/thread --sanitize=thread $(UNIT)
 	ASAN_OPTIONS=detect_leaks=0 swift test --scratch-path .build/address --sanitize=address $(UNIT)
+
+# Minutes, and as root, so not part of the tests.
+sanitize-daemon: ## the daemon itself under load, under the thread and the address sanitizer
+	mount-scripts/stress.sh --sanitize thread
+	mount-scripts/stress.sh --sanitize address
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

@@ -60,7 +60,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
-      dependencies: ["Commands", "Daemon", "Store", "LinuxIO", "CLinux", "TestSupport", "insula"],
+      dependencies: ["Commands", "Daemon", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula"],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests",

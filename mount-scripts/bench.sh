@@ -14,6 +14,7 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --seconds S         length of a sample (default 0.3)
   --only ROW,...      these rows only; --list prints their names
   --without NAME,...  leave out insula, bindfs or mergerfs
+  --before PROGRAM    compare with another build of insula, and with nothing else: "best rival" is that one
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
   --size GIB          size of the image (default 4)
   --save              write Benchmarks/results also after a partial run
@@ -33,7 +34,7 @@ mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.creat
 say() { echo "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-rounds=7 seconds=0.3 only='' without='' size=4 memory='' save=auto
+rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' save=auto
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) rounds=2 seconds=0.2 save=${save/auto/no}
@@ -42,6 +43,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=${2:?}; shift ;;
     --only) only=${2:?}; save=${save/auto/no}; shift ;;
     --without) without=${2:?}; shift ;;
+    --before) before=${2:?}; without=bindfs,mergerfs; save=${save/auto/no}; shift ;;
     --size) size=${2:?}; shift ;;
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
     --save) save=yes ;;
@@ -103,9 +105,9 @@ clear_all() {
   cd /
   local at
   stop_benchmark
-  if mounted "$mnt/insula" && [ -x "$insula" ]; then
-    timeout 20 "$insula" unmount "$mnt/insula" >/dev/null 2>&1 || true
-  fi
+  for at in "$mnt/insula" "$mnt/before"; do
+    if mounted "$at" && [ -x "$insula" ]; then timeout 20 "$insula" unmount "$at" >/dev/null 2>&1 || true; fi
+  done
   while at=$(awk -v base="$base" 'index($5, base) == 1 { last = $5 } END { print last }' /proc/self/mountinfo); [ -n "$at" ]; do
     # The image is freed only after its filesystem has let go of it, so the loop device goes with the mount (autoclear).
     unmount "$at" || { say "can't unmount $at"; return 1; }
@@ -138,10 +140,15 @@ for name in insula bindfs mergerfs; do
     *) names="$names $name" ;;
   esac
 done
+if [ -n "$before" ]; then
+  [ -x "$before" ] || die "no $before"
+  names="$names before"
+fi
 missing=''
 for name in $names; do
   case $name in
     insula) [ -x "$insula" ] || die "no $insula: run 'swift build -c release', set INSULA, or give --without insula" ;;
+    before) ;;
     *) command -v "$name" >/dev/null || missing="$missing $name" ;;
   esac
 done
@@ -159,7 +166,7 @@ truncate -s "${size}G" "$base/image"
 mkfs.ext4 -q -F -i "$([ -n "$memory" ] && echo 1024 || echo 4096)" \
   -E lazy_itable_init=0,lazy_journal_init=0 "$base/image"
 mount -o loop,noatime "$base/image" "$disk"
-mkdir "$disk/plain" "$disk/bind" "$disk/merger" "$disk/store"
+mkdir "$disk/plain" "$disk/bind" "$disk/merger"
 
 contenders=(--contender "plain=$disk/plain")
 memory_places=()
@@ -181,18 +188,23 @@ await() {
   die "nothing was mounted on $1; see $base/*.log: $(cat "$base"/*.log 2>/dev/null | tail -5)"
 }
 
-start_insula() {
-  "$insula" init "$disk/store" >"$base/insula.log" 2>&1 9>&- || die "insula init: $(cat "$base/insula.log")"
-  "$insula" mount "$disk/store" "$mnt/insula" >"$base/insula.log" 2>&1 9>&- || die "insula mount: $(cat "$base/insula.log")"
-  await "$mnt/insula"
-  local pid
-  pid=$("$insula" status --json "$disk/store" 2>/dev/null | grep -o '"pid"[^0-9]*[0-9]*' | grep -o '[0-9]*$' | head -1) || true
-  [ -n "$pid" ] || pid=$(pgrep -f -o "insula.*$disk/store") || true
-  [ -n "$pid" ] || die "can't find Insula's process"
-  mkdir -p "$mnt/insula/Users/Shared/bench"
-  add insula "$mnt/insula/Users/Shared/bench" "$pid"
-  fact Insula "$("$insula" --version 2>/dev/null | head -1 || true), defaults"
+# Mounts a store of its own with a build of insula: NAME PROGRAM.
+start_build() {
+  local name=$1 program=$2 pid
+  "$program" init "$disk/store-$name" >"$base/$name.log" 2>&1 9>&- || die "insula init: $(cat "$base/$name.log")"
+  "$program" mount "$disk/store-$name" "$mnt/$name" >"$base/$name.log" 2>&1 9>&- ||
+    die "insula mount: $(cat "$base/$name.log")"
+  await "$mnt/$name"
+  pid=$("$program" status --json "$disk/store-$name" 2>/dev/null | grep -o '"pid"[^0-9]*[0-9]*' | grep -o '[0-9]*$' | head -1) || true
+  [ -n "$pid" ] || pid=$(pgrep -f -o "insula.*$disk/store-$name") || true
+  [ -n "$pid" ] || die "can't find the process of $program"
+  mkdir -p "$mnt/$name/Users/Shared/bench"
+  add "$name" "$mnt/$name/Users/Shared/bench" "$pid"
+  fact "$([ "$name" = insula ] && echo Insula || echo "$name")" "$("$program" --version 2>/dev/null | head -1 || true), defaults"
 }
+
+start_insula() { start_build insula "$insula"; }
+start_before() { start_build before "$before"; }
 
 start_bindfs() {
   bindfs -f --multithreaded "$disk/bind" "$mnt/bindfs" >"$base/bindfs.log" 2>&1 9>&- &

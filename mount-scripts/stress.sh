@@ -15,7 +15,9 @@ usage: mount-scripts/stress.sh [options]          (as root)
   --stressor NAME,...  of stress-ng these only
   --seconds S        how long each of stress-ng's stressors runs (default 5)
   --size MIB         size of the image (default 3072)
-Environment: INSULA (the program, default: the release build).
+  --sanitize KIND    a daemon that is built with Swift's sanitizer of that kind, thread or address: the mix alone, about a
+                     minute of it; fails at the first report
+Environment: INSULA (the program, default: the release build, with --sanitize a build in .build/KIND).
 EOF
 }
 
@@ -23,7 +25,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { echo "stress: $*" >&2; }
 die() { say "FAILED${mode:+ in mode $mode}: $*"; exit 1; }
 
-quick='' seconds=5 size=3072 rounds=2 scale=4 fio_size=64m stressors='' mode=''
+quick='' sanitizer='' seconds=5 size=3072 rounds=2 scale=4 fio_size=64m stressors='' mode=''
 modes='default nopassthrough nohandles few few-nohandles rootless' loads='fio mix stress-ng'
 while [ $# -gt 0 ]; do
   case $1 in
@@ -33,6 +35,7 @@ while [ $# -gt 0 ]; do
     --stressor) stressors=${2//,/ }; shift ;;
     --seconds) seconds=$2; shift ;;
     --size) size=$2; shift ;;
+    --sanitize) sanitizer=$2 rounds=1 scale=1 modes='default nopassthrough few-nohandles' loads=mix; shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -43,7 +46,14 @@ done
 for tool in fio stress-ng mkfs.ext4 losetup git tar find flock sqlite3 setpriv useradd; do
   command -v "$tool" >/dev/null || die "$tool is missing; apt-get install fio stress-ng e2fsprogs mount git tar findutils util-linux sqlite3 passwd"
 done
-if [ -z "${INSULA:-}" ]; then
+case $sanitizer in
+  '' | thread | address) ;;
+  *) die "no sanitizer '$sanitizer': thread or address" ;;
+esac
+if [ -z "${INSULA:-}" ] && [ -n "$sanitizer" ]; then
+  (cd "$repo" && swift build --scratch-path ".build/$sanitizer" "--sanitize=$sanitizer" --product insula >&2) || die "build"
+  INSULA=$repo/.build/$sanitizer/debug/insula
+elif [ -z "${INSULA:-}" ]; then
   INSULA=$repo/.build/release/insula
   [ -x "$INSULA" ] || die "no $INSULA: run 'make build', or set INSULA"
 fi
@@ -95,6 +105,22 @@ mkdir "$base/disk" "$base/mnt" "$base/fusectl" "$base/log"
 cp -r "$repo/mount-scripts/stress" "$base/stress"
 cp "$INSULA" "$base/insula"
 here=$base/stress INSULA=$base/insula
+reports=$base/reports
+sanitize() {
+  # Swift's own clang is beside the swift program; mutex.c says what it is for.
+  local clang
+  clang=$(dirname "$(realpath "$(command -v swift)")")/clang
+  mkdir -m 1777 "$reports"
+  if [ "$sanitizer" = thread ]; then
+    "$clang" -shared -fPIC -o "$base/mutex.so" "$here/mutex.c" || die "can't build mutex.so"
+    as_sanitized="LD_PRELOAD=$base/mutex.so TSAN_OPTIONS=log_path=$reports/report"
+  else
+    # Foundation leaks a little of its own, so leaks are not looked for.
+    as_sanitized="ASAN_OPTIONS=detect_leaks=0:log_path=$reports/report"
+  fi
+}
+as_sanitized=''
+[ -z "$sanitizer" ] || sanitize
 mount -t fusectl none "$base/fusectl" || die "no fusectl"
 truncate -s "${size}M" "$base/image"
 mkfs.ext4 -q -F -i 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$base/image"
@@ -143,7 +169,7 @@ bring_up() {
   # shellcheck disable=SC2086
   (
     [ -z "$limit" ] || ulimit -n "$limit"
-    as_user "$INSULA" mount "$store" "$mnt" $options
+    as_user env $as_sanitized "$INSULA" mount "$store" "$mnt" $options
   ) >"$base/log/$mode" 2>&1 || die "mount: $(cat "$base/log/$mode")"
   pid=$(field pid)
   connection=$(awk -v at="$mnt" '$5 == at { split($3, n, ":"); print n[2] }' /proc/self/mountinfo)
@@ -163,6 +189,7 @@ take_down() {
     sleep 0.1
   done
   [ ! -d "/proc/$pid" ] || die "the daemon goes on after the unmount"
+  sanitizer_reports unmount
   as_user "$INSULA" check "$store" >"$base/log/$mode" 2>&1 || die "check: $(cat "$base/log/$mode")"
   pid=''
   rm -rf "$store"
@@ -175,9 +202,17 @@ settle() {
   sleep 0.2
 }
 
+# The sanitizer writes a file for each process that it has something to say of.
+sanitizer_reports() {
+  [ -d "$reports" ] && [ -n "$(ls "$reports")" ] || return 0
+  head -n 200 "$reports"/* >&2
+  die "the sanitizer reports, after $1"
+}
+
 # What must hold after each load, its files being gone: waits for it for a while, since releases and forgets come late.
 promises() {
   local what=$1 state='' attempt
+  sanitizer_reports "$what"
   [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = insula ] || die "the daemon has died during $what; see the end of dmesg"
   for attempt in $(seq 60); do
     state=''
@@ -309,7 +344,8 @@ for mode in $modes; do
           [ "$round" != 1 ] || before=$(rss)
         done
         after=$(rss)
-        [ "$((after - before))" -le 2048 ] || die "memory grew from $before to $after KiB over $rounds equal rounds"
+        # A sanitizer keeps what is freed.
+        [ -n "$sanitizer" ] || [ "$((after - before))" -le 2048 ] || die "memory grew from $before to $after KiB over $rounds equal rounds"
         ;;
       stress-ng) for name in $(stressor_list); do load "$name" load_stressor "$name"; done ;;
       *) die "no such load: $kind" ;;

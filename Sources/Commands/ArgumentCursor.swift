@@ -17,6 +17,14 @@ struct ParsedArguments: Equatable {
   private(set) var positional: [String] = []
   private var values: [String: [String]] = [:]
   private var flags: Set<String> = []
+  /// The action that was asked for, and the words that it took.
+  private(set) var action: Action?
+
+  struct Action: Equatable {
+    let word: String
+    let values: [String]
+  }
+
   /// Whether the person wants to read the help instead.
   private(set) var wantsHelp = false
 
@@ -25,8 +33,12 @@ struct ParsedArguments: Equatable {
     while let word = cursor.next() {
       if word == "--" {
         while let word = cursor.next() { positional.append(word) }
-      } else if word == "--help" || word == "-h" {
+      } else if description.helpSpellings.contains(word) {
         wantsHelp = true
+      } else if let action = description.actions.first(where: { $0.word == word }) {
+        try take(action, &cursor, description)
+      } else if description.isArgument(word) {
+        positional.append(word)
       } else if word.hasPrefix("--") {
         try takeLong(word.dropFirst(2), &cursor, description)
       } else if word.hasPrefix("-"), word.count > 1 {
@@ -57,9 +69,16 @@ struct ParsedArguments: Equatable {
   private mutating func takeShort(
     _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
   ) throws(UsageError) {
+    let attached = word.dropFirst()
+    if let letter = word.first, let action = description.actions.first(where: { $0.word == "-\(letter)" }),
+      action.values.isEmpty
+    {
+      try take(action, &cursor, description)
+      if !attached.isEmpty { try takeShort(attached, &cursor, description) }
+      return
+    }
     guard let letter = word.first, let option = description.options.first(where: { $0.short == letter })
     else { throw description.error("unknown option '-\(word)'") }
-    let attached = word.dropFirst()
     if option.value == nil, !attached.isEmpty {
       try take(option, attached: nil, &cursor, description)
       try takeShort(attached, &cursor, description)
@@ -83,12 +102,28 @@ struct ParsedArguments: Equatable {
     values[option.name, default: []].append(value)
   }
 
+  private mutating func take(
+    _ action: CommandDescription.Action, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    if let other = self.action {
+      throw description.error("'\(other.word)' and '\(action.word)' can't be done at once")
+    }
+    var values: [String] = []
+    for placeholder in action.values {
+      guard let value = cursor.next() else {
+        throw description.error("'\(action.word)' lacks its \(placeholder)")
+      }
+      values.append(value)
+    }
+    self.action = Action(word: action.word, values: values)
+  }
+
   private func checkCount(_ description: CommandDescription) throws(UsageError) {
     let required = description.arguments.filter(\.isRequired).count
     if positional.count < required {
       throw description.error("\(description.arguments[positional.count].name) is missing")
     }
-    if positional.count > description.arguments.count {
+    if description.arguments.last?.isRepeated != true, positional.count > description.arguments.count {
       throw description.error("too many arguments, from '\(positional[description.arguments.count])' on")
     }
     if positional.contains("") { throw description.error("an argument is empty") }

@@ -22,6 +22,7 @@ enum Completions {
   private static func options(_ description: CommandDescription) -> [String] {
     let visible = description.options.filter { !$0.isHidden }
     return visible.map { $0.name.count > 1 ? "--\($0.name)" : "-\($0.name)" } + ["--help"]
+      + description.actions.map(\.word)
   }
 
   static func bash() -> String {
@@ -30,6 +31,7 @@ enum Completions {
       let kind: String =
         switch description.arguments.first?.kind {
         case .directory: "-d"
+        case .file: "-f"
         case .account: "-u"
         case .word(let words): "-W '\(words.joined(separator: " "))'"
         case .other, nil: ""
@@ -53,7 +55,7 @@ enum Completions {
         local before="${COMP_WORDS[*]:1:COMP_CWORD-1}"
         case "$before" in
       \(cases)  esac
-        if [[ $word == -* ]]; then
+        if [[ $word == [-+=]* ]]; then
           mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         elif [ "${#arguments[@]}" -gt 0 ]; then
           mapfile -t COMPREPLY < <(compgen "${arguments[@]}" -- "$word")
@@ -75,13 +77,19 @@ enum Completions {
         let action: String =
           switch argument.kind {
           case .directory: "_files -/"
+          case .file: "_files"
           case .account: "_users"
           case .word(let words): "(\(words.joined(separator: " ")))"
           case .other: ""
           }
-        return "':\(argument.name):\(action)'"
+        return "'\(argument.isRepeated ? "*" : ""):\(argument.name):\(action)'"
       }
-      let words = (options + ["'--help[print the help]'"] + arguments).joined(separator: " ")
+      // Words that begin otherwise are none to _arguments.
+      let actions = description.actions.filter { $0.word.hasPrefix("-") || $0.word.hasPrefix("+") }.map {
+        action in
+        "'\(action.word)[\(quoted(action.help))]\(action.values.map { ":\($0): " }.joined())'"
+      }
+      let words = (options + actions + ["'--help[print the help]'"] + arguments).joined(separator: " ")
       cases += "    '\(description.name)') _arguments \(words) ;;\n"
     }
     let lines = verbs.map { verb in
@@ -141,10 +149,14 @@ enum Completions {
       let candidates: String? =
         switch description.arguments.first?.kind {
         case .directory: "(__fish_complete_directories)"
+        case .file: "(__fish_complete_path)"
         case .account: "(__fish_complete_users)"
         case .word(let words): words.joined(separator: " ")
         case .other, nil: nil
         }
+      for action in description.actions {
+        text += "complete -c insula -n '\(condition)' -a '\(action.word)' -d '\(quoted(action.help))'\n"
+      }
       if let candidates { text += "complete -c insula -n '\(condition)' -a '\(candidates)'\n" }
     }
     return text

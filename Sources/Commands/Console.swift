@@ -2,19 +2,30 @@
 // Copyright the Insula authors
 
 internal import FoundationEssentials
+internal import Glibc
 internal import LinuxIO
 
 /// Where a command's words go.
 struct Console: Sendable {
   let write: @Sendable (String) -> Void
   let writeError: @Sendable (String) -> Void
+  /// For names of files, which may be any bytes; nil if everything has to be text.
+  var writeBytes: (@Sendable ([UInt8]) -> Void)?
+  /// Whether a person reads what is written, on a screen that some bytes would upset.
+  var isTerminal = false
 
   /// Standard output and standard error.
   static let standard = Console(
-    write: { try? FD(1).writeAll($0.utf8) }, writeError: { try? FD(2).writeAll($0.utf8) })
+    write: { try? FD(1).writeAll($0.utf8) }, writeError: { try? FD(2).writeAll($0.utf8) },
+    writeBytes: { try? FD(1).writeAll($0) }, isTerminal: isatty(1) == 1)
 
   /// Prints a line for the person.
   func print(_ line: String = "") { write(line + "\n") }
+
+  /// Prints bytes as they are, where that can be.
+  func print(bytes: [UInt8]) {
+    if let writeBytes { writeBytes(bytes) } else { write(String(decoding: bytes, as: UTF8.self)) }
+  }
 
   /// Tells something beside the result.
   func note(_ message: String) { writeError("insula: \(message)\n") }

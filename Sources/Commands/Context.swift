@@ -4,6 +4,8 @@
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
+internal import Policy
+internal import Store
 
 /// What a command knows of the world that it was started in; tests make their own.
 struct Context: Sendable {
@@ -12,17 +14,27 @@ struct Context: Sendable {
   var home: String
   var currentDirectory: String
   var console: Console
+  /// What `insula acl` and its like go through.
+  var doors = SecurityDoors.mounted
+  /// Who is who on this machine.
+  var names = AccountNames.ofThisMachine.cached()
+  /// Reads what is piped into the command, up to so many bytes.
+  var input: @Sendable (Int) throws -> [UInt8] = { limit in try FD(0).readToEnd(limit: limit) }
 
   /// The real one.
   static func current() -> Context {
     let environment = Self.processEnvironment()
     let uid = ProcessID.user
     let home = environment["HOME"] ?? Account.numbered(uid)?.home ?? "/"
+    return Context(
+      environment: environment, uid: uid, home: home, currentDirectory: workingDirectory(),
+      console: .standard)
+  }
+
+  private static func workingDirectory() -> String {
     let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     defer { buffer.deallocate() }
-    let directory = getcwd(buffer, Int(PATH_MAX)).map { String(cString: $0) } ?? "/"
-    return Context(
-      environment: environment, uid: uid, home: home, currentDirectory: directory, console: .standard)
+    return getcwd(buffer, Int(PATH_MAX)).map { String(cString: $0) } ?? "/"
   }
 
   var isRoot: Bool { uid == 0 }
@@ -53,6 +65,14 @@ struct Context: Sendable {
     let parent = "/" + parts.joined(separator: "/")
     let real = Self.real(parent) ?? parent
     return real == "/" ? "/\(last)" : "\(real)/\(last)"
+  }
+
+  /// The path as the kernel is to walk it, for a file that a person named.
+  ///
+  /// A relative one stays relative where it can: who may not search a directory above may be here all the same.
+  func reachable(_ path: String) -> String {
+    if path.hasPrefix("/") || currentDirectory == Self.workingDirectory() { return path }
+    return currentDirectory + "/" + path
   }
 
   private static func real(_ path: String) -> String? {

@@ -23,10 +23,14 @@ enum Help {
   /// What `insula COMMAND --help` prints.
   static func text(for description: CommandDescription) -> String {
     var text = "\(description.summary)\n\nUsage: insula \(description.synopsis)\n"
-    let arguments = description.arguments.map { ($0.name, $0.help) }
+    let arguments = ([description.change].compactMap(\.self) + description.arguments).map {
+      ($0.name, $0.help)
+    }
+    let actions = description.actions.map { (([$0.word] + $0.values).joined(separator: " "), $0.help) }
     let options = description.options.filter { !$0.isHidden }.map { ($0.spelling, $0.help) }
     text += section("Arguments", arguments)
-    text += section("Options", options + [("-h, --help", "print this")])
+    text += section("Actions", actions)
+    text += section("Options", options + [(description.helpSpellings.joined(separator: ", "), "print this")])
     for paragraph in description.details { text += "\n\(paragraph)\n" }
     if !description.examples.isEmpty {
       text += "\nExamples:\n" + description.examples.map { "  \($0)\n" }.joined()

@@ -12,6 +12,7 @@ package enum Insula {
   static let commands: [any Command.Type] = [
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
+    ACLCommand.self, FlagsCommand.self, ListCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]
 
@@ -40,7 +41,7 @@ package enum Insula {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let word = String(validatingCString: bytes) else {
         Console.standard.note(
-          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; the paths of stores and mount points must be"
+          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; words and paths on the command line must be"
         )
         return nil
       }

@@ -56,6 +56,23 @@ extension FD {
   ///
   /// Corresponds to `open_by_handle_at(2)`; ESTALE if the object is gone.
   package func open(_ handle: FileHandle) throws(Errno) -> OwnedFD {
+    var attempt: UInt32 = 0
+    while true {
+      do throws(Errno) {
+        return try openOnce(handle)
+      } catch .ENOMEM where attempt < Self.attemptsByHandle {
+        // Nothing to do with memory as a rule: the object's number is being given to a new one at this very moment (in
+        // fs/inode.c, iget_locked finds it I_CREATING), so ours is gone. Asked again when that is done, Linux says so.
+        attempt += 1
+        usleep(attempt * 50)
+      }
+    }
+  }
+
+  /// A tenth of a second altogether; making a file may have to wait for a disk.
+  private static let attemptsByHandle: UInt32 = 64
+
+  private func openOnce(_ handle: FileHandle) throws(Errno) -> OwnedFD {
     var bytes = handle.bytes
     let opened = withUnsafeBytes(of: &bytes) { bytes in
       guard let base = bytes.baseAddress else { return Int32(-1) }

@@ -112,6 +112,8 @@ struct Commands {
       var from = off_t(number(1))
       var to = off_t(number(2))
       return answer(clx_copy_file_range(files[number(0)], &from, files[number(0)], &to, number(3), 0))
+    case "fsync": return answer(fsync(files[number(0)]))
+    case "syncfs": return answer(clx_syncfs(files[number(0)]))
     case "map":
       mapSize = number(1)
       let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)

@@ -4,6 +4,7 @@
 @testable internal import Commands
 internal import Foundation
 internal import LinuxIO
+internal import Policy
 internal import Synchronization
 internal import TestSupport
 
@@ -23,17 +24,29 @@ final class Shell: Sendable {
 
   let temporary: TemporaryDirectory
 
+  private static let users: [String: UInt32] = ["root": 0, "anna": 501, "bert": 502]
+  private static let groups: [String: UInt32] = ["wheel": 0, "staff": 20]
+  /// The accounts of a machine of the test's own.
+  static let names = AccountNames(
+    userName: { uid in users.first { $0.value == uid }?.key },
+    groupName: { gid in groups.first { $0.value == gid }?.key }, uid: { users[$0] }, gid: { groups[$0] })
+
   init() throws { temporary = try TemporaryDirectory() }
 
   func run(_ words: String...) -> Result { run(words) }
 
-  func run(_ words: [String]) -> Result {
+  func run(_ words: [String], input: String = "", isTerminal: Bool = false) -> Result {
     let output = Paper()
     let errors = Paper()
-    let console = Console(write: { output.write($0) }, writeError: { errors.write($0) })
-    let context = Context(
+    let console = Console(
+      write: { output.write($0) }, writeError: { errors.write($0) }, isTerminal: isTerminal)
+    var context = Context(
       environment: ["PATH": "/usr/bin:/bin", "XDG_DATA_HOME": temporary.appending("data")],
       uid: ProcessID.user, home: temporary.path, currentDirectory: temporary.path, console: console)
+    // Attributes that any filesystem keeps, so that no mount is needed.
+    context.doors = SecurityDoors(list: "user.test.acl", flags: "user.test.flags", copies: ["user.test.copy"])
+    context.names = Self.names
+    context.input = { limit in Array(input.utf8.prefix(limit)) }
     let code = Insula.run(words, in: context)
     return Result(code: code, output: output.text.withLock { $0 }, errors: errors.text.withLock { $0 })
   }

@@ -82,9 +82,14 @@ internal import Testing
     arguments: [
       (
         "insula ",
-        ["check", "completions", "doctor", "help", "init", "mount", "status", "unmount", "user", "version"]
+        [
+          "acl", "check", "completions", "doctor", "flags", "help", "init", "ls", "mount", "status",
+          "unmount", "user",
+          "version",
+        ]
       ),
-      ("insula un", ["unmount"]), ("insula user ", ["add", "list", "remove"]),
+      ("insula un", ["unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
+      ("insula user ", ["add", "list", "remove"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),
       ("insula completions ", ["bash", "fish", "zsh"]), ("insula status --j", ["--json"]),
     ])

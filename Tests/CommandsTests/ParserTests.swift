@@ -53,6 +53,60 @@ internal import Testing
     #expect(try ParsedArguments(words, for: description).wantsHelp)
   }
 
+  /// As Mac's chmod has them: known as words, and what follows is theirs whatever it begins with.
+  private let acting = CommandDescription(
+    name: "verb", summary: "",
+    arguments: [.init(name: "FILE", help: "", isRequired: true, isRepeated: true)],
+    options: [.init(name: "R", short: "R", help: ""), .init(name: "h", short: "h", help: "")],
+    actions: [
+      .init(word: "+a", values: ["ENTRY"], help: ""), .init(word: "-a#", values: ["N"], help: ""),
+      .init(word: "=a#", values: ["N", "ENTRY"], help: ""), .init(word: "-N", help: ""),
+    ], isArgument: { $0 == "-word" })
+
+  @Test(
+    arguments: [
+      (["+a", "-x", "f"], "+a", ["-x"]), (["f", "-a#", "--help"], "-a#", ["--help"]),
+      (["=a#", "1", "+a", "f"], "=a#", ["1", "+a"]), (["-R", "-N", "f"], "-N", []), (["-RN", "f"], "-N", []),
+      (["-NR", "f"], "-N", []), (["f", "-N"], "-N", []),
+    ])
+  func actionsAreWholeWords(words: [String], word: String, values: [String]) throws {
+    let parsed = try ParsedArguments(words, for: acting)
+    #expect(parsed.action == .init(word: word, values: values))
+    #expect(parsed.positional == ["f"])
+    #expect(parsed.has("R") == words.contains { $0.hasPrefix("-R") || $0.hasSuffix("R") })
+  }
+
+  @Test(arguments: [
+    ["+a"], ["=a#", "1"], ["-N", "+a", "x", "f"], ["-NN", "f"], ["-Ra", "f"], ["-N"], ["-a", "f"],
+  ])
+  func actionsThatMakeNoSense(words: [String]) {
+    #expect(throws: UsageError.self) { try ParsedArguments(words, for: acting) }
+  }
+
+  @Test func lastArgumentMayBeRepeated() throws {
+    let parsed = try ParsedArguments(["a", "-word", "--", "+a", "-N"], for: acting)
+    #expect(parsed.positional == ["a", "-word", "+a", "-N"] && parsed.action == nil)
+  }
+
+  @Test func letterOfHelpMayMeanSomethingElse() throws {
+    let parsed = try ParsedArguments(["-h", "f"], for: acting)
+    #expect(parsed.has("h") && !parsed.wantsHelp)
+    #expect(try ParsedArguments(["--help"], for: acting).wantsHelp)
+    #expect(Help.text(for: acting).contains("\n  --help  print this"))
+  }
+
+  @Test func manyLettersAreWrittenAsOneWord() {
+    let letters = "abcde".map { CommandDescription.Option(name: "\($0)", short: $0, help: "") }
+    let long = CommandDescription.Option(name: "long", help: "")
+    #expect(
+      CommandDescription(name: "verb", summary: "", options: letters + [long]).synopsis
+        == "verb [-abcde] [--long]")
+    #expect(
+      CommandDescription(name: "verb", summary: "", options: Array(letters.prefix(2))).synopsis
+        == "verb [-a] [-b]")
+    #expect(acting.synopsis == "verb FILE... [-R] [-h]")
+  }
+
   @Test(arguments: Insula.commands.map { $0.description.name })
   func everyVerbIsFoundByItsName(name: String) throws {
     let words = name.split(separator: " ").map(String.init) + ["rest"]

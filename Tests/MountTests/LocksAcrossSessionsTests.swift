@@ -74,6 +74,43 @@ struct LocksAcrossSessionsTests {
     #expect(try first.answer()?.errno == 0)
   }
 
+  /// Linux never refuses a wait for the lock of an open file: another thread may give back what stands against it.
+  @Test(arguments: [false, true])
+  func circleOfOpenFilesIsRefusedHereAndWaitsOnLinux(plain: Bool) throws {
+    let mounts = try TwoMounts()
+    let path = plain ? try mounts.temporary.write("", to: "plain") : mounts.path(0, "file")
+    let (first, second) = (try Client(), try Client())
+    #expect(try first.errno("open", path, "\(O_RDWR | O_CREAT)", "\(0o666)") == 0)
+    #expect(try second.errno("open", path, "\(O_RDWR)") == 0)
+    #expect(try first.errno("lock", "ofd", "0", Self.write, "0", "1") == 0)
+    #expect(try second.errno("lock", "ofd", "0", Self.write, "1", "1") == 0)
+    try first.send("lock", "ofd wait", "0", Self.write, "1", "1")
+    #expect(try first.answer(milliseconds: 200) == nil)
+    try second.send("lock", "ofd wait", "0", Self.write, "0", "1")
+    guard !plain else { return #expect(try second.answer(milliseconds: 500) == nil) }
+    #expect(try second.answer()?.errno == EDEADLK)
+    #expect(try second.errno("lock", "ofd", "0", Self.none, "0", "0") == 0)
+    #expect(try first.answer()?.errno == 0)
+  }
+
+  @Test func localLocksAreTheKernelsAndOfOneMountOnly() throws {
+    let mounts = try TwoMounts(localLocks: true)
+    let (first, second) = try clients(mounts)
+    let third = try Client()
+    #expect(try third.errno("open", mounts.path(0, "file"), "\(O_RDWR)") == 0)
+    for style in ["posix", "ofd"] {
+      #expect(try first.errno("lock", style, "0", Self.write, "0", "0") == 0)
+      #expect(try second.errno("lock", style, "0", Self.write, "0", "0") == 0)
+      #expect(try third.errno("lock", style, "0", Self.write, "0", "0") == EAGAIN)
+      #expect(try second.errno("lock", style, "0", Self.none, "0", "0") == 0)
+      #expect(try first.errno("lock", style, "0", Self.none, "0", "0") == 0)
+    }
+    for (client, expected) in [(first, 0), (second, 0), (third, EAGAIN)] {
+      #expect(try client.errno("flock", "0", "\(LOCK_EX | LOCK_NB)") == expected)
+    }
+    for view in mounts.views { #expect(view.counts.locks == 0) }
+  }
+
   @Test func killedClientLeavesNoLock() throws {
     let mounts = try TwoMounts()
     var (first, second): (Client?, Client) = try clients(mounts)

@@ -120,6 +120,16 @@ struct ParityTests {
     #expect(passed > 100)
   }
 
+  /// With `local_locks` there is no difference left.
+  @Test func localLocksAreLikeExt4() throws {
+    let disk = try Ext4()
+    let mounted = try MountedStore.mounted(options: "local_locks", store: disk.path + "/store")
+    let passed = try compare(
+      plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Users/Shared"),
+      ["lock", "ofd", "flock"].flatMap { ["--only", $0 + "."] }, known: [:])
+    #expect(passed > 30)
+  }
+
   @Test func rootlessModeIsLikeExt4() throws {
     let disk = try Ext4()
     let account = try TemporaryAccount()

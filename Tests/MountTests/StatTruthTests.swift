@@ -73,18 +73,18 @@ struct StatTruthTests {
       try file.close()
     }
     try openReadClose()
-    let before = try settled(mounted)
+    let before = try mounted.settledRequests()
     // Asking how many there were costs none.
-    #expect(try settled(mounted) == before)
+    #expect(try mounted.settledRequests() == before)
     for _ in 0..<50 { try openReadClose() }
     // OPEN and RELEASE: no LOOKUP, no GETATTR, no READ, no FLUSH.
-    let opens = try settled(mounted) - before
+    let opens = try mounted.settledRequests() - before
     #expect(opens <= 100)
     for _ in 0..<50 { _ = try status(path) }
     // access(2) is always asked; looking a missing name up only once.
     for _ in 0..<50 { #expect(throws: Errno.ENOENT) { try status(path + "-missing") } }
     // What is known is not asked for again; the missing name was asked for once.
-    let looks = try settled(mounted) - before - opens
+    let looks = try mounted.settledRequests() - before - opens
     #expect(looks <= 2)
   }
 
@@ -99,31 +99,18 @@ struct StatTruthTests {
     let writer = try Client()
     let block = String(repeating: "x", count: 4096)
     #expect(try writer.errno("create", path, "\(0o644)") == 0 && writer.errno("write", "0", block) == 0)
-    let before = try settled(mounted)
+    let before = try mounted.settledRequests()
     for _ in 0..<500 { #expect(try writer.errno("write", "0", block) == 0) }
-    let writes = try settled(mounted) - before
+    let writes = try mounted.settledRequests() - before
     #expect(writes == 0)
     #expect(try status(path).st_size == 501 * 4096)
     // Each look at the file in between makes its attributes be asked for once, and a capability at most once with them.
-    let then = try settled(mounted)
+    let then = try mounted.settledRequests()
     for _ in 0..<50 {
       #expect(try writer.errno("write", "0", block) == 0)
       _ = try status(path)
     }
-    let both = try settled(mounted) - then
+    let both = try mounted.settledRequests() - then
     #expect(both >= 50 && both <= 100)
-  }
-
-  /// How many requests there were, when those that the kernel sends on its own have come.
-  private func settled(_ mounted: MountedStore) throws -> Int {
-    var last = -1
-    var same = 0
-    for _ in 0..<200 {
-      let now = try mounted.count("requests")
-      same = now == last ? same + 1 : 0
-      if same == 3 { return now }
-      last = now
-    }
-    return last
   }
 }

@@ -14,8 +14,8 @@ final class TwoMounts {
   let views: [View]
   private let pool: WorkerPool
 
-  /// With nothing remembered, what one changes the other sees at once.
-  init(remembering: Bool = true) throws {
+  /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the other's.
+  init(remembering: Bool = true, localLocks: Bool = false) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Users", "tree/Users/Shared", "0", "1"] {
       try temporary.makeDirectory(name, mode: name.hasSuffix("Shared") ? 0o1777 : 0o755)
@@ -23,6 +23,7 @@ final class TwoMounts {
     tree = try TemporaryDirectory.open(temporary.appending("tree"))
     var volumeSettings = VolumeSettings()
     if !remembering { volumeSettings.cacheSeconds = 0 }
+    volumeSettings.localLocks = localLocks
     let volume = Volume(tree: tree.fd, settings: volumeSettings)
     views = try (0..<2).map { _ in try View(volume) }
     pool = try WorkerPool(PoolSettings())
@@ -32,6 +33,7 @@ final class TwoMounts {
       settings.allowOther = true
       var wanted = ConnectionSettings()
       wanted.passthrough = true
+      wanted.localLocks = localLocks
       let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}
       guard view.waitUntilStarted(milliseconds: 20_000) else { throw Errno.EAGAIN }

@@ -9,8 +9,9 @@ package final class Ext4: Sendable {
   private let temporary: TemporaryDirectory
   package let path: String
 
-  /// With a size it is always an image of its own, and can be filled.
-  package init(megabytes: Int? = nil) throws {
+  /// With a size it is always an image of its own, and can be filled; only without a journal is the number of a file
+  /// that has gone given to the next one.
+  package init(megabytes: Int? = nil, journal: Bool = true) throws {
     temporary = try TemporaryDirectory()
     let directory = try temporary.open()
     if megabytes == nil, try directory.fd.filesystemKind().name == "ext4" {
@@ -20,7 +21,10 @@ package final class Ext4: Sendable {
     path = try temporary.makeDirectory("disk")
     let image = try temporary.write("", to: "image")
     guard truncate(image, off_t(megabytes ?? 2048) << 20) == 0 else { throw Errno.last }
-    for words in [["mkfs.ext4", "-q", "-F", "-m", "0", image], ["mount", "-o", "loop", image, path]] {
+    for words in [
+      ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", (journal ? "" : "^") + "has_journal", image],
+      ["mount", "-o", "loop", image, path],
+    ] {
       let result = try Program.run(words, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
       guard result.status == 0 else { throw MountedStore.Failure(words: "\(words): \(result.errors)") }
     }
