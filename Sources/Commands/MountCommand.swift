@@ -86,6 +86,7 @@ struct MountCommand: Command {
     try Requirements.check(context)
     try MountPoint(mountPath, isDefault: mountPoint == nil)
       .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
+    noteWhatNeedsRoot(store, context)
     DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
@@ -99,6 +100,15 @@ struct MountCommand: Command {
       }
     }
     return .ok
+  }
+
+  /// Nothing is turned off in silence.
+  private func noteWhatNeedsRoot(_ store: Store, _ context: Context) {
+    guard store.description.mode == .rootless else { return }
+    for flag in [MountFlag.relatime, .strictatime] where options.serve.mountFlags.contains(flag) {
+      context.console.note(
+        "mount: \(flag.rawValue) takes root; access times are kept as the filesystem below keeps them")
+    }
   }
 
   private func open(_ path: String) throws -> Store {

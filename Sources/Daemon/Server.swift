@@ -93,6 +93,10 @@ package final class Server: Sendable {
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
+    if !settings.isSystem {
+      settings.sparesFileTimes = options.accessTimes.files == .never
+      settings.sparesDirectoryTimes = settings.sparesFileTimes || options.accessTimes.sparesDirectories
+    }
     do throws(Errno) {
       privateStore = try settings.isSystem ? Self.privateMount(of: store.directory, options) : nil
       parts = try Store.openParts(of: privateStore?.root ?? store.directory)

@@ -21,6 +21,9 @@ package struct VolumeSettings: Sendable {
   package var cacheSeconds: Double = 86_400
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
+  /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
+  package var sparesFileTimes = false
+  package var sparesDirectoryTimes = false
   /// How many nodes of one view may have a descriptor.
   package var descriptors = 8192
 

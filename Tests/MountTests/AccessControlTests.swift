@@ -251,6 +251,26 @@ struct AccessControlTests {
     }
   }
 
+  /// A program is for those whom mode or list lets run it; but the kernel wants an x bit somewhere in the mode.
+  @Test func programsRunForThoseWhoMayRunThem() throws {
+    let mounted = try MountedStore.mounted()
+    let program = mounted.path("Users/Shared/program")
+    #expect(try Program.run(["cp", "/bin/true", program]).status == 0)
+    func run() throws -> Int32 {
+      try Program.run(["setpriv", "--reuid=\(Self.bob)", "--regid=\(Self.bob)", "--clear-groups", program])
+        .status
+    }
+    #expect(chmod(program, 0o744) == 0)
+    #expect(try run() != 0)
+    setList(program, AccessControlEntry(.permit, .user(Self.bob), .execute))
+    #expect(try run() == 0)
+    #expect(chmod(program, 0o644) == 0)
+    #expect(try run() != 0)
+    #expect(chmod(program, 0o755) == 0)
+    setList(program, AccessControlEntry(.deny, .user(Self.bob), .execute))
+    #expect(try run() != 0)
+  }
+
   @Test func chattrAndLsattrKnowTheFlags() throws {
     let mounted = try MountedStore.mounted()
     let file = mounted.path("Users/Shared/file")
@@ -297,6 +317,11 @@ struct AccessControlTests {
       #expect(try owner.run("stat", dir + "/sub\(mode)").words.dropFirst(2).first == "\(0o040000 | mode)")
       #expect(try owner.errno("rmdir", dir + "/sub\(mode)") == EACCES)
     }
+    // The daemon opens files as its user, so what their mode does not give, no list does.
+    #expect(try owner.errno("create", mounted.path("Users/Shared/given"), "\(0o400)") == 0)
+    let permit = hex(AccessControlEntry(.permit, .everyone, .all))
+    #expect(try owner.errno("setxattr hex", mounted.path("Users/Shared/given"), Self.door, permit) == 0)
+    #expect(try owner.errno("open", mounted.path("Users/Shared/given"), "\(O_WRONLY)") == EACCES)
     // Linux has attributes of users on files and directories alone.
     #expect(try owner.errno("mkfifo", dir + "/fifo", "\(0o600)") == 0)
     #expect(try owner.errno("setxattr hex", dir + "/fifo", Self.door, deny) == EOPNOTSUPP)

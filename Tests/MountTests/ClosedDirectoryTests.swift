@@ -35,7 +35,7 @@ struct ClosedDirectoryTests {
       case "chmod": #expect(chmod(base + "open", 0o700) == 0)
       case "chown": #expect(chown(base + "open", 54321, 54321) == 0 && chmod(base + "open", 0o750) == 0)
       case "list":
-        let list = AccessControlList([AccessControlEntry(.deny, .user(54322), [.search, .list])]).filesec
+        let list = AccessControlList([AccessControlEntry(.deny, .user(54322), [.list, .search])]).filesec
         #expect(lsetxattr(base + "open", "system.insula.acl", list, list.count, 0) == 0)
       default: #expect(rename(base + "open", base + "private/open") == 0)
       }

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 @testable internal import Store
 internal import TestSupport
 internal import Testing
@@ -115,5 +116,25 @@ internal import Testing
     try store.temporary.makeDirectory("store/tree/Users/gone")
     #expect(chown(store.path + "/tree/Users/gone", 4_000_000_001, 4_000_000_001) == 0)
     #expect(try findings().contains { $0.problem.contains("which no account has") })
+  }
+
+  @Test func damagedListsAndFlags() throws {
+    let file = try store.temporary.write("x", to: "store/tree/Users/Shared/file")
+    let prefix = Program.isRoot ? "trusted.insula." : "user.insula."
+    #expect(setxattr(file, prefix + "acl", "no list", 7, 0) == 0)
+    #expect(setxattr(file, prefix + "flags", "x", 1, 0) == 0)
+    // What can be read is no finding.
+    let fine = try store.temporary.makeDirectory("store/tree/Users/Shared/fine")
+    let list = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)]).filesec
+    #expect(setxattr(fine, prefix + "acl", list, list.count, 0) == 0)
+    #expect(setxattr(fine, prefix + "flags", [0, 2, 0, 0], 4, 0) == 0)
+    // Nothing is repaired by guessing.
+    for repairing in [false, true] {
+      let found = try findings(repairing: repairing)
+      #expect(found.map(\.path) == [file, file])
+      #expect(found.allSatisfy { $0.severity == .failure && !$0.repaired })
+      #expect(found.first?.advice.contains("insula acl -N MOUNT/Users/Shared/file") == true)
+      #expect(found.last?.advice.contains("insula flags") == true)
+    }
   }
 }

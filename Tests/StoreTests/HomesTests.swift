@@ -46,6 +46,24 @@ internal import Testing
     #expect(try store.temporary.names(in: "store/tree/Users") == ["Shared", name])
   }
 
+  @Test func homeBeginsWithListsAndFlags() throws {
+    try homes.add(name)
+    let account = try #require(Account.named(name))
+    let metadata = Metadata(isSystem: Program.isRoot)
+    let staying = AccessControlEntry(.deny, .everyone, .delete)
+    for path in [""] + HomeDirectory.all.map({ "/" + $0.path }) {
+      let directory = try TemporaryDirectory.open("\(users)/\(name)\(path)")
+      let security = try metadata.security(of: directory.fd)
+      var entries = [staying]
+      if path == "/Public/Drop Box" {
+        entries.append(
+          AccessControlEntry(.permit, .user(account.uid), .all, [.fileInherit, .directoryInherit]))
+      }
+      #expect(security.acl == .list(AccessControlList(entries)), "\(path)")
+      #expect(security.flags == (path == "/Library" ? .hidden : []), "\(path)")
+    }
+  }
+
   @Test func homeThatIsThereStaysAsItIs() throws {
     try homes.add(name)
     try store.temporary.write("mine", to: "store/tree/Users/\(name)/Documents/file")

@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import Fuse
+@testable internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -303,6 +303,23 @@ struct ListEnforcementTests {
     #expect(
       errno { v throws(Errno) in try v.open(other, O_RDONLY, by: Caller(uid: 9, gid: 54499, pid: 0)) }
         == .EACCES)
+  }
+
+  @Test func whatIsOpenStaysOpen() throws {
+    let node = try view.node(file)
+    let opened = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .alice)
+    try view.setList(file, AccessControlEntry(.deny, .everyone, .all))
+    try view.setFlags(file, "uchg")
+    #expect(errno { v throws(Errno) in try v.open(file, O_RDONLY, by: .alice) } == .EACCES)
+    let written = try withBytes("more") { (bytes) throws(Errno) in
+      try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: false)
+    }
+    #expect(written == 4)
+    var change = AttributeChange()
+    change.size = 2
+    _ = try view.setAttributes(of: node, handle: opened.handle, to: change, by: .alice)
+    #expect(tree.temporary.text(of: file) == "mo")
+    view.release(node, handle: opened.handle, flockOwner: nil)
   }
 
   @Test func fifosAreFoundByThoseWhomTheListAllows() throws {

@@ -15,14 +15,7 @@ extension View {
     let judged = self.object(try object.fd.status(), object)
     try authorize(.list, on: judged, by: caller)
     let fd = object.fd
-    let directory = try nodes.openWithRoom { () throws(Errno) in
-      do throws(Errno) {
-        return try fd.open(Name.here, O_RDONLY | O_DIRECTORY)
-      } catch .EACCES {
-        // A user's daemon may list a directory that it may not walk through; "." is a walk, this is not.
-        return try fd.reopened(O_RDONLY | O_DIRECTORY)
-      }
-    }
+    let directory = try nodes.openWithRoom { () throws(Errno) in try openForListing(fd) }
     let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
     // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it

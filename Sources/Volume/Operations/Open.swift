@@ -211,7 +211,7 @@ extension View {
     _ object: FD, _ access: OpenFile.Access, _ flags: Int32
   ) throws(Errno) -> OwnedFD {
     let flags = access.openFlags | flags & Self.flagsForDaemon | O_NONBLOCK
-    return try nodes.openWithRoom { () throws(Errno) in try object.reopened(flags) }
+    return try nodes.openWithRoom { () throws(Errno) in try openForData(object, flags) }
   }
 
   /// What a client's flags mean for a descriptor of the daemon's own.
