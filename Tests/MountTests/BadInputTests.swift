@@ -126,7 +126,8 @@ struct BadInputTests {
         switch Int.random(in: 0..<4, using: &random) {
         case 0: bytes[Int.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
         case 1:
-          bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+          let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &random)
+          bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= bit
         case 2: bytes.removeLast(Int.random(in: 0..<min(8, bytes.count), using: &random))
         default:
           bytes.insert(.random(in: 0...255, using: &random), at: .random(in: 0...bytes.count, using: &random))

@@ -28,7 +28,7 @@ struct PermissionTests {
 
   @Test func thereAreEnoughOfThem() {
     let counts = ShellTable.all.map(\.count)
-    #expect(counts.reduce(0, +) >= 700)
+    #expect(counts.reduce(0, +) >= 1100)
     #expect(counts.allSatisfy { $0 > 0 })
     #expect(Set(ShellTable.all.map(\.title)).count == counts.count)
   }
