@@ -9,6 +9,6 @@ cd "$(dirname "$0")/.."
 
 need_swift
 need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 fuse3=fusermount3 attr=getfattr e2fsprogs=mkfs.ext4 \
-  sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make cpio=cpio fio=fio stress-ng=stress-ng
+  sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make cpio=cpio nfs4-acl-tools=nfs4_getfacl fio=fio stress-ng=stress-ng
 
 exec swift test "$@"

@@ -85,6 +85,7 @@ ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
   return syscall(SYS_removexattrat, dir, path, 0, name);
 }
 int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
+int clx_dup3(int from, int to, int flags) { return dup3(from, to, flags); }
 int clx_syncfs(int fd) { return syncfs(fd); }
 ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return copy_file_range(from, fromOffset, to, toOffset, length, flags);

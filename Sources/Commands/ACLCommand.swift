@@ -87,7 +87,9 @@ struct ACLCommand: Command {
 
   private func change(_ edit: ListEdit, _ context: Context) -> ExitCode {
     var walk = FileWalk(context)
-    walk.visit(paths, recursively: isRecursive, followingLinks: !isRecursive) { object throws in
+    // The list may be what keeps its owner from looking at the file.
+    walk.visit(paths, recursively: isRecursive, followingLinks: !isRecursive, looking: isRecursive) {
+      object throws in
       if isRecursive { try object.requireNoLink() }
       let security = ObjectSecurity(fd: object.fd, doors: context.doors)
       // These two need not know what is there, which may be damaged.

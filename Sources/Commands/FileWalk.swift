@@ -40,19 +40,29 @@ struct FileWalk {
 
   /// Visits what was named, and recursively what is below; each directory comes before what it holds.
   ///
-  /// Only a link that was named is followed, or visited itself; those that are come upon are passed over.
+  /// Only a link that was named is followed, or visited itself; those that are come upon are passed over. What was named and
+  /// can't be looked at is visited too where that is said to be no matter, and passes for a file then.
   mutating func visit(
-    _ paths: [String], recursively: Bool, followingLinks: Bool, _ body: (Object) throws -> Void
+    _ paths: [String], recursively: Bool, followingLinks: Bool, looking: Bool = true,
+    _ body: (Object) throws -> Void
   ) {
     for path in paths {
       do {
         let named = try context.openToName(path, followingLinks: followingLinks)
-        let object = Object(fd: named.fd, path: path, status: try named.fd.status())
+        let object = Object(fd: named.fd, path: path, status: try status(named.fd, looking: looking))
         attempt(object, body)
         if recursively && object.status.isDirectory { try descend(object, body) }
       } catch {
         report(path, error)
       }
+    }
+  }
+
+  private func status(_ object: FD, looking: Bool) throws(Errno) -> FileStatus {
+    do throws(Errno) {
+      return try object.status()
+    } catch .EACCES where !looking {
+      return FileStatus()
     }
   }
 

@@ -111,8 +111,8 @@ extension CommandFailure {
   fileprivate static func damagedList(_ why: String) -> CommandFailure {
     CommandFailure(
       .failed,
-      "its access control list is damaged (\(why)), and nobody but root gets at the file; "
-        + "'insula acl -N' removes the list, 'insula acl -E' replaces it")
+      "its access control list is damaged (\(why)), and nobody but root gets at the file; by root "
+        + "or the owner, 'insula acl -N' removes the list, 'insula acl -E' replaces it")
   }
 
   fileprivate static let symlinkHasNone = CommandFailure(.failed, "a symbolic link has none; its target may")

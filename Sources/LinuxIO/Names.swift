@@ -48,6 +48,13 @@ extension FD {
     OwnedFD(owning: try check(fcntl(raw, F_DUPFD_CLOEXEC, 0)))
   }
 
+  /// Lets another number stand for what this one stands for, instead of what it did.
+  ///
+  /// Corresponds to `dup3(2)`, close-on-exec. Calls that are using the other number now end with what it stood for.
+  package func replace(_ other: FD) throws(Errno) {
+    try retrying { clx_dup3(raw, other.raw, O_CLOEXEC) }
+  }
+
   /// Corresponds to `mkdirat(2)`.
   package func makeDirectory(_ name: Name, mode: FileMode) throws(Errno) {
     try check(mkdirat(raw, name.bytes, mode))

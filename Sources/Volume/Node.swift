@@ -31,6 +31,11 @@ struct Node {
     /// Its list may refuse someone its attributes, so they are never the kernel's to give out.
     static let hidesAttributes = Flags(rawValue: 1 << 9)
 
+    /// Someone has asked for extended attributes of it.
+    static let attributesAsked = Flags(rawValue: 1 << 10)
+    /// Its descriptor does not only name the object: calls for attributes take it.
+    static let descriptorIsReadable = Flags(rawValue: 1 << 11)
+
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
 
@@ -42,7 +47,7 @@ struct Node {
   var name: UnsafeMutablePointer<CChar>?
   var generation: UInt32 = 0
   var device: UInt32 = 0
-  /// An `O_PATH` descriptor, or -1.
+  /// An `O_PATH` descriptor, or one for reading (`descriptorIsReadable`), or -1.
   var descriptor: Int32 = -1
   /// Requests that use the descriptor now.
   var pins: UInt32 = 0

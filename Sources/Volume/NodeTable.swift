@@ -225,6 +225,23 @@ extension NodeTable {
     throw .ENFILE
   }
 
+  /// Lets the calls for extended attributes take a node's descriptor, if it is not the first time that they are made of it.
+  ///
+  /// They refuse one that only names its object, and the way around takes longer than they do. Opening a file for one call takes
+  /// as long, so only who is asked again is opened, under the same number: others may be using it. Files and directories
+  /// only: opening anything else would do something.
+  func prepareForAttributes(_ pin: borrowing Pin, _ status: FileStatus) {
+    guard status.isRegular || status.isDirectory else { return }
+    let isAskedAgain = with(pin.id) { node in
+      if node.flags.contains(.descriptorIsReadable) { return false }
+      return !node.flags.insert(.attributesAsked).inserted
+    }
+    guard isAskedAgain == true, let opened = try? pin.fd.reopened(O_RDONLY | O_NONBLOCK | O_NOCTTY),
+      (try? opened.fd.replace(pin.fd)) != nil
+    else { return }
+    _ = with(pin.id) { $0.flags.insert(.descriptorIsReadable) }
+  }
+
   private func pinIfOpen(_ id: NodeID) throws(Errno) -> Pin? {
     try state.withLock { (state) throws(Errno) -> Pin? in
       guard let index = state.index(of: id) else { throw .ESTALE }

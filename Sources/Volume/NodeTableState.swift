@@ -145,6 +145,7 @@ struct NodeTableState: @unchecked Sendable {
     let node = slab[index]
     node.pointee.descriptor = descriptor
     node.pointee.flags.insert(.recent)
+    node.pointee.flags.remove(.descriptorIsReadable)
     if !node.pointee.flags.contains(.descriptorIsLastHold) {
       node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
       clock.append(index)

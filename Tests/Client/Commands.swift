@@ -21,6 +21,10 @@ struct Commands {
       return answer
     }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
+    if name == "hammer by" {
+      return hammer(
+        Array(arguments.dropFirst(2)), flag: text(0), by: text(1).split(separator: " ").map(String.init))
+    }
     complain("no such command: \(name)")
   }
 
@@ -49,6 +53,7 @@ struct Commands {
     case "setxattr hex":
       answer(bytes(text(2)).withUnsafeBytes { lsetxattr(text(0), text(1), $0.baseAddress, $0.count, 0) })
     case "stat": stat(text(0))
+    case "chdir": answer(chdir(text(0)))
     case "list": list(text(0))
     default: nil
     }
@@ -84,6 +89,11 @@ struct Commands {
     case "open", "create":
       let flags = name == "create" ? O_RDWR | O_CREAT | O_EXCL : Int32(number(1))
       let file = clx_open(text(0), flags, mode_t(number(name == "create" ? 1 : 2)))
+      if file >= 0 { files.append(file) }
+      return answer(file, "\(files.count - 1)")
+    case "open at":
+      // An open directory, a name in it, flags.
+      let file = clx_openat(files[number(0)], text(1), Int32(number(2)), 0)
       if file >= 0 { files.append(file) }
       return answer(file, "\(files.count - 1)")
     case "close":

@@ -9,8 +9,8 @@ extension Commands {
   /// Tries to get at paths until the number in a shared file is negative.
   ///
   /// The number is odd while they are closed. An access that succeeds, and before and after which the number was the same odd
-  /// one, should not have been possible.
-  func hammer(_ paths: [String], flag: String) -> String {
+  /// one, should not have been possible. `kinds` are the ways to try it; all of them if there are none.
+  func hammer(_ paths: [String], flag: String, by kinds: [String] = []) -> String {
     let file = clx_open(flag, O_RDWR, 0)
     guard file >= 0, let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
       memory != MAP_FAILED
@@ -19,9 +19,10 @@ extension Commands {
     var allowed = 0
     var denied = 0
     var broken: [String: Int] = [:]
+    let attempts = Self.attempts.filter { kinds.isEmpty || kinds.contains($0.0) }
     while true {
       for path in paths {
-        for (kind, attempt) in Self.attempts {
+        for (kind, attempt) in attempts {
           let before = numbers[0].load(ordering: .sequentiallyConsistent)
           if before < 0 {
             let list = broken.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
@@ -66,6 +67,21 @@ extension Commands {
         }
       ),
       ("access", { path in access(path, F_OK) == 0 }),
+      (
+        "attribute",
+        { path in
+          var room: [UInt8] = [0]
+          return lgetxattr(path, "user.note", &room, 1) == 1
+        }
+      ),
+      (
+        "write",
+        { path in
+          let file = clx_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0)
+          if file >= 0 { close(file) }
+          return file >= 0
+        }
+      ),
     ]
   }
 }

@@ -43,7 +43,7 @@ final class Client {
   /// Tells it to do something, without waiting for the answer.
   func send(_ words: String...) throws { try send(words) }
 
-  private func send(_ words: [String]) throws {
+  func send(_ words: [String]) throws {
     try input.fileHandleForWriting.write(contentsOf: Data((words.joined(separator: "\t") + "\n").utf8))
   }
 

@@ -6,43 +6,12 @@ internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import Policy
-internal import Synchronization
 internal import TestSupport
 internal import Testing
 
 /// What the kernel remembers must not let anyone past a directory that has been closed.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct ClosedDirectoryTests {
-  /// A number that two processes see: odd while the directory is closed.
-  private final class State {
-    private let memory: UnsafeMutableRawPointer
-    private var numbers: UnsafeMutablePointer<Atomic<Int>> {
-      memory.assumingMemoryBound(to: Atomic<Int>.self)
-    }
-    init(_ path: String) throws {
-      let file = OwnedFD(owning: try check(clx_open(path, O_RDWR | O_CREAT, 0o666)))
-      try check(ftruncate(file.fd.raw, 4096))
-      try check(chmod(path, 0o666))
-      let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.raw, 0)
-      guard let memory, memory != MAP_FAILED else { throw Errno.last }
-      self.memory = memory
-    }
-    deinit { munmap(memory, 4096) }
-
-    func set(_ value: Int) { numbers[0].store(value, ordering: .sequentiallyConsistent) }
-
-    /// Waits until something was allowed, or denied, since the state is this.
-    func waitForAttempt(allowed: Bool, _ value: Int) -> Bool {
-      // By the clock: beside other tests the stranger may have to wait for its turn.
-      let end = ContinuousClock.now + .seconds(20)
-      while ContinuousClock.now < end {
-        if numbers[allowed ? 1 : 2].load(ordering: .sequentiallyConsistent) == value { return true }
-        sched_yield()
-      }
-      return false
-    }
-  }
-
   @Test(arguments: ["chmod", "chown", "rename", "list"], [nil, "nopassthrough,nohandles"])
   func nobodyGetsPastADirectoryThatIsClosed(how: String, options: String?) throws {
     let mounted = try MountedStore.mounted(options: options)
@@ -54,7 +23,7 @@ struct ClosedDirectoryTests {
     for name in ["open/file", "open/sub/file"] {
       #expect(try owner.errno("create", base + name, "\(0o644)") == 0)
     }
-    let state = try State(mounted.temporary.appending("state"))
+    let state = try HammerState(mounted.temporary.appending("state"))
     state.set(2)
     let stranger = try Client(uid: 54322)
     // A closed directory's missing names are its business too, but to find that one is missing is no success here.

@@ -5,25 +5,63 @@ internal import Glibc
 package import LinuxIO
 internal import Synchronization
 
+/// Tests run side by side, so several of them may have accounts and groups at a time.
+private let lastNumber = Atomic<Int>(0)
+
+private func newName() -> String {
+  "insula-test-\(getpid())-\(lastNumber.wrappingAdd(1, ordering: .relaxed).newValue)"
+}
+
+private func administer(_ words: [String]) throws -> ProgramResult {
+  try Program.run(words, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+}
+
+/// What a test has added to the machine must go; should it stay all the same, whoever runs the test is told.
+private func remove(_ words: [String]) {
+  guard let result = try? administer(words), result.status != 0 else { return }
+  try? FD(2).writeAll("\(words.joined(separator: " ")) failed: \(result.errors)".utf8)
+}
+
 /// An account of the machine's that is there for one test; root only.
 package final class TemporaryAccount: Sendable {
   package let account: Account
+  /// They stay as long as it does.
+  private let groups: [TemporaryGroup]
 
-  /// Tests run side by side, so two of them may have one at a time.
-  private static let last = Atomic<Int>(0)
-
-  package init() throws {
-    let number = Self.last.wrappingAdd(1, ordering: .relaxed).newValue
-    let name = "insula-test-\(getpid())-\(number)"
-    let words = ["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh", name]
-    let result = try Program.run(words, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+  /// Makes it, with a group of its own or the one that is given, and as a member of others.
+  package init(primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = []) throws {
+    self.groups = groups + (primaryGroup.map { [$0] } ?? [])
+    let name = newName()
+    var words = ["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh"]
+    if let primaryGroup { words += ["--gid", primaryGroup.name] }
+    if !groups.isEmpty { words += ["--groups", groups.map(\.name).joined(separator: ",")] }
+    let result = try administer(words + [name])
     guard result.status == 0, let account = Account.named(name) else {
       throw MountedStore.Failure(words: "can't make an account: \(result.errors)")
     }
     self.account = account
   }
 
-  deinit {
-    _ = try? Program.run(["userdel", account.name], environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+  /// Makes it a member of one more group, which its running processes are not told.
+  package func join(_ group: TemporaryGroup) throws {
+    let result = try administer(["usermod", "--append", "--groups", group.name, account.name])
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
+
+  deinit { remove(["userdel", account.name]) }
+}
+
+/// A group of the machine's that is there for one test; root only.
+package final class TemporaryGroup: Sendable {
+  package let name: String
+
+  package init() throws {
+    name = newName()
+    let result = try administer(["groupadd", name])
+    guard result.status == 0 else {
+      throw MountedStore.Failure(words: "can't make a group: \(result.errors)")
+    }
+  }
+
+  deinit { remove(["groupdel", name]) }
 }

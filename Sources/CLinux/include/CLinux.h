@@ -151,6 +151,7 @@ unsigned clx_minor(uint64_t device);
 int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
 
 // Behind _GNU_SOURCE.
+int clx_dup3(int from, int to, int flags);
 int clx_pipe2(int *_Nonnull ends, int flags);
 
 // For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.

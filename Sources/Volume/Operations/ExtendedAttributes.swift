@@ -26,7 +26,9 @@ extension View {
     case .trusted where caller.uid != 0: throw .ENODATA
     case .user:
       let object = try nodes.pin(node)
-      try authorize(.readExtended, on: self.object(try object.fd.status(), object), by: caller)
+      let status = try object.fd.status()
+      try authorize(.readExtended, on: self.object(status, object), by: caller)
+      nodes.prepareForAttributes(object, status)
       return try object.fd.attribute(name.bytes, into: buffer)
     case .trusted, .capability, .kernel, .other:
       let object = try nodes.pin(node)
@@ -38,10 +40,12 @@ extension View {
     of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
   ) throws(Errno) -> Int {
     let object = try nodes.pin(node)
-    let judged = self.object(try object.fd.status(), object)
+    let status = try object.fd.status()
+    let judged = self.object(status, object)
     // The mode does not keep anyone from seeing names, on Linux; a list may.
     if judged.hasList, denial(of: .readExtended, on: judged, to: caller) == .list { throw .EACCES }
     let doors = shownDoors(of: judged)
+    nodes.prepareForAttributes(object, status)
     let size = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
     guard size > 0 || !doors.isEmpty else { return 0 }
     return try withUnsafeTemporaryAllocation(byteCount: size + doors.count, alignment: 1) {
@@ -64,7 +68,9 @@ extension View {
     if case .security(let door) = AttributeFamily(name) {
       return try setSecurity(door, of: object, to: value, flags: flags, by: caller)
     }
-    try authorizeChange(of: name, on: self.object(try object.fd.status(), object), by: caller)
+    let status = try object.fd.status()
+    try authorizeChange(of: name, on: self.object(status, object), by: caller)
+    nodes.prepareForAttributes(object, status)
     try object.fd.setAttribute(name.bytes, to: value, flags: flags)
   }
 

@@ -83,6 +83,8 @@ extension View {
     try authorizeAsOwner(.writeSecurity, on: object, by: caller)
     if object.kind == .symlink { throw .EOPNOTSUPP }
     let list = try list(door, from: value)
+    // Through this door every file shows a list, and nfs4_setfacl asks to replace it.
+    let flags = door == .nfs4List ? flags & ~Self.replaceFlag : flags
     try check(flags, exists: object.hasList)
     try setList(list, of: node, status, object)
   }
@@ -123,11 +125,13 @@ extension View {
 
   /// The two flags of `setxattr(2)`.
   private func check(_ flags: Int32, exists: Bool) throws(Errno) {
-    let create: Int32 = 1
-    let replace: Int32 = 2
-    if flags & create != 0, exists { throw .EEXIST }
-    if flags & replace != 0, !exists { throw .ENODATA }
+    if flags & Self.createFlag != 0, exists { throw .EEXIST }
+    if flags & Self.replaceFlag != 0, !exists { throw .ENODATA }
   }
+
+  /// Corresponds to `XATTR_CREATE` and `XATTR_REPLACE`.
+  private static var createFlag: Int32 { 1 }
+  private static var replaceFlag: Int32 { 2 }
 
   // MARK: Forms
 
