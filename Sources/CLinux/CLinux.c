@@ -78,8 +78,8 @@ ssize_t clx_setxattrat(int dir, const char *path, const char *name, const void *
   struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, flags};
   return syscall(SYS_setxattrat, dir, path, 0, name, &args, sizeof args);
 }
-ssize_t clx_listxattrat(int dir, const char *path, char *names, size_t size) {
-  return syscall(SYS_listxattrat, dir, path, 0, names, size);
+ssize_t clx_listxattrat(int dir, const char *path, int flags, char *names, size_t size) {
+  return syscall(SYS_listxattrat, dir, path, flags, names, size);
 }
 ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
   return syscall(SYS_removexattrat, dir, path, 0, name);

@@ -83,13 +83,7 @@ package struct Metadata: Sendable {
   private func attributeNames(of object: FD) throws(Errno) -> Kept {
     do throws(Errno) {
       return try withRoom(512) { (room) throws(Errno) in
-        var kept: Kept = []
-        let count = try object.attributeNames(into: room)
-        for name in UnsafeRawBufferPointer(rebasing: room[..<count]).split(separator: 0) {
-          if name.elementsEqual(listName) { kept.insert(.list) }
-          if name.elementsEqual(flagsName) { kept.insert(.flags) }
-        }
-        return kept
+        kept(in: UnsafeRawBufferPointer(rebasing: room[..<(try object.attributeNames(into: room))]))
       }
     } catch .ERANGE {
       // More names than there is room for; ours may be among them.
@@ -97,6 +91,24 @@ package struct Metadata: Sendable {
     } catch .EOPNOTSUPP {
       return []
     }
+  }
+
+  /// Whether what has this name now has certainly neither list nor flags.
+  package func isBare(_ name: Name, in directory: FD) -> Bool {
+    let none = try? withRoom(512) { (room) throws(Errno) in
+      let count = try directory.attributeNames(of: name, into: room)
+      return count == 0 || kept(in: UnsafeRawBufferPointer(rebasing: room[..<count])).isEmpty
+    }
+    return none ?? false
+  }
+
+  private func kept(in names: UnsafeRawBufferPointer) -> Kept {
+    var kept: Kept = []
+    for name in names.split(separator: 0) {
+      if name.elementsEqual(listName) { kept.insert(.list) }
+      if name.elementsEqual(flagsName) { kept.insert(.flags) }
+    }
+    return kept
   }
 
   // MARK: Values

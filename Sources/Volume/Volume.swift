@@ -39,6 +39,7 @@ package final class Volume: Sendable {
   /// How lists and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
+  let names = NameChanges()
   /// Where objects are made that have a list from the start; nil where there is no such place.
   let staging: Staging?
   private let lastView = Atomic<UInt32>(0)

@@ -85,6 +85,28 @@ struct AccessControlTests {
     }
   }
 
+  /// Two kernels' memories of one volume: neither shows what was forbidden through the other.
+  @Test func changeThroughOneMountHoldsInAnother() throws {
+    let mounts = try TwoMounts()
+    let owner = try Client(uid: Self.alice)
+    let stranger = try Client(uid: Self.bob)
+    #expect(try owner.errno("mkdir", mounts.path(0, "dir"), "\(0o755)") == 0)
+    #expect(try owner.errno("create", mounts.path(0, "dir/file"), "\(0o644)") == 0)
+    let file = hex(AccessControlEntry(.deny, .user(Self.bob), .readAttributes))
+    let directory = hex(AccessControlEntry(.deny, .user(Self.bob), .search))
+    for round in 0..<100 {
+      let (here, there) = (round & 1, 1 - round & 1)
+      #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == 0)
+      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir/file"), Self.door, file) == 0)
+      #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == EACCES)
+      #expect(try owner.errno("removexattr", mounts.path(here, "dir/file"), Self.door) == 0)
+      #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == 0)
+      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir"), Self.door, directory) == 0)
+      #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == EACCES)
+      #expect(try owner.errno("removexattr", mounts.path(here, "dir"), Self.door) == 0)
+    }
+  }
+
   /// By list or by flag; what the client does with the descriptor afterwards changes nothing.
   @Test(arguments: ["list", "uappnd"], [nil, "nopassthrough"])
   func whoMayOnlyAppendNeverWritesElsewhere(how: String, options: String?) throws {

@@ -97,7 +97,7 @@ ssize_t clx_getxattrat(int dir, const char *_Nonnull path, const char *_Nonnull 
                        uint32_t size);
 ssize_t clx_setxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, const void *_Nullable value,
                        uint32_t size, uint32_t flags);
-ssize_t clx_listxattrat(int dir, const char *_Nonnull path, char *_Nullable names, size_t size);
+ssize_t clx_listxattrat(int dir, const char *_Nonnull path, int flags, char *_Nullable names, size_t size);
 ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);

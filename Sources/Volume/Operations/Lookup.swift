@@ -31,17 +31,18 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Entry {
     let parent = directory.fd
+    let settled = volume.names.settled
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
-    return try entry(object, name, in: directory, place, by: caller)
+    return try entry(object, name, in: directory, place, foundAfter: settled, by: caller)
   }
 
   /// The entry of an object that was just found or made in a directory, which `place` describes.
   ///
   /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how many changes of
-  /// those there had been before.
+  /// those there had been before. `foundAfter` is for what was found: how many changes of names there had been.
   func entry(
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
-    isMapped: Bool = false, madeAfter: UInt64? = nil, by caller: Caller
+    isMapped: Bool = false, madeAfter: UInt64? = nil, foundAfter: UInt64? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
     let status = try object.fd.status()
     let zone = directory.zone.zone(of: name)
@@ -53,7 +54,11 @@ extension View {
       if !isForAll, !isPrivate { validity = 0 }
     }
     let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone)
-    if let madeAfter { noteSecurity(.none, of: node, readAfter: madeAfter) }
+    if let madeAfter {
+      noteSecurity(.none, of: node, readAfter: madeAfter)
+    } else if let foundAfter {
+      learnSecurity(of: node, by: name, in: directory.fd, foundAfter: foundAfter)
+    }
     if validity > 0 { noteChildrenCached(directory.id) }
     let attributes = isMapped ? Attributes(status, validity: 0) : attributes(status, of: node)
     return Entry(node: node, attributes: attributes, validity: validity)

@@ -203,7 +203,7 @@ extension View {
   /// was locked through them, which saves each of them a round trip; what differs is in SEMANTICS.md.
   private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
     // Where data goes through the daemon, close(2) is also where it learns that a write failed.
-    if hasDescriptor { return access.contains(.write) || !volume.settings.localLocks }
+    if hasDescriptor { return access.writes || !volume.settings.localLocks }
     return access == [.read, .write] && !volume.settings.localLocks
   }
 
@@ -278,8 +278,9 @@ extension OpenFile.Access {
   /// Corresponds to `mmap(2)`.
   var allowsSharedMaps: Bool { self == [.read, .write] }
 
+  var writes: Bool { !isDisjoint(with: [.write, .append]) }
+
   var openFlags: Int32 {
-    let writes = !isDisjoint(with: [.write, .append])
     let mode = !writes ? O_RDONLY : contains(.read) ? O_RDWR : O_WRONLY
     return contains(.append) ? mode | O_APPEND : mode
   }

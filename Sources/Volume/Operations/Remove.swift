@@ -18,7 +18,8 @@ extension View {
     let doomed = try find(name, in: directory, place, by: caller)
     try authorize(.delete, on: doomed.object, in: place, by: caller)
     holdIfLastName(doomed, name, in: directory)
-    try directory.fd.remove(name, directory: isDirectory)
+    let fd = directory.fd
+    try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
   }
 
   package func rename(
@@ -50,7 +51,11 @@ extension View {
       if let replaced, isExchange { try authorizeNewParent(of: replaced, by: caller) }
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
-    try from.fd.rename(name, to: to.fd, newName, flags: flags)
+    let fromFD = from.fd
+    let toFD = to.fd
+    try volume.names.change { () throws(Errno) in
+      try fromFD.rename(name, to: toFD, newName, flags: flags)
+    }
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
     withdrawChildren(of: from.id, ifClosed: target)
     if isExchange { withdrawChildren(of: to.id, ifClosed: source) }
