@@ -150,9 +150,13 @@ extension View {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let object = try nodes.pin(node)
+      // What has neither list nor flags, as nearly all that is made, need not be looked at.
+      var mayAppendAlone = false
+      if object.security != .none {
+        mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
+      }
       let opened = try opened(
-        node, object.fd, OpenFile.Access(flags), flags, created: file,
-        mayAppendAlone: mayGrantAppendAlone(self.object(try object.fd.status(), object)))
+        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
