@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
+
 /// A property list, as Info.plist, CodeResources and entitlements are.
 package enum PropertyList: Sendable {
   case dictionary(Dictionary)
@@ -126,8 +128,24 @@ extension PropertyList: Equatable {
 
 extension String {
   /// Whether it comes before another by its bytes, which is also the order of its code points.
-  package func precedes(_ other: String) -> Bool { utf8.lexicographicallyPrecedes(other.utf8) }
+  package func precedes(_ other: String) -> Bool { order(to: other) < 0 }
 
   /// Whether both are spelled the same.
-  package func hasSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+  package func hasSameBytes(as other: String) -> Bool {
+    utf8.count == other.utf8.count && order(to: other) == 0
+  }
+
+  /// Less than zero, zero or more, as `memcmp(3)` says it.
+  private func order(to other: String) -> Int {
+    let order = utf8.withContiguousStorageIfAvailable { one in
+      other.utf8.withContiguousStorageIfAvailable { two -> Int in
+        guard let first = one.baseAddress, let second = two.baseAddress else { return one.count - two.count }
+        let order = Int(memcmp(first, second, min(one.count, two.count)))
+        return order == 0 ? one.count - two.count : order
+      }
+    }
+    // Swift's own strings are always contiguous.
+    if case .some(.some(let order)) = order { return order }
+    return utf8.elementsEqual(other.utf8) ? 0 : utf8.lexicographicallyPrecedes(other.utf8) ? -1 : 1
+  }
 }

@@ -106,6 +106,8 @@ private struct XMLWriter {
   private static func text(_ number: Double) -> String {
     if number.isNaN { return "nan" }
     if number.isInfinite { return number < 0 ? "-infinity" : "+infinity" }
-    return number.description
+    // Whole numbers without a fraction, as Apple's tools write the weights of rules.
+    let text = number.description
+    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 }
