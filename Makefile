@@ -16,7 +16,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt sanitize sanitize-daemon stress bench docs install uninstall clean
+.PHONY: help build test check fmt sanitize sanitize-daemon fuzz stress bench docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -35,7 +35,7 @@ fmt: ## format the sources
 
 # The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too. Not the test that
 # measures memory, of which a sanitizer needs much of its own.
-UNIT := --filter '^(PolicyTests|LinuxIOTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.' --skip NodeMemoryTests
+UNIT := --filter '^(PolicyTests|LinuxIOTests|BundlesTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.' --skip NodeMemoryTests
 # XCTest and Foundation leak a little of their own, so leaks are not looked for here.
 # The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
 sanitize: ## the unit tests under the thread and the address sanitizer
@@ -48,6 +48,10 @@ sanitize: ## the unit tests under the thread and the address sanitizer
 sanitize-daemon: ## the daemon itself under load, under the thread and the address sanitizer
 	mount-scripts/stress.sh --sanitize thread
 	mount-scripts/stress.sh --sanitize address
+
+# The tests do a share of it; this is all of it, the same in every run.
+fuzz: ## a million damaged property lists, twenty thousand damages to a sealed bundle; some minutes
+	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test --filter '^BundlesTests\.(PropertyListFuzzTests|EveryBitTests)'
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

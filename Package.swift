@@ -19,11 +19,13 @@ let package = Package(
   targets: [
     // C: declarations, constants, thin calls.
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // The house, from the ground up; arrows go down only.
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
+    .target(name: "Bundles", dependencies: ["LinuxIO", "CCrypto", "CLinux"], swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
     .target(name: "Store", dependencies: ["LinuxIO", "Policy", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
@@ -49,6 +51,9 @@ let package = Package(
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "BundlesTests", dependencies: ["Bundles", "LinuxIO", "CLinux", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CCrypto
+
+/// Something that libcrypto would not do.
+package struct CryptoFailure: Error, Sendable {
+  /// What was to be done.
+  package let doing: String
+  /// What libcrypto says of it; empty if it says nothing.
+  package let reason: String
+
+  /// Takes the reason from libcrypto's queue of errors for this thread, and empties it.
+  init(doing: String) {
+    self.doing = doing
+    let code = ERR_peek_last_error()
+    ERR_clear_error()
+    guard code != 0 else {
+      reason = ""
+      return
+    }
+    var text = [CChar](repeating: 0, count: 256)
+    ERR_error_string_n(code, &text, text.count)
+    reason = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}
