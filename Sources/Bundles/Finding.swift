@@ -62,6 +62,18 @@ extension Finding {
     case entitlementsAltered
     case executableAltered
 
+    // The signature.
+    case unsigned
+    case malformedCodeDirectory
+    case malformedSignature
+    case signatureMismatch
+    case untrusted
+    case expired
+    case notYetValid
+    case wrongPurpose
+    case teamMismatch
+    case otherBundle
+
     // The bundle as such.
     case notABundle
     case ambiguousShape
