@@ -20,12 +20,12 @@ package struct PrivateKey: ~Copyable {
   }
 
   /// Takes the first private key of a PEM text that is not encrypted.
-  package init(pem: some Collection<UInt8>) throws(CryptoFailure) {
+  package static func reading(pem: some Collection<UInt8>) throws(CryptoFailure) -> PrivateKey {
     let stream = try MemoryStream.holding(pem)
     guard let pointer = PEM_read_bio_PrivateKey(stream.pointer, nil, noPassphrase, nil) else {
       throw CryptoFailure(doing: "read a private key")
     }
-    self.init(owning: pointer)
+    return PrivateKey(owning: pointer)
   }
 
   /// The key as PKCS#8 in PEM, not encrypted.
