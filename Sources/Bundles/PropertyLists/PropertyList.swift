@@ -87,6 +87,9 @@ extension PropertyList {
   package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
   package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
+  /// Whether other values are in it.
+  var isContainer: Bool { dictionary != nil || array != nil }
+
   /// A number of any kind, as a Double.
   package var number: Double? {
     switch self {
