@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// What a bundle says of itself in its Info.plist.
+package struct BundleInfo: Sendable {
+  /// One entry of CFBundleDocumentTypes.
+  package struct DocumentType: Equatable, Sendable {
+    package var name: String
+    package var role: String
+    package var extensions: [String]
+    package var contentTypes: [String]
+    /// Whether documents of this type are directories that look like one file.
+    package var isPackage: Bool
+    package var rank: String
+  }
+
+  /// CFBundleIdentifier.
+  package let identifier: String
+  /// CFBundleName; empty if it is not there.
+  package let name: String
+  /// CFBundleExecutable; nil for a bundle that has only resources.
+  package let executable: String?
+  /// CFBundleVersion: the build; empty if it is not there.
+  package let buildVersion: String
+  /// CFBundleShortVersionString: the release; empty if it is not there.
+  package let shortVersion: String
+  /// CFBundleDocumentTypes.
+  package let documentTypes: [DocumentType]
+  /// The keys that end in UsageDescription: what the app wants with the user's things, in its words.
+  package let usageDescriptions: [(key: String, text: String)]
+  /// All of it.
+  package let list: PropertyList.Dictionary
+
+  /// The version that a signature names.
+  package var version: String { buildVersion.isEmpty ? shortVersion : buildVersion }
+
+  package init(reading bytes: [UInt8]) throws(Finding) {
+    let list: PropertyList
+    do throws(PropertyListError) {
+      list = try PropertyList(reading: bytes)
+    } catch {
+      throw Finding(.badInfoPlist, detail: error.description)
+    }
+    guard let dictionary = list.dictionary else {
+      throw Finding(.badInfoPlist, detail: "it is no dictionary")
+    }
+    try self.init(dictionary)
+  }
+
+  package init(_ list: PropertyList.Dictionary) throws(Finding) {
+    self.list = list
+    func text(_ key: String) throws(Finding) -> String {
+      guard let value = list[key] else { return "" }
+      guard let text = value.string else { throw Finding(.badInfoPlist, detail: "\(key) is no string") }
+      return text
+    }
+    identifier = try text("CFBundleIdentifier")
+    try Self.checkIdentifier(identifier)
+    name = try text("CFBundleName")
+    buildVersion = try text("CFBundleVersion")
+    shortVersion = try text("CFBundleShortVersionString")
+    if list["CFBundleExecutable"] != nil {
+      let name = try text("CFBundleExecutable")
+      try Self.checkExecutable(name)
+      executable = name
+    } else {
+      executable = nil
+    }
+    documentTypes = (list["CFBundleDocumentTypes"]?.array ?? []).compactMap {
+      $0.dictionary.map(DocumentType.init)
+    }
+    usageDescriptions = list.entries.compactMap { entry in
+      guard entry.key.hasSuffix("UsageDescription"), let text = entry.value.string else { return nil }
+      return (entry.key, text)
+    }
+  }
+
+  /// Letters, digits, `-` and `.`, with something between the dots; it becomes the name of directories.
+  package static func checkIdentifier(_ identifier: String) throws(Finding) {
+    func refuse(_ reason: String) -> Finding { Finding(.badIdentifier, detail: reason) }
+    guard !identifier.isEmpty else { throw refuse("there is none") }
+    // Something may be put before and behind it, and a name has 255 bytes at most.
+    guard identifier.utf8.count <= 200 else { throw refuse("it is longer than 200 characters") }
+    for byte in identifier.utf8 {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e: break
+      default: throw refuse("only letters, digits, '-' and '.' may be in it")
+      }
+    }
+    guard !identifier.split(separator: ".", omittingEmptySubsequences: false).contains("") else {
+      throw refuse("something must be between, before and behind its dots")
+    }
+  }
+
+  /// A plain name, so that it can't lead out of the bundle.
+  private static func checkExecutable(_ name: String) throws(Finding) {
+    func refuse(_ reason: String) -> Finding { Finding(.badExecutable, detail: reason) }
+    guard !name.isEmpty else { throw refuse("its name is empty") }
+    guard !name.utf8.contains(0x2f) else { throw refuse("'\(name)' is a path and no name") }
+    guard name != ".", name != "..", !name.utf8.contains(0), name.utf8.count <= 255 else {
+      throw refuse("its name is none that a file can have")
+    }
+  }
+}
+
+extension BundleInfo.DocumentType {
+  fileprivate init(_ entry: PropertyList.Dictionary) {
+    func texts(_ key: String) -> [String] { (entry[key]?.array ?? []).compactMap(\.string) }
+    name = entry["CFBundleTypeName"]?.string ?? ""
+    role = entry["CFBundleTypeRole"]?.string ?? ""
+    extensions = texts("CFBundleTypeExtensions")
+    contentTypes = texts("LSItemContentTypes")
+    isPackage = entry["LSTypeIsPackage"]?.boolean ?? false
+    rank = entry["LSHandlerRank"]?.string ?? ""
+  }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+
+/// An open bundle: a directory of a known shape, with an Info.plist and an executable that can be used.
+///
+/// Everything in it is reached from its descriptors, name by name; no link is followed, and nothing that is mounted in it is
+/// entered. What was read once is kept, so that what is checked is also what is used.
+package final class CodeBundle: Sendable {
+  /// Where things are.
+  package enum Shape: Sendable {
+    /// `Name.app/Contents/...`, as on a Mac.
+    case contents
+    /// `Name.app/...`, as on a phone.
+    case flat
+  }
+
+  /// How many bundles may be in each other.
+  package static let depthLimit = 16
+
+  /// The directory's name, for messages.
+  package let name: String
+  package let shape: Shape
+  package let info: BundleInfo
+  /// Info.plist as it lay there when the bundle was opened.
+  package let infoPlist: [UInt8]
+  /// In how many other bundles it is.
+  package let depth: Int
+
+  private let ownedRoot: OwnedFD
+  private let ownedBase: OwnedFD
+
+  /// The bundle's directory, open for reading.
+  package var root: FD { ownedRoot.fd }
+  /// Where paths in the seal begin: `Contents`, or the bundle's directory itself.
+  package var base: FD { ownedBase.fd }
+
+  /// Opens the bundle that a directory, open for reading, is.
+  package init(in root: consuming OwnedFD, name: String, depth: Int = 0) throws(Finding) {
+    self.name = name
+    self.depth = depth
+    guard depth <= Self.depthLimit else { throw Finding(.tooDeep, detail: "bundles in bundles") }
+    if let contents = try Self.contents(of: root.fd) {
+      ownedBase = contents
+      shape = .contents
+    } else {
+      ownedBase = try Finding.instead(of: .unreadable, "") { () throws(Errno) in try root.fd.duplicated() }
+      shape = .flat
+    }
+    ownedRoot = root
+    guard let bytes = try Self.file("Info.plist", in: ownedBase.fd, .badInfoPlist) else {
+      throw Finding(.notABundle, detail: "there is no Info.plist")
+    }
+    infoPlist = bytes
+    info = try BundleInfo(reading: bytes)
+    if info.executable == nil, name.hasSuffix(".app") { throw Finding(.noExecutable) }
+    _ = try openExecutable()
+  }
+
+  /// The directory Contents, if that is the bundle's shape.
+  private static func contents(of root: FD) throws(Finding) -> OwnedFD? {
+    let contents: OwnedFD
+    do throws(Errno) {
+      contents = try "Contents".withName { (name) throws(Errno) in try root.openDirectoryToExamine(name) }
+    } catch {
+      if error == .ENOENT { return nil }
+      throw Finding(.notABundle, "Contents", error)
+    }
+    do throws(Errno) {
+      _ = try "Info.plist".withName { (name) throws(Errno) in try root.status(of: name) }
+    } catch {
+      if error == .ENOENT { return contents }
+      throw Finding(.unreadable, "Info.plist", error)
+    }
+    throw Finding(.ambiguousShape)
+  }
+
+  /// Opens the main executable; nil for a bundle that has none.
+  package func openExecutable() throws(Finding) -> OwnedFD? {
+    guard let name = info.executable else { return nil }
+    let file = try Finding.instead(of: .badExecutable, executablePath) { () throws(Errno) in
+      guard shape == .contents else {
+        return try name.withName { (name) throws(Errno) in try base.openToExamine(name) }
+      }
+      let directory = try "MacOS".withName { (name) throws(Errno) in try base.openDirectoryToExamine(name) }
+      return try name.withName { (name) throws(Errno) in try directory.fd.openToExamine(name) }
+    }
+    let status = try Finding.instead(of: .badExecutable, executablePath) { () throws(Errno) in
+      try file.fd.status()
+    }
+    guard status.isRegular else {
+      throw Finding(.badExecutable, executablePath, detail: "it is no regular file")
+    }
+    return file
+  }
+
+  /// The main executable, relative to ``base``; empty for a bundle that has none.
+  package var executablePath: String {
+    guard let name = info.executable else { return "" }
+    return shape == .contents ? "MacOS/\(name)" : name
+  }
+
+  /// A part of the signature, such as `CodeResources`; nil if it is not there.
+  package func signaturePart(_ name: String) throws(Finding) -> [UInt8]? {
+    let directory: OwnedFD
+    do throws(Errno) {
+      directory = try SealLayout.signatureDirectory.withName { (name) throws(Errno) in
+        try base.openDirectoryToExamine(name)
+      }
+    } catch {
+      if error == .ENOENT { return nil }
+      throw Finding(.unreadable, SealLayout.signatureDirectory, error)
+    }
+    do throws(Finding) {
+      return try Self.file(name, in: directory.fd, .unreadable)
+    } catch {
+      throw error.inside(SealLayout.signatureDirectory)
+    }
+  }
+
+  /// A file that is read as a whole, if it is there and no longer than a property list may be.
+  private static func file(
+    _ name: String, in directory: FD, _ kind: Finding.Kind
+  ) throws(Finding) -> [UInt8]? {
+    let file: OwnedFD
+    do throws(Errno) {
+      file = try name.withName { (name) throws(Errno) in try directory.openToExamine(name) }
+    } catch {
+      if error == .ENOENT { return nil }
+      throw Finding(kind, name, error)
+    }
+    do throws(Errno) {
+      return try file.fd.contentsIfRegular(limit: PropertyList.sizeLimit)
+    } catch {
+      throw Finding(kind, name, error)
+    }
+  }
+}
+
+extension Finding {
+  /// A call that failed; the errors that have a meaning of their own here are named.
+  init(_ kind: Kind, _ path: String, _ error: Errno) {
+    let detail =
+      switch error {
+      case .ELOOP: "it is a symbolic link"
+      case .EXDEV: "something is mounted there"
+      case .EINVAL: "it is no regular file"
+      default: error.message
+      }
+    self.init(kind, path, detail: detail)
+  }
+
+  /// Calls `body`; where that fails, this is the finding.
+  static func instead<Result: ~Copyable>(
+    of kind: Kind, _ path: String, _ body: () throws(Errno) -> Result
+  ) throws(Finding) -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      throw Finding(kind, path, error)
+    }
+  }
+}
+
+/// Where a signature lies in a bundle.
+package enum SealLayout {
+  /// In ``CodeBundle/base``.
+  package static let signatureDirectory = "_CodeSignature"
+  package static let codeResources = "CodeResources"
+  package static let codeDirectory = "CodeDirectory"
+  package static let codeSignature = "CodeSignature"
+  package static let codeRequirements = "CodeRequirements"
+  package static let codeEntitlements = "CodeEntitlements"
+  /// All that may be in it.
+  package static let parts = [
+    codeResources, codeDirectory, codeSignature, codeRequirements, codeEntitlements,
+  ]
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+// Reading what someone else has put there, and may still be changing.
+
+extension FD {
+  /// Opens a child for reading without waiting for anybody: no link, no other filesystem's root, no terminal.
+  ///
+  /// It may be of any kind, so ask before reading. Corresponds to `openat2(2)`.
+  package func openToExamine(_ name: Name) throws(Errno) -> OwnedFD {
+    // O_NONBLOCK: a pipe that someone put in a file's place must not stop us.
+    let flags = UInt64(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_SYMLINKS | CLX_RESOLVE_BENEATH)
+    return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
+  }
+
+  /// Opens a child directory for reading its entries, without naming it first.
+  ///
+  /// Like ``openDirectory(_:)`` with one call for two; where that one says EXDEV or ENOTDIR, so does this.
+  package func openDirectoryToExamine(_ name: Name) throws(Errno) -> OwnedFD {
+    let flags = UInt64(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_SYMLINKS | CLX_RESOLVE_BENEATH)
+    return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
+  }
+
+  /// All of an open file.
+  ///
+  /// Throws EINVAL if it is no regular file, EFBIG if it is longer than `limit`.
+  package func contentsIfRegular(limit: Int) throws(Errno) -> [UInt8] {
+    let status = try status()
+    guard status.isRegular else { throw .EINVAL }
+    // The size is asked first, so that nothing too long is read; and the file may grow meanwhile.
+    guard status.st_size <= limit else { throw .EFBIG }
+    let bytes = try readToEnd(limit: limit + 1)
+    guard bytes.count <= limit else { throw .EFBIG }
+    return bytes
+  }
+
+  /// Tells the kernel that the file will be read once, from start to end.
+  ///
+  /// Corresponds to `posix_fadvise(2)`.
+  package func willBeReadOnce() {
+    _ = posix_fadvise(raw, 0, 0, POSIX_FADV_SEQUENTIAL)
+  }
+
+  /// The names of the extended attributes of an open file, each ending in a zero.
+  ///
+  /// Corresponds to `flistxattr(2)`; needs no look at /proc, but a descriptor that is open for reading.
+  package func openAttributeNames(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+    try check(flistxattr(raw, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count))
+  }
+
+  /// The target of a child that is a symbolic link.
+  ///
+  /// Corresponds to `readlinkat(2)`.
+  package func linkTarget(of name: Name) throws(Errno) -> [UInt8] {
+    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let length = try check(
+      target.withUnsafeMutableBytes { buffer in
+        guard let base = buffer.baseAddress else { return 0 }
+        return readlinkat(raw, name.bytes, base.assumingMemoryBound(to: CChar.self), buffer.count)
+      })
+    target.removeLast(target.count - length)
+    return target
+  }
+}
