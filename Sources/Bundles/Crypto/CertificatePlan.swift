@@ -6,7 +6,8 @@ internal import CCrypto
 /// What a new certificate is to say.
 package struct CertificatePlan: Sendable {
   package var name: String
-  package var team: String?
+  /// The organizational units; a signer has one, which is the team.
+  package var units: [String]
   /// Seconds since 1970.
   package var validFrom: Int64
   package var validUntil: Int64
@@ -18,7 +19,7 @@ package struct CertificatePlan: Sendable {
   /// The root of a chain: it may issue certificates for signing code, and nothing else.
   package static func authority(_ name: String, from: Int64, until: Int64) -> CertificatePlan {
     CertificatePlan(
-      name: name, team: nil, validFrom: from, validUntil: until,
+      name: name, units: [], validFrom: from, validUntil: until,
       basicConstraints: "critical,CA:TRUE,pathlen:0",
       keyUsage: "critical,keyCertSign,cRLSign", extendedKeyUsage: "codeSigning")
   }
@@ -26,7 +27,7 @@ package struct CertificatePlan: Sendable {
   /// The end of a chain: it signs code for a team.
   package static func signer(_ name: String, team: String, from: Int64, until: Int64) -> CertificatePlan {
     CertificatePlan(
-      name: name, team: team, validFrom: from, validUntil: until, basicConstraints: "critical,CA:FALSE",
+      name: name, units: [team], validFrom: from, validUntil: until, basicConstraints: "critical,CA:FALSE",
       keyUsage: "critical,digitalSignature", extendedKeyUsage: "critical,codeSigning")
   }
 
@@ -37,26 +38,28 @@ package struct CertificatePlan: Sendable {
     let doing = "make a certificate"
     guard let pointer = X509_new() else { throw CryptoFailure(doing: doing) }
     let made = CertificateObject(owning: pointer)
-    let issuerObject = try issuer.map { (issuer) throws(CryptoFailure) in
-      try CertificateObject.reading(issuer.der)
+    let issuerObject: CertificateObject
+    if let issuer {
+      issuerObject = try CertificateObject.reading(issuer.der)
+    } else {
+      guard X509_up_ref(pointer) == 1 else { throw CryptoFailure(doing: doing) }
+      issuerObject = CertificateObject(owning: pointer)
     }
-    let issuerPointer: OpaquePointer
-    if let issuerObject { issuerPointer = issuerObject.pointer } else { issuerPointer = made.pointer }
 
     try setSerial(of: made.pointer)
     guard X509_set_version(made.pointer, Int(X509_VERSION_3)) == 1,
       let subject = X509_get_subject_name(made.pointer)
     else { throw CryptoFailure(doing: doing) }
     try add(name, as: NID_commonName, to: subject)
-    if let team { try add(team, as: NID_organizationalUnitName, to: subject) }
-    guard X509_set_issuer_name(made.pointer, X509_get_subject_name(issuerPointer)) == 1,
+    for unit in units { try add(unit, as: NID_organizationalUnitName, to: subject) }
+    guard X509_set_issuer_name(made.pointer, X509_get_subject_name(issuerObject.pointer)) == 1,
       let from = X509_getm_notBefore(made.pointer), let until = X509_getm_notAfter(made.pointer),
       ASN1_TIME_set(from, Int(validFrom)) != nil, ASN1_TIME_set(until, Int(validUntil)) != nil,
       X509_set_pubkey(made.pointer, key.pointer) == 1
     else { throw CryptoFailure(doing: doing) }
 
     var context = X509V3_CTX()
-    X509V3_set_ctx(&context, issuerPointer, made.pointer, nil, nil, 0)
+    X509V3_set_ctx(&context, issuerObject.pointer, made.pointer, nil, nil, 0)
     try addExtension(NID_basic_constraints, basicConstraints, to: made.pointer, &context)
     try addExtension(NID_key_usage, keyUsage, to: made.pointer, &context)
     if let extendedKeyUsage {

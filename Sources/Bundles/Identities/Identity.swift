@@ -41,6 +41,17 @@ package struct Identity: ~Copyable {
     key = parts.key
   }
 
+  /// Takes an identity from a PEM text that has the key, its certificate and then the chain; no part of it encrypted.
+  package static func reading(pem: [UInt8], name: String) throws(IdentityFailure) -> Identity {
+    let found: KeyAndChain
+    do throws(CryptoFailure) {
+      found = try KeyAndChain.reading(pem: pem)
+    } catch {
+      throw .damaged(name, error.description)
+    }
+    return try Identity(name: name, found)
+  }
+
   /// Signs bytes, now; what comes out is what lies in `_CodeSignature/CodeSignature`.
   package borrowing func signature(of content: [UInt8]) throws(CryptoFailure) -> [UInt8] {
     let message = try SignedMessage.signing(content, with: key, chain: chain)

@@ -59,7 +59,7 @@ package struct IdentityDirectory {
   package func identity(named name: String) throws(IdentityFailure) -> Identity {
     guard Identity.isAllowed(name: name), name != Self.authorityName else { throw .badName(name) }
     let text = try contents(of: name)
-    return try Identity(name: name, try parse(text, name))
+    return try Identity.reading(pem: text, name: name)
   }
 
   /// What there is, sorted by name; a file that can't be used is told with its reason.

@@ -10,7 +10,7 @@
 struct SignedMessageShape {
   /// The certificates that come with it, each DER.
   let certificates: [ArraySlice<UInt8>]
-  /// By which of them it is signed: issuer and serial number, as DER.
+  /// By which of them it is signed: issuer and serial number, one after the other, as DER.
   let signer: ArraySlice<UInt8>
 
   private static let signedData: [UInt8] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 2]
@@ -60,7 +60,7 @@ struct SignedMessageShape {
     guard parts.skip(Self.versionOne), let name = parts.next(DERReader.sequence) else {
       throw malformed("its signer is not named by issuer and serial number")
     }
-    signer = name.whole
+    signer = name.contents
     guard let digest = parts.next(DERReader.sequence), Self.isAlgorithm(digest.whole, Self.sha256) else {
       throw malformed("it uses another digest than SHA-256")
     }

@@ -48,8 +48,6 @@ package struct Trust: Sendable {
     guard try message.encoded() == signature else {
       return .failure(Finding(.malformedSignature, detail: "it is not DER"))
     }
-    var certificates: [Certificate] = []
-    for bytes in shape.certificates { certificates.append(try Certificate(der: bytes)) }
     guard try message.isSignature(of: content), let leaf = try message.signer() else {
       return .failure(Finding(.signatureMismatch))
     }
@@ -58,6 +56,8 @@ package struct Trust: Sendable {
         Finding(.malformedSignature, detail: "it spells the signer's name as the certificate does not"))
     }
 
+    var certificates: [Certificate] = []
+    for bytes in shape.certificates { certificates.append(try Certificate(der: bytes)) }
     let chain: [Certificate]
     switch try ChainVerification(roots: roots, time: time).chain(of: leaf, among: certificates) {
     case .failure(let finding): return .failure(finding)
