@@ -49,14 +49,3 @@ package struct Digest: ~Copyable {
     }
   }
 }
-
-extension Digest {
-  /// The SHA-256 of bytes that are all there.
-  package static func sha256(of bytes: [UInt8]) throws(CryptoFailure) -> [UInt8] {
-    var digest = try Digest(.sha256)
-    bytes.withUnsafeBytes { digest.update($0) }
-    let result = digest.finish()
-    guard result.count == 32 else { throw CryptoFailure(doing: "digest") }
-    return result
-  }
-}

@@ -94,7 +94,9 @@ internal import Testing
 
   @Test func identityIsNeverReplaced() throws {
     let made = try identities.make("Ünal", team: "T", at: testTime)
-    #expect(throws: IdentityFailure.exists("Ünal")) { _ = try identities.make("Ünal", team: "T", at: testTime) }
+    #expect(throws: IdentityFailure.exists("Ünal")) {
+      _ = try identities.make("Ünal", team: "T", at: testTime)
+    }
     let kept = try identities.identity(named: "Ünal")
     #expect(kept.chain == made.chain)
     #expect(throws: IdentityFailure.exists("Ünal")) { try identities.add(kept) }
@@ -123,8 +125,8 @@ internal import Testing
       case "noKey": (leaf + root, "private key")
       case "otherKey": (String(decoding: try other.key.pem(), as: UTF8.self) + leaf, "not the key")
       case "rootFirst": (key + root + leaf, "names no team")
-      case "encrypted": (key.replacingFirst("PRIVATE", "ENCRYPTED PRIVATE") + leaf, "private key")
-      case "garbage": (key + leaf.replacingFirst("MII", "MIJ"), "certificate")
+      case "encrypted": (key.replacing("PRIVATE", with: "ENCRYPTED PRIVATE") + leaf, "private key")
+      case "garbage": (key + leaf.replacing("MII", with: "MIJ"), "certificate")
       default: ("", "")
       }
     unlink(directory.appending("a.pem"))
@@ -153,7 +155,9 @@ internal import Testing
     try identities.add(back)
     let kept = try identities.identity(named: "b")
     #expect(kept.chain == made.chain)
-    #expect(throws: IdentityFailure.self) { _ = try Identity.imported(bytes, passphrase: "hauser", name: "b") }
+    #expect(throws: IdentityFailure.self) {
+      _ = try Identity.imported(bytes, passphrase: "hauser", name: "b")
+    }
     #expect(throws: IdentityFailure.self) { _ = try Identity.imported([0x30, 0], passphrase: "", name: "b") }
     #expect(throws: CryptoFailure.self) { _ = try made.exported(passphrase: "") }
     try opened.fd.replaceContents(of: "a.p12", with: bytes, mode: 0o600)
@@ -191,10 +195,5 @@ extension String {
       rest = rest[range.upperBound...]
     }
     return parts
-  }
-
-  fileprivate func replacingFirst(_ text: String, _ other: String) -> String {
-    guard let range = firstRange(of: text) else { return self }
-    return String(self[..<range.lowerBound]) + other + String(self[range.upperBound...])
   }
 }

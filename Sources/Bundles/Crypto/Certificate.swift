@@ -46,7 +46,7 @@ package struct Certificate: Sendable {
     team = units.count == 1 ? units.first : nil
     validFrom = from
     validUntil = until
-    fingerprint = try Digest.sha256(of: der)
+    fingerprint = try Digest.whole(der)
     isAuthority = X509_check_ca(object) == 1
     isSelfIssued = X509_get_extension_flags(object) & UInt32(EXFLAG_SI) != 0
     hasP256Key = Bundles.hasP256Key(object)

@@ -140,7 +140,7 @@ extension CodeDirectory {
   }
 
   private static func pageCount(of size: UInt64) -> Int {
-    // The size has been found to be at most 8 GiB.
+    // The size has been found to be small enough.
     Int((size + UInt64(SealedParts.pageSize) - 1) / UInt64(SealedParts.pageSize))
   }
 

@@ -31,9 +31,9 @@ package struct CodeDirectory: Equatable, Sendable {
 
   static let usualVersion: UInt32 = 0x20400
   static let digestSize = 32
-  /// A directory of an executable of 8 GiB is a little smaller.
-  package static let maximumSize = 65 << 20
-  package static let maximumExecutableSize: UInt64 = 8 << 30
+  /// The directory of the largest executable is a little smaller.
+  package static let maximumSize = 57 << 20
+  package static let maximumExecutableSize: UInt64 = 7 << 30
 
   package init(identifier: String, team: String?) {
     self.identifier = identifier
@@ -73,7 +73,7 @@ package struct CodeDirectory: Equatable, Sendable {
 
   /// The name of a signed bundle's state: the SHA-256 of its code directory, cut to 20 bytes.
   package static func cdhash(of bytes: [UInt8]) throws(CryptoFailure) -> [UInt8] {
-    Array(try Digest.sha256(of: bytes).prefix(20))
+    Array(try Digest.whole(bytes).prefix(20))
   }
 }
 
