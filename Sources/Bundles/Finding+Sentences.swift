@@ -29,6 +29,7 @@ extension Finding.Kind {
     case .notYetValid: -67819
     case .wrongPurpose: -67609
     case .teamMismatch: -66997
+    case .badEntitlements: -66994
     case .notABundle, .badInfoPlist, .badIdentifier: -67028
     case .ambiguousShape: -67011
     case .badExecutable: -67010
@@ -73,6 +74,7 @@ extension Finding.Kind {
     case .wrongPurpose: "a certificate of the signer is not one for signing code"
     case .teamMismatch: "the signer is not of the team that the code directory names"
     case .otherBundle: "the signature is another bundle's"
+    case .badEntitlements: "the entitlements can't be read"
     case .notABundle: "is not a bundle"
     case .ambiguousShape: "is a bundle in two ways: with Contents, and flat"
     case .badInfoPlist: "Info.plist can't be used"

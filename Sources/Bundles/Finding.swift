@@ -73,6 +73,7 @@ extension Finding {
     case wrongPurpose
     case teamMismatch
     case otherBundle
+    case badEntitlements
 
     // The bundle as such.
     case notABundle

@@ -143,7 +143,7 @@ internal import Testing
     #expect(sealed.team == "HAND000001")
     let bundle = try CodeBundle(
       in: TemporaryDirectory.open(directory.appending("Hand.app")), name: "Hand.app")
-    #expect(try sealed.firstDifference(from: SealedParts(of: bundle)) == nil)
+    #expect(try sealed.differences(from: SealedParts(of: bundle)) == [])
     // What we read is what we would write.
     #expect(sealed.bytes == content)
   }

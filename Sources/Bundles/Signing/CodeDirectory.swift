@@ -50,25 +50,27 @@ package struct CodeDirectory: Equatable, Sendable {
     pageDigests = parts.executablePageDigests
   }
 
-  /// What in a bundle is not what this directory speaks of, the first that counts; nil where all is.
-  package func firstDifference(from parts: SealedParts) -> Finding? {
-    guard identifier.utf8.elementsEqual(parts.identifier.utf8) else {
-      return Finding(
-        .otherBundle, detail: "it is of '\(identifier)', and the bundle is '\(parts.identifier)'")
+  /// What in a bundle is not what this directory speaks of, in the order in which it counts.
+  package func differences(from parts: SealedParts) -> [Finding] {
+    var found: [Finding] = []
+    if !identifier.utf8.elementsEqual(parts.identifier.utf8) {
+      found.append(
+        Finding(.otherBundle, detail: "it is of '\(identifier)', and the bundle is '\(parts.identifier)'"))
     }
-    guard digests[.infoPlist] == parts.infoPlistDigest else { return Finding(.infoPlistAltered) }
-    guard digests[.resources] == parts.codeResourcesDigest else {
-      return Finding(parts.codeResourcesDigest == nil ? .noCodeResources : .codeResourcesAltered)
+    if digests[.infoPlist] != parts.infoPlistDigest { found.append(Finding(.infoPlistAltered)) }
+    if digests[.resources] != parts.codeResourcesDigest {
+      found.append(Finding(parts.codeResourcesDigest == nil ? .noCodeResources : .codeResourcesAltered))
     }
-    guard digests[.entitlements] == parts.entitlementsDigest else { return Finding(.entitlementsAltered) }
+    if digests[.entitlements] != parts.entitlementsDigest { found.append(Finding(.entitlementsAltered)) }
     // We seal no requirements of the bundle's own; where another program did, nobody would look at them.
-    guard digests[.requirements] == nil else {
-      return Finding(.malformedCodeDirectory, detail: "it seals requirements, which are not understood here")
+    if digests[.requirements] != nil {
+      found.append(
+        Finding(.malformedCodeDirectory, detail: "it seals requirements, which are not understood here"))
     }
-    guard executableSize == parts.executableSize, pageDigests == parts.executablePageDigests else {
-      return Finding(.executableAltered)
+    if executableSize != parts.executableSize || pageDigests != parts.executablePageDigests {
+      found.append(Finding(.executableAltered))
     }
-    return nil
+    return found
   }
 
   /// The name of a signed bundle's state: the SHA-256 of its code directory, cut to 20 bytes.
