@@ -145,7 +145,8 @@ internal import Testing
     (
       ["otherBundle ", "infoPlistAltered Contents/Info.plist"],
       {
-        try $0.make("Note.app/Contents/Info.plist", SignedTestBundle.info("org.example.other", executable: "note"))
+        try $0.make(
+          "Note.app/Contents/Info.plist", SignedTestBundle.info("org.example.other", executable: "note"))
       }
     ),
     (
@@ -190,7 +191,10 @@ internal import Testing
       ["guestInSignature Contents/_CodeSignature/CodeRequirements"],
       { try $0.write([1], toPart: "CodeRequirements") }
     ),
-    (["malformedCodeDirectory "], { try $0.signAgain { $0.digests[.requirements] = CodeDirectoryTests.digest(1) } }),
+    (
+      ["malformedCodeDirectory "],
+      { try $0.signAgain { $0.digests[.requirements] = CodeDirectoryTests.digest(1) } }
+    ),
     (
       ["executableAltered Contents/MacOS/note"],
       { try $0.make("Note.app/Contents/MacOS/note", "#!/bin/sh\necho fake\n") }
@@ -203,7 +207,8 @@ internal import Testing
     (["changed Contents/Resources/page.html"], { try $0.make("Note.app/Contents/Resources/page.html", "x") }),
     // Bundles inside.
     (
-      ["nestedUnsigned Contents/PlugIns/Help.bundle"], { try $0.remove("PlugIns/Help.bundle/Contents/_CodeSignature") }
+      ["nestedUnsigned Contents/PlugIns/Help.bundle"],
+      { try $0.remove("PlugIns/Help.bundle/Contents/_CodeSignature") }
     ),
     (
       ["executableAltered Contents/PlugIns/Help.bundle/Contents/MacOS/help"],
@@ -222,7 +227,8 @@ internal import Testing
       }
     ),
     (
-      ["nestedRejected Contents/PlugIns/Help.bundle"], { try $0.sealAgain { $0.replacing("TEAM1", with: "TEAM2") } }
+      ["nestedRejected Contents/PlugIns/Help.bundle"],
+      { try $0.sealAgain { $0.replacing("TEAM1", with: "TEAM2") } }
     ),
     (
       ["nestedRejected Contents/PlugIns/Help.bundle"],
@@ -249,18 +255,23 @@ internal import Testing
   /// Someone may have signed a bundle of his, and put the signature on ours.
   @Test func signatureOfAnotherBundleIsFound() throws {
     let bundle = try SignedTestBundle(hasPlugIns: false)
-    try bundle.make("Other.app/Contents/Info.plist", SignedTestBundle.info("org.example.other", executable: "other"))
+    try bundle.make(
+      "Other.app/Contents/Info.plist", SignedTestBundle.info("org.example.other", executable: "other"))
     try bundle.make("Other.app/Contents/MacOS/other", "#!/bin/sh\n")
     try bundle.sign("Other.app", entitlements: nil)
     rename(
       bundle.directory.appending("Other.app/Contents/_CodeSignature"),
       bundle.directory.appending("Note.app/Contents/_CodeSignature"))
     #expect(try bundle.verify().findings.first?.kind == .otherBundle)
-    #expect(try bundle.verify().findings.first?.detail == "it is of 'org.example.other', and the bundle is 'org.example.note'")
+    #expect(
+      try bundle.verify().findings.first?.detail
+        == "it is of 'org.example.other', and the bundle is 'org.example.note'")
   }
 
   /// No bit of any part of a signature, of Info.plist or of the executable can be turned without notice.
-  @Test(arguments: ["CodeDirectory", "CodeSignature", "CodeResources", "CodeEntitlements", "Info.plist", "note"])
+  @Test(arguments: [
+    "CodeDirectory", "CodeSignature", "CodeResources", "CodeEntitlements", "Info.plist", "note",
+  ])
   func everyBitCounts(part: String) throws {
     let bundle = try SignedTestBundle(hasPlugIns: false)
     try bundle.sign()
@@ -273,7 +284,7 @@ internal import Testing
     let path = bundle.directory.appending("Note.app/Contents/\(place)")
     let original = try bundle.bytes(of: path)
     let file = try path.withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_WRONLY) }
-    // All bits of the larger parts in the time of a coffee; here each byte, and another bit of each.
+    // All bits of the larger parts take minutes; without the wish for it, one bit of each byte.
     let isThorough = getenv("INSULA_FUZZ") != nil
     var tolerated: [Int] = []
     for bit in 0..<original.count * 8 where isThorough || original.count < 500 || bit % 8 == bit / 8 % 8 {
@@ -293,7 +304,8 @@ internal import Testing
     try HandMadeBundle.make(in: directory)
     let opened = try directory.open()
     let root = try Certificate.all(inPEM: opened.fd.contents(of: "root.pem", limit: 1 << 16))
-    let bundle = try CodeBundle(in: TemporaryDirectory.open(directory.appending("Hand.app")), name: "Hand.app")
+    let bundle = try CodeBundle(
+      in: TemporaryDirectory.open(directory.appending("Hand.app")), name: "Hand.app")
     let verification = bundle.verify(Trust(roots: root), at: Int64(time(nil)) + 60)
     #expect(verification.findings == [], "\(verification.findings.map(\.message))")
     #expect(verification.signer?.team == "HAND000001")

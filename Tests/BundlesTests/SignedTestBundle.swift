@@ -8,7 +8,7 @@ internal import TestSupport
 internal import Testing
 
 /// A small app, made for one test: `Note.app` with a plug-in that has a plug-in, and an identity that is trusted.
-final class SignedTestBundle: Sendable {
+final class SignedTestBundle {
   let directory: TemporaryDirectory
   let authority: TestAuthority
   private let identityPEM: [UInt8]
@@ -35,7 +35,8 @@ final class SignedTestBundle: Sendable {
     let plugIn = "\(base)/PlugIns/Help.bundle"
     try make("\(plugIn)/Contents/Info.plist", Self.info("org.example.help", executable: "help"))
     try make("\(plugIn)/Contents/MacOS/help", "#!/bin/sh\necho help\n")
-    try make("\(plugIn)/Contents/PlugIns/Deep.bundle/Info.plist", Self.info("org.example.deep", executable: "deep"))
+    try make(
+      "\(plugIn)/Contents/PlugIns/Deep.bundle/Info.plist", Self.info("org.example.deep", executable: "deep"))
     try make("\(plugIn)/Contents/PlugIns/Deep.bundle/deep", "#!/bin/sh\necho deep\n")
   }
 
@@ -51,14 +52,16 @@ final class SignedTestBundle: Sendable {
 
   static func info(_ identifier: String, executable: String) -> String {
     text([
-      "CFBundleIdentifier": "<string>\(identifier)</string>", "CFBundleExecutable": "<string>\(executable)</string>",
+      "CFBundleIdentifier": "<string>\(identifier)</string>",
+      "CFBundleExecutable": "<string>\(executable)</string>",
       "CFBundleVersion": "<string>1</string>",
     ])
   }
 
   static func text(_ entries: [String: String]) -> String {
     let lines = entries.sorted { $0.key < $1.key }.map { "<key>\($0.key)</key>\($0.value)\n" }.joined()
-    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>\n\(lines)</dict></plist>\n"
+    return
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>\n\(lines)</dict></plist>\n"
   }
 
   func open(_ name: String = "Note.app") throws -> CodeBundle {
@@ -68,7 +71,9 @@ final class SignedTestBundle: Sendable {
   func identity() throws -> Identity { try Identity.reading(pem: identityPEM, name: "Someone") }
 
   @discardableResult
-  func sign(_ name: String = "Note.app", entitlements: String? = SignedTestBundle.entitlements) throws -> NestedSeal {
+  func sign(_ name: String = "Note.app", entitlements: String? = SignedTestBundle.entitlements) throws
+    -> NestedSeal
+  {
     try open(name).sign(as: identity(), entitlements: entitlements.map { Array($0.utf8) }, at: testTime)
   }
 

@@ -8,7 +8,7 @@ let testTime: Int64 = 1_800_000_000
 let day: Int64 = 86400
 
 /// A root that issues whatever a test asks for.
-struct TestAuthority: ~Copyable, Sendable {
+struct TestAuthority: ~Copyable {
   let key: PrivateKey
   let certificate: Certificate
 

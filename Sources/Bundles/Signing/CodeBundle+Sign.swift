@@ -106,7 +106,8 @@ extension CodeBundle {
 
   private func writing(_ body: () throws(Errno) -> Void) throws(SigningFailure) {
     do throws(Errno) { try body() } catch {
-      throw .notWritten(path: "\(name)/\(fromRoot(Finding(.unsigned, SealLayout.signatureDirectory)).path)", errno: error)
+      throw .notWritten(
+        path: "\(name)/\(fromRoot(Finding(.unsigned, SealLayout.signatureDirectory)).path)", errno: error)
     }
   }
 }
