@@ -49,14 +49,21 @@ package final class CodeBundle: Sendable {
       shape = .flat
     }
     ownedRoot = root
-    guard let bytes = try Self.file("Info.plist", in: ownedBase.fd, .badInfoPlist) else {
-      throw Finding(.notABundle, detail: "there is no Info.plist")
+    do throws(Finding) {
+      guard let bytes = try Self.file("Info.plist", in: ownedBase.fd, .badInfoPlist) else {
+        throw Finding(.notABundle, detail: "there is no Info.plist")
+      }
+      infoPlist = bytes
+      info = try BundleInfo(reading: bytes)
+    } catch {
+      throw shape.fromRoot(error)
     }
-    infoPlist = bytes
-    info = try BundleInfo(reading: bytes)
     if info.executable == nil, name.hasSuffix(".app") { throw Finding(.noExecutable) }
     _ = try openExecutable()
   }
+
+  /// A finding about a path that begins at ``base``, as one about the whole bundle.
+  func fromRoot(_ finding: Finding) -> Finding { shape.fromRoot(finding) }
 
   /// The directory Contents, if that is the bundle's shape.
   private static func contents(of root: FD) throws(Finding) -> OwnedFD? {
@@ -79,18 +86,19 @@ package final class CodeBundle: Sendable {
   /// Opens the main executable; nil for a bundle that has none.
   package func openExecutable() throws(Finding) -> OwnedFD? {
     guard let name = info.executable else { return nil }
-    let file = try Finding.instead(of: .badExecutable, executablePath) { () throws(Errno) in
+    let path = fromRoot(Finding(.badExecutable, executablePath)).path
+    let file = try Finding.instead(of: .badExecutable, path) { () throws(Errno) in
       guard shape == .contents else {
         return try name.withName { (name) throws(Errno) in try base.openToExamine(name) }
       }
       let directory = try "MacOS".withName { (name) throws(Errno) in try base.openDirectoryToExamine(name) }
       return try name.withName { (name) throws(Errno) in try directory.fd.openToExamine(name) }
     }
-    let status = try Finding.instead(of: .badExecutable, executablePath) { () throws(Errno) in
+    let status = try Finding.instead(of: .badExecutable, path) { () throws(Errno) in
       try file.fd.status()
     }
     guard status.isRegular else {
-      throw Finding(.badExecutable, executablePath, detail: "it is no regular file")
+      throw Finding(.badExecutable, path, detail: "it is no regular file")
     }
     return file
   }
@@ -110,12 +118,12 @@ package final class CodeBundle: Sendable {
       }
     } catch {
       if error == .ENOENT { return nil }
-      throw Finding(.unreadable, SealLayout.signatureDirectory, error)
+      throw fromRoot(Finding(.unreadable, SealLayout.signatureDirectory, error))
     }
     do throws(Finding) {
       return try Self.file(name, in: directory.fd, .unreadable)
     } catch {
-      throw error.inside(SealLayout.signatureDirectory)
+      throw fromRoot(error.inside(SealLayout.signatureDirectory))
     }
   }
 
@@ -135,6 +143,12 @@ package final class CodeBundle: Sendable {
     } catch {
       throw Finding(kind, name, error)
     }
+  }
+}
+
+extension CodeBundle.Shape {
+  fileprivate func fromRoot(_ finding: Finding) -> Finding {
+    self == .flat || finding.path.isEmpty ? finding : finding.inside("Contents")
   }
 }
 
@@ -165,13 +179,15 @@ extension Finding {
 
 /// Where a signature lies in a bundle.
 package enum SealLayout {
-  /// In ``CodeBundle/base``.
+  /// In ``CodeBundle/base``, as the receipt is.
   package static let signatureDirectory = "_CodeSignature"
+  package static let receiptDirectory = "_MASReceipt"
   package static let codeResources = "CodeResources"
   package static let codeDirectory = "CodeDirectory"
   package static let codeSignature = "CodeSignature"
   package static let codeRequirements = "CodeRequirements"
   package static let codeEntitlements = "CodeEntitlements"
+  package static let codeResourcesPath = "\(signatureDirectory)/\(codeResources)"
   /// All that may be in it.
   package static let parts = [
     codeResources, codeDirectory, codeSignature, codeRequirements, codeEntitlements,

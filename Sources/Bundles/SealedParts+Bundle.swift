@@ -56,7 +56,7 @@ extension SealedParts {
         filled += count
       }
     } catch {
-      throw Finding(.unreadable, bundle.executablePath, detail: error.message)
+      throw bundle.fromRoot(Finding(.unreadable, bundle.executablePath, error))
     }
     return filled
   }

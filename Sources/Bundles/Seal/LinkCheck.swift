@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// Where the symbolic links of a bundle lead, by what a walk has found: no link is followed to find out.
+struct LinkCheck {
+  /// How many links one link may lead through.
+  private static let limit = 40
+
+  private let shape: CodeBundle.Shape
+  private var kinds: [[UInt8]: SealItem.Kind] = [:]
+  private let links: [SealItem]
+
+  /// Takes what was found, and what is sealed by other means.
+  init(_ items: [SealItem], _ bundle: CodeBundle) {
+    shape = bundle.shape
+    links = items.filter { if case .symlink = $0.kind { true } else { false } }
+    guard !links.isEmpty else { return }
+    for item in items { kinds[Array(item.path.utf8)] = item.kind }
+    for path in ["Info.plist", bundle.executablePath] where !path.isEmpty {
+      kinds[Array(path.utf8)] = .file(digest: [], firstVersion: nil)
+    }
+  }
+
+  /// The links that lead out of the bundle, to something that is not sealed, or nowhere.
+  ///
+  /// Optional files may be missing, so a link to one in `optional` may lead nowhere.
+  func findings(optional: Set<[UInt8]> = []) -> [Finding] {
+    links.compactMap { link in
+      guard case .symlink(let target) = link.kind else { return nil }
+      return refusal(link.path, target, optional).map { Finding(.badSymlink, link.path, detail: $0) }
+    }
+  }
+
+  private func refusal(_ path: String, _ target: String, _ optional: Set<[UInt8]>) -> String? {
+    // Names from the bundle's own directory on.
+    var place = (shape == .contents ? ["Contents"[...]] : []) + path.split(separator: "/").dropLast()
+    var pending: [Substring] = []
+    var linksLeft = Self.limit
+    if let answer = follow(target, &pending) { return answer.reason }
+    while let name = pending.popLast() {
+      if name == "." { continue }
+      if name == ".." {
+        guard !place.isEmpty else { return "it leads out of the bundle" }
+        place.removeLast()
+        continue
+      }
+      place.append(name)
+      switch kind(at: place) {
+      case .directory?: continue
+      case .file?:
+        return pending.isEmpty ? nil : "it leads through a file"
+      case .nested?:
+        // What is in there is sealed by its own signature, and its links are its own.
+        return pending.contains("..") ? "it leads through another bundle" : nil
+      case .symlink(let next)?:
+        guard linksLeft > 0 else { return "it leads in a circle" }
+        linksLeft -= 1
+        place.removeLast()
+        if let answer = follow(next, &pending) { return answer.reason }
+      case nil:
+        if pending.isEmpty, optional.contains(sealedPath(place)) { return nil }
+        return "it leads to '\(place.joined(separator: "/"))', which is not sealed or not there"
+      }
+    }
+    // A directory, and what is in it is sealed unless it is the one with Contents in it.
+    return shape == .contents && place.isEmpty ? "it leads to the bundle itself" : nil
+  }
+
+  /// Puts the names of a target before those that are pending; the answer of one that leaves the bundle.
+  private func follow(_ target: String, _ pending: inout [Substring]) -> (reason: String?, Void)? {
+    let names = target.split(separator: "/")
+    guard target.hasPrefix("/") else {
+      pending += names.reversed()
+      return nil
+    }
+    let isSystems = ["System", "Library"].contains(names.first ?? "") && names.count > 1
+    let isAllowed = isSystems && !names.contains("..") && !names.contains(".")
+    return (isAllowed ? nil : "it leads to an absolute path outside /System and /Library", ())
+  }
+
+  /// What lies at a place; nil for what is not sealed.
+  private func kind(at place: [Substring]) -> SealItem.Kind? {
+    if shape == .contents, place == ["Contents"] { return .directory }
+    guard shape == .flat || place.first == "Contents" else { return nil }
+    return kinds[sealedPath(place)]
+  }
+
+  private func sealedPath(_ place: [Substring]) -> [UInt8] {
+    Array((shape == .contents ? place.dropFirst() : place[...]).joined(separator: "/").utf8)
+  }
+}

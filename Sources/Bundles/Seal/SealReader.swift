@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import LinuxIO
+
+/// Reads files and digests them, one after another through one buffer.
+final class SealReader {
+  /// Enough for a large read, and little enough for it to be in the processor's cache when it is digested.
+  private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+  private let names = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+
+  /// Whether the last file had an extended attribute that no seal covers and that programs take for part of it.
+  private(set) var hasSideband = false
+
+  deinit {
+    buffer.deallocate()
+    names.deallocate()
+  }
+
+  /// The digests of a file; empty where none is wanted.
+  func digests(
+    of name: String, _ path: String, in directory: FD, _ wanted: ResourceSeal.Algorithm?, firstVersion: Bool
+  ) throws(Finding) -> (wanted: [UInt8], firstVersion: [UInt8]?) {
+    let file = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
+      try name.withName { (name) throws(Errno) in try directory.openToExamine(name) }
+    }
+    let status = try Finding.instead(of: .unreadable, path) { () throws(Errno) in try file.fd.status() }
+    guard status.isRegular else { throw Finding(.unreadable, path, .EINVAL) }
+    if status.st_size > buffer.count { file.fd.willBeReadOnce() }
+    hasSideband = Self.namesSideband(in: file.fd, names)
+    guard let wanted else { return ([], nil) }
+    var one = try Digest.begin(wanted.function, path)
+    guard firstVersion else {
+      var offset = 0
+      while let piece = try piece(of: file.fd, at: &offset, path) { one.update(piece) }
+      return (wanted.cut(one.finish()), nil)
+    }
+    var other = try Digest.begin(.sha1, path)
+    var offset = 0
+    while let piece = try piece(of: file.fd, at: &offset, path) {
+      one.update(piece)
+      other.update(piece)
+    }
+    return (wanted.cut(one.finish()), other.finish())
+  }
+
+  /// The next bytes of a file, in the buffer; nil at its end.
+  private func piece(
+    of file: FD, at offset: inout Int, _ path: String
+  ) throws(Finding) -> UnsafeRawBufferPointer? {
+    let start = offset
+    let count = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
+      try file.read(into: buffer, at: Int64(start))
+    }
+    guard count > 0 else { return nil }
+    offset += count
+    return UnsafeRawBufferPointer(rebasing: buffer[..<count])
+  }
+
+  private static let sidebands = ["user.com.apple.ResourceFork", "user.com.apple.FinderInfo"].map {
+    Array($0.utf8)
+  }
+
+  /// Whether the file has one of the attributes that programs take for part of it.
+  private static func namesSideband(in file: FD, _ buffer: UnsafeMutableRawBufferPointer) -> Bool {
+    // A filesystem without extended attributes has none of these.
+    guard let count = try? file.openAttributeNames(into: buffer), count > 0 else { return false }
+    return UnsafeRawBufferPointer(rebasing: buffer[..<count]).split(separator: 0).contains { name in
+      sidebands.contains { $0.elementsEqual(name) }
+    }
+  }
+}
+
+extension Digest {
+  /// A digest that goes into a seal, or is held against one.
+  static func begin(_ algorithm: Algorithm, _ path: String) throws(Finding) -> Digest {
+    do throws(CryptoFailure) {
+      return try Digest(algorithm)
+    } catch {
+      throw Finding(.unreadable, path, detail: "\(error.doing): \(error.reason)")
+    }
+  }
+}
+
+extension ResourceSeal.Algorithm {
+  /// The function that libcrypto knows.
+  var function: Digest.Algorithm {
+    switch self {
+    case .sha1: .sha1
+    case .sha256, .sha256Truncated: .sha256
+    case .sha384: .sha384
+    case .sha512: .sha512
+    }
+  }
+
+  /// As much of a digest as is kept.
+  func cut(_ digest: [UInt8]) -> [UInt8] { self == .sha256Truncated ? Array(digest.prefix(length)) : digest }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Synchronization
+
+/// What several threads have found.
+final class SharedResults: Sendable {
+  private struct Found {
+    var items: [SealItem] = []
+    var findings: [Finding] = []
+  }
+
+  private let found = Mutex(Found())
+
+  func add(_ items: [SealItem], _ findings: [Finding]) {
+    found.withLock {
+      $0.items += items
+      $0.findings += findings
+    }
+  }
+
+  /// All of it, ordered by path.
+  func take() -> (items: [SealItem], findings: [Finding]) {
+    let all = found.withLock { $0 }
+    return (all.items.sorted { $0.path.precedes($1.path) }, all.findings.sortedByPath())
+  }
+}
+
+extension [Finding] {
+  func sortedByPath() -> [Finding] {
+    sorted {
+      $0.path.hasSameBytes(as: $1.path) ? $0.kind.rawValue < $1.kind.rawValue : $0.path.precedes($1.path)
+    }
+  }
+}
