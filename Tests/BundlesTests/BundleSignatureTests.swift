@@ -59,7 +59,9 @@ internal import Testing
     try bundle.write([1], toPart: "Stranger")
     // What a signing that was stopped leaves behind.
     try bundle.make("Note.app/Contents/.CodeSignature.new/CodeDirectory", "half")
-    #expect(try bundle.findings().contains("added Contents/.CodeSignature.new/CodeDirectory"))
+    #expect(
+      try bundle.findings()
+        == ["added Contents/.CodeSignature.new", "guestInSignature Contents/_CodeSignature/Stranger"])
     try bundle.sign(entitlements: nil)
     #expect(try bundle.findings() == [])
     #expect(
@@ -284,10 +286,10 @@ internal import Testing
     let path = bundle.directory.appending("Note.app/Contents/\(place)")
     let original = try bundle.bytes(of: path)
     let file = try path.withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_WRONLY) }
-    // All bits of the larger parts take minutes; without the wish for it, one bit of each byte.
+    // All bits of the larger parts take a minute; where nobody asked for it, some of them.
     let isThorough = getenv("INSULA_FUZZ") != nil
     var tolerated: [Int] = []
-    for bit in 0..<original.count * 8 where isThorough || original.count < 500 || bit % 8 == bit / 8 % 8 {
+    for bit in 0..<original.count * 8 where isThorough || bit % 11 == 0 {
       var byte = original[bit / 8] ^ 1 << UInt8(bit % 8)
       _ = try withUnsafeBytes(of: &byte) { try file.fd.write($0, at: Int64(bit / 8)) }
       // An Info.plist that is none any more is no bundle's.

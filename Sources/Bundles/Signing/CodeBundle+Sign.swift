@@ -114,7 +114,9 @@ extension CodeBundle {
 
 // Files.
 extension CodeBundle {
-  /// Where a signature is written before it takes its place. A name that stays behind is in no seal, and is found.
+  /// Where a signature is written before it takes its place.
+  ///
+  /// One that stays behind, because signing was stopped, is found by whoever verifies and removed by who signs next.
   private static let unfinished = ".CodeSignature.new"
 
   private func removeUnfinishedSignature() throws(Errno) {

@@ -57,20 +57,19 @@ package struct CodeDirectory: Equatable, Sendable {
       found.append(
         Finding(.otherBundle, detail: "it is of '\(identifier)', and the bundle is '\(parts.identifier)'"))
     }
-    if digests[.infoPlist] != parts.infoPlistDigest { found.append(Finding(.infoPlistAltered)) }
-    if digests[.resources] != parts.codeResourcesDigest {
-      found.append(Finding(parts.codeResourcesDigest == nil ? .noCodeResources : .codeResourcesAltered))
-    }
-    if digests[.entitlements] != parts.entitlementsDigest { found.append(Finding(.entitlementsAltered)) }
     // We seal no requirements of the bundle's own; where another program did, nobody would look at them.
     if digests[.requirements] != nil {
       found.append(
         Finding(.malformedCodeDirectory, detail: "it seals requirements, which are not understood here"))
     }
-    if executableSize != parts.executableSize || pageDigests != parts.executablePageDigests {
-      found.append(Finding(.executableAltered))
-    }
-    return found
+    // The version is in Info.plist, and nowhere here.
+    var signed = parts
+    signed.infoPlistDigest = digests[.infoPlist] ?? []
+    signed.codeResourcesDigest = digests[.resources]
+    signed.entitlementsDigest = digests[.entitlements]
+    signed.executableSize = executableSize
+    signed.executablePageDigests = pageDigests
+    return found + parts.findings(comparedTo: signed)
   }
 
   /// The name of a signed bundle's state: the SHA-256 of its code directory, cut to 20 bytes.
