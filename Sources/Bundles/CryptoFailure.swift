@@ -19,8 +19,17 @@ package struct CryptoFailure: Error, Sendable {
       reason = ""
       return
     }
-    var text = [CChar](repeating: 0, count: 256)
-    ERR_error_string_n(code, &text, text.count)
-    reason = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
   }
+
+  /// Says by ourselves why it can't be.
+  init(_ doing: String, _ reason: String) {
+    self.doing = doing
+    self.reason = reason
+    ERR_clear_error()
+  }
+}
+
+extension CryptoFailure: CustomStringConvertible {
+  package var description: String { reason.isEmpty ? "can't \(doing)" : "can't \(doing): \(reason)" }
 }

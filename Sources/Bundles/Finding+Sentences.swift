@@ -20,6 +20,16 @@ extension Finding.Kind {
     case .codeResourcesAltered: -67023
     case .infoPlistAltered: -67030
     case .entitlementsAltered, .executableAltered: -67061
+    case .unsigned: -67062
+    case .malformedCodeDirectory: -67049
+    case .malformedSignature, .otherBundle: -67045
+    case .signatureMismatch: -67061
+    case .untrusted: -66996
+    case .expired: -67818
+    case .notYetValid: -67819
+    case .wrongPurpose: -67609
+    case .teamMismatch: -66997
+    case .badEntitlements: -66994
     case .notABundle, .badInfoPlist, .badIdentifier: -67028
     case .ambiguousShape: -67011
     case .badExecutable: -67010
@@ -54,6 +64,17 @@ extension Finding.Kind {
     case .infoPlistAltered: "Info.plist was changed after signing"
     case .entitlementsAltered: "the entitlements were changed after signing"
     case .executableAltered: "the executable was changed after signing"
+    case .unsigned: "the bundle is not signed"
+    case .malformedCodeDirectory: "the code directory can't be read"
+    case .malformedSignature: "the signature can't be read"
+    case .signatureMismatch: "the signature is not one of this code directory"
+    case .untrusted: "the signer is not trusted"
+    case .expired: "a certificate of the signer has expired"
+    case .notYetValid: "a certificate of the signer is not valid yet"
+    case .wrongPurpose: "a certificate of the signer is not one for signing code"
+    case .teamMismatch: "the signer is not of the team that the code directory names"
+    case .otherBundle: "the signature is another bundle's"
+    case .badEntitlements: "the entitlements can't be read"
     case .notABundle: "is not a bundle"
     case .ambiguousShape: "is a bundle in two ways: with Contents, and flat"
     case .badInfoPlist: "Info.plist can't be used"

@@ -62,6 +62,19 @@ extension Finding {
     case entitlementsAltered
     case executableAltered
 
+    // The signature.
+    case unsigned
+    case malformedCodeDirectory
+    case malformedSignature
+    case signatureMismatch
+    case untrusted
+    case expired
+    case notYetValid
+    case wrongPurpose
+    case teamMismatch
+    case otherBundle
+    case badEntitlements
+
     // The bundle as such.
     case notABundle
     case ambiguousShape

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// What there is to say of a bundle after all of it was looked at.
+package struct Verification: Sendable {
+  /// What is wrong: first with the signature, then with the parts it speaks of, then with the files, by path.
+  package var findings: [Finding] = []
+  /// Who has signed, if that is someone who is trusted.
+  package var signer: Signer?
+  /// The code directory, if there is one that can be read.
+  package var directory: CodeDirectory?
+  /// The name of the signed state; empty without a code directory.
+  package var cdhash: [UInt8] = []
+  /// What the signed entitlements say; empty without any.
+  package var entitlements = PropertyList.Dictionary()
+
+  /// Whether the bundle is, file for file, what someone has signed who is trusted.
+  package var isGood: Bool { findings.isEmpty && signer != nil }
+}
+
+extension CodeBundle {
+  /// Looks at the signature, at all that it speaks of, and at the bundles in this one.
+  ///
+  /// `time` is in seconds since 1970; all certificates must be valid then.
+  package func verify(_ trust: Trust, at time: Int64) -> Verification {
+    var result = Verification()
+    do throws(Finding) {
+      try verify(trust, at: time, &result)
+    } catch {
+      result.findings.append(error)
+    }
+    return result
+  }
+
+  private func verify(_ trust: Trust, at time: Int64, _ result: inout Verification) throws(Finding) {
+    let content = try signaturePart(SealLayout.codeDirectory)
+    let signature = try signaturePart(SealLayout.codeSignature)
+    guard content != nil || signature != nil else { throw Finding(.unsigned) }
+    guard let content else { throw Finding(.malformedCodeDirectory, detail: "it is not there") }
+    guard let signature else { throw Finding(.malformedSignature, detail: "it is not there") }
+
+    let directory: CodeDirectory
+    do throws(MalformedCodeDirectory) {
+      directory = try CodeDirectory(content)
+    } catch {
+      throw Finding(.malformedCodeDirectory, detail: error.reason)
+    }
+    result.directory = directory
+    result.cdhash = try Finding.cdhash(of: content)
+
+    do throws(Finding) {
+      let signer = try trust.signer(of: content, by: signature, at: time)
+      guard let team = directory.team, team.utf8.elementsEqual(signer.team.utf8) else {
+        let named = directory.team.map { "'\($0)'" } ?? "none"
+        throw Finding(.teamMismatch, detail: "\(named), and '\(signer.name)' is of '\(signer.team)'")
+      }
+      result.signer = signer
+    } catch {
+      result.findings.append(error)
+    }
+    // What nobody has sealed would be taken for signed.
+    if try signaturePart(SealLayout.codeRequirements) != nil {
+      let path = "\(SealLayout.signatureDirectory)/\(SealLayout.codeRequirements)"
+      result.findings.append(fromRoot(Finding(.guestInSignature, path)))
+    }
+
+    let resources = try signaturePart(SealLayout.codeResources)
+    let entitlements = try signaturePart(SealLayout.codeEntitlements)
+    let parts = try SealedParts(of: self, codeResources: resources, entitlements: entitlements)
+    result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
+    if let entitlements, directory.digests[.entitlements] == parts.entitlementsDigest {
+      result.entitlements = try Self.entitlements(entitlements)
+    }
+    // A seal that is not the one that was signed has nothing to say about files.
+    guard let resources, directory.digests[.resources] == parts.codeResourcesDigest else { return }
+    result.findings += findings(against: try ResourceSeal(reading: resources)) { (bundle, seal) in
+      bundle.findings(asNested: seal, trust, at: time)
+    }
+  }
+
+  /// What is wrong with a bundle in another one, whose seal says what it must be.
+  private func findings(asNested seal: NestedSeal, _ trust: Trust, at time: Int64) -> [Finding] {
+    let verification = verify(trust, at: time)
+    guard verification.isGood, let signer = verification.signer, let directory = verification.directory else {
+      return verification.findings.map { $0.kind == .unsigned ? Finding(.nestedUnsigned, $0.path) : $0 }
+    }
+    guard let requirement = Requirement(seal.requirement) else {
+      return [Finding(.nestedRejected, detail: "its requirement is not understood: \(seal.requirement)")]
+    }
+    guard requirement.isMet(by: directory, of: signer) else {
+      return [Finding(.nestedRejected, detail: "it does not meet its requirement: \(seal.requirement)")]
+    }
+    guard verification.cdhash == seal.cdhash else {
+      return [Finding(.nestedRejected, detail: "it is another version than the one that was sealed")]
+    }
+    return []
+  }
+
+  /// Says in which file a part lies.
+  private func located(_ finding: Finding) -> Finding {
+    let path: String
+    switch finding.kind {
+    case .infoPlistAltered: path = "Info.plist"
+    case .noCodeResources, .codeResourcesAltered:
+      path = "\(SealLayout.signatureDirectory)/\(SealLayout.codeResources)"
+    case .entitlementsAltered: path = "\(SealLayout.signatureDirectory)/\(SealLayout.codeEntitlements)"
+    case .executableAltered: path = executablePath
+    default: return finding
+    }
+    return Finding(finding.kind, path, detail: finding.detail)
+  }
+
+  static func entitlements(_ bytes: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
+    do throws(PropertyListError) {
+      if let dictionary = try PropertyList(reading: bytes).dictionary { return dictionary }
+    } catch {
+      throw Finding(.badEntitlements, detail: error.description)
+    }
+    throw Finding(.badEntitlements, detail: "they are no dictionary")
+  }
+}
+
+extension Requirement {
+  /// Whether code is what the requirement speaks of.
+  func isMet(by directory: CodeDirectory, of signer: Signer) -> Bool {
+    directory.identifier.utf8.elementsEqual(identifier.utf8) && signer.team.utf8.elementsEqual(team.utf8)
+  }
+}
+
+extension Finding {
+  /// `CodeDirectory.cdhash(of:)` where findings are what is thrown.
+  static func cdhash(of bytes: [UInt8]) throws(Finding) -> [UInt8] {
+    do throws(CryptoFailure) {
+      return try CodeDirectory.cdhash(of: bytes)
+    } catch {
+      throw Finding(.unreadable, detail: error.description)
+    }
+  }
+}
