@@ -44,7 +44,7 @@ extension ShellTable {
       primary: cp work/main.c work/.main.c.tmp && printf '//\n' >> work/.main.c.tmp && mv work/.main.c.tmp work/main.c -> ok
       # A file that was written beside and renamed inherited the list when it was made.
       member: printf '//\n' >> work/main.c; tail -n 1 work/main.c -> "//"
-      member: command -v vim >/dev/null || exit 0; vim -Nes -u NONE -c '%s/4/5/' -c wq work/main.c </dev/null >/dev/null 2>&1; grep -c 'return 5' work/main.c >/dev/null -> ok
+      member: vim -Nes -u NONE -c '%s/4/5/' -c wq work/main.c </dev/null >/dev/null 2>&1; grep -c 'return 5' work/main.c >/dev/null -> ok
       owner: tar -cf work/t.tar -C work main.c main && mkdir work/out && tar -C work/out -xf work/t.tar && work/out/main; test $? -gt 2 -> ok
       primary: rsync -aHAX work/out/ work/synced/ && rm -rf work/out && ls work/synced -> "main\nmain.c"
       member: rm -rf work/synced && mkdir -p work/a/b/c && cp -a work/main.c work/a/b/c/ && find work -name main.c | sort -> "work/a/b/c/main.c\nwork/main.c"
