@@ -45,6 +45,9 @@ extension FD {
   package func replaceContents(
     of name: String, with bytes: some Sequence<UInt8>, mode: UInt32
   ) throws(Errno) {
+    // Threads that replace the same child would take each other's new one away.
+    pthread_mutex_lock(replacing)
+    defer { pthread_mutex_unlock(replacing) }
     let beside = ".\(name).new"
     try beside.withName { (beside) throws(Errno) in
       do throws(Errno) {
@@ -125,3 +128,9 @@ extension [UInt8] {
     return try body(Name(bytes))
   }
 }
+
+nonisolated(unsafe) private let replacing: UnsafeMutablePointer<pthread_mutex_t> = {
+  let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  pthread_mutex_init(mutex, nil)
+  return mutex
+}()
