@@ -8,7 +8,9 @@ internal import Testing
 
 /// A seal made from the rules of the format without any code of ours, in the layout of Apple's tools.
 @Suite struct PythonSealTests {
-  /// Seals the bundle whose paths begin at argument 1, of the shape of argument 2. Bundles in it are given as `path=cdhash`.
+  /// Seals the bundle whose paths begin at argument 1, of the shape of argument 2.
+  ///
+  /// Bundles in it are given as `path=cdhash`.
   private static let script = #"""
     import hashlib, os, plistlib, re, sys
     base, shape = sys.argv[1:3]
