@@ -29,18 +29,23 @@ extension SealedParts {
     guard let file = try bundle.openExecutable() else { return (0, []) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * pageSize, alignment: pageSize)
     defer { buffer.deallocate() }
-    var digests: [UInt8] = []
-    var size: UInt64 = 0
     file.fd.willBeReadOnce()
+    var digests: PageDigests
+    do throws(CryptoFailure) { digests = try PageDigests() } catch { throw finding(error, bundle) }
+    var size: UInt64 = 0
     while true {
       let filled = try Self.fill(buffer, from: file.fd, at: size, bundle)
       for start in stride(from: 0, to: filled, by: pageSize) {
         let page = UnsafeRawBufferPointer(rebasing: buffer[start..<min(start + pageSize, filled)])
-        digests += try Digest.sha256(of: page)
+        do throws(CryptoFailure) { try digests.append(page) } catch { throw finding(error, bundle) }
       }
       size += UInt64(filled)
-      if filled < buffer.count { return (size, digests) }
+      if filled < buffer.count { return (size, digests.bytes) }
     }
+  }
+
+  private static func finding(_ failure: CryptoFailure, _ bundle: CodeBundle) -> Finding {
+    bundle.fromRoot(Finding(.unreadable, bundle.executablePath, detail: "SHA-256: \(failure.reason)"))
   }
 
   /// Reads until the buffer is full or the file at its end, so that pages end where pages of the file end.
@@ -64,17 +69,6 @@ extension SealedParts {
 
 extension Digest {
   /// SHA-256 of bytes that are all there.
-  static func sha256(of bytes: UnsafeRawBufferPointer) throws(Finding) -> [UInt8] {
-    do throws(CryptoFailure) {
-      var digest = try Digest(.sha256)
-      digest.update(bytes)
-      return digest.finish()
-    } catch {
-      throw Finding(.unreadable, detail: "SHA-256: \(error.reason)")
-    }
-  }
-
-  /// SHA-256 of an array.
   static func sha256(of bytes: [UInt8]) throws(Finding) -> [UInt8] {
     do throws(CryptoFailure) {
       var digest = try Digest(.sha256)

@@ -34,9 +34,27 @@ internal import Testing
     #expect(accepted > Self.inputs / 100)
   }
 
+  /// Seals, with patterns of rules in them.
+  @Test func noSealStopsTheReader() throws {
+    let bundle = try TestBundle(.contents)
+    try bundle.sign()
+    let xml = try TestBundle.read(bundle.base + "/_CodeSignature/CodeResources")
+    let samples = [xml, try PropertyList(reading: xml).binary()]
+    var random = SeededRandom(seed: 5)
+    var accepted = 0
+    for _ in 0..<(Self.inputs / 50) {
+      var bytes = samples.randomElement(using: &random) ?? []
+      for _ in 0..<Int.random(in: 1...3, using: &random) { Self.damage(&bytes, samples, &random) }
+      guard let seal = try? ResourceSeal(reading: bytes), seal.isSecondVersion else { continue }
+      accepted += 1
+      if let written = try? seal.codeResources() { #expect(try ResourceSeal(reading: written) == seal) }
+    }
+    #expect(accepted > Self.inputs / 5000)
+  }
+
   private static let words: [[UInt8]] = [
     "<array>", "</array>", "<dict>", "<key>", "<!--", "-->", "<![CDATA[", "]]>", "&#", "&#x10ffff;", "&amp;",
-    "\u{feff}", "0x", "-", "<string/>",
+    "\u{feff}", "0x", "-", "<string/>", "(", "[", "{9,99}", "*", "|", "$",
   ].map { Array($0.utf8) }
 
   private static func damage(_ bytes: inout [UInt8], _ samples: [[UInt8]], _ random: inout SeededRandom) {

@@ -34,7 +34,7 @@ final class SealReader {
     guard firstVersion else {
       var offset = 0
       while let piece = try piece(of: file.fd, at: &offset, path) { one.update(piece) }
-      return (wanted.cut(one.finish()), nil)
+      return (try wanted.checked(one.finish(), path), nil)
     }
     var other = try Digest.begin(.sha1, path)
     var offset = 0
@@ -42,7 +42,9 @@ final class SealReader {
       one.update(piece)
       other.update(piece)
     }
-    return (wanted.cut(one.finish()), other.finish())
+    return (
+      try wanted.checked(one.finish(), path), try ResourceSeal.Algorithm.sha1.checked(other.finish(), path)
+    )
   }
 
   /// The next bytes of a file, in the buffer; nil at its end.
@@ -94,6 +96,11 @@ extension ResourceSeal.Algorithm {
     }
   }
 
-  /// As much of a digest as is kept.
-  func cut(_ digest: [UInt8]) -> [UInt8] { self == .sha256Truncated ? Array(digest.prefix(length)) : digest }
+  /// As much of a digest as is kept; a digest that libcrypto has not finished is none.
+  func checked(_ digest: [UInt8], _ path: String) throws(Finding) -> [UInt8] {
+    guard digest.count >= length else {
+      throw Finding(.unreadable, path, detail: "its digest can't be computed")
+    }
+    return digest.count == length ? digest : Array(digest.prefix(length))
+  }
 }
