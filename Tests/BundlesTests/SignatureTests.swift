@@ -119,6 +119,25 @@ internal import Testing
     #expect(tolerated == [])
   }
 
+  /// A copy would be bits that change nothing.
+  @Test func certificateMayNotBeThereTwice() throws {
+    let root = try TestAuthority()
+    let signer = try root.signer()
+    var signature = try signer.signature(of: content)
+    let certificate = signer.chain[0].der
+    let place = try #require(signature.firstRange(of: certificate))
+    signature.insert(contentsOf: certificate, at: place.lowerBound)
+    // The message, what wraps it, its fields, and the list of certificates: each has a length of two bytes.
+    for start in [0, 15, 19, 54] {
+      #expect(signature[start + 1] == 0x82)
+      let length = Int(signature[start + 2]) << 8 + Int(signature[start + 3]) + certificate.count
+      signature[start + 2] = UInt8(length >> 8)
+      signature[start + 3] = UInt8(length & 0xff)
+    }
+    let found = finding { _ = try root.trust.signer(of: content, by: signature, at: testTime) }
+    #expect(found?.detail == "its certificates are too many, or not in order")
+  }
+
   @Test func cutOffAndLongerSignaturesAreRefused() throws {
     let root = try TestAuthority()
     let trust = root.trust
