@@ -19,13 +19,15 @@ let package = Package(
   targets: [
     // C: declarations, constants, thin calls.
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // The house, from the ground up; arrows go down only.
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
-    .target(name: "Store", dependencies: ["LinuxIO", "Policy", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
     .target(
       name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),

@@ -182,7 +182,7 @@ private final class Model {
       throw Errno.last
     }
     try free.name.withName { name in
-      table.moved(
+      _ = table.moved(
         inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev), to: name,
         in: free.parent, zone: .user)
     }
