@@ -52,7 +52,8 @@ let package = Package(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      name: "StoreTests",
+      dependencies: ["Store", "Policy", "LinuxIO", "CSQLite", "CLinux", "TestSupport", "insula-stopped"],
       swiftSettings: strict),
     .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
@@ -68,6 +69,11 @@ let package = Package(
       dependencies: [
         "Volume", "Fuse", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance", "insula-client",
       ], swiftSettings: strict),
+
+    // Works on a store until it is killed at one of its system calls, so that tests can see what is left.
+    .executableTarget(
+      name: "insula-stopped", dependencies: ["Store", "Policy", "LinuxIO", "CLinux"], path: "Tests/Stopped",
+      swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.
     .executableTarget(

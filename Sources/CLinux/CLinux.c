@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -168,6 +169,7 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+long clx_ptrace(int request, pid_t pid, long data) { return ptrace(request, pid, (void *)0, data); }
 void clx_return_free_memory(void) {
 #ifdef __GLIBC__
   malloc_trim(0);

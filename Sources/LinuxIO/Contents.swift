@@ -51,6 +51,14 @@ extension FD {
     return try retrying { clx_copy_file_range(raw, &from, target.raw, &to, length, flags) }
   }
 
+  /// Makes an empty file's contents those of this one, without copying them: the two share their blocks until one is changed.
+  ///
+  /// Corresponds to the ioctl `FICLONE`.
+  package func shareContents(with target: FD) throws(Errno) {
+    // The argument is a number that stands where others have a pointer.
+    try check(clx_ioctl(target.raw, CLX_FICLONE, UnsafeMutableRawPointer(bitPattern: Int(raw))))
+  }
+
   /// Corresponds to `getdents64(2)`.
   package func readDirectory(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     guard let base = buffer.baseAddress else { throw .EINVAL }

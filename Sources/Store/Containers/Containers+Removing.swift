@@ -8,6 +8,7 @@ extension Containers {
   /// Removes the containers of apps that are gone; what was stopped on the way there is ended.
   @discardableResult
   package func removeDoomed() throws(StoreError) -> [ContainerRecord] {
+    try clearWorkshop()
     let doomed = try registry.containers(isDoomed: true)
     for record in doomed { try remove(record) }
     return doomed

@@ -152,7 +152,7 @@ package final class Containers: Sendable {
   }
 
   /// Removes what a process left behind that was stopped.
-  private func clearWorkshop() throws(StoreError) {
+  func clearWorkshop() throws(StoreError) {
     try explaining("clear", path) { () throws(Errno) in
       try workshop.clear { (directory, name) throws(Errno) in try access.removeTree(name, in: directory) }
     }

@@ -52,7 +52,7 @@ enum RegistrySchema {
           position INTEGER NOT NULL,
           identifier TEXT NOT NULL,
           PRIMARY KEY (app, identifier)
-        ) STRICT, WITHOUT ROWID
+        ) STRICT
         """,
         "CREATE INDEX members_of_groups ON app_groups (identifier)",
         """
@@ -61,7 +61,7 @@ enum RegistrySchema {
           position INTEGER NOT NULL,
           identifier TEXT NOT NULL,
           PRIMARY KEY (app, identifier)
-        ) STRICT, WITHOUT ROWID
+        ) STRICT
         """,
         // Not bound to an app: one may go and leave its containers to the next.
         """
@@ -73,7 +73,7 @@ enum RegistrySchema {
           path TEXT NOT NULL UNIQUE,
           doomed INTEGER NOT NULL DEFAULT 0 CHECK (doomed IN (0, 1)),
           UNIQUE (kind, identifier, user)
-        ) STRICT, WITHOUT ROWID
+        ) STRICT
         """,
         "PRAGMA user_version = 1",
       ])

@@ -119,7 +119,9 @@ extension View {
   ///
   /// No deeper than names matter, so it is not far to the end.
   private func settleZones(below name: Name, in parent: FD, _ zone: Zone) {
-    guard let directory = try? parent.openDirectory(name), let entries = try? directory.fd.entries() else {
+    guard let directory = try? nodes.openWithRoom({ () throws(Errno) in try parent.openDirectory(name) }),
+      let entries = try? directory.fd.entries()
+    else {
       return
     }
     for entry in entries {
