@@ -340,7 +340,7 @@ struct NodeTableTests {
     #expect(try zones() == [.user, .user])
     try view.rename("Users/dir", to: "Library/Mine")
     #expect(try zones() == [.local, .local] && view.nodes.pin(try view.node("Library/Mine")).zone == .local)
-    #expect(try view.nodes.pin(beside).zone == .user)
+    #expect(try view.nodes.pin(beside).zone == .home)
     try view.rename("Library/Mine", to: "Network/theirs")
     #expect(try zones() == [.network, .network])
     // Changed places: each belongs to where it is.
