@@ -86,6 +86,9 @@ ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
   return syscall(SYS_removexattrat, dir, path, 0, name);
 }
 int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
+int clx_start_writing(int fd, off_t offset, off_t length) {
+  return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
+}
 int clx_syncfs(int fd) { return syncfs(fd); }
 ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return copy_file_range(from, fromOffset, to, toOffset, length, flags);

@@ -24,8 +24,24 @@ enum Work {
     case "remove":
       _ = try registry.remove(app.identifier, of: nil, keepingData: false)
       try Containers(store, registry).removeDoomed()
+    case "install": try copy(words[2], into: store) { try $0.place(as: "Editor.app", in: $1) }
+    case "replace": try copy(words[2], into: store) { try $0.replace("Editor.app", in: $1) }
     default: throw Unknown()
     }
+  }
+
+  private static func copy(
+    _ source: String, into store: Store, _ place: (StagedTree, FD) throws -> Void
+  ) throws {
+    let directory = try source.withName { (name) throws(Errno) in
+      try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+    }
+    let copy = TreeCopy(uid: ProcessID.user, gid: ProcessID.group)
+    let staged = try StagedTree(directory.fd, in: store, copy)
+    let applications = try "Applications".withName { (name) throws(Errno) in
+      try store.tree.openDirectory(name)
+    }
+    try place(staged, applications.fd)
   }
 
   /// The test has the lock for a moment longer where another one starts a program just then.

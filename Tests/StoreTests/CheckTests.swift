@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 @testable internal import Store
 internal import TestSupport
 internal import Testing
@@ -115,5 +116,45 @@ internal import Testing
     try store.temporary.makeDirectory("store/tree/Users/gone")
     #expect(chown(store.path + "/tree/Users/gone", 4_000_000_001, 4_000_000_001) == 0)
     #expect(try findings().contains { $0.problem.contains("which no account has") })
+  }
+
+  // MARK: Apps
+
+  @Test func appsAndContainersThatAreNotAsTheRegistrySays() throws {
+    let house = try TestHouse()
+    var app = try InstalledApp.example(groups: ["group.com.example"])
+    app.path = "Applications/Editor.app"
+    try house.registry.add(app)
+    let found = try house.findings()
+    #expect(found.map(\.path) == [house.path + "/tree/Applications/Editor.app"])
+    #expect(found.allSatisfy { $0.severity == .failure && $0.problem.contains("com.example.editor") })
+    try house.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
+    #expect(try house.findings().isEmpty)
+    _ = try house.containers().make(for: app, home: house.account.name)
+    #expect(try house.findings().isEmpty)
+    let container = house.home + "/Library/Containers/com.example.editor"
+    #expect(rmdir(container + "/Data/tmp") == 0)
+    try house.made.temporary.write(
+      "x",
+      to: String(container.dropFirst(house.made.temporary.path.count + 1))
+        + "/\(ContainerLayout.metadataName)")
+    #expect(mkdir(house.home + "/Library/Group Containers/group.other", 0o700) == 0)
+    #expect(
+      try house.findings().map(\.path).sorted()
+        == [
+          container + "/\(ContainerLayout.metadataName)", container + "/Data/tmp",
+          house.home + "/Library/Group Containers/group.other",
+        ])
+    #expect(try house.findings().allSatisfy { $0.severity == .warning })
+    #expect(rmdir(house.home + "/Library/Group Containers/group.other") == 0)
+    _ = try house.containers().make(for: app, home: house.account.name)
+    #expect(try house.findings().isEmpty)
+  }
+
+  @Test func damagedRegistryIsFound() throws {
+    try store.temporary.write("no database", to: "store/state/insula.db")
+    let found = try findings()
+    #expect(found.map(\.path) == [store.path + "/state/insula.db"])
+    #expect(found.first?.severity == .failure)
   }
 }

@@ -20,6 +20,7 @@ private struct StoppedHouse {
     let house = try TestHouse()
     made = house.made
     account = house.account
+    try made.temporary.makeDirectory("store/tree/Applications/Editor.app")
     app = try InstalledApp.example(groups: ["group.com.example"], clouds: ["iCloud.com.example.editor"])
   }
 
@@ -169,5 +170,32 @@ private struct StoppedHouse {
       try house.install()
     }
     #expect(points >= 100)
+  }
+
+  @Test(arguments: ["install", "replace"]) func bundleIsTheOldOneOrTheNew(work: String) throws {
+    let house = try StoppedHouse()
+    let source = try house.made.temporary.makeDirectory("Editor.app")
+    for name in ["a", "b", "c"] {
+      try house.made.temporary.makeDirectory("Editor.app/\(name)")
+      for number in 0..<6 { try house.made.temporary.write("\(number)", to: "Editor.app/\(name)/\(number)") }
+    }
+    let place = "store/tree/Applications/Editor.app"
+    if work == "install" { rmdir(house.made.temporary.appending(place)) }
+    let points = try forEachStop(work == "install" ? 8 : 10, [work, house.path, source]) { end, stop in
+      let isThere = try house.made.temporary.names(in: "store/tree/Applications").contains("Editor.app")
+      let isNew = try isThere && !house.made.temporary.names(in: place).isEmpty
+      if end == .done { #expect(isNew) }
+      #expect(work == "install" ? isThere == isNew : isThere, "at \(stop)")
+      if isNew {
+        let same = try Program.run(["diff", "-r", source, house.made.temporary.appending(place)]).status == 0
+        #expect(same, "at \(stop)")
+        let applications = try TemporaryDirectory.open(house.path + "/tree/Applications")
+        try "Editor.app".withName { (name) throws(Errno) in try applications.fd.removeTree(name) }
+        if work == "replace" { try house.made.temporary.makeDirectory(place) }
+      }
+      // What was stopped leaves nothing for long.
+      #expect(try house.staged().count <= 1, "at \(stop)")
+    }
+    #expect(points >= 50)
   }
 }

@@ -101,6 +101,7 @@ ssize_t clx_listxattrat(int dir, const char *_Nonnull path, char *_Nullable name
 ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);
+int clx_start_writing(int fd, off_t offset, off_t length);
 ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
                             unsigned flags);
 ssize_t clx_getdents64(int fd, void *_Nonnull buffer, size_t length);

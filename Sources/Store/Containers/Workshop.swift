@@ -15,7 +15,7 @@ struct Workshop: Sendable {
   let prefix: String
 
   /// A name that nothing has.
-  private func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
+  func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
 
   /// Makes something and gives it its name in `parent`; with no flags it replaces what has that name.
   func put(

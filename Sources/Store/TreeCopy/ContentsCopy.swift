@@ -76,6 +76,8 @@ final class ContentsCopy {
       if copied == 0 { return false }
       position += Int64(copied)
       if position - reported >= Int64(Self.step) {
+        // So the disk is at work while we are; in the end all of it has to be there.
+        target.startWriting(reported, length: position - reported)
         reported = position
         progress(position)
       }

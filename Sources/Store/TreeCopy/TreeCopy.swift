@@ -159,8 +159,9 @@ final class TreeCopyRun {
     let status = try doing("look at") { () throws(Errno) in try file.fd.status() }
     guard status.isRegular else { throw fail(.changed) }
     guard UInt64(status.st_dev) == device else { throw fail(.otherFilesystem) }
+    let mode: FileMode = status.permissions & 0o100 == 0 ? 0o644 : 0o755
     let copy = try doing("make a copy of") { () throws(Errno) in
-      try target.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+      try target.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     }
     let before = count.bytes
     let isWhole = try doing("copy") { () throws(Errno) in
@@ -173,7 +174,7 @@ final class TreeCopyRun {
     count.bytes = before + Int64(status.st_size)
     try doing("finish the copy of") { () throws(Errno) in
       try attributes.copy(from: file.fd, to: copy.fd)
-      try finish(copy.fd, status, mode: status.permissions & 0o100 == 0 ? 0o644 : 0o755)
+      try finish(copy.fd, status, mode: mode)
     }
     count.files += 1
     progress(count)
@@ -198,9 +199,11 @@ final class TreeCopyRun {
   }
 
   private func finish(_ copy: FD, _ status: FileStatus, mode: FileMode) throws(Errno) {
+    // Each change is one of the filesystem's journal; most files are made as they are to be.
+    let made = try copy.status()
     // The owner first: a change of owner takes bits of the mode away.
-    try copy.changeOwner(uid: uid, gid: gid)
-    try copy.changeMode(mode)
+    if made.st_uid != uid || made.st_gid != gid { try copy.changeOwner(uid: uid, gid: gid) }
+    if made.permissions != mode { try copy.changeMode(mode) }
     try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
   }
 
