@@ -20,6 +20,7 @@ let package = Package(
     // C: declarations, constants, thin calls.
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // The house, from the ground up; arrows go down only.
@@ -27,7 +28,8 @@ let package = Package(
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Bundles", dependencies: ["LinuxIO", "CCrypto", "CLinux"], swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
-    .target(name: "Store", dependencies: ["LinuxIO", "Policy", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
     .target(
       name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
@@ -55,7 +57,8 @@ let package = Package(
       name: "BundlesTests", dependencies: ["Bundles", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "StoreTests", dependencies: ["Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      name: "StoreTests",
+      dependencies: ["Store", "Policy", "LinuxIO", "CSQLite", "CLinux", "TestSupport", "insula-stopped"],
       swiftSettings: strict),
     .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
@@ -73,6 +76,11 @@ let package = Package(
         "Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance",
         "insula-client",
       ], swiftSettings: strict),
+
+    // Works on a store until it is killed at one of its system calls, so that tests can see what is left.
+    .executableTarget(
+      name: "insula-stopped", dependencies: ["Store", "Policy", "LinuxIO", "CLinux"], path: "Tests/Stopped",
+      swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.
     .executableTarget(

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -86,6 +87,9 @@ ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
 }
 int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
 int clx_dup3(int from, int to, int flags) { return dup3(from, to, flags); }
+int clx_start_writing(int fd, off_t offset, off_t length) {
+  return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
+}
 int clx_syncfs(int fd) { return syncfs(fd); }
 ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return copy_file_range(from, fromOffset, to, toOffset, length, flags);
@@ -169,6 +173,7 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+long clx_ptrace(int request, pid_t pid, long data) { return ptrace(request, pid, (void *)0, data); }
 void clx_return_free_memory(void) {
 #ifdef __GLIBC__
   malloc_trim(0);

@@ -28,12 +28,13 @@ struct CommandFailure: Error, Equatable {
 
   private static func code(of error: StoreError) -> ExitCode {
     switch error {
-    case .notThere, .notAStore, .halfMade, .damaged: .noStore
-    case .newerFormat, .olderFormat: .wrongFormat
-    case .inUse: .busy
+    case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
+    case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
+    case .inUse, .registryBusy: .busy
     case .belongsToOther, .notPermitted, .otherAccount: .notPermitted
     case .badHomeName: .usage
-    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome:
+    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
+      .registryFailed, .appExists, .noApp, .noContainer:
       .failed
     }
   }

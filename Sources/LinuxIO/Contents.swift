@@ -32,6 +32,14 @@ extension FD {
     try check(clx_syncfs(raw))
   }
 
+  /// Lets the disk begin with what was written there, without waiting for it.
+  ///
+  /// Corresponds to `sync_file_range(2)` with `SYNC_FILE_RANGE_WRITE`.
+  package func startWriting(_ offset: Int64, length: Int64) {
+    // Nothing depends on it but how long a later synchronization takes.
+    _ = clx_start_writing(raw, off_t(offset), off_t(length))
+  }
+
   /// Corresponds to `fallocate(2)`.
   package func allocate(mode: Int32, offset: Int64, length: Int64) throws(Errno) {
     try retrying { clx_fallocate(raw, mode, off_t(offset), off_t(length)) }
@@ -49,6 +57,14 @@ extension FD {
     var from = off_t(offset)
     var to = off_t(targetOffset)
     return try retrying { clx_copy_file_range(raw, &from, target.raw, &to, length, flags) }
+  }
+
+  /// Makes an empty file's contents those of this one, without copying them: the two share their blocks until one is changed.
+  ///
+  /// Corresponds to the ioctl `FICLONE`.
+  package func shareContents(with target: FD) throws(Errno) {
+    // The argument is a number that stands where others have a pointer.
+    try check(clx_ioctl(target.raw, CLX_FICLONE, UnsafeMutableRawPointer(bitPattern: Int(raw))))
   }
 
   /// Corresponds to `getdents64(2)`.

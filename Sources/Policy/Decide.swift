@@ -40,7 +40,13 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   let isDelete = rights.contains(.delete)
   if object.zone.isSealed { return .sealed }
   if isDelete, let parent, parent.zone.isSealed { return .sealed }
-  if isDelete, object.zone.isSkeleton { return .place }
+  if object.zone.isFixture { return .place }
+  if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
+  if object.isDirectory, object.zone.hasFixedNames,
+    !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
+  {
+    return .place
+  }
   if object.flags.refuse(rights, to: object.kind) { return .flags }
   if isDelete, let parent, parent.flags.refuse(.deleteChild, to: parent.kind) { return .flags }
   return nil

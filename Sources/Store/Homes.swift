@@ -54,7 +54,7 @@ package final class Homes: Sendable {
             let home = try users.fd.child(name)
             try setSecurity(HomeDirectory.staying, [], on: home)
           } catch {
-            try? removeAll(name)
+            try? access.removeTree(name, in: users.fd)
             throw error
           }
         }
@@ -104,7 +104,7 @@ package final class Homes: Sendable {
           access.clear(home.fd)
           try users.fd.rename(name, to: users.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
-        try removeAll(going)
+        try access.removeTree(going, in: users.fd)
       }
     } catch {
       throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
@@ -170,17 +170,7 @@ package final class Homes: Sendable {
   }
 
   private func discard(_ name: String) {
-    try? name.withName { (name) throws(Errno) in try removeAll(name) }
-  }
-
-  /// Removes a home with all that is in it, be it protected by lists and flags, as a mount enforces them.
-  private func removeAll(_ name: Name) throws(Errno) {
-    do throws(Errno) {
-      try users.fd.removeTree(name)
-    } catch .EACCES, .EPERM {
-      try access.clearTree(name, in: users.fd)
-      try users.fd.removeTree(name)
-    }
+    try? name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
   }
 
   private func missingDirectories(in home: [UInt8]) -> [String] {

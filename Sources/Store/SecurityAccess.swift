@@ -50,6 +50,16 @@ enum SecurityAccess: Sendable {
     }
   }
 
+  /// Removes something with all that is in it, be it protected by lists and flags, as a mount enforces them.
+  func removeTree(_ name: Name, in parent: FD) throws(Errno) {
+    do throws(Errno) {
+      try parent.removeTree(name)
+    } catch .EACCES, .EPERM {
+      try clearTree(name, in: parent)
+      try parent.removeTree(name)
+    }
+  }
+
   private static func open(_ path: [[UInt8]], in root: FD) throws(Errno) -> OwnedFD {
     var directory = try root.reopened(O_RDONLY | O_DIRECTORY)
     for name in path {

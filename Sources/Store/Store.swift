@@ -67,6 +67,18 @@ package final class Store: Sendable {
     return ServedParts(tree: tree, staging: try emptyStaging(in: root))
   }
 
+  /// Opens the directory for what is not finished, with whatever is in it; a store of an earlier version gets one.
+  package func openStaging() throws(StoreError) -> OwnedFD {
+    try explaining("open", "\(path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
+      try StoreLayout.withParent(of: StoreLayout.stagingPath, in: directory) { (state, name) throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          do throws(Errno) { try state.makeDirectory(name, mode: 0o700) } catch .EEXIST {}
+          return try state.openDirectory(name)
+        }
+      }
+    }
+  }
+
   /// What was in it when a daemon was stopped has never been seen by anyone.
   private static func emptyStaging(in root: FD) throws(Errno) -> OwnedFD? {
     try StoreLayout.withParent(of: StoreLayout.stagingPath, in: root) { (state, name) throws(Errno) in

@@ -26,7 +26,7 @@ package struct Finding: Codable, Equatable, Sendable {
 
 /// Looks whether a store is whole; puts right what can be put right without guessing.
 package struct StoreCheck {
-  private let store: Store
+  let store: Store
   private let repairing: Bool
   private let owners: StoreLayout.Ownership
   package private(set) var findings: [Finding] = []
@@ -49,13 +49,14 @@ package struct StoreCheck {
     checkPrivateDirectories()
     checkSkeleton()
     try checkHomes()
+    checkApps()
     checkMounts()
     do throws(Errno) { try checkNodes() } catch {
       throw StoreError(error, doing: "walk through", path: store.path + "/tree")
     }
   }
 
-  private mutating func found(
+  mutating func found(
     _ severity: Finding.Severity, _ path: String, _ problem: String, _ advice: String,
     repair: (() throws(Errno) -> Void)? = nil
   ) {

@@ -26,6 +26,14 @@ package enum StoreError: Error, Equatable, Sendable {
   case homeExists(path: String)
   case noHome(path: String)
 
+  case registryBusy(path: String)
+  case registryDamaged(path: String, what: String)
+  case registryNewer(path: String, found: Int, known: Int)
+  case registryFailed(doing: String, path: String, message: String)
+  case appExists(identifier: String, path: String)
+  case noApp(identifier: String)
+  case noContainer(path: String, what: String)
+
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
     self =
@@ -94,6 +102,22 @@ extension StoreError: CustomStringConvertible {
       "the home \(path) exists already, nothing was changed; 'insula user list' shows the homes"
     case .noHome(let path):
       "there is no home \(path); 'insula user list' shows the homes"
+    case .registryBusy(let path):
+      "another process is changing \(path) and does not end; try it again, or see who it is with 'fuser -v \(path)'"
+    case .registryDamaged(let path, let what):
+      "the list of apps \(path) is damaged: \(what); restore that file from a backup, "
+        + "the apps and their containers are untouched"
+    case .registryNewer(let path, let found, let known):
+      "the list of apps \(path) has version \(found), this insula knows versions up to \(known); "
+        + "use the newer insula that made it"
+    case .registryFailed(let doing, let path, let message):
+      "can't \(doing) the list of apps \(path): \(message)"
+    case .appExists(let identifier, let path):
+      "\(identifier) is installed already, at \(path), nothing was changed; 'insula apps' lists all apps"
+    case .noApp(let identifier):
+      "no app \(identifier) is installed here; 'insula apps' lists all apps"
+    case .noContainer(let path, let what):
+      "\(path) can't be a container: \(what); move it away and try again"
     }
   }
 }

@@ -172,16 +172,27 @@ extension NodeTable {
 
   /// An object has another name now.
   ///
-  /// What is below it may have come into another zone.
-  func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) {
+  /// What is below it may have come into another zone; the answer tells whether that hangs on names, which are not known here.
+  func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) -> Bool {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
+      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else {
+        return false
+      }
       let node = state.slab[index]
       let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
       node.pointee.parent = UInt32(truncatingIfNeeded: parent.raw)
       node.pointee.zone = zone
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }
+      return rezone && zone.namesMatter
+    }
+  }
+
+  /// Gives the node of an object that has a name now, if there is one, a zone.
+  func setZone(_ zone: Zone, inode: UInt64, device: UInt32) {
+    state.withLock { state in
+      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
+      state.slab[index].pointee.zone = zone
     }
   }
 }

@@ -216,12 +216,11 @@ struct NodeTableState: @unchecked Sendable {
 
   // MARK: Zones
 
-  /// Gives every known node below a directory that has moved the zone that it now has.
+  /// Gives every known node below a directory that has moved the zone that it now has, but for names that matter.
   ///
-  /// A look at every node, for a rare event: a directory moves from one domain to another. What lies that deep
-  /// is in its parent's zone, whatever its name.
+  /// A look at every node, for a rare event: a directory moves from one domain to another, or to where containers are.
   mutating func rezone(below top: UInt32) {
-    let zone = slab[top].pointee.zone.zone(of: EmptyCollection())
+    let zone = slab[top].pointee.zone.inside
     slab.forEach { index, node in
       var ancestor = node.pointee.parent
       // No tree is as deep as this; it only bounds what a damaged one could do.

@@ -23,6 +23,10 @@ struct NaiveObject {
   var kind: Kind
   var sealed: Bool
   var skeleton: Bool
+  /// A directory of a container whose names were settled when it was made.
+  var closed: Bool
+  /// What in a container is nobody's to change.
+  var fixture: Bool
   var flags: UInt32
   var list: [NaiveEntry]?
   var damaged: Bool
@@ -85,7 +89,11 @@ struct NaiveDecision {
       if node.sealed { return .sealed }
       if deletes, parent?.sealed == true { return .sealed }
     }
-    if deletes, node.skeleton { return .place }
+    if r & Bit.writeClass != 0, node.fixture { return .place }
+    if deletes, node.skeleton || parent?.closed == true { return .place }
+    if node.closed, node.kind == .directory, r & (Bit.write | Bit.append | Bit.deleteChild) != 0 {
+      return .place
+    }
     if isRestrained(node, r) { return .flags }
     if deletes, let parent, isRestrained(parent, Bit.deleteChild) { return .flags }
     if asker.uid == 0 {

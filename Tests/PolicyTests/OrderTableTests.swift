@@ -51,6 +51,25 @@ internal import Testing
     library | localStandard | dir | - | none | root | add_file,delete_child | allow
     library | localStandard | dir | - | none | other | add_file | mode
     users | sharedStandard | dir | - | none | owner | writesecurity | allow
+    container | containerData | dir | - | none | root | add_file | place
+    container | containerData | dir | - | everyone +ALL | owner | add_subdirectory | place
+    container | containerData | dir | uchg | none | owner | delete_child | place
+    container | containerData | dir | - | none | owner | delete | place
+    container | containerData | dir | - | none | owner | list,search,readattr | allow
+    container | containerData | dir | - | none | owner | writesecurity | allow
+    container | containerFixture | file | - | none | owner | read | allow
+    container | containerFixture | file | - | none | root | write | place
+    containerData | containerFixture | symlink | - | none | owner | writeattr | place
+    containerData | containerFixture | symlink | - | none | root | delete | place
+    containerData | containerFixture | file | - | none | root | link | place
+    containerData | user | dir | - | none | owner | delete | place
+    containerData | user | dir | - | none | owner | add_file,delete_child | allow
+    containers | container | dir | - | none | owner | delete | allow
+    containers | container | dir | - | none | owner | add_file | place
+    containers | container | file | - | none | owner | write,delete | allow
+    groupContainers | groupContainer | dir | - | none | owner | add_file,delete | allow
+    groupContainer | containerFixture | file | - | none | root | delete | place
+    groupContainer | user | file | - | none | owner | delete,write | allow
     user | user | file | uchg | everyone +ALL | owner | write | flags
     user | user | file | uchg | damaged | other | write | flags
     user | user | file | uchg | none | other | write | flags
@@ -68,7 +87,7 @@ internal import Testing
     """)
 
   /// Any place that is not sealed lets root do what no rule of the place forbids.
-  @Test(arguments: Zone.allCases.filter { !$0.isSealed })
+  @Test(arguments: Zone.allCases.filter { !$0.isSealed && !$0.hasFixedNames && !$0.isFixture })
   func rootPassesListsAndModes(zone: Zone) {
     for acl in [
       AccessControl.none, .damaged, .list(AccessControlList([.init(.deny, .everyone, .genericAll)])),

@@ -83,11 +83,13 @@ struct Questions {
     if chance(10) { flags |= 1 << (16 + below(5)) }
     if chance(20) { flags |= 0x8009 }
     let (zone, sealed, skeleton) = zone()
+    let isClosed = zone == .container || zone == .containerData
     let (naiveKind, kind) = isParent ? (.directory, .directory) : kind()
     let naive = NaiveObject(
       uid: below(5), gid: groupID(Int(below(8))), mode: chance(3) ? below(0o10000) : below(0o10000) | 0o666,
       kind: naiveKind,
-      sealed: sealed, skeleton: skeleton, flags: flags, list: list, damaged: isDamaged)
+      sealed: sealed, skeleton: skeleton, closed: isClosed, fixture: zone == .containerFixture, flags: flags,
+      list: list, damaged: isDamaged)
     let acl: AccessControl =
       if let list { .list(AccessControlList(list.map(Self.inOurWords))) } else {
         isDamaged ? .damaged : .none
@@ -110,7 +112,7 @@ struct Questions {
 
   private mutating func zone() -> (Zone, sealed: Bool, skeleton: Bool) {
     guard chance(12) else { return (chance(2) ? .user : chance(2) ? .local : .network, false, false) }
-    switch below(8) {
+    switch below(12) {
     case 0: return (.top, true, true)
     case 1: return (.system, true, false)
     case 2: return (.applications, false, true)
@@ -118,6 +120,10 @@ struct Questions {
     case 4: return (.localStandard, false, true)
     case 5: return (.networkStandard, false, true)
     case 6: return (.users, false, true)
+    case 7: return (.container, false, false)
+    case 8: return (.containerData, false, false)
+    case 9: return (.containerFixture, false, false)
+    case 10: return (.groupContainer, false, false)
     default: return (.sharedStandard, false, true)
     }
   }

@@ -16,8 +16,25 @@ internal import Testing
       ("/Library/Caches", .localStandard), ("/Library/Own", .local), ("/Library/Caches/Caches", .local),
       ("/Network", .networkStandard), ("/Network/host", .network), ("/Network/host/Users", .network),
       ("/System", .system), ("/System/Library", .system), ("/System/Library/a/b/c", .system),
-      ("/Users", .users), ("/Users/Shared", .sharedStandard), ("/Users/anna", .user),
-      ("/Users/anna/Library", .user), ("/Users/Shared/Shared", .user), ("/Volumes", .localStandard),
+      ("/Users", .users), ("/Users/Shared", .sharedStandard), ("/Users/anna", .home),
+      ("/Users/anna/Library", .homeLibrary), ("/Users/Shared/Shared", .user),
+      ("/Users/Shared/Library/Containers", .user), ("/Users/.anna.new-7", .user),
+      ("/Users/.anna.new-7/Library/Containers/a/Data/x", .user), ("/Users/anna/Documents/Library", .user),
+      ("/Users/anna/Library/Caches/Containers/a", .user), ("/Users/anna/Library/Containers", .containers),
+      ("/Users/anna/Library/Containers/com.x", .container), ("/Users/anna/Library/Containers/.x", .user),
+      ("/Users/anna/Library/Containers/com.x/Data", .containerData),
+      ("/Users/anna/Library/Containers/com.x/\(ContainerLayout.metadataName)", .containerFixture),
+      ("/Users/anna/Library/Containers/com.x/other", .containerFixture),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Library", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Library/Containers/a", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/tmp", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/X.app", .containerFixture),
+      ("/Users/anna/Library/Group Containers", .groupContainers),
+      ("/Users/anna/Library/Group Containers/group.x", .groupContainer),
+      ("/Users/anna/Library/Group Containers/group.x/file", .user),
+      ("/Users/anna/Library/Group Containers/group.x/\(ContainerLayout.metadataName)", .containerFixture),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/file", .user), ("/Volumes", .localStandard),
       ("/Volumes/disk", .local),
     ] as [(String, Zone)])
   func followsFromParentAndName(path: String, expected: Zone) {
@@ -54,11 +71,30 @@ internal import Testing
   }
 
   @Test func namesMatterExactlyWhereChildrenDiffer() {
-    let names = DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) } + ["other"]
+    let names =
+      DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) }
+      + ["Containers", "Group Containers", "Data", ContainerLayout.metadataName, "Documents", ".x", "other"]
     for zone in Zone.allCases {
       let children = Set(names.map { zone.zone(of: $0.utf8) })
       #expect(zone.namesMatter == (children.count > 1), "\(zone)")
     }
+  }
+
+  @Test func whatLiesDeepIsOfOneZoneInEachDomain() {
+    for zone in Zone.allCases {
+      var deep = zone
+      for _ in 0..<8 { deep = deep.zone(of: "other".utf8) }
+      #expect(deep == zone.inside || zone.inside == .user && deep == .containerFixture, "\(zone)")
+      #expect(zone.inside.domain == zone.domain && !zone.inside.namesMatter, "\(zone)")
+    }
+  }
+
+  @Test func containersHaveFixedNamesAndTheirContentsHaveNot() {
+    for path in ContainerLayout.directories(of: .data) {
+      let zone = zone(of: "/Users/anna/Library/Containers/com.x/" + path)
+      #expect(zone.hasFixedNames == (path == "Data") && !zone.isFixture, "\(path)")
+    }
+    #expect(zone(of: "/Users/anna/Library/Containers/com.x").hasFixedNames)
   }
 
   @Test func domainsKeepTheirMasters() {

@@ -137,4 +137,44 @@ internal import Testing
       #expect(found.last?.advice.contains("insula flags") == true)
     }
   }
+
+  // MARK: Apps
+
+  @Test func appsAndContainersThatAreNotAsTheRegistrySays() throws {
+    let house = try TestHouse()
+    var app = try InstalledApp.example(groups: ["group.com.example"])
+    app.path = "Applications/Editor.app"
+    try house.registry.add(app)
+    let found = try house.findings()
+    #expect(found.map(\.path) == [house.path + "/tree/Applications/Editor.app"])
+    #expect(found.allSatisfy { $0.severity == .failure && $0.problem.contains("com.example.editor") })
+    try house.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
+    #expect(try house.findings().isEmpty)
+    _ = try house.containers().make(for: app, home: house.account.name)
+    #expect(try house.findings().isEmpty)
+    let container = house.home + "/Library/Containers/com.example.editor"
+    #expect(rmdir(container + "/Data/tmp") == 0)
+    try house.made.temporary.write(
+      "x",
+      to: String(container.dropFirst(house.made.temporary.path.count + 1))
+        + "/\(ContainerLayout.metadataName)")
+    #expect(mkdir(house.home + "/Library/Group Containers/group.other", 0o700) == 0)
+    #expect(
+      try house.findings().map(\.path).sorted()
+        == [
+          container + "/\(ContainerLayout.metadataName)", container + "/Data/tmp",
+          house.home + "/Library/Group Containers/group.other",
+        ])
+    #expect(try house.findings().allSatisfy { $0.severity == .warning })
+    #expect(rmdir(house.home + "/Library/Group Containers/group.other") == 0)
+    _ = try house.containers().make(for: app, home: house.account.name)
+    #expect(try house.findings().isEmpty)
+  }
+
+  @Test func damagedRegistryIsFound() throws {
+    try store.temporary.write("no database", to: "store/state/insula.db")
+    let found = try findings()
+    #expect(found.map(\.path) == [store.path + "/state/insula.db"])
+    #expect(found.first?.severity == .failure)
+  }
 }

@@ -182,7 +182,7 @@ private final class Model {
       throw Errno.last
     }
     try free.name.withName { name in
-      table.moved(
+      _ = table.moved(
         inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev), to: name,
         in: free.parent, zone: .user)
     }
@@ -340,7 +340,7 @@ struct NodeTableTests {
     #expect(try zones() == [.user, .user])
     try view.rename("Users/dir", to: "Library/Mine")
     #expect(try zones() == [.local, .local] && view.nodes.pin(try view.node("Library/Mine")).zone == .local)
-    #expect(try view.nodes.pin(beside).zone == .user)
+    #expect(try view.nodes.pin(beside).zone == .home)
     try view.rename("Library/Mine", to: "Network/theirs")
     #expect(try zones() == [.network, .network])
     // Changed places: each belongs to where it is.

@@ -48,6 +48,7 @@
 #define CLX_FS_IOC_GETFLAGS 0x80086601UL
 #define CLX_FS_IOC_FSGETXATTR 0x801c581fUL
 #define CLX_FS_IOC_SETFLAGS 0x40086602UL
+#define CLX_FICLONE 0x40049409UL
 #define CLX_MNT_DETACH 2
 #define CLX_RUSAGE_THREAD 1
 
@@ -101,6 +102,7 @@ ssize_t clx_listxattrat(int dir, const char *_Nonnull path, int flags, char *_Nu
 ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);
+int clx_start_writing(int fd, off_t offset, off_t length);
 ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
                             unsigned flags);
 ssize_t clx_getdents64(int fd, void *_Nonnull buffer, size_t length);
@@ -156,6 +158,8 @@ int clx_pipe2(int *_Nonnull ends, int flags);
 
 // For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
 pid_t clx_fork(void);
+// For tests that stop a program at one of its system calls; variadic in C.
+long clx_ptrace(int request, pid_t pid, long data);
 // malloc_trim(3), where there is one.
 void clx_return_free_memory(void);
 ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,

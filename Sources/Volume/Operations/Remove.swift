@@ -114,8 +114,30 @@ extension View {
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
-    nodes.moved(
-      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id,
-      zone: parent.zone.zone(of: name))
+    let zone = parent.zone.zone(of: name)
+    let namesMatter = nodes.moved(
+      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone)
+    if namesMatter { settleZones(below: name, in: parent.fd, zone) }
+  }
+
+  /// Gives what is known below a directory that has come to where names matter (a home, a container) its zones.
+  ///
+  /// No deeper than names matter, so it is not far to the end.
+  private func settleZones(below name: Name, in parent: FD, _ zone: Zone) {
+    guard let directory = try? nodes.openWithRoom({ () throws(Errno) in try parent.openDirectory(name) }),
+      let entries = try? directory.fd.entries()
+    else {
+      return
+    }
+    for entry in entries {
+      let child = zone.zone(of: entry.name)
+      guard child != zone.inside else { continue }
+      try? entry.name.withName { (name) throws(Errno) in
+        let status = try directory.fd.status(of: name)
+        nodes.setZone(
+          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev))
+        if child.namesMatter, status.isDirectory { settleZones(below: name, in: directory.fd, child) }
+      }
+    }
   }
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+// What one container consists of.
+
+extension Containers {
+  /// Puts a container in its place, or completes the one that is there.
+  func put(
+    _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?
+  ) throws(StoreError) {
+    let place = "\(path)/\(record.path)"
+    do throws(Errno) {
+      if try status(of: name, in: parent) == nil {
+        do throws(Errno) {
+          return try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+            try build(record, name, in: workshop, owner, bundle)
+          }
+        } catch .EEXIST {
+          // Someone has just made it.
+        }
+      }
+    } catch {
+      throw StoreError(error, doing: "make the container", path: place)
+    }
+    try complete(record, named: name, in: parent, owner, bundle)
+  }
+
+  private func status(of name: String, in parent: FD) throws(Errno) -> FileStatus? {
+    do throws(Errno) {
+      return try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+    } catch .ENOENT {
+      return nil
+    }
+  }
+
+  /// Makes all of it under a name in the workshop, and forces it to disk.
+  private func build(
+    _ record: ContainerRecord, _ name: Name, in workshop: FD, _ owner: Owner, _ bundle: InstalledApp?
+  ) throws(Errno) {
+    try workshop.makeDirectory(name, mode: ContainerLayout.mode)
+    let container = try workshop.openDirectory(name)
+    for path in ContainerLayout.directories(of: record.kind) {
+      try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
+        try name.withName { (name) throws(Errno) in try Self.makeDirectory(name, in: parent, owner) }
+      }
+    }
+    if let metadata = ContainerMetadata(record, gid: owner.gid) {
+      try ContainerLayout.metadataName.withName { (name) throws(Errno) in
+        try Self.makeFile(name, metadata.encoded, in: container.fd, owner)
+      }
+    }
+    if let bundle { try makeLink(to: bundle, record, in: container.fd, owner) }
+    for path in ContainerLayout.directories(of: record.kind).reversed() {
+      try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
+        let directory = try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
+        try directory.fd.synchronize(dataOnly: false)
+      }
+    }
+    try container.fd.changeOwner(uid: owner.uid, gid: owner.gid)
+    try container.fd.changeMode(ContainerLayout.mode)
+    try container.fd.synchronize(dataOnly: false)
+  }
+
+  private static func makeFile(
+    _ name: Name, _ bytes: [UInt8], in parent: FD, _ owner: Owner
+  ) throws(Errno) {
+    let file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: ContainerLayout.metadataMode)
+    try file.fd.writeAll(bytes)
+    try file.fd.changeOwner(uid: owner.uid, gid: owner.gid)
+    try file.fd.changeMode(ContainerLayout.metadataMode)
+    try file.fd.synchronize(dataOnly: false)
+  }
+
+  /// The app's bundle, beside the app's own directories.
+  private func makeLink(
+    to app: InstalledApp, _ record: ContainerRecord, in container: FD, _ owner: Owner
+  ) throws(Errno) {
+    let data = try ContainerLayout.dataName.withName { (name) throws(Errno) in
+      try container.openDirectory(name)
+    }
+    try app.bundleName.withName { (name) throws(Errno) in
+      try Self.makeLink(name, to: Self.target(of: app, record), in: data.fd, owner)
+    }
+  }
+
+  private static func makeLink(
+    _ name: Name, to target: String, in parent: FD, _ owner: Owner
+  ) throws(Errno) {
+    try target.withName { (target) throws(Errno) in try parent.makeSymlink(name, to: target.bytes) }
+    let link = try parent.child(name)
+    try link.fd.changeOwner(uid: owner.uid, gid: owner.gid)
+  }
+
+  private static func target(of app: InstalledApp, _ record: ContainerRecord) -> String {
+    ContainerLayout.target(
+      of: "\(record.path)/\(ContainerLayout.dataName)/\(app.bundleName)", to: app.path)
+  }
+
+  // MARK: Completing
+
+  /// Makes what is missing of a container that is there.
+  private func complete(
+    _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?
+  ) throws(StoreError) {
+    let place = "\(path)/\(record.path)"
+    try requireDirectory(name, in: parent, owner, place)
+    let container = try explaining("open", place) { () throws(Errno) in
+      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
+    }
+    for path in ContainerLayout.directories(of: record.kind) {
+      let (parent, name) = try explaining("open", "\(place)/\(path)") { () throws(Errno) in
+        try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
+          (try parent.duplicated().release(), name)
+        }
+      }
+      let owned = OwnedFD(owning: parent.raw)
+      try requireDirectory(name, in: owned.fd, owner, "\(place)/\(path)")
+    }
+    try explaining("complete the container", place) { () throws(Errno) in
+      if let metadata = ContainerMetadata(record, gid: owner.gid) {
+        try completeMetadata(metadata, in: container.fd, owner)
+      }
+      if let bundle { try completeLink(to: bundle, record, in: container.fd, owner) }
+    }
+  }
+
+  private func completeMetadata(
+    _ metadata: ContainerMetadata, in container: FD, _ owner: Owner
+  ) throws(Errno) {
+    let known = try? container.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
+    if known.flatMap({ ContainerMetadata($0) }) == metadata { return }
+    try workshop.put(ContainerLayout.metadataName, in: container, flags: 0) {
+      (workshop, name) throws(Errno) in
+      try Self.makeFile(name, metadata.encoded, in: workshop, owner)
+    }
+  }
+
+  /// The link to the bundle as it is now; one to a bundle of another name goes.
+  private func completeLink(
+    to app: InstalledApp, _ record: ContainerRecord, in container: FD, _ owner: Owner
+  ) throws(Errno) {
+    let data = try ContainerLayout.dataName.withName { (name) throws(Errno) in
+      try container.openDirectory(name)
+    }
+    let target = Self.target(of: app, record)
+    var isThere = false
+    for entry in try data.fd.entries() where entry.type == UInt8(DT_LNK) {
+      let isOurs = entry.name.elementsEqual(app.bundleName.utf8)
+      let leads = try? entry.name.withName { (name) throws(Errno) in try Self.target(of: name, in: data.fd) }
+      if isOurs, leads.map({ $0.elementsEqual(target.utf8) }) == true {
+        isThere = true
+      } else if !isOurs {
+        try entry.name.withName { (name) throws(Errno) in try data.fd.remove(name, directory: false) }
+      }
+    }
+    guard !isThere else { return }
+    try workshop.put(app.bundleName, in: data.fd, flags: 0) { (workshop, name) throws(Errno) in
+      try Self.makeLink(name, to: target, in: workshop, owner)
+    }
+  }
+
+  private static func target(of name: Name, in parent: FD) throws(Errno) -> [UInt8] {
+    let link = try parent.child(name)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)
+    defer { buffer.deallocate() }
+    let count = try link.fd.readLink(into: buffer)
+    return Array(buffer[..<count])
+  }
+}

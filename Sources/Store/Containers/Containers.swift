@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import FoundationEssentials
+internal import Glibc
+package import LinuxIO
+package import Policy
+
+/// The containers in the homes of a tree: the store's own, or the mounted one, so that a running daemon sees every change.
+///
+/// A container is noted in the registry, made where nobody sees it, and put in its place whole. Stopped at any moment, what is
+/// there is whole, and making it once more gives what is missing.
+package final class Containers: Sendable {
+  private let tree: OwnedFD
+  /// Where the tree is, for messages.
+  let path: String
+  let registry: Registry
+  let access: SecurityAccess
+  private let workshopDirectory: OwnedFD
+  let workshop: Workshop
+
+  /// In the store itself, which nobody else uses.
+  package convenience init(_ store: Store, _ registry: Registry) throws(StoreError) {
+    let staging = try store.openStaging()
+    try self.init(
+      tree: store.tree, path: store.path + "/tree", registry, workshop: staging, prefix: "container-",
+      access: .store(Metadata(isSystem: store.description.mode == .system)))
+  }
+
+  /// Through a mount.
+  package convenience init(mounted tree: FD, at path: String, _ registry: Registry) throws(StoreError) {
+    // Nothing leads to the daemon's own directories from there, but nobody else can write to this one.
+    let users = try explaining("open", path + "/Users") { () throws(Errno) in
+      try "Users".withName { (name) throws(Errno) in try tree.openDirectory(name) }
+    }
+    try self.init(
+      tree: tree, path: path, registry, workshop: users, prefix: ".container.new-", access: .mount)
+  }
+
+  private init(
+    tree: FD, path: String, _ registry: Registry, workshop: consuming OwnedFD, prefix: String,
+    access: SecurityAccess
+  ) throws(StoreError) {
+    self.tree = try explaining("open", path) { () throws(Errno) in try tree.duplicated() }
+    self.path = path
+    self.registry = registry
+    self.access = access
+    self.workshop = Workshop(directory: workshop.fd, prefix: prefix)
+    workshopDirectory = workshop
+  }
+
+  /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
+  ///
+  /// What is there stays as it is, save that what is missing of it is made.
+  package func make(for app: InstalledApp, home: String) throws(StoreError) -> [ContainerRecord] {
+    try clearWorkshop()
+    var made = [try make(.data, app.identifier, home: home, bundle: app)]
+    for group in app.groups { made.append(try make(.group, group, home: home)) }
+    for cloud in app.clouds { made.append(try make(.cloud, cloud, home: home)) }
+    return made
+  }
+
+  /// Makes one container, or completes it.
+  package func make(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, home name: String, bundle: InstalledApp? = nil
+  ) throws(StoreError) -> ContainerRecord {
+    let home = try openHome(name)
+    let owner = Owner(
+      try explaining("look at", "\(path)/Users/\(name)") { () throws(Errno) in try home.fd.status() })
+    let place = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
+    let new = {
+      ContainerRecord(
+        uuid: UUID().uuidString, kind: kind, identifier: identifier, user: owner.uid, path: place)
+    }
+    var record = try registry.note(new())
+    if record.isDoomed {
+      // An app that is installed anew gets nothing of what the one before it has left.
+      try remove(record)
+      record = try registry.note(new())
+    }
+    let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
+    try put(record, named: ContainerLayout.name(of: identifier, kind), in: parent.fd, owner, bundle)
+    return record
+  }
+
+  /// Opens the home that a container is to be in.
+  private func openHome(_ name: String) throws(StoreError) -> OwnedFD {
+    try Homes.checkName(name)
+    do throws(Errno) {
+      let users = try "Users".withName { (name) throws(Errno) in try tree.fd.openDirectory(name) }
+      return try name.withName { (name) throws(Errno) in try users.fd.openDirectory(name) }
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      throw .noHome(path: "\(path)/Users/\(name)")
+    } catch {
+      throw StoreError(error, doing: "open the home", path: "\(path)/Users/\(name)")
+    }
+  }
+
+  /// Opens the directory in which a home has its containers of a kind; makes it where it is missing.
+  private func directory(
+    of kind: ContainerKind, in home: FD, _ owner: Owner, _ homePath: String
+  ) throws(StoreError) -> OwnedFD {
+    var directory = try explaining("open", homePath) { () throws(Errno) in try home.duplicated() }
+    var at = homePath
+    for name in ContainerLayout.directory(of: kind).split(separator: "/").map(String.init) {
+      at += "/" + name
+      try requireDirectory(name, in: directory.fd, owner, at)
+      directory = try explaining("open", at) { () throws(Errno) in
+        try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+      }
+    }
+    return directory
+  }
+
+  /// Makes sure that a directory is there and its owner's.
+  func requireDirectory(_ name: String, in parent: FD, _ owner: Owner, _ path: String) throws(StoreError) {
+    let status: FileStatus
+    do throws(Errno) {
+      do throws(Errno) {
+        status = try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+      } catch .ENOENT {
+        try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+          try Self.makeDirectory(name, in: workshop, owner)
+        }
+        return
+      }
+    } catch .EEXIST {
+      // Someone has just made it.
+      return try requireDirectory(name, in: parent, owner, path)
+    } catch {
+      throw StoreError(error, doing: "make", path: path)
+    }
+    guard status.isDirectory else { throw .noContainer(path: path, what: "it is not a directory") }
+    guard status.st_uid == owner.uid else {
+      throw .noContainer(path: path, what: "it belongs to uid \(status.st_uid) and not to \(owner.uid)")
+    }
+  }
+
+  /// Opens the directory that a path below the root of the tree lies in.
+  func withParent<Result: ~Copyable>(
+    of path: String, _ body: (FD, String) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    try StoreLayout.withParent(of: path, in: tree.fd, body)
+  }
+
+  static func makeDirectory(_ name: Name, in parent: FD, _ owner: Owner) throws(Errno) {
+    try parent.makeDirectory(name, mode: ContainerLayout.mode)
+    let made = try parent.child(name)
+    try made.fd.changeOwner(uid: owner.uid, gid: owner.gid)
+    try made.fd.changeMode(ContainerLayout.mode)
+  }
+
+  /// Removes what a process left behind that was stopped.
+  func clearWorkshop() throws(StoreError) {
+    try explaining("clear", path) { () throws(Errno) in
+      try workshop.clear { (directory, name) throws(Errno) in try access.removeTree(name, in: directory) }
+    }
+  }
+
+  /// Who a container belongs to.
+  struct Owner {
+    let uid: UInt32
+    let gid: UInt32
+
+    init(_ status: FileStatus) {
+      uid = status.st_uid
+      gid = status.st_gid
+    }
+  }
+}

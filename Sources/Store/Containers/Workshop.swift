@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import FoundationEssentials
+internal import LinuxIO
+
+/// A directory that nobody but us can change, where things are made before they are put, whole, where others see them.
+///
+/// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened, nothing of theirs gets
+/// another owner.
+struct Workshop: Sendable {
+  let directory: FD
+  /// What the names of our things begin with; the number of the process follows.
+  let prefix: String
+
+  /// A name that nothing has.
+  func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
+
+  /// Makes something and gives it its name in `parent`; with no flags it replaces what has that name.
+  func put(
+    _ name: String, in parent: FD, flags: UInt32 = UInt32(CLX_RENAME_NOREPLACE),
+    _ make: (FD, Name) throws(Errno) -> Void
+  ) throws(Errno) {
+    let temporary = newName()
+    do throws(Errno) {
+      try temporary.withName { (temporary) throws(Errno) in
+        try make(directory, temporary)
+        try name.withName { (name) throws(Errno) in
+          try directory.rename(temporary, to: parent, name, flags: flags)
+        }
+      }
+      try parent.synchronize(dataOnly: false)
+    } catch {
+      try? temporary.withName { (temporary) throws(Errno) in try directory.removeTree(temporary) }
+      throw error
+    }
+  }
+
+  /// Takes something from where others see it, in one step; what becomes of it then is for `destroy` to say.
+  func take(
+    _ name: Name, from parent: FD, _ destroy: (FD, Name) throws(Errno) -> Void
+  ) throws(Errno) {
+    try newName().withName { (temporary) throws(Errno) in
+      try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
+      try parent.synchronize(dataOnly: false)
+      try destroy(directory, temporary)
+    }
+  }
+
+  /// Removes what processes left behind that are no more.
+  func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
+    let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
+    for entry in try listing.fd.entries() where entry.name.starts(with: Array(prefix.utf8)) {
+      let rest = String(decoding: entry.name.dropFirst(prefix.utf8.count), as: UTF8.self)
+      guard let pid = Int32(rest.prefix { $0 != "-" }), (try? ProcessID.open(pid)) == nil else { continue }
+      try entry.name.withName { (name) throws(Errno) in try destroy(directory, name) }
+    }
+  }
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CSQLite
+internal import LinuxIO
+
+/// A connection to an SQLite database in a directory of ours.
+///
+/// Statements are constants of the program, values are bound to them, and columns have types. Changes are kept by a
+/// rollback journal and not by a log beside (WAL): so a plain copy of the file is a backup whenever nobody is writing,
+/// and a store on a network filesystem works. Whenever the process or the machine stops, what was committed is there and
+/// what was not is gone.
+struct Database: ~Copyable {
+  private let handle: OpaquePointer
+  /// Where the database is, for messages.
+  let path: String
+  /// The connection finds its files through this descriptor, so it is closed after the connection.
+  private let directory: OwnedFD
+
+  /// The most that one value may be long, in bytes.
+  static let longestValue: Int32 = 1 << 20
+  /// More rows than anything of ours has; a database with more is not ours.
+  static let mostRows = 100_000
+
+  /// Opens the database called `name`, which must be there.
+  ///
+  /// `patience` is how many milliseconds are waited for another process that writes. On a filesystem that is read-only it can be
+  /// read.
+  static func open(
+    _ name: String, in directory: FD, path: String, patience: Int32
+  ) throws(StoreError) -> Database {
+    let directory = try explaining("open", path) { () throws(Errno) in try directory.duplicated() }
+    guard AnchoredFiles.areRegistered else {
+      throw .registryFailed(doing: "open", path: path, message: "SQLite takes no file system of ours")
+    }
+    var opened: OpaquePointer?
+    let flags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
+      | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(
+      "/proc/self/fd/\(directory.fd.raw)/\(name)", &opened, flags, AnchoredFiles.name)
+    guard let opened else {
+      throw .registryFailed(doing: "open", path: path, message: "there is no memory for it")
+    }
+    guard code == SQLITE_OK else {
+      let failure = Self.failure(code, "open", of: opened, path)
+      sqlite3_close_v2(opened)
+      throw failure
+    }
+    let database = Database(handle: opened, path: path, directory: directory)
+    try database.prepare(patience)
+    return database
+  }
+
+  private init(handle: OpaquePointer, path: String, directory: consuming OwnedFD) {
+    self.handle = handle
+    self.path = path
+    self.directory = directory
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+
+  private func prepare(_ patience: Int32) throws(StoreError) {
+    sqlite3_busy_timeout(handle, patience)
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.longestValue)
+    sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0)
+    // A damaged file must not be able to do more than to be read wrongly.
+    for option in [SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_ENABLE_FKEY] {
+      try check(csqlite_set_option(handle, option, 1), "open")
+    }
+    try check(csqlite_set_option(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), "open")
+    try run("PRAGMA cell_size_check = ON")
+    try run("PRAGMA temp_store = MEMORY")
+    // Also the removal of the journal, which is what commits, has reached the disk when a change is done.
+    try run("PRAGMA synchronous = EXTRA")
+  }
+
+  // MARK: Statements
+
+  /// What can be in a column.
+  enum Value: Equatable, Sendable {
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+    case null
+  }
+
+  /// Runs a statement; what it gives is not looked at.
+  func run(_ statement: StaticString, _ values: Value...) throws(StoreError) {
+    let prepared = try self.prepared(statement, values)
+    while try step(prepared) {}
+  }
+
+  /// All rows that a query gives, each as `read` understands it.
+  func rows<Row>(
+    _ query: StaticString, _ values: Value..., read: (Columns) throws(StoreError) -> Row
+  ) throws(StoreError) -> [Row] {
+    let prepared = try self.prepared(query, values)
+    var rows: [Row] = []
+    while try step(prepared) {
+      guard rows.count < Self.mostRows else {
+        throw .registryDamaged(path: path, what: "it has more than \(Self.mostRows) rows in a table")
+      }
+      rows.append(try read(Columns(prepared.handle, path)))
+    }
+    return rows
+  }
+
+  /// Does all that `body` does, or nothing; another process that wants to write meanwhile waits.
+  func transaction<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+    // From the start as a writer: one who becomes it later can't wait, as both might.
+    try run("BEGIN IMMEDIATE")
+    do throws(StoreError) {
+      let result = try body()
+      try run("COMMIT")
+      return result
+    } catch {
+      // It is over already where SQLite has rolled back by itself.
+      if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// How many rows the last statement has changed.
+  var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  private func prepared(_ text: StaticString, _ values: [Value]) throws(StoreError) -> Statement {
+    var prepared: OpaquePointer?
+    let start = UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+    let code = sqlite3_prepare_v3(handle, start, Int32(clamping: text.utf8CodeUnitCount), 0, &prepared, nil)
+    guard code == SQLITE_OK, let prepared else { throw Self.failure(code, "use", of: handle, path) }
+    let statement = Statement(handle: prepared)
+    for (value, index) in zip(values, Int32(1)...) { try check(statement.bind(value, to: index), "use") }
+    return statement
+  }
+
+  private func step(_ statement: borrowing Statement) throws(StoreError) -> Bool {
+    switch sqlite3_step(statement.handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    case let code: throw Self.failure(code, "use", of: handle, path)
+    }
+  }
+
+  private func check(_ code: Int32, _ doing: String) throws(StoreError) {
+    guard code == SQLITE_OK else { throw Self.failure(code, doing, of: handle, path) }
+  }
+
+  /// A statement that is ready to run, with its values.
+  private struct Statement: ~Copyable {
+    let handle: OpaquePointer
+
+    deinit { sqlite3_finalize(handle) }
+
+    func bind(_ value: Value, to index: Int32) -> Int32 {
+      switch value {
+      case .null: sqlite3_bind_null(handle, index)
+      case .integer(let number): sqlite3_bind_int64(handle, index, number)
+      case .text(let text):
+        text.withCString { csqlite_bind_text(handle, index, $0, UInt64(text.utf8.count)) }
+      case .bytes(let bytes):
+        bytes.withUnsafeBytes { bytes in
+          bytes.baseAddress.map { csqlite_bind_blob(handle, index, $0, UInt64(bytes.count)) }
+            ?? sqlite3_bind_zeroblob(handle, index, 0)
+        }
+      }
+    }
+  }
+
+  // MARK: Failures
+
+  private static func failure(
+    _ code: Int32, _ doing: String, of handle: OpaquePointer, _ path: String
+  ) -> StoreError {
+    let message = sqlite3_errmsg(handle).map { String(cString: $0) } ?? "error \(code)"
+    return switch code & 0xff {
+    case SQLITE_BUSY, SQLITE_LOCKED: .registryBusy(path: path)
+    case SQLITE_CORRUPT, SQLITE_NOTADB: .registryDamaged(path: path, what: message)
+    case SQLITE_FULL: .noSpace(path: path)
+    case SQLITE_READONLY: .readOnly(path: path)
+    case SQLITE_IOERR, SQLITE_CANTOPEN:
+      StoreError(systemError(of: handle), doing: doing, path: path)
+    default: .registryFailed(doing: doing, path: path, message: message)
+    }
+  }
+}
+
+/// What the kernel said to SQLite's last call.
+private func systemError(of handle: OpaquePointer) -> Errno {
+  let number = sqlite3_system_errno(handle)
+  return number > 0 ? Errno(number) : .EIO
+}
+
+/// The columns of the row that a query has come to.
+struct Columns {
+  private let statement: OpaquePointer
+  private let path: String
+
+  fileprivate init(_ statement: OpaquePointer, _ path: String) {
+    self.statement = statement
+    self.path = path
+  }
+
+  func integer(_ index: Int32) throws(StoreError) -> Int64 {
+    try require(SQLITE_INTEGER, index)
+    return sqlite3_column_int64(statement, index)
+  }
+
+  func text(_ index: Int32) throws(StoreError) -> String {
+    try require(SQLITE_TEXT, index)
+    return String(decoding: bytes(at: sqlite3_column_text(statement, index), index), as: UTF8.self)
+  }
+
+  func bytes(_ index: Int32) throws(StoreError) -> [UInt8] {
+    try require(SQLITE_BLOB, index)
+    return Array(bytes(at: sqlite3_column_blob(statement, index), index))
+  }
+
+  func isNull(_ index: Int32) -> Bool { sqlite3_column_type(statement, index) == SQLITE_NULL }
+
+  private func bytes(at start: UnsafeRawPointer?, _ index: Int32) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(
+      start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, index)))
+  }
+
+  private func require(_ type: Int32, _ index: Int32) throws(StoreError) {
+    guard sqlite3_column_type(statement, index) == type else {
+      throw .registryDamaged(
+        path: path, what: "column \(index) of a row has another type than it should have")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+/// An app that is installed, as the registry knows it.
+package struct InstalledApp: Codable, Equatable, Sendable {
+  package let identifier: AppIdentifier
+  /// Whose app it is; nil for one that is there for all users of the machine.
+  package let user: UInt32?
+  /// `CFBundleName`.
+  package var name: String
+  package var executable: String
+  /// `CFBundleVersion`.
+  package var version: String
+  /// `CFBundleShortVersionString`.
+  package var shortVersion: String
+  package var team: String
+  /// Where its bundle is, below the root of the tree.
+  package var path: String
+  /// The digest of its seal.
+  package var seal: [UInt8]
+  /// When it was installed, in seconds since 1970.
+  package var installed: Int64
+  /// The groups whose containers it shares.
+  package var groups: [AppIdentifier]
+  /// Its containers in iCloud; the first is its own.
+  package var clouds: [AppIdentifier]
+
+  package init(
+    identifier: AppIdentifier, user: UInt32?, name: String, executable: String, version: String,
+    shortVersion: String, team: String, path: String, seal: [UInt8], installed: Int64,
+    groups: [AppIdentifier] = [], clouds: [AppIdentifier] = []
+  ) {
+    self.identifier = identifier
+    self.user = user
+    self.name = name
+    self.executable = executable
+    self.version = version
+    self.shortVersion = shortVersion
+    self.team = team
+    self.path = path
+    self.seal = seal
+    self.installed = installed
+    self.groups = groups
+    self.clouds = clouds
+  }
+
+  /// The name of its bundle: the last one of its path.
+  package var bundleName: String { path.split(separator: "/").last.map(String.init) ?? path }
+}
+
+/// A container, as the registry knows it.
+package struct ContainerRecord: Codable, Equatable, Sendable {
+  /// In capital letters.
+  package let uuid: String
+  package let kind: ContainerKind
+  /// The app's, the group's, or iCloud's.
+  package let identifier: AppIdentifier
+  /// Whose it is.
+  package let user: UInt32
+  /// Where it is, below the root of the tree.
+  package let path: String
+  /// Whether its app is gone and it is about to be removed.
+  package let isDoomed: Bool
+
+  package init(
+    uuid: String, kind: ContainerKind, identifier: AppIdentifier, user: UInt32, path: String,
+    isDoomed: Bool = false
+  ) {
+    self.uuid = uuid
+    self.kind = kind
+    self.identifier = identifier
+    self.user = user
+    self.path = path
+    self.isDoomed = isDoomed
+  }
+}

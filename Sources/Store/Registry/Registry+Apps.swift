@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+// The apps that are installed.
+
+extension Registry {
+  /// All apps, by identifier; with a user, only those that are there for that one.
+  package func apps(for user: UInt32? = nil) throws(StoreError) -> [InstalledApp] {
+    try use { (database) throws(StoreError) in
+      let all = try database.rows(
+        """
+        SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+        FROM apps ORDER BY identifier, user
+        """
+      ) { (row) throws(StoreError) in try Row(row, database.path) }
+      var apps: [InstalledApp] = []
+      for row in all where user == nil || row.app.user == nil || row.app.user == user {
+        apps.append(try row.complete(database))
+      }
+      return apps
+    }
+  }
+
+  /// The app of that identifier that is there for a user: their own, or the machine's. With no user, the machine's.
+  package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> InstalledApp? {
+    try use { (database) throws(StoreError) in
+      if let user, let own = try Self.find(identifier, of: user, in: database) {
+        return try own.complete(database)
+      }
+      guard let everyones = try Self.find(identifier, of: nil, in: database) else { return nil }
+      return try everyones.complete(database)
+    }
+  }
+
+  /// Notes an app that was not there.
+  package func add(_ app: InstalledApp) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      if let known = try Self.find(app.identifier, of: app.user, in: database) {
+        throw .appExists(identifier: known.app.identifier.text, path: known.app.path)
+      }
+      try database.run(
+        """
+        INSERT INTO apps
+          (identifier, user, name, executable, version, short_version, team, path, seal, installed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(app.identifier.text), .optional(app.user), .text(app.name), .text(app.executable),
+        .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
+        .integer(app.installed))
+      try Self.noteBelongings(of: app, in: database)
+    }
+  }
+
+  /// Notes another version of an app that is there.
+  package func update(_ app: InstalledApp) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      guard let known = try Self.find(app.identifier, of: app.user, in: database) else {
+        throw .noApp(identifier: app.identifier.text)
+      }
+      try database.run(
+        """
+        UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,
+          seal = ?, installed = ?
+        WHERE id = ?
+        """,
+        .text(app.name), .text(app.executable), .text(app.version), .text(app.shortVersion),
+        .text(app.team), .text(app.path), .bytes(app.seal), .integer(app.installed), .integer(known.id))
+      try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
+      try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
+      try Self.noteBelongings(of: app, in: database)
+    }
+  }
+
+  /// Takes an app off the list. Unless they are to be kept, what is left of its containers is doomed from this moment: those of
+  /// users who have the app no more, and those of groups of which they have no other member.
+  ///
+  /// What lies in iCloud stays: it is the user's, and other machines may have it too.
+  package func remove(
+    _ identifier: AppIdentifier, of user: UInt32?, keepingData: Bool
+  ) throws(StoreError) -> InstalledApp {
+    try change { (database) throws(StoreError) in
+      guard let row = try Self.find(identifier, of: user, in: database) else {
+        throw .noApp(identifier: identifier.text)
+      }
+      let app = try row.complete(database)
+      try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
+      guard !keepingData else { return app }
+      try database.run(
+        """
+        UPDATE containers SET doomed = 1
+        WHERE kind = 'data' AND identifier = ? AND NOT EXISTS (
+          SELECT 1 FROM apps
+          WHERE apps.identifier = containers.identifier AND (apps.user IS NULL OR apps.user = containers.user))
+        """, .text(app.identifier.text))
+      for group in app.groups {
+        try database.run(
+          """
+          UPDATE containers SET doomed = 1
+          WHERE kind = 'group' AND identifier = ? AND NOT EXISTS (
+            SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
+            WHERE app_groups.identifier = containers.identifier
+              AND (apps.user IS NULL OR apps.user = containers.user))
+          """, .text(group.text))
+      }
+      return app
+    }
+  }
+
+  private static func find(
+    _ identifier: AppIdentifier, of user: UInt32?, in database: borrowing Database
+  ) throws(StoreError) -> Row? {
+    let path = database.path
+    return try database.rows(
+      """
+      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+      FROM apps WHERE identifier = ? AND user IS ?
+      """, .text(identifier.text), .optional(user)
+    ) { (row) throws(StoreError) in try Row(row, path) }.first
+  }
+
+  private static func noteBelongings(
+    of app: InstalledApp, in database: borrowing Database
+  ) throws(StoreError) {
+    guard let known = try find(app.identifier, of: app.user, in: database) else { return }
+    for (group, position) in zip(app.groups, Int64(0)...) {
+      try database.run(
+        "INSERT OR IGNORE INTO app_groups (app, position, identifier) VALUES (?, ?, ?)",
+        .integer(known.id), .integer(position), .text(group.text))
+    }
+    for (cloud, position) in zip(app.clouds, Int64(0)...) {
+      try database.run(
+        "INSERT OR IGNORE INTO app_clouds (app, position, identifier) VALUES (?, ?, ?)",
+        .integer(known.id), .integer(position), .text(cloud.text))
+    }
+  }
+
+  /// A row of apps; the app's groups and clouds are in other tables.
+  private struct Row {
+    let id: Int64
+    let app: InstalledApp
+
+    init(_ row: Columns, _ path: String) throws(StoreError) {
+      id = try row.integer(0)
+      app = InstalledApp(
+        identifier: try row.identifier(1, path), user: try row.user(2, path), name: try row.text(3),
+        executable: try row.text(4), version: try row.text(5), shortVersion: try row.text(6),
+        team: try row.text(7), path: try row.text(8), seal: try row.bytes(9), installed: try row.integer(10))
+    }
+
+    func complete(_ database: borrowing Database) throws(StoreError) -> InstalledApp {
+      let path = database.path
+      var app = app
+      app.groups = try database.rows(
+        "SELECT identifier FROM app_groups WHERE app = ? ORDER BY position", .integer(id)
+      ) { (row) throws(StoreError) in try row.identifier(0, path) }
+      app.clouds = try database.rows(
+        "SELECT identifier FROM app_clouds WHERE app = ? ORDER BY position", .integer(id)
+      ) { (row) throws(StoreError) in try row.identifier(0, path) }
+      return app
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+// The containers that there are, or that were about to be made: a container is noted before it is made and forgotten after it
+// is gone, so none is ever unknown.
+
+extension Registry {
+  /// All containers that fit what is given.
+  package func containers(
+    kind: ContainerKind? = nil, identifier: AppIdentifier? = nil, user: UInt32? = nil, isDoomed: Bool? = nil
+  ) throws(StoreError) -> [ContainerRecord] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, doomed FROM containers
+        WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR identifier = ?2) AND (?3 IS NULL OR user = ?3)
+          AND (?4 IS NULL OR doomed = ?4)
+        ORDER BY path
+        """,
+        kind.map { .text($0.rawValue) } ?? .null, identifier.map { .text($0.text) } ?? .null, .optional(user),
+        isDoomed.map { .integer($0 ? 1 : 0) } ?? .null
+      ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
+    }
+  }
+
+  /// Notes a container that is about to be made, or gives what is noted of it already.
+  package func note(_ container: ContainerRecord) throws(StoreError) -> ContainerRecord {
+    try change { (database) throws(StoreError) in
+      let path = database.path
+      // A home that was removed, renamed or given to another account can leave one that is there no more.
+      try database.run(
+        "DELETE FROM containers WHERE path = ? AND NOT (kind = ? AND identifier = ? AND user = ?)",
+        .text(container.path), .text(container.kind.rawValue), .text(container.identifier.text),
+        .integer(Int64(container.user)))
+      try database.run(
+        """
+        INSERT INTO containers (uuid, kind, identifier, user, path) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (kind, identifier, user) DO UPDATE SET path = excluded.path
+        """,
+        .text(container.uuid), .text(container.kind.rawValue), .text(container.identifier.text),
+        .integer(Int64(container.user)), .text(container.path))
+      let noted = try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, doomed FROM containers
+        WHERE kind = ? AND identifier = ? AND user = ?
+        """,
+        .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user))
+      ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
+      return noted.first ?? container
+    }
+  }
+
+  /// Forgets a container that is gone.
+  package func forget(_ container: ContainerRecord) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+    }
+  }
+}
+
+extension ContainerRecord {
+  fileprivate init(_ row: Columns, _ path: String) throws(StoreError) {
+    guard let kind = ContainerKind(rawValue: try row.text(1)) else {
+      throw .registryDamaged(path: path, what: "a container is of an unknown kind")
+    }
+    guard let user = try row.user(3, path) else {
+      throw .registryDamaged(path: path, what: "a container belongs to nobody")
+    }
+    self.init(
+      uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
+      path: try row.text(4), isDoomed: try row.integer(5) != 0)
+  }
+}
+
+extension Columns {
+  /// An identifier; names of directories are made of it, so one that is none is damage.
+  func identifier(_ index: Int32, _ path: String) throws(StoreError) -> AppIdentifier {
+    let text = try text(index)
+    guard let identifier = AppIdentifier(text) else {
+      throw .registryDamaged(path: path, what: "'\(text)' is no identifier")
+    }
+    return identifier
+  }
+
+  /// A user's number, or nil for all users.
+  func user(_ index: Int32, _ path: String) throws(StoreError) -> UInt32? {
+    if isNull(index) { return nil }
+    guard let uid = UInt32(exactly: try integer(index)) else {
+      throw .registryDamaged(path: path, what: "a user has a number that no user can have")
+    }
+    return uid
+  }
+}
+
+extension Database.Value {
+  /// A user's number, or none for all users.
+  static func optional(_ user: UInt32?) -> Database.Value { user.map { .integer(Int64($0)) } ?? .null }
+}

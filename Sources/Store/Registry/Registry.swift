@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+/// What a store knows of its apps and their containers: the database `state/insula.db`.
+///
+/// Several processes may use it at once.
+package final class Registry: Sendable {
+  static let fileName = "insula.db"
+
+  /// A change takes less than a millisecond of the processor, and the disk's time to keep it; nothing else waits for this lock.
+  private let database: Mutex<Database>
+
+  /// Opens the registry of a store; a store of an earlier version gets one.
+  ///
+  /// `state` is the store's directory `state`, which lies at `path`.
+  package init(state: FD, path: String, patience: Int32 = 10_000) throws(StoreError) {
+    let file = "\(path)/\(Self.fileName)"
+    try Self.makeFile(in: state, file)
+    let database = try Database.open(Self.fileName, in: state, path: file, patience: patience)
+    try Self.migrate(database)
+    self.database = Mutex(database)
+  }
+
+  private init(_ database: consuming sending Database) { self.database = Mutex(database) }
+
+  /// The registry if the store has one already; looking makes none.
+  package static func existing(
+    state: FD, path: String, patience: Int32 = 10_000
+  ) throws(StoreError) -> Registry? {
+    let file = "\(path)/\(fileName)"
+    do throws(Errno) {
+      guard try fileName.withName({ (name) throws(Errno) in try state.status(of: name) }).st_size > 0 else {
+        // One whose making was stopped.
+        return nil
+      }
+    } catch {
+      guard error == .ENOENT else { throw StoreError(error, doing: "look at", path: file) }
+      return nil
+    }
+    let database = try Database.open(fileName, in: state, path: file, patience: patience)
+    // The first step may have been stopped after the file got its size: the journal beside it takes that back.
+    if try version(of: database) == 0 { return nil }
+    try migrate(database)
+    return Registry(database)
+  }
+
+  /// Lends the database.
+  func use<Result: Sendable>(
+    _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    try database.withLock { (database) throws(StoreError) in try body(database) }
+  }
+
+  /// Like ``use(_:)``; all that `body` changes is changed, or nothing.
+  func change<Result: Sendable>(
+    _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    try database.withLock { (database) throws(StoreError) in
+      try database.transaction { () throws(StoreError) in try body(database) }
+    }
+  }
+
+  // MARK: Making it what it should be
+
+  /// SQLite would make the file for everyone to read.
+  private static func makeFile(in state: FD, _ path: String) throws(StoreError) {
+    do throws(Errno) {
+      _ = try fileName.withName { (name) throws(Errno) in
+        try state.open(name, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
+      }
+      try state.synchronize(dataOnly: false)
+    } catch {
+      guard error != .EEXIST else { return }
+      throw StoreError(error, doing: "make", path: path)
+    }
+  }
+
+  private static func version(of database: borrowing Database) throws(StoreError) -> Int {
+    let version = try number(
+      database.rows("PRAGMA user_version") { (row) throws(StoreError) in try row.integer(0) })
+    let application = try number(
+      database.rows("PRAGMA application_id") { (row) throws(StoreError) in try row.integer(0) })
+    // A database that nothing was ever put into has neither.
+    guard version != 0 || application != 0 else { return 0 }
+    guard application == RegistrySchema.application, version > 0 else {
+      throw .registryDamaged(path: database.path, what: "it is a database of another program")
+    }
+    return Int(version)
+  }
+
+  private static func number(_ rows: [Int64]) -> Int64 { rows.first ?? 0 }
+
+  private static func migrate(_ database: borrowing Database) throws(StoreError) {
+    let known = RegistrySchema.version
+    if try version(of: database) == known { return }
+    let path = database.path
+    try database.transaction { () throws(StoreError) in
+      // Another process may have been faster.
+      let found = try version(of: database)
+      guard found <= known else { throw .registryNewer(path: path, found: found, known: known) }
+      for (step, number) in zip(RegistrySchema.steps, 1...).dropFirst(found) {
+        for statement in step.statements { try database.run(statement) }
+        try database.run(
+          "INSERT INTO migrations (version, name) VALUES (?, ?)", .integer(Int64(number)), .text(step.name))
+      }
+    }
+  }
+
+  // MARK: Checking it
+
+  /// What is wrong with the database itself; empty if nothing is.
+  package func problems() throws(StoreError) -> [String] {
+    do throws(StoreError) {
+      return try use { (database) throws(StoreError) in
+        let integrity = try database.rows("PRAGMA integrity_check(20)") { (row) throws(StoreError) in
+          try row.text(0)
+        }
+        let strays = try database.rows("PRAGMA foreign_key_check") { (row) throws(StoreError) in
+          "a row of \(try row.text(0)) belongs to no app"
+        }
+        return integrity.filter { $0 != "ok" } + strays.prefix(20)
+      }
+    } catch {
+      guard case .registryDamaged(_, let what) = error else { throw error }
+      return [what]
+    }
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// How the registry's database came to look as it does: each step has a name, and is done whole or not at all.
+///
+/// What is released is never changed; what is to be different is a further step.
+enum RegistrySchema {
+  struct Step {
+    let name: String
+    let statements: [StaticString]
+  }
+
+  /// `INSL`: tells our database from any other.
+  static let application: Int64 = 0x494e_534c
+
+  /// The version after all steps.
+  static var version: Int { steps.count }
+
+  /// The last statement of each sets the version that it leads to.
+  static let steps: [Step] = [
+    Step(
+      name: "apps and containers",
+      statements: [
+        "PRAGMA application_id = 0x494e534c",
+        """
+        CREATE TABLE migrations (
+          version INTEGER PRIMARY KEY,
+          name TEXT NOT NULL
+        ) STRICT
+        """,
+        // Identifiers that differ in case only would be one app on a Mac.
+        """
+        CREATE TABLE apps (
+          id INTEGER PRIMARY KEY,
+          identifier TEXT NOT NULL COLLATE NOCASE,
+          user INTEGER,
+          name TEXT NOT NULL,
+          executable TEXT NOT NULL,
+          version TEXT NOT NULL,
+          short_version TEXT NOT NULL,
+          team TEXT NOT NULL,
+          path TEXT NOT NULL UNIQUE,
+          seal BLOB NOT NULL,
+          installed INTEGER NOT NULL
+        ) STRICT
+        """,
+        "CREATE UNIQUE INDEX apps_of_the_machine ON apps (identifier) WHERE user IS NULL",
+        "CREATE UNIQUE INDEX apps_of_users ON apps (identifier, user) WHERE user IS NOT NULL",
+        """
+        CREATE TABLE app_groups (
+          app INTEGER NOT NULL REFERENCES apps ON DELETE CASCADE,
+          position INTEGER NOT NULL,
+          identifier TEXT NOT NULL,
+          PRIMARY KEY (app, identifier)
+        ) STRICT
+        """,
+        "CREATE INDEX members_of_groups ON app_groups (identifier)",
+        """
+        CREATE TABLE app_clouds (
+          app INTEGER NOT NULL REFERENCES apps ON DELETE CASCADE,
+          position INTEGER NOT NULL,
+          identifier TEXT NOT NULL,
+          PRIMARY KEY (app, identifier)
+        ) STRICT
+        """,
+        // Not bound to an app: one may go and leave its containers to the next.
+        """
+        CREATE TABLE containers (
+          uuid TEXT PRIMARY KEY,
+          kind TEXT NOT NULL CHECK (kind IN ('data', 'group', 'cloud')),
+          identifier TEXT NOT NULL,
+          user INTEGER NOT NULL,
+          path TEXT NOT NULL UNIQUE,
+          doomed INTEGER NOT NULL DEFAULT 0 CHECK (doomed IN (0, 1)),
+          UNIQUE (kind, identifier, user)
+        ) STRICT
+        """,
+        "PRAGMA user_version = 1",
+      ])
+  ]
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import LinuxIO
+internal import Policy
+
+// Whether what the registry says of apps and containers is so.
+
+extension StoreCheck {
+  mutating func checkApps() {
+    let path = "\(store.path)/state"
+    let apps: [InstalledApp]
+    let containers: [ContainerRecord]
+    do throws(StoreError) {
+      let registry = try Registry.existing(state: store.state, path: path)
+      let problems = try registry?.problems() ?? []
+      guard problems.isEmpty else {
+        for problem in problems { foundDamage(problem) }
+        return
+      }
+      apps = try registry?.apps() ?? []
+      containers = try registry?.containers() ?? []
+    } catch {
+      return foundDamage(error.reason)
+    }
+    for app in apps { checkBundle(of: app) }
+    for container in containers where !container.isDoomed { check(container) }
+    checkStrangers(among: Set(containers.map(\.path)))
+  }
+
+  private mutating func foundDamage(_ what: String) {
+    found(
+      .failure, "\(store.path)/state/\(Registry.fileName)", "is not in order: \(what)",
+      "restore that file from a backup; the apps and their containers are untouched")
+  }
+
+  private mutating func checkBundle(of app: InstalledApp) {
+    if status(app.path)?.isDirectory == true { return }
+    found(
+      .failure, "\(store.path)/tree/\(app.path)", "is missing, the bundle of \(app.identifier)",
+      "put it back from a backup, or install the app again")
+  }
+
+  /// A container may be missing: it is made when it is needed. One that is there is whole.
+  private mutating func check(_ container: ContainerRecord) {
+    guard status(container.path) != nil else { return }
+    let place = "\(store.path)/tree/\(container.path)"
+    for directory in ContainerLayout.directories(of: container.kind)
+    where status("\(container.path)/\(directory)")?.isDirectory != true {
+      found(
+        .warning, "\(place)/\(directory)", "is missing from the container",
+        "the next use of the app makes it again")
+    }
+    guard container.kind.contentClass != nil else { return }
+    let metadata = try? StoreLayout.withParent(
+      of: "\(container.path)/\(ContainerLayout.metadataName)", in: store.tree
+    ) { (parent, name) throws(Errno) in try parent.contents(of: name, limit: 1 << 16) }
+    let known = metadata.flatMap { ContainerMetadata($0) }
+    guard known?.uuid != container.uuid || known?.identifier != container.identifier.text else { return }
+    found(
+      .warning, "\(place)/\(ContainerLayout.metadataName)", "does not describe this container",
+      "the next use of the app writes it again")
+  }
+
+  /// What lies where containers do, and is none.
+  private mutating func checkStrangers(among known: Set<String>) {
+    guard let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
+    else { return }
+    for home in homes {
+      for kind in [ContainerKind.data, .group] {
+        let place = "Users/\(home.name)/\(ContainerLayout.directory(of: kind))"
+        for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
+          found(
+            .warning, "\(store.path)/tree/\(place)/\(name)", "is no container that insula has made",
+            "move it to where its owner's own files are")
+        }
+      }
+    }
+  }
+
+  private func status(_ path: String) -> FileStatus? {
+    try? StoreLayout.withParent(of: path, in: store.tree) { (parent, name) throws(Errno) in
+      try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+    }
+  }
+
+  private func names(in path: String) -> [String] {
+    let directory = try? StoreLayout.withParent(of: path, in: store.tree) { (parent, name) throws(Errno) in
+      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
+    }
+    guard let directory, let entries = try? directory.fd.entries() else { return [] }
+    return entries.map { String(decoding: $0.name, as: UTF8.self) }
+  }
+}
+
+extension StoreError {
+  /// What is wrong, without what is said of it elsewhere.
+  fileprivate var reason: String {
+    switch self {
+    case .registryDamaged(_, let what): what
+    case .registryNewer(_, let found, let known): "it has version \(found), and \(known) is the newest known"
+    default: description
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+
+/// Copies the extended attributes that users may set; not those by which insula keeps or shows lists and flags.
+final class AttributesCopy {
+  // As much as Linux lets there be, of names and of one value.
+  private let names = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+  private let value = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+
+  deinit {
+    names.deallocate()
+    value.deallocate()
+  }
+
+  private static let copied = Array("user.".utf8)
+  private static let left = [Array("user.insula.".utf8), Array("user.com.apple.system.".utf8)]
+
+  func copy(from source: FD, to target: FD) throws(Errno) {
+    let length: Int
+    do throws(Errno) {
+      length = try source.attributeNames(into: names)
+    } catch .EOPNOTSUPP {
+      return
+    }
+    guard length > 0 else { return }
+    for name in UnsafeRawBufferPointer(rebasing: names[..<length]).split(separator: 0) {
+      guard name.starts(with: Self.copied), !Self.left.contains(where: { name.starts(with: $0) }) else {
+        continue
+      }
+      try Array(name).withName { (name) throws(Errno) in
+        let count: Int
+        do throws(Errno) {
+          count = try source.attribute(name.bytes, into: value)
+        } catch .ENODATA {
+          // Someone has just removed it.
+          return
+        }
+        try target.setAttribute(
+          name.bytes, to: UnsafeRawBufferPointer(rebasing: value[..<count]), flags: 0)
+      }
+    }
+  }
+}

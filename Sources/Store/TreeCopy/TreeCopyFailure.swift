@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+
+/// Why a tree can't be copied.
+package struct TreeCopyFailure: Error, Equatable, Sendable {
+  package enum Reason: Equatable, Sendable {
+    /// A fifo, a socket, a device.
+    case specialFile(String)
+    /// A name that can't be kept, or that can't be told to be safe.
+    case badName(String)
+    case otherFilesystem
+    case tooDeep(Int)
+    case tooMany(Int)
+    /// It got shorter, or became something else, while it was read.
+    case changed
+    case failed(doing: String, Errno)
+  }
+
+  /// Where, below the top of the tree; empty for the top itself.
+  package let path: String
+  package let reason: Reason
+
+  package init(path: String, reason: Reason) {
+    self.path = path
+    self.reason = reason
+  }
+}
+
+extension TreeCopyFailure: CustomStringConvertible {
+  package var description: String {
+    let place = path.isEmpty ? "its top" : path
+    return switch reason {
+    case .specialFile(let kind): "\(place) is a \(kind), which can't be in a bundle"
+    case .badName(let why): "\(place) has a name that can't be kept: \(why)"
+    case .otherFilesystem: "something is mounted at \(place); take that away first"
+    case .tooDeep(let depth): "\(place) lies more than \(depth) directories deep"
+    case .tooMany(let count): "there are more than \(count) files in it"
+    case .changed: "\(place) was changed while it was copied; try it again"
+    case .failed(let doing, let errno): "can't \(doing) \(place): \(errno.message)"
+    }
+  }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+// insula-stopped CALLS WORK STORE [...]: does one piece of work on a store, and is killed before or after one of its system
+// calls: at the CALLS'th stop of the tracer, which sees two for each. What is on disk changes by system calls only, so these are all the
+// moments that there are. With 0 it is left to end.
+//
+// Ends with 0 if the work was done, 9 if it was killed, 1 if it failed.
+
+func complain(_ text: String) -> Never {
+  _ = write(2, text + "\n", text.utf8.count + 1)
+  exit(1)
+}
+
+func work() -> Never {
+  do {
+    try Work.run(Array(CommandLine.arguments.dropFirst(2)))
+    exit(0)
+  } catch {
+    complain("\(error)")
+  }
+}
+
+guard CommandLine.arguments.count > 3, let last = Int(CommandLine.arguments[1]) else {
+  complain("insula-stopped CALLS WORK STORE [...]")
+}
+if last == 0 { work() }
+
+let traceMe: Int32 = 0
+let toNextCall: Int32 = 24
+let child = clx_fork()
+if child == 0 {
+  guard clx_ptrace(traceMe, 0, 0) == 0 else { complain("can't be traced") }
+  raise(SIGSTOP)
+  work()
+}
+var stops = 0
+var status: Int32 = 0
+while waitpid(child, &status, 0) == child {
+  let code = clx_exit_status(status)
+  if code >= 0 { exit(code) }
+  if clx_term_signal(status) != 0 { exit(1) }
+  if stops == last {
+    kill(child, SIGKILL)
+    _ = waitpid(child, &status, 0)
+    exit(9)
+  }
+  stops += 1
+  guard clx_ptrace(toNextCall, child, 0) == 0 else { complain("can't go on") }
+}
+complain("the work got lost")

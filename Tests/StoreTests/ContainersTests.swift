@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+@Suite struct ContainersTests {
+  private let house: TestHouse
+  private let containers: Containers
+  private let app: InstalledApp
+  private var container: String { house.home + "/Library/Containers/com.example.editor" }
+
+  init() throws {
+    house = try TestHouse()
+    containers = try house.containers()
+    app = try InstalledApp.example(groups: ["group.com.example"], clouds: ["iCloud.com.example.editor"])
+  }
+
+  private func names(_ path: String) throws -> [String] {
+    let directory = try TemporaryDirectory.open(path)
+    return try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }.sorted()
+  }
+
+  private func status(_ path: String) throws -> FileStatus {
+    var status = FileStatus()
+    guard lstat(path, &status) == 0 else { throw Errno.last }
+    return status
+  }
+
+  private func target(_ path: String) -> String? {
+    try? FileManager.default.destinationOfSymbolicLink(atPath: path)
+  }
+
+  private func make() throws -> [ContainerRecord] { try containers.make(for: app, home: house.account.name) }
+
+  @Test func containerHasItsDirectoriesAndIsItsOwners() throws {
+    let made = try make()
+    #expect(made.map(\.kind) == [.data, .group, .cloud])
+    #expect(try house.registry.containers().sorted { $0.uuid < $1.uuid } == made.sorted { $0.uuid < $1.uuid })
+    #expect(try names(container) == [ContainerLayout.metadataName, "Data"])
+    #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
+    #expect(try names(container + "/Data/Library") == ["Application Support", "Caches", "Preferences"])
+    let library = house.home + "/Library"
+    #expect(try names(library + "/Group Containers/group.com.example") == [ContainerLayout.metadataName])
+    #expect(try names(library + "/Mobile Documents/iCloud~com~example~editor") == ["Documents"])
+    let all = try Program.run(["find", library, "-printf", "%y %m %U %G\n"]).output
+    let expected = ["d 700", "f 600", "l 777"].map { "\($0) \(house.account.uid) \(house.account.gid)" }
+    #expect(Set(all.split(separator: "\n").map(String.init)) == Set(expected))
+  }
+
+  @Test func metadataHasTheKeysOfApples() throws {
+    let made = try make()
+    for (path, record, contentClass) in [
+      (container, made[0], 2),
+      (house.home + "/Library/Group Containers/group.com.example", made[1], 7),
+    ] {
+      let data = try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(ContainerLayout.metadataName)"))
+      let list = try #require(
+        PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
+      #expect(list["MCMMetadataIdentifier"] as? String == record.identifier.text)
+      #expect(list["MCMMetadataContentClass"] as? Int == contentClass)
+      #expect(list["MCMMetadataUUID"] as? String == record.uuid)
+      #expect(UUID(uuidString: record.uuid)?.uuidString == record.uuid)
+      #expect(list["MCMMetadataVersion"] as? Int == 6 && list["MCMMetadataSchemaVersion"] as? Int == 1)
+      #expect(list["MCMMetadataActiveDPClass"] as? Int == 0)
+      #expect((list["MCMMetadataInfo"] as? [String: Int])?.keys.count == 1)
+      let user = try #require(list["MCMMetadataUserIdentity"] as? [String: Any])
+      #expect(user["posixUID"] as? UInt32 == house.account.uid)
+      #expect(user["posixGID"] as? UInt32 == house.account.gid && user["version"] as? Int == 2)
+    }
+  }
+
+  @Test func linkLeadsToTheBundleWhereverTheTreeIs() throws {
+    _ = try make()
+    let link = container + "/Data/Editor.app"
+    #expect(target(link) == "../../../../../../Applications/Editor.app")
+    try house.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
+    #expect(
+      realpath(link, nil).map { String(cString: $0) }?.hasSuffix("/tree/Applications/Editor.app") == true)
+    let own = try InstalledApp.example(
+      "com.example.own", user: house.account.uid, name: "Own")
+    var moved = own
+    moved.path = "Users/\(house.account.name)/Applications/Own.app"
+    _ = try containers.make(for: moved, home: house.account.name)
+    let ownLink = house.home + "/Library/Containers/com.example.own/Data/Own.app"
+    #expect(target(ownLink) == "../../../../Applications/Own.app")
+  }
+
+  @Test func makingItAgainChangesNothing() throws {
+    let first = try make()
+    try Data("mine".utf8).write(to: URL(fileURLWithPath: container + "/Data/Documents/file"))
+    let before = try Program.run(["find", house.home, "-printf", "%p %i %m %T@ %C@\n"]).output
+    #expect(try make() == first)
+    #expect(try Program.run(["find", house.home, "-printf", "%p %i %m %T@ %C@\n"]).output == before)
+  }
+
+  @Test func whatIsMissingIsMadeAgain() throws {
+    let first = try make()
+    #expect(rmdir(container + "/Data/tmp") == 0)
+    #expect(rmdir(container + "/Data/Library/Caches") == 0)
+    #expect(unlink(container + "/Data/Editor.app") == 0)
+    #expect(unlink("\(container)/\(ContainerLayout.metadataName)") == 0)
+    #expect(try make() == first)
+    #expect(try names(container) == [ContainerLayout.metadataName, "Data"])
+    #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
+    #expect(try names(container + "/Data/Library") == ["Application Support", "Caches", "Preferences"])
+    #expect(try status(container + "/Data/tmp").st_uid == house.account.uid)
+  }
+
+  @Test func linkFollowsTheBundleThatGotAnotherName() throws {
+    _ = try make()
+    var app = app
+    app.path = "Applications/Utilities/Writer.app"
+    _ = try containers.make(for: app, home: house.account.name)
+    #expect(try names(container + "/Data") == ["Documents", "Library", "Writer.app", "tmp"])
+    #expect(target(container + "/Data/Writer.app") == "../../../../../../Applications/Utilities/Writer.app")
+  }
+
+  @Test func whatStandsInTheWayIsNotTouched() throws {
+    let library = house.home + "/Library"
+    let outside = try house.made.temporary.makeDirectory("outside", mode: 0o711)
+    // A link would lead out of the home.
+    #expect(symlink(outside, library + "/Containers") == 0)
+    #expect(
+      storeError { _ = try make() }
+        == .noContainer(path: library + "/Containers", what: "it is not a directory"))
+    #expect(unlink(library + "/Containers") == 0)
+    #expect(mkdir(library + "/Containers", 0o700) == 0)
+    if Program.isRoot {
+      #expect(
+        storeError { _ = try make() }
+          == .noContainer(path: library + "/Containers", what: "it belongs to uid 0 and not to 65534"))
+      #expect(chown(library + "/Containers", house.account.uid, house.account.gid) == 0)
+    }
+    #expect(symlink(outside, container) == 0)
+    #expect(
+      storeError { _ = try make() } == .noContainer(path: container, what: "it is not a directory"))
+    #expect(unlink(container) == 0)
+    _ = try make()
+    #expect(rmdir(container + "/Data/Documents") == 0)
+    #expect(symlink(outside, container + "/Data/Documents") == 0)
+    #expect(
+      storeError { _ = try make() }
+        == .noContainer(path: container + "/Data/Documents", what: "it is not a directory"))
+    #expect(try names(outside).isEmpty)
+    #expect(try status(outside).permissions == 0o711 && status(outside).st_uid == ProcessID.user)
+  }
+
+  @Test func homeThatIsNotThere() {
+    for name in ["no-such", "../x", "Shared", ""] {
+      #expect(storeError { _ = try containers.make(for: app, home: name) } != nil, "\(name)")
+    }
+    #expect(
+      storeError { _ = try containers.make(for: app, home: "no-such") }
+        == .noHome(path: house.path + "/tree/Users/no-such"))
+    #expect((try? house.registry.containers())?.isEmpty == true)
+  }
+
+  @Test func removalTakesTheAppsOwnAndLeavesTheCloud() throws {
+    try house.registry.add(app)
+    _ = try make()
+    let outside = try house.made.temporary.write("kept", to: "outside")
+    #expect(symlink(outside, container + "/Data/Documents/link") == 0)
+    #expect(mkdir(container + "/Data/Documents/deep", 0) == 0)
+    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(try containers.removeDoomed().map(\.kind) == [.data, .group])
+    #expect(try names(house.home + "/Library/Containers").isEmpty)
+    #expect(try names(house.home + "/Library/Group Containers").isEmpty)
+    #expect(try names(house.home + "/Library/Mobile Documents") == ["iCloud~com~example~editor"])
+    #expect(try house.registry.containers().map(\.kind) == [.cloud])
+    #expect(house.made.temporary.text(of: "outside") == "kept")
+    #expect(try names(house.path + "/state/staging").isEmpty)
+  }
+
+  @Test func keptDataIsTheNextInstallationsAndDoomedDataIsNot() throws {
+    try house.registry.add(app)
+    let first = try make()
+    let file = container + "/Data/Documents/file"
+    try Data("mine".utf8).write(to: URL(fileURLWithPath: file))
+    _ = try house.registry.remove(app.identifier, of: nil, keepingData: true)
+    #expect(try containers.removeDoomed().isEmpty)
+    try house.registry.add(app)
+    #expect(try make() == first)
+    #expect(FileManager.default.fileExists(atPath: file))
+    // Stopped before what was doomed could be removed, and installed anew.
+    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
+    try house.registry.add(app)
+    let second = try make()
+    #expect(second[0].uuid != first[0].uuid && !second[0].isDoomed)
+    #expect(!FileManager.default.fileExists(atPath: file))
+    #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
+  }
+
+  @Test func containerOfAHomeThatIsGoneIsForgotten() throws {
+    try house.registry.add(app)
+    _ = try make()
+    try Homes(tree: house.store.tree, path: "/p", mode: house.store.description.mode).remove(
+      house.account.name)
+    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(try containers.removeDoomed().count == 2)
+    #expect(try house.registry.containers(isDoomed: true).isEmpty)
+  }
+}
