@@ -42,7 +42,9 @@ extension StoreCheck {
       "put it back from a backup, or install the app again")
   }
 
-  /// A container may be missing: it is made when it is needed. One that is there is whole.
+  /// A container may be missing: it is made when it is needed.
+  ///
+  /// One that is there is whole.
   private mutating func check(_ container: ContainerRecord) {
     guard status(container.path) != nil else { return }
     let place = "\(store.path)/tree/\(container.path)"

@@ -23,7 +23,9 @@ extension Registry {
     }
   }
 
-  /// The app of that identifier that is there for a user: their own, or the machine's. With no user, the machine's.
+  /// The app of that identifier that is there for a user: their own, or the machine's.
+  ///
+  /// With no user, the machine's.
   package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> InstalledApp? {
     try use { (database) throws(StoreError) in
       if let user, let own = try Self.find(identifier, of: user, in: database) {
@@ -73,7 +75,9 @@ extension Registry {
     }
   }
 
-  /// Takes an app off the list. Unless they are to be kept, what is left of its containers is doomed from this moment: those of
+  /// Takes an app off the list.
+  ///
+  /// Unless they are to be kept, what is left of its containers is doomed from this moment: those of
   /// users who have the app no more, and those of groups of which they have no other member.
   ///
   /// What lies in iCloud stays: it is the user's, and other machines may have it too.
