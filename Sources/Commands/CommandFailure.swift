@@ -20,22 +20,20 @@ struct CommandFailure: Error, Equatable {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message)
-    case let error as StoreError: self.init(Self.code(of: error), error.description)
+    case let error as StoreError: self.init(Self.code(of: error.kind), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
     }
   }
 
-  private static func code(of error: StoreError) -> ExitCode {
-    switch error {
-    case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
-    case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
-    case .inUse, .registryBusy: .busy
-    case .belongsToOther, .notPermitted, .otherAccount: .notPermitted
-    case .badHomeName: .usage
-    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noApp, .noContainer:
-      .failed
+  static func code(of kind: StoreError.Kind) -> ExitCode {
+    switch kind {
+    case .noStore: .noStore
+    case .wrongFormat: .wrongFormat
+    case .busy: .busy
+    case .notPermitted: .notPermitted
+    case .usage: .usage
+    case .failed: .failed
     }
   }
 

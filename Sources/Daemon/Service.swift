@@ -102,6 +102,7 @@ package enum Service {
   private static func answer(
     _ request: ControlRequest, _ peer: ControlPeer, _ store: Store, _ server: Server, _ settings: Settings
   ) -> ControlReply {
+    if let questions = AppRequest(request, peer, settings) { return questions.answer(store) }
     if request.verb != .status, peer.uid != 0, peer.uid != ProcessID.user {
       return ControlReply(
         ok: false, errno: Errno.EPERM.code, message: "only root and the owner of the daemon may do this")
@@ -110,6 +111,7 @@ package enum Service {
       switch request.verb {
       case .status: return ControlReply(ok: true, status: status(store, server, settings))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
+      case .apps, .app, .path: throw .EINVAL
       }
       return .done
     } catch {

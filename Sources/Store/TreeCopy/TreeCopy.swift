@@ -224,7 +224,7 @@ final class TreeCopyRun {
     return .EIO
   }
 
-  static func kind(of status: FileStatus) -> String {
+  private static func kind(of status: FileStatus) -> String {
     switch status.type {
     case S_IFIFO: "fifo"
     case S_IFSOCK: "socket"
