@@ -119,6 +119,9 @@ enum AppsAccess {
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
     }
     if reply.ok { return reply }
+    if reply.failure == StoreError.Kind.noApp.rawValue, let identifier {
+      throw StoreError.noApp(identifier: identifier.text)
+    }
     let code =
       reply.failure.flatMap { StoreError.Kind(rawValue: $0) }.map(CommandFailure.code)
       ?? (reply.errno == Errno.EPERM.code ? .notPermitted : .failed)

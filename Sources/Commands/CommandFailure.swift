@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Daemon
 internal import LinuxIO
 internal import Store
@@ -21,6 +22,7 @@ struct CommandFailure: Error, Equatable {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message)
     case let error as StoreError: self.init(Self.code(of: error.kind), error.description)
+    case let error as DataFailure: self.init(Self.code(of: error), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
     }
@@ -33,7 +35,14 @@ struct CommandFailure: Error, Equatable {
     case .busy: .busy
     case .notPermitted: .notPermitted
     case .usage: .usage
-    case .failed: .failed
+    case .noApp, .failed: .failed
+    }
+  }
+
+  private static func code(of error: DataFailure) -> ExitCode {
+    switch error {
+    case .failed(_, _, .EACCES), .failed(_, _, .EPERM): .notPermitted
+    default: .failed
     }
   }
 

@@ -13,6 +13,7 @@ package enum Insula {
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,
+    DeliverCommand.self, ExportCommand.self, ImportCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]
