@@ -30,7 +30,7 @@ struct CommandFailure: Error, Equatable {
     switch error {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
-    case .inUse, .registryBusy: .busy
+    case .inUse, .appBusy, .registryBusy: .busy
     case .belongsToOther, .notPermitted, .otherAccount: .notPermitted
     case .badHomeName: .usage
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,

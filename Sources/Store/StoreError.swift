@@ -32,6 +32,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
   case noApp(identifier: String)
+  case appBusy(identifier: String)
   case noContainer(path: String, what: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
@@ -116,6 +117,8 @@ extension StoreError: CustomStringConvertible {
       "\(identifier) is installed already, at \(path), nothing was changed; 'insula apps' lists all apps"
     case .noApp(let identifier):
       "no app \(identifier) is installed here; 'insula apps' lists all apps"
+    case .appBusy(let identifier):
+      "\(identifier) is just being installed, updated or removed; try it again when that is done"
     case .noContainer(let path, let what):
       "\(path) can't be a container: \(what); move it away and try again"
     }
