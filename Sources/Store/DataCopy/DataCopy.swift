@@ -155,6 +155,7 @@ package final class DataCopy {
       try contents.copy(from: file.fd, status, to: copy.fd) { copied in
         count.bytes = before + copied
         rules.progress(count)
+        return true
       }
     }
     guard isWhole else { throw fail(.changed) }
