@@ -3,13 +3,19 @@
 
 internal import FoundationEssentials
 package import Policy
+internal import Synchronization
 
 // What is being done to apps. An intent is noted, then the tree is changed by one rename, then the app is noted and the intent is
 // taken off, both at once: so the registry and the tree can differ only while there is an intent that says in what.
 
 extension Registry {
-  /// Tells this process from one that had its number before.
-  private static let process = UUID().uuidString
+  /// What this process is at: the registry's path and the intent's number. Nobody else changes a store meanwhile, so any other
+  /// intent is of a process that was stopped, or could not be ended.
+  private static let live = Mutex<Set<String>>([])
+
+  private static func key(_ number: Int64, _ database: borrowing Database) -> String {
+    "\(number) \(database.path)"
+  }
 
   /// Notes what is about to be done; only one thing at a time is done to an app, and at a path.
   package func begin(_ intent: TreeIntent) throws(StoreError) -> NotedIntent {
@@ -26,12 +32,22 @@ extension Registry {
         throw .appBusy(identifier: other.intent.app.identifier.text)
       }
       try Self.check(intent, in: database)
-      try database.run(
-        "INSERT INTO intents (process, intent) VALUES (?, ?)", .text(Self.process), .text(text))
+      try database.run("INSERT INTO intents (intent) VALUES (?)", .text(text))
       guard let noted = try Self.intents(in: database).last else {
         throw .registryDamaged(path: database.path, what: "an intent was lost")
       }
+      // One that is not kept in the end has a number that the next one gets.
+      let key = Self.key(noted.number, database)
+      Self.live.withLock { _ = $0.insert(key) }
       return noted
+    }
+  }
+
+  /// Says that this process is at it no more, whether it is done or not.
+  package func leave(_ noted: NotedIntent) {
+    try? use { (database) throws(StoreError) in
+      let key = Self.key(noted.number, database)
+      Self.live.withLock { _ = $0.remove(key) }
     }
   }
 
@@ -83,13 +99,17 @@ extension Registry {
 
   private static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {
     let path = database.path
-    return try database.rows("SELECT id, process, intent FROM intents ORDER BY id") {
+    let live = live.withLock { $0 }
+    let rows = try database.rows("SELECT id, intent FROM intents ORDER BY id") {
       (row) throws(StoreError) in
-      let text = try row.text(2)
+      let text = try row.text(1)
       guard let intent = try? JSONDecoder().decode(TreeIntent.self, from: Data(text.utf8)) else {
         throw .registryDamaged(path: path, what: "an intent can't be read")
       }
-      return NotedIntent(number: try row.integer(0), intent: intent, isOurs: try row.text(1) == process)
+      return (number: try row.integer(0), intent: intent)
+    }
+    return rows.map {
+      NotedIntent(number: $0.number, intent: $0.intent, isLive: live.contains(key($0.number, database)))
     }
   }
 }

@@ -84,7 +84,6 @@ enum RegistrySchema {
         """
         CREATE TABLE intents (
           id INTEGER PRIMARY KEY,
-          process TEXT NOT NULL,
           intent TEXT NOT NULL
         ) STRICT
         """,

@@ -34,14 +34,14 @@ package struct TreeIntent: Codable, Equatable, Sendable {
     self.keepsData = keepsData
   }
 
-  /// The paths that change.
-  var paths: Set<String> { Set([app.path] + [before?.path].compactMap(\.self)) }
+  /// The paths that change; those that differ only in case are one.
+  var paths: Set<String> { Set(([app.path] + [before?.path].compactMap(\.self)).map { $0.lowercased() }) }
 }
 
 /// An intent that is in the registry.
 package struct NotedIntent: Equatable, Sendable {
   package let number: Int64
   package let intent: TreeIntent
-  /// Whether this very process has noted it, and may be at it.
-  package let isOurs: Bool
+  /// Whether this process is at it.
+  package let isLive: Bool
 }

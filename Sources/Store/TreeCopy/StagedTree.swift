@@ -43,6 +43,18 @@ package final class StagedTree {
     isThere = false
   }
 
+  /// Makes an empty directory that belongs to someone.
+  package init(emptyIn store: Store, uid: UInt32, gid: UInt32, mode: UInt32) throws(StoreError) {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    name = workshop.newName()
+    count = TreeCopy.Count()
+    isThere = true
+    try explaining("make a directory in", "\(store.path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
+      try StoreLayout.makeDirectory(name, in: workshop.directory, mode: mode, uid: uid, gid: gid)
+    }
+  }
+
   deinit { remove() }
 
   private static let prefix = "install-"
