@@ -179,10 +179,10 @@ final class AppHouse {
   func staged() throws -> [String] { try temporary.names(in: "store/state/staging") }
 
   /// All that a check of the store says.
-  func findings(deep: Bool = false, ahead: Int64 = 0) throws -> [String] {
+  func findings(deep: Bool = false) throws -> [String] {
     var check = try StoreCheck(store, repairing: false)
     try check.run()
-    let apps = AppsCheck(store, verifyingBy: deep ? try StoreTrust.read(store) : nil, at: now + ahead)
+    let apps = AppsCheck(store, verifyingBy: deep ? try StoreTrust.read(store) : nil)
     return try (check.findings + apps.findings()).map { "\($0.path) \($0.problem)" }
   }
 
