@@ -8,8 +8,8 @@ internal import Store
 extension Installer {
   /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who asks, if they have a
   /// home in the store.
-  func makeContainers(for app: InstalledApp, asking asker: Asker?) throws(AppFailure) {
-    guard let user = app.user ?? asker?.uid else { return }
+  func makeContainers(for app: InstalledApp, asking asker: Asker) throws(AppFailure) {
+    let user = app.user ?? asker.uid
     try making(app) { () throws(StoreError) in
       let homes = try Homes(tree: store.tree, path: treePath, mode: store.description.mode).list()
       guard let home = homes.first(where: { $0.uid == user }) else { return }
@@ -21,7 +21,7 @@ extension Installer {
   ///
   /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get containers; what nobody has
   /// any more is removed.
-  func completeContainers(of app: InstalledApp, asking asker: Asker?) throws(AppFailure) {
+  func completeContainers(of app: InstalledApp) throws(AppFailure) {
     try making(app) { () throws(StoreError) in
       try containers.removeDoomed()
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
@@ -31,7 +31,6 @@ extension Installer {
         do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome { continue }
       }
     }
-    try makeContainers(for: app, asking: asker)
   }
 
   private func making(_ app: InstalledApp, _ body: () throws(StoreError) -> Void) throws(AppFailure) {
