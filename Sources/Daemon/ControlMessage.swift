@@ -31,14 +31,34 @@ package struct ControlReply: Codable, Equatable, Sendable {
   /// Why not, in words.
   package var message: String?
   package var status: DaemonStatus?
+  /// Not the answer yet, but how far it is.
+  package var progress: ControlProgress?
 
   package static let done = ControlReply(ok: true)
 
-  package init(ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil) {
+  package init(
+    ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil,
+    progress: ControlProgress? = nil
+  ) {
+    self.progress = progress
     self.ok = ok
     self.errno = errno
     self.message = message
     self.status = status
+  }
+}
+
+/// How far something is that takes its time.
+package struct ControlProgress: Codable, Equatable, Sendable {
+  /// What is being done, in a word for people.
+  package let phase: String
+  package let done: UInt64
+  package let total: UInt64
+
+  package init(phase: String, done: UInt64, total: UInt64) {
+    self.phase = phase
+    self.done = done
+    self.total = total
   }
 }
 

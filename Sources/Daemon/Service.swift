@@ -67,9 +67,7 @@ package enum Service {
     _ store: Store, _ server: Server, _ settings: Settings
   ) throws -> ListeningPlace {
     do throws(Errno) {
-      return try settings.place.listen(for: store) { request, peer in
-        answer(request, peer, store, server, settings)
-      }
+      return try settings.place.listen(for: store) { call in answer(call, store, server, settings) }
     } catch {
       throw ServiceFailure.controlSocket(
         directory: settings.place.ownDirectory ?? store.path + "/state", error)
@@ -100,20 +98,20 @@ package enum Service {
   }
 
   private static func answer(
-    _ request: ControlRequest, _ peer: ControlPeer, _ store: Store, _ server: Server, _ settings: Settings
-  ) -> ControlReply {
+    _ call: ControlCall, _ store: Store, _ server: Server, _ settings: Settings
+  ) -> ControlAnswer {
+    let (request, peer) = (call.request, call.peer)
     if request.verb != .status, peer.uid != 0, peer.uid != ProcessID.user {
-      return ControlReply(
-        ok: false, errno: Errno.EPERM.code, message: "only root and the owner of the daemon may do this")
+      return .refusal("only root and the owner of the daemon may do this")
     }
     do throws(Errno) {
       switch request.verb {
-      case .status: return ControlReply(ok: true, status: status(store, server, settings))
+      case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
       }
-      return .done
+      return .reply(.done)
     } catch {
-      return ControlReply(ok: false, errno: error.code, message: error.message)
+      return .reply(ControlReply(ok: false, errno: error.code, message: error.message))
     }
   }
 
