@@ -196,6 +196,11 @@ void clx_set_fs_ids(uid_t uid, gid_t gid) {
 }
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
+int clx_thread_setgroups(size_t count, const gid_t *groups) { return (int)syscall(SYS_setgroups, count, groups); }
+int clx_has_fs_ids(uid_t uid, gid_t gid) {
+  // An id that nobody has changes nothing and tells what is set.
+  return (uid_t)syscall(SYS_setfsuid, -1) == uid && (gid_t)syscall(SYS_setfsgid, -1) == gid;
+}
 
 const void *clx_memmem(const void *hay, size_t length, const void *needle, size_t count) {
   return memmem(hay, length, needle, count);

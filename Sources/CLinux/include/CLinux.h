@@ -142,6 +142,9 @@ void clx_set_fs_ids(uid_t uid, gid_t gid);
 // Credentials of this thread alone (glibc's own calls change every thread of the process).
 int clx_thread_setresuid(uid_t uid);
 int clx_thread_setresgid(gid_t gid);
+int clx_thread_setgroups(size_t count, const gid_t *_Nullable groups);
+/// Whether this thread's filesystem ids are these: setting them tells nobody that it has failed.
+int clx_has_fs_ids(uid_t uid, gid_t gid);
 
 // memmem(3) is behind _GNU_SOURCE.
 const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);
