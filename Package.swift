@@ -34,9 +34,11 @@ let package = Package(
       name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
     .target(
-      name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
+      name: "Daemon",
+      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
+      swiftSettings: strict),
     .target(
-      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "Commands", dependencies: ["Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 

@@ -39,6 +39,12 @@ struct CommandFailure: Error, Equatable {
     }
   }
 
+  /// What a daemon has refused, or the command itself in a daemon's place.
+  init(_ reply: ControlReply) {
+    let words = reply.message ?? "it failed, and nothing says why"
+    self.init(reply.errno.map { Self.code(of: Errno($0)) } ?? .failed, words)
+  }
+
   private static func code(of error: Errno) -> ExitCode {
     switch error {
     case .EBUSY: .busy

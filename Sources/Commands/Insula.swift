@@ -12,6 +12,7 @@ package enum Insula {
   static let commands: [any Command.Type] = [
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
+    InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]

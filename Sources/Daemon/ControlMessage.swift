@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Store
+
 // What the commands and a running daemon say to each other: one line of JSON each way.
 
 /// What a command asks of a daemon.
@@ -11,11 +13,15 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case status
     /// Take the mount away and end.
     case unmount
+    /// Do something to the apps: ``order`` says what. Everyone may ask; what they may have done is judged there.
+    case apps
   }
 
   package let verb: Verb
   /// For ``Verb/unmount``: detach now, end when the last user has gone.
   package var lazily: Bool?
+  /// For ``Verb/apps``.
+  package var order: AppOrder?
 
   package init(_ verb: Verb, lazily: Bool? = nil) {
     self.verb = verb
@@ -33,6 +39,11 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var status: DaemonStatus?
   /// Not the answer yet, but how far it is.
   package var progress: ControlProgress?
+  /// The app that is there now, and the one that was there before.
+  package var app: InstalledApp?
+  package var before: InstalledApp?
+  /// The first thing that is wrong with a bundle, by the name of its kind.
+  package var finding: String?
 
   package static let done = ControlReply(ok: true)
 

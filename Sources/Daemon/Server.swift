@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Fuse
 internal import Glibc
 package import LinuxIO
@@ -179,6 +180,9 @@ package final class Server: Sendable {
       throw ServeFailure.helper(mountPoint: mountPoint)
     }
   }
+
+  /// Has changes of the tree that are the daemon's own reach all who look at it.
+  var watch: any TreeWatch { MountedTree(store: store, volume: view.volume) }
 
   /// What `insula status` shows.
   package func report() -> ServerReport {

@@ -41,12 +41,15 @@ package enum Service {
   ///
   /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
+    let registry = try Registry(state: store.state, path: store.path + "/state")
     let server = try Server.start(
       store: store, mountPoint: settings.mountPoint, options: settings.options)
+    let apps = AppService(
+      store, registry, watch: server.watch, isReadOnly: settings.options.readOnly)
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
-      control = try listen(store, server, settings)
+      control = try listen(store, server, apps, settings)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
@@ -64,10 +67,12 @@ package enum Service {
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ settings: Settings
+    _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) throws -> ListeningPlace {
     do throws(Errno) {
-      return try settings.place.listen(for: store) { call in answer(call, store, server, settings) }
+      return try settings.place.listen(for: store) { call in
+        answer(call, store, server, apps, settings)
+      }
     } catch {
       throw ServiceFailure.controlSocket(
         directory: settings.place.ownDirectory ?? store.path + "/state", error)
@@ -98,16 +103,17 @@ package enum Service {
   }
 
   private static func answer(
-    _ call: ControlCall, _ store: Store, _ server: Server, _ settings: Settings
+    _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) -> ControlAnswer {
     let (request, peer) = (call.request, call.peer)
-    if request.verb != .status, peer.uid != 0, peer.uid != ProcessID.user {
+    if request.verb == .unmount, peer.uid != 0, peer.uid != ProcessID.user {
       return .refusal("only root and the owner of the daemon may do this")
     }
     do throws(Errno) {
       switch request.verb {
       case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
+      case .apps: return apps.answer(call)
       }
       return .reply(.done)
     } catch {
