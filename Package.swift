@@ -34,7 +34,7 @@ let package = Package(
     .target(
       name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
-      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "Commands", dependencies: ["Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 
@@ -68,7 +68,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
-      dependencies: ["Commands", "Daemon", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula"],
+      dependencies: [
+        "Commands", "Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests",

@@ -13,6 +13,9 @@ package enum Insula {
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
+    NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
+    IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
+    SignCommand.self, VerifyCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]
 
