@@ -72,7 +72,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
-      dependencies: ["Commands", "Daemon", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula"],
+      dependencies: [
+        "Commands", "Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import Daemon
 internal import LinuxIO
 internal import Store
@@ -21,6 +22,7 @@ struct CommandFailure: Error, Equatable {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message)
     case let error as StoreError: self.init(Self.code(of: error), error.description)
+    case let error as IdentityFailure: self.init(Self.code(of: error), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
     }
@@ -43,6 +45,16 @@ struct CommandFailure: Error, Equatable {
   init(_ reply: ControlReply) {
     let words = reply.message ?? "it failed, and nothing says why"
     self.init(reply.errno.map { Self.code(of: Errno($0)) } ?? .failed, words)
+  }
+
+  private static func code(of error: IdentityFailure) -> ExitCode {
+    switch error {
+    case .badName, .badTeam: .usage
+    case .failed(_, let errno): code(of: errno)
+    case .exists, .notThere, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate, .notARoot,
+      .alreadyTrusted, .notTrusted, .ambiguous, .crypto:
+      .failed
+    }
   }
 
   private static func code(of error: Errno) -> ExitCode {

@@ -14,6 +14,9 @@ package enum Insula {
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
+    NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
+    IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
+    SignCommand.self, VerifyCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]
 

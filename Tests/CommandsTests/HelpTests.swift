@@ -47,7 +47,7 @@ internal import Testing
     #expect(shell.run().code == .usage)
     #expect(shell.run("help").code == .ok)
     #expect(shell.run().output == shell.run("help").output)
-    for code in ExitCode.allCases { #expect(Help.overview().contains("\(code.rawValue)  \(code.meaning)")) }
+    for row in ExitCode.table { #expect(Help.overview().contains("\(row.number)  \(row.meaning)")) }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
   }
