@@ -46,7 +46,7 @@ struct InstallCommand: Command {
     if json {
       context.console.print(json: app)
     } else {
-      context.console.print("Installed \(app.title) at \(access.place(of: app.path)).")
+      context.console.print("Installed \(app.title) at \(access.root)/\(app.path).")
     }
     return .ok
   }

@@ -13,6 +13,7 @@ package enum Insula {
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
+    AppsCommand.self, InfoCommand.self, PathCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
     NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
     IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,

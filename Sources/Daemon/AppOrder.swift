@@ -38,11 +38,24 @@ package struct AppWork: Sendable {
   private let store: Store
   private let registry: Registry
   private let watch: any TreeWatch
+  /// Where containers are made.
+  private let containers: @Sendable () throws(StoreError) -> Containers
 
-  package init(_ store: Store, _ registry: Registry, watch: any TreeWatch) {
+  package init(
+    _ store: Store, _ registry: Registry, watch: any TreeWatch,
+    containers: @escaping @Sendable () throws(StoreError) -> Containers
+  ) {
     self.store = store
     self.registry = registry
     self.watch = watch
+    self.containers = containers
+  }
+
+  /// On a store that nobody serves.
+  package init(_ store: Store, _ registry: Registry) {
+    self.init(store, registry, watch: NobodyWatches()) { () throws(StoreError) in
+      try Containers(store, registry)
+    }
   }
 
   /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
@@ -85,20 +98,22 @@ package struct AppWork: Sendable {
 
   /// Roots come and go while a daemon runs, so they are read each time.
   private func installer() throws(AppFailure) -> Installer {
-    let containers: Containers
+    let trust = try StoreTrust.read(store)
     do throws(StoreError) {
-      containers = try Containers(store, registry)
+      return Installer(store, registry, containers: try containers(), trust: trust, watch: watch)
     } catch {
       throw .store(error)
     }
-    return Installer(
-      store, registry, containers: containers, trust: try StoreTrust.read(store), watch: watch)
   }
 }
 
 extension ControlReply {
   /// Says why nothing was done.
   package init(_ failure: AppFailure) {
+    if case .store(let error) = failure {
+      self.init(error)
+      return
+    }
     self.init(ok: false, errno: failure.errno?.code, message: "\(failure)")
     if case .refused(_, let findings) = failure { finding = findings.first?.kind.rawValue }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 package import Store
 
 // What the commands and a running daemon say to each other: one line of JSON each way.
@@ -14,14 +15,26 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     /// Take the mount away and end.
     case unmount
     /// Do something to the apps: ``order`` says what. Everyone may ask; what they may have done is judged there.
+    case order
+    /// Which apps are there? Everyone may ask about their own and the machine's.
     case apps
+    /// What is to be known of one?
+    case app
+    /// Where does one have its things? What is missing of its containers is made.
+    case path
   }
 
   package let verb: Verb
   /// For ``Verb/unmount``: detach now, end when the last user has gone.
   package var lazily: Bool?
-  /// For ``Verb/apps``.
+  /// For ``Verb/order``.
   package var order: AppOrder?
+  /// Which app.
+  package var identifier: String?
+  /// For ``Verb/path``: the word for the place.
+  package var place: String?
+  /// For which user; root may leave that open, and for everyone else it is themselves.
+  package var user: UInt32?
 
   package init(_ verb: Verb, lazily: Bool? = nil) {
     self.verb = verb
@@ -44,6 +57,12 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var before: InstalledApp?
   /// The first thing that is wrong with a bundle, by the name of its kind.
   package var finding: String?
+  /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the tree.
+  package var apps: [AppDescription]?
+  /// For ``ControlRequest/Verb/path``: below the root of the tree.
+  package var path: String?
+  /// What kind of failure it was, so that commands end with the same code with a daemon and without.
+  package var failure: String?
 
   package static let done = ControlReply(ok: true)
 

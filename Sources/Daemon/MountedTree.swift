@@ -17,6 +17,24 @@ struct MountedTree: TreeWatch {
     try volume.changeNames(in: [parent]) { () throws(Errno) in try body() }
   }
 
+  /// The containers of the homes in the mounted tree, so that every view sees what is made of them.
+  ///
+  /// By our own mount, whose requests are other threads' to serve.
+  static func containers(at mountPoint: String, _ registry: Registry) throws(StoreError) -> Containers {
+    guard (try? MountTable.current().top(at: mountPoint))?.type == "fuse.insula" else {
+      throw .failed(doing: "reach the mount", path: mountPoint, errno: .ENOTCONN)
+    }
+    let root: OwnedFD
+    do throws(Errno) {
+      root = try mountPoint.withName { (name) throws(Errno) in
+        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+      }
+    } catch {
+      throw StoreError(error, doing: "open", path: mountPoint)
+    }
+    return try Containers(mounted: root.fd, at: mountPoint, registry)
+  }
+
   /// Opens a directory of the tree, name by name.
   private func directory(_ path: String) throws(Errno) -> OwnedFD {
     var directory = try store.tree.duplicated()

@@ -41,11 +41,10 @@ package enum Service {
   ///
   /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
-    let registry = try Registry(state: store.state, path: store.path + "/state")
+    let apps = try AppService(store, settings)
     let server = try Server.start(
       store: store, mountPoint: settings.mountPoint, options: settings.options)
-    let apps = AppService(
-      store, registry, watch: server.watch, isReadOnly: settings.options.readOnly)
+    apps.serve(through: server.watch)
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
@@ -106,6 +105,7 @@ package enum Service {
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) -> ControlAnswer {
     let (request, peer) = (call.request, call.peer)
+    if let questions = AppRequest(request, peer, settings) { return .reply(questions.answer(store)) }
     if request.verb == .unmount, peer.uid != 0, peer.uid != ProcessID.user {
       return .refusal("only root and the owner of the daemon may do this")
     }
@@ -113,7 +113,8 @@ package enum Service {
       switch request.verb {
       case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
-      case .apps: return apps.answer(call)
+      case .order: return apps.answer(call)
+      case .apps, .app, .path: throw .EINVAL
       }
       return .reply(.done)
     } catch {

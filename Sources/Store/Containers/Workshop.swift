@@ -3,22 +3,27 @@
 
 internal import CLinux
 internal import FoundationEssentials
-internal import LinuxIO
+package import LinuxIO
 
 /// A directory that nobody but us can change, where things are made before they are put, whole, where others see them.
 ///
 /// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened, nothing of theirs gets
 /// another owner.
-struct Workshop: Sendable {
-  let directory: FD
+package struct Workshop: Sendable {
+  package let directory: FD
   /// What the names of our things begin with; the number of the process follows.
-  let prefix: String
+  package let prefix: String
+
+  package init(directory: FD, prefix: String) {
+    self.directory = directory
+    self.prefix = prefix
+  }
 
   /// A name that nothing has.
-  func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
+  package func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
 
   /// Makes something and gives it its name in `parent`; with no flags it replaces what has that name.
-  func put(
+  package func put(
     _ name: String, in parent: FD, flags: UInt32 = UInt32(CLX_RENAME_NOREPLACE),
     _ make: (FD, Name) throws(Errno) -> Void
   ) throws(Errno) {
@@ -38,7 +43,7 @@ struct Workshop: Sendable {
   }
 
   /// Takes something from where others see it, in one step; what becomes of it then is for `destroy` to say.
-  func take(
+  package func take(
     _ name: Name, from parent: FD, _ destroy: (FD, Name) throws(Errno) -> Void
   ) throws(Errno) {
     try newName().withName { (temporary) throws(Errno) in
@@ -49,7 +54,7 @@ struct Workshop: Sendable {
   }
 
   /// Removes what processes left behind that are no more.
-  func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
+  package func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
     let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
     for entry in try listing.fd.entries() where entry.name.starts(with: Array(prefix.utf8)) {
       let rest = String(decoding: entry.name.dropFirst(prefix.utf8.count), as: UTF8.self)

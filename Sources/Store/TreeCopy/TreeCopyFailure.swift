@@ -32,7 +32,7 @@ extension TreeCopyFailure: CustomStringConvertible {
   package var description: String {
     let place = path.isEmpty ? "its top" : path
     return switch reason {
-    case .specialFile(let kind): "\(place) is a \(kind), which can't be in a bundle"
+    case .specialFile(let kind): "\(place) is a \(kind); only files, directories and links can be copied"
     case .badName(let why): "\(place) has a name that can't be kept: \(why)"
     case .otherFilesystem: "something is mounted at \(place); take that away first"
     case .tooDeep(let depth): "\(place) lies more than \(depth) directories deep"
