@@ -65,6 +65,11 @@ let package = Package(
       dependencies: ["Store", "Policy", "LinuxIO", "CSQLite", "CLinux", "TestSupport", "insula-stopped"],
       swiftSettings: strict),
     .testTarget(
+      name: "AppsTests",
+      dependencies: [
+        "Apps", "Store", "Bundles", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula-stopped",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "VolumeTests",
@@ -85,7 +90,8 @@ let package = Package(
 
     // Works on a store until it is killed at one of its system calls, so that tests can see what is left.
     .executableTarget(
-      name: "insula-stopped", dependencies: ["Store", "Policy", "LinuxIO", "CLinux"], path: "Tests/Stopped",
+      name: "insula-stopped", dependencies: ["Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
+      path: "Tests/Stopped",
       swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.

@@ -5,7 +5,9 @@ package import Bundles
 package import LinuxIO
 package import Store
 
-/// Why an app is not installed, updated or removed; nothing has changed then.
+/// Why an app is not installed, updated or removed.
+///
+/// Nothing has changed then, but with ``containersNotMade(identifier:_:)``.
 package enum AppFailure: Error, Equatable, Sendable {
   /// It is not what its signature says, or nobody who is trusted has signed it: all that is wrong, the first first; never empty.
   case refused(bundle: String, [Bundles.Finding])
@@ -32,5 +34,7 @@ package enum AppFailure: Error, Equatable, Sendable {
   case busy(identifier: String)
   case noSpace(needed: Int64, free: Int64, path: String)
   case cancelled
+  /// The app is installed, updated or removed, and only its containers are not as they should be.
+  case containersNotMade(identifier: String, StoreError)
   case failed(doing: String, path: String, errno: Errno)
 }

@@ -32,6 +32,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
   case noApp(identifier: String)
+  case appBusy(identifier: String)
   case noContainer(path: String, what: String)
   case notEntitled(identifier: String, to: String, has: [String])
 
@@ -117,6 +118,8 @@ extension StoreError: CustomStringConvertible {
       "\(identifier) is installed already, at \(path), nothing was changed; 'insula apps' lists all apps"
     case .noApp(let identifier):
       "no app \(identifier) is installed here; 'insula apps' lists all apps"
+    case .appBusy(let identifier):
+      "\(identifier) is just being installed, updated or removed; try it again when that is done"
     case .noContainer(let path, let what):
       "\(path) can't be a container: \(what); move it away and try again"
     case .notEntitled(let identifier, let to, let has):
@@ -136,7 +139,7 @@ extension StoreError {
     switch self {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
-    case .inUse, .registryBusy: .busy
+    case .inUse, .appBusy, .registryBusy: .busy
     case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
     case .badHomeName: .usage
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,

@@ -41,7 +41,9 @@ enum Work {
     let applications = try "Applications".withName { (name) throws(Errno) in
       try store.tree.openDirectory(name)
     }
+    try staged.synchronize()
     try place(staged, applications.fd)
+    try applications.fd.synchronize(dataOnly: false)
   }
 
   /// The test has the lock for a moment longer where another one starts a program just then.

@@ -76,6 +76,18 @@ enum RegistrySchema {
         ) STRICT
         """,
         "PRAGMA user_version = 1",
-      ])
+      ]),
+    Step(
+      name: "intents",
+      statements: [
+        // What is being done to an app's bundle, so that the next process can end it.
+        """
+        CREATE TABLE intents (
+          id INTEGER PRIMARY KEY,
+          intent TEXT NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 2",
+      ]),
   ]
 }

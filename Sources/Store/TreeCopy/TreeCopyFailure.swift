@@ -15,6 +15,7 @@ package struct TreeCopyFailure: Error, Equatable, Sendable {
     case tooMany(Int)
     /// It got shorter, or became something else, while it was read.
     case changed
+    case cancelled
     case failed(doing: String, Errno)
   }
 
@@ -38,6 +39,7 @@ extension TreeCopyFailure: CustomStringConvertible {
     case .tooDeep(let depth): "\(place) lies more than \(depth) directories deep"
     case .tooMany(let count): "there are more than \(count) files in it"
     case .changed: "\(place) was changed while it was copied; try it again"
+    case .cancelled: "it was stopped"
     case .failed(let doing, let errno): "can't \(doing) \(place): \(errno.message)"
     }
   }
