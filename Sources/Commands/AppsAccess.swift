@@ -118,6 +118,9 @@ enum AppsAccess {
       throw CommandFailure(
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
     }
+    if reply.failure == StoreError.Kind.noApp.rawValue, let identifier {
+      throw StoreError.noApp(identifier: identifier.text)
+    }
     guard reply.ok else { throw CommandFailure(reply) }
     return reply
   }

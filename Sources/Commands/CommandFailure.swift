@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Bundles
 internal import Daemon
 internal import LinuxIO
@@ -23,6 +24,7 @@ struct CommandFailure: Error, Equatable {
     case let error as UsageError: self.init(.usage, error.message)
     case let error as StoreError: self.init(Self.code(of: error.kind), error.description)
     case let error as IdentityFailure: self.init(Self.code(of: error), error.description)
+    case let error as DataFailure: self.init(Self.code(of: error), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
     }
@@ -35,7 +37,7 @@ struct CommandFailure: Error, Equatable {
     case .busy: .busy
     case .notPermitted: .notPermitted
     case .usage: .usage
-    case .failed: .failed
+    case .noApp, .failed: .failed
     }
   }
 
@@ -60,6 +62,13 @@ struct CommandFailure: Error, Equatable {
     case .exists, .notThere, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate, .notARoot,
       .alreadyTrusted, .notTrusted, .ambiguous, .crypto:
       .failed
+    }
+  }
+
+  private static func code(of error: DataFailure) -> ExitCode {
+    switch error {
+    case .failed(_, _, .EACCES), .failed(_, _, .EPERM): .notPermitted
+    default: .failed
     }
   }
 

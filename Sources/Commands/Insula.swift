@@ -14,6 +14,7 @@ package enum Insula {
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,
+    DeliverCommand.self, ExportCommand.self, ImportCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
     NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
     IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,

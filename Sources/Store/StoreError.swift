@@ -132,7 +132,7 @@ extension StoreError: CustomStringConvertible {
 extension StoreError {
   /// What kind of failure it is; commands have an exit code for each.
   package enum Kind: String, Sendable {
-    case noStore, wrongFormat, busy, notPermitted, usage, failed
+    case noStore, wrongFormat, busy, notPermitted, usage, noApp, failed
   }
 
   package var kind: Kind {
@@ -142,8 +142,9 @@ extension StoreError {
     case .inUse, .appBusy, .registryBusy: .busy
     case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
     case .badHomeName: .usage
+    case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noApp, .noContainer:
+      .registryFailed, .appExists, .noContainer:
       .failed
     }
   }

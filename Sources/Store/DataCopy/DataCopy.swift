@@ -32,6 +32,8 @@ package final class DataCopy {
     /// Whose the copies are; nil for whoever makes them.
     package var owner: (uid: UInt32, gid: UInt32)?
     package var emptiness = Emptiness.leftOut
+    /// Whether lists and flags come over.
+    package var keepsSecurity = true
     /// Whether flags that are root's to set come over.
     package var keepsSystemFlags = ProcessID.user == 0
     package var depth = 250
@@ -153,6 +155,7 @@ package final class DataCopy {
       try contents.copy(from: file.fd, status, to: copy.fd) { copied in
         count.bytes = before + copied
         rules.progress(count)
+        return true
       }
     }
     guard isWhole else { throw fail(.changed) }
@@ -204,6 +207,7 @@ package final class DataCopy {
       try copy.changeMode(status.permissions & ~(S_ISUID | S_ISGID))
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
+    guard rules.keepsSecurity else { return }
     let list = try doing("read the access control list of") { () throws(Errno) in
       try rules.source.list(of: original)
     }
@@ -221,6 +225,7 @@ package final class DataCopy {
   }
 
   private func flags(of original: FD) throws(Errno) -> FileFlags {
+    guard rules.keepsSecurity else { return [] }
     let flags = try doing("read the flags of") { () throws(Errno) in try rules.source.flags(of: original) }
     let kept = rules.keepsSystemFlags ? flags : flags.subtracting(.rootSettable)
     if kept != flags {
