@@ -12,14 +12,14 @@ internal import Store
 struct AppRequest {
   private let request: ControlRequest
   private let peer: ControlPeer
-  private let mountPoint: String
+  private let apps: AppService
 
   /// Nil for a request about something else.
-  init?(_ request: ControlRequest, _ peer: ControlPeer, _ settings: Service.Settings) {
+  init?(_ request: ControlRequest, _ peer: ControlPeer, _ apps: AppService) {
     guard [.apps, .app, .path].contains(request.verb) else { return nil }
     self.request = request
     self.peer = peer
-    mountPoint = settings.mountPoint
+    self.apps = apps
   }
 
   func answer(_ store: Store) -> ControlReply {
@@ -47,8 +47,7 @@ struct AppRequest {
       }
       reply.path = try questions.path(of: place, try identifier(), for: user ?? peer.uid) {
         () throws(StoreError) in
-        let registry = try Registry(state: store.state, path: store.path + "/state")
-        return try MountedTree.containers(at: mountPoint, registry)
+        try apps.containers()
       }
     }
     return reply

@@ -9,43 +9,54 @@ internal import Synchronization
 /// What a daemon does to apps while it serves their store.
 final class AppService: Sendable {
   private let store: Store
-  /// None in a store that is mounted read-only and has none yet.
-  private let registry: Registry?
-  private let mountPoint: String
   private let isReadOnly: Bool
-  /// Set once the tree is mounted.
-  private let watch = Mutex<any TreeWatch>(NobodyWatches())
+  /// Made with the first order: a full disk is no reason not to mount a store.
+  private let registry: Mutex<Registry?>
+  /// Set once it is mounted.
+  private let tree = Mutex<MountedTree?>(nil)
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
   init(_ store: Store, _ settings: Service.Settings) throws {
     self.store = store
-    mountPoint = settings.mountPoint
     isReadOnly = settings.options.readOnly
-    let state = store.path + "/state"
-    guard !isReadOnly else {
-      registry = try Registry.existing(state: store.state, path: state)
-      return
+    let registry = try Registry.existing(state: store.state, path: store.path + "/state")
+    if let registry, !isReadOnly { try AppWork(store, registry).recover() }
+    self.registry = Mutex(registry)
+  }
+
+  private func openRegistry() throws(StoreError) -> Registry {
+    try registry.withLock { (known) throws(StoreError) in
+      if let known { return known }
+      let made = try Registry(state: store.state, path: store.path + "/state")
+      known = made
+      return made
     }
-    let registry = try Registry(state: store.state, path: state)
-    try AppWork(store, registry).recover()
-    self.registry = registry
   }
 
   /// From here on, changes reach those who look at the tree.
-  func serve(through watch: any TreeWatch) { self.watch.withLock { $0 = watch } }
+  func serve(_ tree: MountedTree) { self.tree.withLock { $0 = tree } }
+
+  /// The containers of the store, through which questions about them go too.
+  func containers() throws(StoreError) -> Containers {
+    let registry = try openRegistry()
+    guard let tree = tree.withLock({ $0 }) else { return try Containers(store, registry) }
+    return try tree.containers(registry)
+  }
 
   /// What follows from an order.
   ///
   /// The bundle is the caller's own open directory: no path of theirs is walked here.
   func answer(_ call: ControlCall) -> ControlAnswer {
     guard let order = call.request.order else { return .reply(.malformed) }
-    guard !isReadOnly, let registry else {
+    guard !isReadOnly else {
       return .refusal("the store is mounted read-only; mount it for writing first", .EROFS)
     }
+    guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
+    let registry: Registry
+    do throws(StoreError) { registry = try openRegistry() } catch { return .reply(ControlReply(error)) }
     let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
-    let watch = watch.withLock { $0 }
-    let work = AppWork(store, registry, watch: watch) { [mountPoint] () throws(StoreError) in
-      try MountedTree.containers(at: mountPoint, registry)
+    let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
+      try tree.containers(registry)
     }
     return .job { caller in
       let wait = InstallWait(

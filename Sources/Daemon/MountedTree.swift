@@ -13,26 +13,15 @@ struct MountedTree: TreeWatch {
   let volume: Volume
 
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
-    let parent = try SharedFD(directory(change.parent))
-    try volume.changeNames(in: [parent]) { () throws(Errno) in try body() }
+    let parent = try directory(change.parent)
+    try volume.changeNames(in: parent.fd, body)
   }
 
-  /// The containers of the homes in the mounted tree, so that every view sees what is made of them.
-  ///
-  /// By our own mount, whose requests are other threads' to serve.
-  static func containers(at mountPoint: String, _ registry: Registry) throws(StoreError) -> Containers {
-    guard (try? MountTable.current().top(at: mountPoint))?.type == "fuse.insula" else {
-      throw .failed(doing: "reach the mount", path: mountPoint, errno: .ENOTCONN)
+  /// The containers in its homes; every view sees what becomes of them.
+  func containers(_ registry: Registry) throws(StoreError) -> Containers {
+    try Containers(store, registry) { [volume] (directory, change) throws(Errno) in
+      try volume.changeNames(in: directory, change)
     }
-    let root: OwnedFD
-    do throws(Errno) {
-      root = try mountPoint.withName { (name) throws(Errno) in
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-      }
-    } catch {
-      throw StoreError(error, doing: "open", path: mountPoint)
-    }
-    return try Containers(mounted: root.fd, at: mountPoint, registry)
   }
 
   /// Opens a directory of the tree, name by name.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
 internal import Fuse
 internal import Glibc
 package import LinuxIO
@@ -182,7 +181,7 @@ package final class Server: Sendable {
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
-  var watch: any TreeWatch { MountedTree(store: store, volume: view.volume) }
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume) }
 
   /// What `insula status` shows.
   package func report() -> ServerReport {

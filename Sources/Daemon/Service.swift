@@ -44,7 +44,7 @@ package enum Service {
     let apps = try AppService(store, settings)
     let server = try Server.start(
       store: store, mountPoint: settings.mountPoint, options: settings.options)
-    apps.serve(through: server.watch)
+    apps.serve(server.tree)
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
@@ -105,7 +105,7 @@ package enum Service {
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) -> ControlAnswer {
     let (request, peer) = (call.request, call.peer)
-    if let questions = AppRequest(request, peer, settings) { return .reply(questions.answer(store)) }
+    if let questions = AppRequest(request, peer, apps) { return .reply(questions.answer(store)) }
     if request.verb == .unmount, peer.uid != 0, peer.uid != ProcessID.user {
       return .refusal("only root and the owner of the daemon may do this")
     }

@@ -8,21 +8,17 @@ internal import Policy
 // Changes of the tree that no kernel has asked for: the daemon's own.
 
 extension Volume {
-  /// Changes names in some directories of the tree; what any kernel knows of them is withdrawn when this returns.
+  /// Changes names in a directory of the tree; what any kernel knows of them is withdrawn when this returns.
   ///
   /// Of every directory, since the kernel can't be told of one name without waiting for those who use it. That is no more than a
   /// second LOOKUP each, for something rare.
-  package func changeNames(
-    in directories: [SharedFD], _ body: () throws(Errno) -> Void
-  ) throws(Errno) {
+  package func changeNames(in directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let changed = Identity(try directory.status(), of: directory)
     try names.change(body)
-    for directory in directories {
-      // One that can't be looked at any more is no one's that the kernel could know.
-      let found = try? directory.use { (fd) throws(Errno) in Identity(try fd.status(), of: fd) }
-      guard let found else { continue }
-      forEachView { $0.attributesChanged(of: found) }
+    forEachView { view in
+      view.attributesChanged(of: changed)
+      view.namesChanged()
     }
-    forEachView { $0.namesChanged() }
   }
 }
 
