@@ -9,7 +9,7 @@ internal import Testing
 /// Random damage to a signed bundle of two hundred files: all of it is found, and nothing else.
 @Suite struct EveryBitTests {
   /// All damages of a run; `make fuzz` does twenty thousand.
-  static let damages = getenv("INSULA_DAMAGES").flatMap { Int(String(cString: $0)) } ?? 300
+  static let damages = getenv("INSULA_DAMAGES").flatMap { Int(String(cString: $0)) } ?? 160
 
   @Test(arguments: [1, 2] as [UInt64])
   func everyDamageIsFound(seed: UInt64) throws {
