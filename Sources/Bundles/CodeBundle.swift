@@ -59,7 +59,7 @@ package final class CodeBundle: Sendable {
         throw Finding(.notABundle, detail: "there is no Info.plist")
       }
       infoPlist = bytes
-      info = try BundleInfo(reading: bytes)
+      do throws(Finding) { info = try BundleInfo(reading: bytes) } catch { throw error.inside("Info.plist") }
     } catch {
       throw shape.fromRoot(error)
     }
@@ -164,6 +164,7 @@ extension Finding {
       switch error {
       case .ELOOP: "it is a symbolic link"
       case .EXDEV: "something is mounted there"
+      case .ENOTDIR: "it is no directory"
       case .EINVAL: "it is no regular file"
       default: error.message
       }

@@ -55,6 +55,11 @@ struct VerifyCommand: Command {
         }
       } catch let finding as Bundles.Finding {
         report = VerificationReport(path, finding)
+      } catch let failure as CommandFailure {
+        // The others are looked at all the same.
+        context.console.note(failure.message)
+        codes.append(failure.code)
+        continue
       }
       codes.append(report.code)
       if json { reports.append(report) } else { tell(report, named, trust, context.console) }
