@@ -34,7 +34,8 @@ let package = Package(
       name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
     .target(
-      name: "Daemon", dependencies: ["Volume", "Apps", "Fuse", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "Daemon",
+      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .target(
       name: "Commands", dependencies: ["Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
@@ -76,7 +77,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
-      dependencies: ["Commands", "Daemon", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula"],
+      dependencies: [
+        "Commands", "Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests",

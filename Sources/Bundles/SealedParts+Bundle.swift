@@ -40,6 +40,7 @@ extension SealedParts {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * pageSize, alignment: pageSize)
     defer { buffer.deallocate() }
     file.fd.willBeReadOnce()
+    bundle.progress?.addFile()
     var digests: PageDigests
     do throws(CryptoFailure) { digests = try PageDigests() } catch { throw finding(error, bundle) }
     var size: UInt64 = 0
@@ -50,6 +51,7 @@ extension SealedParts {
         do throws(CryptoFailure) { try digests.append(page) } catch { throw finding(error, bundle) }
       }
       size += UInt64(filled)
+      bundle.progress?.add(bytes: filled)
       if filled < buffer.count { return (size, digests.bytes) }
     }
   }

@@ -118,14 +118,11 @@ enum AppsAccess {
       throw CommandFailure(
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
     }
-    if reply.ok { return reply }
     if reply.failure == StoreError.Kind.noApp.rawValue, let identifier {
       throw StoreError.noApp(identifier: identifier.text)
     }
-    let code =
-      reply.failure.flatMap { StoreError.Kind(rawValue: $0) }.map(CommandFailure.code)
-      ?? (reply.errno == Errno.EPERM.code ? .notPermitted : .failed)
-    throw CommandFailure(code, reply.message ?? "the daemon of \(status.store) refused")
+    guard reply.ok else { throw CommandFailure(reply) }
+    return reply
   }
 }
 

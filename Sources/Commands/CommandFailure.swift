@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import Daemon
 internal import LinuxIO
 internal import Store
@@ -22,6 +23,7 @@ struct CommandFailure: Error, Equatable {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message)
     case let error as StoreError: self.init(Self.code(of: error.kind), error.description)
+    case let error as IdentityFailure: self.init(Self.code(of: error), error.description)
     case let error as DataFailure: self.init(Self.code(of: error), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
@@ -36,6 +38,30 @@ struct CommandFailure: Error, Equatable {
     case .notPermitted: .notPermitted
     case .usage: .usage
     case .noApp, .failed: .failed
+    }
+  }
+
+  /// What a daemon has refused, or the command itself in a daemon's place.
+  init(_ reply: ControlReply) {
+    let words = reply.message ?? "it failed, and nothing says why"
+    self.init(Self.code(of: reply), words)
+  }
+
+  private static func code(of reply: ControlReply) -> ExitCode {
+    if let finding = reply.finding.flatMap({ Bundles.Finding.Kind(rawValue: $0) }) {
+      return .found(BundleProblem(finding))
+    }
+    if let kind = reply.failure.flatMap({ StoreError.Kind(rawValue: $0) }) { return code(of: kind) }
+    return reply.errno.map { code(of: Errno($0)) } ?? .failed
+  }
+
+  private static func code(of error: IdentityFailure) -> ExitCode {
+    switch error {
+    case .badName, .badTeam: .usage
+    case .failed(_, let errno): code(of: errno)
+    case .exists, .notThere, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate, .notARoot,
+      .alreadyTrusted, .notTrusted, .ambiguous, .crypto:
+      .failed
     }
   }
 

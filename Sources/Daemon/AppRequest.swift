@@ -12,14 +12,14 @@ internal import Store
 struct AppRequest {
   private let request: ControlRequest
   private let peer: ControlPeer
-  private let mountPoint: String
+  private let apps: AppService
 
   /// Nil for a request about something else.
-  init?(_ request: ControlRequest, _ peer: ControlPeer, _ settings: Service.Settings) {
+  init?(_ request: ControlRequest, _ peer: ControlPeer, _ apps: AppService) {
     guard [.apps, .app, .path].contains(request.verb) else { return nil }
     self.request = request
     self.peer = peer
-    mountPoint = settings.mountPoint
+    self.apps = apps
   }
 
   func answer(_ store: Store) -> ControlReply {
@@ -46,7 +46,8 @@ struct AppRequest {
         return ControlReply(ok: false, errno: Errno.EINVAL.code, message: "there is no such place")
       }
       reply.path = try questions.path(of: place, try identifier(), for: user ?? peer.uid) {
-        () throws(StoreError) in try containers(store)
+        () throws(StoreError) in
+        try apps.containers()
       }
     }
     return reply
@@ -57,23 +58,6 @@ struct AppRequest {
       throw .noApp(identifier: request.identifier ?? "")
     }
     return identifier
-  }
-
-  /// Through our own mount, so that the kernel sees what is made; this thread serves none of its requests.
-  private func containers(_ store: Store) throws(StoreError) -> Containers {
-    guard (try? MountTable.current().top(at: mountPoint))?.type == "fuse.insula" else {
-      throw .failed(doing: "reach the mount", path: mountPoint, errno: .ENOTCONN)
-    }
-    let root: OwnedFD
-    do throws(Errno) {
-      root = try mountPoint.withName { (name) throws(Errno) in
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-      }
-    } catch {
-      throw StoreError(error, doing: "open", path: mountPoint)
-    }
-    let registry = try Registry(state: store.state, path: store.path + "/state")
-    return try Containers(mounted: root.fd, at: mountPoint, registry)
   }
 }
 

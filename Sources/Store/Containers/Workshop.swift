@@ -5,6 +5,13 @@ internal import CLinux
 internal import FoundationEssentials
 package import LinuxIO
 
+/// Does something that gives a name in a directory, or takes one away, and tells whoever looks at that directory.
+package typealias VisibleChange =
+  @Sendable (_ directory: FD, _ change: () throws(Errno) -> Void) throws(Errno) -> Void
+
+/// The change of a directory that nobody looks at.
+package let changeUnseen: VisibleChange = { (_, change) throws(Errno) in try change() }
+
 /// A directory that nobody but us can change, where things are made before they are put, whole, where others see them.
 ///
 /// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened, nothing of theirs gets
@@ -13,10 +20,12 @@ package struct Workshop: Sendable {
   package let directory: FD
   /// What the names of our things begin with; the number of the process follows.
   package let prefix: String
+  private let visibly: VisibleChange
 
-  package init(directory: FD, prefix: String) {
+  package init(directory: FD, prefix: String, visibly: @escaping VisibleChange = changeUnseen) {
     self.directory = directory
     self.prefix = prefix
+    self.visibly = visibly
   }
 
   /// A name that nothing has.
@@ -32,7 +41,9 @@ package struct Workshop: Sendable {
       try temporary.withName { (temporary) throws(Errno) in
         try make(directory, temporary)
         try name.withName { (name) throws(Errno) in
-          try directory.rename(temporary, to: parent, name, flags: flags)
+          try visibly(parent) { () throws(Errno) in
+            try directory.rename(temporary, to: parent, name, flags: flags)
+          }
         }
       }
       try parent.synchronize(dataOnly: false)
@@ -47,10 +58,17 @@ package struct Workshop: Sendable {
     _ name: Name, from parent: FD, _ destroy: (FD, Name) throws(Errno) -> Void
   ) throws(Errno) {
     try newName().withName { (temporary) throws(Errno) in
-      try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
+      try visibly(parent) { () throws(Errno) in
+        try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
+      }
       try parent.synchronize(dataOnly: false)
       try destroy(directory, temporary)
     }
+  }
+
+  /// Removes one name, of something that is no directory.
+  package func remove(_ name: Name, from parent: FD) throws(Errno) {
+    try visibly(parent) { () throws(Errno) in try parent.remove(name, directory: false) }
   }
 
   /// Removes what processes left behind that are no more.
