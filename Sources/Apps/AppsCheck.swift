@@ -13,14 +13,11 @@ package struct AppsCheck {
   private let store: Store
   /// Who is asked about each bundle as a whole; nil for a look at their seals only.
   private let trust: Trust?
-  private let time: Int64
 
-  /// With `trust` each bundle is verified, which takes as long as it takes to read all of them; `time` is in seconds since
-  /// 1970.
-  package init(_ store: Store, verifyingBy trust: Trust?, at time: Int64) {
+  /// With `trust` each bundle is verified, which takes as long as it takes to read all of them.
+  package init(_ store: Store, verifyingBy trust: Trust?) {
     self.store = store
     self.trust = trust
-    self.time = time
   }
 
   /// What is wrong; what is being changed just now, or was when a process was stopped, is left out.
@@ -70,18 +67,18 @@ package struct AppsCheck {
           Self.advice(app))
       }
       guard let trust else { return nil }
-      // The certificates were good when it was installed, and what was signed with them is still what it was.
-      let findings = bundle.verify(trust, at: time).findings.filter { !Self.isAboutCertificates($0) }
-      return findings.first.map { finding(app, "is not as it was signed: \($0.message)", Self.advice(app)) }
+      // Certificates run out, and what was installed while they were good stays good.
+      let findings = bundle.verify(trust, at: app.installed).findings
+      if let worst = findings.first(where: { $0.kind != .untrusted }) {
+        return finding(app, "is not as it was signed: \(worst.message)", Self.advice(app))
+      }
+      guard !findings.isEmpty else { return nil }
+      return StoreFinding(
+        severity: .warning, path: "\(store.path)/tree/\(app.path)",
+        problem: "is signed by someone who is trusted no more: the team \(app.team)",
+        advice: "trust the root again with 'insula trust add', or uninstall the app")
     } catch {
       return finding(app, "is not as it was signed: \(error.message)", Self.advice(app))
-    }
-  }
-
-  private static func isAboutCertificates(_ finding: Bundles.Finding) -> Bool {
-    switch finding.kind {
-    case .expired, .notYetValid, .untrusted: finding.path.isEmpty
-    default: false
     }
   }
 

@@ -4,12 +4,13 @@
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 
 extension Installer {
   /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who asks, if they have a
   /// home in the store.
-  func makeContainers(for app: InstalledApp, asking asker: Asker?) throws(AppFailure) {
-    guard let user = app.user ?? asker?.uid else { return }
+  func makeContainers(for app: InstalledApp, asking asker: Asker) throws(AppFailure) {
+    let user = app.user ?? asker.uid
     try making(app) { () throws(StoreError) in
       let homes = try Homes(tree: store.tree, path: treePath, mode: store.description.mode).list()
       guard let home = homes.first(where: { $0.uid == user }) else { return }
@@ -21,7 +22,7 @@ extension Installer {
   ///
   /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get containers; what nobody has
   /// any more is removed.
-  func completeContainers(of app: InstalledApp, asking asker: Asker?) throws(AppFailure) {
+  func completeContainers(of app: InstalledApp) throws(AppFailure) {
     try making(app) { () throws(StoreError) in
       try containers.removeDoomed()
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
@@ -31,11 +32,17 @@ extension Installer {
         do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome { continue }
       }
     }
-    try makeContainers(for: app, asking: asker)
   }
 
+  /// One thread at a time makes and removes containers: what one finds doomed, another may be making anew.
+  func alone(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    try Self.workOnContainers.withLock { (_) throws(StoreError) in try body() }
+  }
+
+  private static let workOnContainers = Mutex(())
+
   private func making(_ app: InstalledApp, _ body: () throws(StoreError) -> Void) throws(AppFailure) {
-    do throws(StoreError) { try body() } catch {
+    do throws(StoreError) { try alone(body) } catch {
       throw .containersNotMade(identifier: app.identifier.text, error)
     }
   }

@@ -32,7 +32,7 @@ extension Installer {
     }
     try settle(noted, directory.directory.fd)
     old.remove()
-    try completeContainers(of: app, asking: nil)
+    try completeContainers(of: app)
     return app
   }
 }

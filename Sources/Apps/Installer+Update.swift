@@ -41,7 +41,8 @@ extension Installer {
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
-    try completeContainers(of: app, asking: asker)
+    try completeContainers(of: app)
+    try makeContainers(for: app, asking: asker)
     return (before, app)
   }
 

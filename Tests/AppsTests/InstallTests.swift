@@ -53,6 +53,8 @@ internal import Testing
 
   @Test func usersOwnAppIsTheirs() throws {
     try house.bundle()
+    // It is made where it is missing.
+    #expect(rmdir("\(house.tree)/\(house.home)/Applications") == 0)
     let app = try house.install(for: house.users, asking: house.owner)
     #expect(app.user == house.account.uid && app.path == "\(house.home)/Applications/Editor.app")
     for place in ["", "/Editor.app", "/Editor.app/Contents/Info.plist"] {
@@ -119,6 +121,7 @@ internal import Testing
   func whatIsNotTheUsersOwnApplications() throws {
     try house.bundle()
     let place = "\(house.tree)/\(house.home)/Applications"
+    #expect(rmdir(place) == 0)
     mkdir(house.temporary.appending("outside"), 0o777)
     symlink(house.temporary.appending("outside"), place)
     let link = appFailure { try house.install(for: house.users, asking: house.owner) }
@@ -133,6 +136,7 @@ internal import Testing
 
   @Test func watchIsToldOfEachChange() throws {
     try house.bundle()
+    #expect(rmdir("\(house.tree)/\(house.home)/Applications") == 0)
     let watch = Recorder()
     let app = try house.install(for: house.users, watch: watch)
     let place = BundlePlace(parent: house.users.path, name: "Editor.app")
