@@ -36,6 +36,7 @@ package final class DataCopy {
     package var keepsSecurity = true
     /// Whether flags that are root's to set come over.
     package var keepsSystemFlags = ProcessID.user == 0
+    package var keepsSetID = false
     package var depth = 250
     /// Called after each file, and now and then during a large one.
     package var progress: (TreeCopy.Count) -> Void = { _ in }
@@ -69,6 +70,18 @@ package final class DataCopy {
     do throws(Errno) {
       let device = try doing("look at") { () throws(Errno) in UInt64(try source.status().st_dev) }
       try copyEntry(name, to: newName ?? name, from: source, in: target, device)
+    } catch {
+      throw failure ?? TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
+    }
+  }
+
+  /// Copies a directory that is open, with all that is in it, to a new one.
+  package func copy(tree: FD, to name: Name, in target: FD) throws(TreeCopyFailure) {
+    path = []
+    do throws(Errno) {
+      let reading = try doing("open") { () throws(Errno) in try tree.reopened(O_RDONLY | O_DIRECTORY) }
+      let device = try doing("look at") { () throws(Errno) in UInt64(try reading.fd.status().st_dev) }
+      try copyContents(of: reading.fd, to: name, in: target, device)
     } catch {
       throw failure ?? TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
     }
@@ -111,9 +124,15 @@ package final class DataCopy {
   ) throws(Errno) {
     guard path.count <= rules.depth else { throw fail(.tooDeep(rules.depth)) }
     let directory = try doing("open") { () throws(Errno) in try source.open(name, O_RDONLY | O_DIRECTORY) }
-    let status = try doing("look at") { () throws(Errno) in try directory.fd.status() }
+    try copyContents(of: directory.fd, to: newName, in: target, device)
+  }
+
+  private func copyContents(
+    of directory: FD, to newName: Name, in target: FD, _ device: UInt64
+  ) throws(Errno) {
+    let status = try doing("look at") { () throws(Errno) in try directory.status() }
     guard UInt64(status.st_dev) == device else { throw fail(.otherFilesystem) }
-    let entries = try doing("list") { () throws(Errno) in try directory.fd.entries() }
+    let entries = try doing("list") { () throws(Errno) in try directory.entries() }
     let copy = try doing("make a copy of") { () throws(Errno) in
       try target.makeDirectory(newName, mode: 0o700)
       return try target.open(newName, O_RDONLY | O_DIRECTORY)
@@ -121,11 +140,11 @@ package final class DataCopy {
     count.directories += 1
     for entry in entries {
       path.append(entry.name)
-      try copyEntry(entry.name, to: entry.name, from: directory.fd, in: copy.fd, device)
+      try copyEntry(entry.name, to: entry.name, from: directory, in: copy.fd, device)
       path.removeLast()
     }
-    try finish(copy.fd, as: directory.fd, status)
-    try setFlags(of: copy.fd, as: directory.fd)
+    try finish(copy.fd, as: directory, status)
+    try setFlags(of: copy.fd, as: directory)
   }
 
   private func copyFile(
@@ -204,7 +223,8 @@ package final class DataCopy {
     try doing("finish the copy of") { () throws(Errno) in
       try attributes.copy(from: original, to: copy)
       if let owner = rules.owner { try Self.changeOwner(of: copy, to: owner) }
-      try copy.changeMode(status.permissions & ~(S_ISUID | S_ISGID))
+      let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID
+      try copy.changeMode(status.permissions & ~dropped)
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
     guard rules.keepsSecurity else { return }

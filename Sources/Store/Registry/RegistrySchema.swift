@@ -89,5 +89,20 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 2",
       ]),
+    Step(
+      name: "system domain",
+      statements: [
+        // What lies in /System, what lay there before, and what is about to.
+        """
+        CREATE TABLE systems (
+          role TEXT PRIMARY KEY CHECK (role IN ('current', 'previous', 'next')),
+          root BLOB NOT NULL,
+          version TEXT NOT NULL,
+          team TEXT NOT NULL,
+          installed INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 3",
+      ]),
   ]
 }
