@@ -30,7 +30,7 @@ let package = Package(
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
     .target(
       name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
-    .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
+    .target(name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy"], swiftSettings: strict),
     .target(
       name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
