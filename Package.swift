@@ -73,8 +73,8 @@ let package = Package(
     .testTarget(
       name: "MountTests",
       dependencies: [
-        "Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance",
-        "insula-client",
+        "Volume", "Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+        "insula-conformance", "insula-client",
       ], swiftSettings: strict),
 
     // Works on a store until it is killed at one of its system calls, so that tests can see what is left.

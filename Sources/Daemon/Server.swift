@@ -138,12 +138,15 @@ package final class Server: Sendable {
 
   /// Tells the volume what is installed, before anyone can look.
   private static func noteApps(of store: Store, in volume: Volume) throws {
-    guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else { return }
+    guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+      return
+    }
     for app in try registry.apps() {
       do throws(Errno) {
         try volume.noteBundle(at: app.path, seal: app.seal)
       } catch {
-        DaemonLog.write("/\(app.path): it is not where it was installed (\(error.message)); see 'insula check'")
+        DaemonLog.write(
+          "/\(app.path): it is not where it was installed (\(error.message)); see 'insula check'")
       }
     }
   }

@@ -57,7 +57,8 @@ struct SealedFile {
     let size = try Finding.instead(of: .unreadable, path) { () throws(Errno) in try file.status().st_size }
     if size > Self.bufferSize { file.willBeReadOnce() }
     // One more byte, so that the end of a small file is seen with the first read.
-    let wanted = min(Self.bufferSize, max(0, Int(clamping: size)) / SealedParts.pageSize * SealedParts.pageSize)
+    let wanted = min(
+      Self.bufferSize, max(0, Int(clamping: size)) / SealedParts.pageSize * SealedParts.pageSize)
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: max(wanted + SealedParts.pageSize, SealedParts.pageSize), alignment: SealedParts.pageSize)
     defer { buffer.deallocate() }

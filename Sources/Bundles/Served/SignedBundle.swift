@@ -33,7 +33,9 @@ struct SignedBundle {
     self.prefix = prefix
     var parts: [(name: String, bytes: [UInt8])] = []
     for name in SealLayout.parts {
-      if let bytes = try CodeBundle.signaturePart(name, in: base, sparingTime: true) { parts.append((name, bytes)) }
+      if let bytes = try CodeBundle.signaturePart(name, in: base, sparingTime: true) {
+        parts.append((name, bytes))
+      }
     }
     self.parts = parts
     func part(_ name: String) -> [UInt8]? { parts.first { $0.name == name }?.bytes }

@@ -56,7 +56,8 @@ extension View {
       sealed = try sealedNode(name, status, in: directory)
       if !directory.zone.isSealedPlace { object = try nodes.quieted(object) }
       // What is broken may be repaired.
-      if let sealed, directory.zone.isSealedPlace, sealed.seal.loadedContents == nil, sealed.position != .root {
+      if let sealed, directory.zone.isSealedPlace, sealed.seal.loadedContents == nil, sealed.position != .root
+      {
         validity = 0
       }
     }

@@ -16,8 +16,8 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     let doomed = try find(name, in: directory, place, by: caller)
-    try authorize(.delete, on: doomed.object, in: place, by: caller)
     try refuseAboveSealed(doomed.status, doomed.object.zone)
+    try authorize(.delete, on: doomed.object, in: place, by: caller)
     holdIfLastName(doomed, name, in: directory)
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
@@ -35,8 +35,8 @@ extension View {
     let source = object(try from.fd.status(), from)
     let target = parent == newParent ? source : object(try to.fd.status(), to)
     let moved = try find(name, in: from, source, by: caller)
-    try authorize(.delete, on: moved.object, in: source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
+    try authorize(.delete, on: moved.object, in: source, by: caller)
     try authorize([.search, moved.addition], on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
@@ -46,8 +46,8 @@ extension View {
       try refuseSealedName(newName, in: to)
     }
     if let replaced {
-      try authorize(.delete, on: replaced.object, in: target, by: caller)
       try refuseAboveSealed(replaced.status, replaced.object.zone)
+      try authorize(.delete, on: replaced.object, in: target, by: caller)
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
     if parent != newParent {

@@ -16,7 +16,9 @@ extension View {
   ///
   /// Whether it is that of an installed app is not in the names, so this is the one way to ask.
   func zone(of name: Name, in directory: borrowing NodeTable.Pin) -> Zone {
-    if let app = directory.zone.app, volume.sealedPlaces.find(name, in: directory.number) != nil { return app }
+    if let app = directory.zone.app, volume.sealedPlaces.find(name, in: directory.number) != nil {
+      return app
+    }
     return directory.zone.zone(of: name)
   }
 
