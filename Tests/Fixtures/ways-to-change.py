@@ -81,6 +81,11 @@ def renameat2(old, new, flags):
     check(libc.renameat2(-100, old.encode(), -100, new.encode(), flags))
 
 
+def link_open(descriptor, name):
+    """Gives what a descriptor stands for one more name."""
+    check(libc.linkat(-100, f"/proc/self/fd/{descriptor}".encode(), -100, name.encode(), 0x400))
+
+
 def shell(b, *words):
     """A command; what it complains about stands for the error."""
     result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
@@ -191,7 +196,7 @@ def write_through_rsync(b): shell(b, "rsync", "--inplace", "-I", b.other, b.file
 @way()
 def write_through_tar(b):
     shell(b, "sh", "-c", 'cd "$1" && mkdir -p t && cp other t/page.html && tar -C t -cf t.tar page.html'
-          ' && tar -C "$2" -xf t.tar', "sh", b.outside, b.resources)
+          ' && tar -C "$2" --overwrite -xf t.tar', "sh", b.outside, b.resources)
 
 # New names.
 
@@ -214,7 +219,7 @@ def create_without_a_name(b): opened(b.resources, os.O_TMPFILE | os.O_RDWR)
 @way()
 def give_a_name_to_what_had_none(b):
     with Open(b.outside, os.O_TMPFILE | os.O_RDWR) as fd:
-        os.link(f"/proc/self/fd/{fd}", b.resources + "/new", follow_symlinks=True)
+        link_open(fd, b.resources + "/new")
 @way()
 def mkdir(b): os.mkdir(b.resources + "/new")
 @way()
@@ -247,7 +252,7 @@ def link_into_it(b): os.link(b.other, b.resources + "/new")
 def link_out_of_it(b): os.link(b.file, b.out("new"))
 @way()
 def link_what_is_open(b):
-    with Open(b.file) as fd: os.link(f"/proc/self/fd/{fd}", b.out("new"), follow_symlinks=True)
+    with Open(b.file) as fd: link_open(fd, b.out("new"))
 @way(root=True)
 def link_what_is_only_named(b):
     with Open(b.file, os.O_PATH) as fd:
@@ -430,6 +435,8 @@ def make_it_immutable(b):
     with Open(b.file) as fd:
         flags = struct.unpack("i", fcntl.ioctl(fd, 0x80086601, bytes(4)))[0]
         fcntl.ioctl(fd, 0x40086602, struct.pack("i", flags | 0x10))
+        # Where that works, it would stand in the way of those that follow.
+        fcntl.ioctl(fd, 0x40086602, struct.pack("i", flags))
 @way(root=True)
 def write_through_a_mount_of_its_directory(b):
     shell(b, "unshare", "-m", "sh", "-c", 'mount --bind "$1" /mnt && echo x >> /mnt/page.html', "sh", b.resources)

@@ -30,6 +30,22 @@ struct SealedChangeTests {
     }
   }
 
+  /// What else some get, because their way ends before anyone looks at the seal.
+  private func others(_ user: UInt32, isUsers: Bool) -> [String: String] {
+    // The root of the tree is sealed, and what is mounted has no other name.
+    if !isUsers {
+      return ["exchange its directory": "EROFS", "rename its home": "EXDEV", "exchange its home": "EXDEV"]
+    }
+    guard user != 0 else { return [:] }
+    let owner = ["exchange its home": "EACCES"]
+    guard user != 54321 else { return owner }
+    // Linux itself asks whose they are; and a home is nobody else's to put something in.
+    return owner.merging([
+      "link a link out": "EPERM", "set flags as chattr does": "EPERM", "set flags of a directory": "EPERM",
+      "exchange its directory": "EACCES",
+    ]) { $1 }
+  }
+
   /// Whose app: root tries both, since root may go anywhere, and its owner and a stranger one.
   @Test(arguments: [(0, false), (0, true), (54321, true), (54322, true)] as [(UInt32, Bool)])
   func noWayToChangeItWorks(user: UInt32, isUsers: Bool) throws {
@@ -39,8 +55,9 @@ struct SealedChangeTests {
     let ways = try attempts(
       "\(user)", house.path(home), house.path("Users/Shared/work/outside"), backing)
     #expect(ways.count >= (user == 0 ? 110 : 95))
+    let others = others(user, isUsers: isUsers)
     for way in ways {
-      #expect(way.got == way.expected, "\(way.name)")
+      #expect(way.got == others[way.name] ?? way.expected, "\(way.name)")
       #expect(!way.hasChanged, "\(way.name)")
     }
     #expect(try house.mounted.count("sealRefusals") == 0)

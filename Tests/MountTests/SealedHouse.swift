@@ -25,7 +25,11 @@ final class SealedHouse {
   /// So large that it is not read by a worker.
   static let largeSize = 3 << 20
 
-  init(owner: Account? = nil, uid: UInt32 = 54321, options: String? = nil) throws {
+  /// With `settled` what is found out about a file is kept from the start. What `before` does to the store happens before it is mounted.
+  init(
+    owner: Account? = nil, uid: UInt32 = 54321, options: String? = nil, settled: Bool = false,
+    before: (SealedHouse) throws -> Void = { _ in }
+  ) throws {
     mounted = try MountedStore(owner: owner)
     self.uid = owner?.uid ?? uid
     let made = try TemporaryDirectory()
@@ -40,6 +44,7 @@ final class SealedHouse {
     for path in [Self.localApp, Self.userApp] {
       try Self.command("cp", "-a", made.appending("Note.app"), backing(path))
     }
+    try register(seal)
     let user = self.uid
     try Self.command("chown", "-hR", "\(user):\(user)", backing(Self.home))
     if owner != nil { try Self.command("chown", "-hR", "\(user):\(user)", mounted.store) }
@@ -47,32 +52,62 @@ final class SealedHouse {
     try Self.command(
       "sh", "-c", "find \"$1\" \"$2\" -exec touch -h -a -d 2001-01-01 {} +", "sh",
       backing(Self.localApp), backing(Self.userApp))
-    try register(seal)
-    // What has only just been made is read again at each open.
-    sleep(1)
+    try before(self)
+    // What has only just been changed is read again at each open.
+    if settled { usleep(1_100_000) }
     try mounted.mount(options: options)
   }
 
   func path(_ name: String) -> String { mounted.path(name) }
   func backing(_ name: String) -> String { mounted.backing(name) }
 
-  static func command(_ words: String...) throws {
+  /// What the daemon has written.
+  var log: String { mounted.temporary.text(of: "store/state/daemon.log") ?? "" }
+
+  /// What is in a file, or why it can't be read.
+  func read(_ path: String) -> Result<[UInt8], Errno> {
+    do throws(Errno) {
+      return .success(
+        try path.withName { (name) throws(Errno) in
+          let file = try FD.cwd.openFollowing(name, O_RDONLY)
+          return try file.fd.readToEnd(limit: 1 << 24)
+        })
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// The files of an app, from its directory on.
+  static let files = [
+    "Contents/Info.plist", "Contents/PkgInfo", "Contents/MacOS/note", "Contents/Resources/page.html",
+    "Contents/Resources/first.html", "Contents/Resources/en.lproj/words.txt",
+    "Contents/Resources/deep/er/data", "Contents/Resources/.DS_Store", "Contents/Resources/two words.txt",
+    "Contents/Resources/large", "Contents/_CodeSignature/CodeDirectory",
+    "Contents/_CodeSignature/CodeResources", "Contents/_CodeSignature/CodeSignature",
+    "Contents/PlugIns/Help.bundle/Contents/Info.plist",
+    "Contents/PlugIns/Help.bundle/Contents/MacOS/help",
+    "Contents/PlugIns/Help.bundle/Contents/Resources/text",
+    "Contents/PlugIns/Help.bundle/Contents/_CodeSignature/CodeDirectory",
+    "Contents/PlugIns/Help.bundle/Contents/_CodeSignature/CodeResources",
+    "Contents/PlugIns/Help.bundle/Contents/_CodeSignature/CodeSignature",
+  ]
+
+  static func command(_ words: String...) throws { try command(words) }
+
+  static func command(_ words: [String]) throws {
     let result = try Program.run(words)
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
   private func register(_ seal: [UInt8]) throws {
-    let store = try Store(opening: mounted.store, .inspect)
-    let registry = try Registry(state: store.state, path: "\(mounted.store)/state")
+    let state = try TemporaryDirectory.open("\(mounted.store)/state")
+    let registry = try Registry(state: state.fd, path: "\(mounted.store)/state")
     for (path, user) in [(Self.localApp, nil), (Self.userApp, uid)] as [(String, UInt32?)] {
       guard let identifier = AppIdentifier("org.example.note") else { throw Errno.EINVAL }
       try registry.add(
         InstalledApp(
           identifier: identifier, user: user, name: "Note", executable: "note", version: "1",
           shortVersion: "1", team: "TEAM1", path: path, seal: seal, installed: 1))
-    }
-    if mounted.owner != nil {
-      try Self.command("sh", "-c", "chown \(uid):\(uid) \"$1\"/state/*", "sh", mounted.store)
     }
   }
 

@@ -37,13 +37,14 @@ extension View {
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
-    try authorize([.search, moved.addition], on: target, by: caller)
+    try authorize(.search, on: target, by: caller)
+    try refuseSealedName(newName, in: to)
+    try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
       replaced = try find(newName, in: to, target, by: caller)
     } catch .ENOENT {
       // Nothing is in the way. If it should be there (exchange), the backing filesystem says so.
-      try refuseSealedName(newName, in: to)
     }
     if let replaced {
       try refuseAboveSealed(replaced.status, replaced.object.zone)

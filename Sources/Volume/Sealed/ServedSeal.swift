@@ -14,8 +14,8 @@ final class ServedSeal: Sendable {
   /// Reads what the seal says from the directory that it is about.
   private let load: @Sendable (FD) throws(Finding) -> any SealedContents
   private unowned let places: SealedPlaces
-  /// The seal of the bundle around this one.
-  private let outer: ServedSeal?
+  /// The seal of the bundle around this one, and where this one is in that.
+  private let outer: (seal: ServedSeal, path: String)?
   private let retired = Atomic<Bool>(false)
   private let state = Mutex(State())
 
@@ -34,7 +34,7 @@ final class ServedSeal: Sendable {
   private static let tellingLimit = 100
 
   init(
-    _ path: String, in places: SealedPlaces, outer: ServedSeal? = nil,
+    _ path: String, in places: SealedPlaces, outer: (seal: ServedSeal, path: String)? = nil,
     load: @escaping @Sendable (FD) throws(Finding) -> any SealedContents
   ) {
     self.path = path
@@ -44,7 +44,7 @@ final class ServedSeal: Sendable {
   }
 
   /// Whether what it seals is in its place, and has not been taken away by the daemon.
-  var isInstalled: Bool { outer?.isInstalled ?? !retired.load(ordering: .acquiring) }
+  var isInstalled: Bool { outer?.seal.isInstalled ?? !retired.load(ordering: .acquiring) }
 
   func retire() { retired.store(true, ordering: .releasing) }
 
@@ -77,7 +77,7 @@ final class ServedSeal: Sendable {
     guard case .sealed(let number) = position else { return nil }
     return state.withLock { state in
       if let known = state.nested[number]?.seal { return known }
-      let made = ServedSeal("\(path)/\(inner)", in: places, outer: self) { (root) throws(Finding) in
+      let made = ServedSeal("\(path)/\(inner)", in: places, outer: (self, inner)) { (root) throws(Finding) in
         try BundleContents(in: root, pin: .nested(seal))
       }
       state.nested[number] = WeakSeal(made)
@@ -88,7 +88,10 @@ final class ServedSeal: Sendable {
   // MARK: Telling
 
   /// Tells of something that has just been found.
-  func tell(_ finding: Finding) { places.tell("/\(path): \(finding.message)") }
+  func tell(_ finding: Finding) {
+    guard let outer else { return places.tell("/\(path): \(finding.message)") }
+    outer.seal.tell(finding.inside(outer.path))
+  }
 
   /// Tells of something that is found whenever someone looks, but once.
   func tellOnce(_ finding: Finding) {

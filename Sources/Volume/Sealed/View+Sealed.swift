@@ -71,7 +71,8 @@ extension View {
     }
     guard let parent = nodes.sealed(directory.id) else { return .ENOENT }
     guard let contents = parent.seal.contents(in: parent.position == .root ? directory.fd : nil) else {
-      return .ENOENT
+      // Nobody knows whether there should be something.
+      return refusal()
     }
     guard let finding = contents.absence(of: name.buffer, in: parent.position) else { return .ENOENT }
     return refusal(finding, by: parent.seal)
@@ -112,9 +113,8 @@ extension View {
     }
     guard let contents = sealed.seal.loadedContents else { throw refusal() }
     guard contents.isSealed(sealed.position) else { return .free }
-    if status.st_nlink == 0, sealed.seal.isInstalled {
-      throw refusal(Finding(.missing, contents.path(of: sealed.position)), by: sealed.seal)
-    }
+    // Someone has taken it away, or put something else in its place: at this answer the kernel looks what is there now.
+    if status.st_nlink == 0, sealed.seal.isInstalled { throw .ESTALE }
     if mayWait, status.st_size > Self.smallFile { return .afterReading }
     try readForSeal(object, sealed, contents)
     return .free
