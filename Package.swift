@@ -32,7 +32,7 @@ let package = Package(
       name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
-    .target(name: "Volume", dependencies: ["Fuse", "Store", "Policy"], swiftSettings: strict),
+    .target(name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy"], swiftSettings: strict),
     .target(
       name: "Daemon",
       dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
@@ -84,8 +84,8 @@ let package = Package(
     .testTarget(
       name: "MountTests",
       dependencies: [
-        "Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula", "insula-conformance",
-        "insula-client",
+        "Volume", "Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+        "insula-conformance", "insula-client",
       ], swiftSettings: strict),
 
     // Works on a store until it is killed at one of its system calls, so that tests can see what is left.

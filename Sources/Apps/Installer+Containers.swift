@@ -4,6 +4,7 @@
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 
 extension Installer {
   /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who asks, if they have a
@@ -33,8 +34,15 @@ extension Installer {
     }
   }
 
+  /// One thread at a time makes and removes containers: what one finds doomed, another may be making anew.
+  func alone(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    try Self.workOnContainers.withLock { (_) throws(StoreError) in try body() }
+  }
+
+  private static let workOnContainers = Mutex(())
+
   private func making(_ app: InstalledApp, _ body: () throws(StoreError) -> Void) throws(AppFailure) {
-    do throws(StoreError) { try body() } catch {
+    do throws(StoreError) { try alone(body) } catch {
       throw .containersNotMade(identifier: app.identifier.text, error)
     }
   }

@@ -30,7 +30,10 @@ extension Installer {
       _ = consume owned
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
-    if !left.isEmpty { _ = try registered { () throws(StoreError) in try containers.removeDoomed() } }
+    // What was removed may have had containers that are still there.
+    try registered { () throws(StoreError) in
+      try alone { () throws(StoreError) in _ = try containers.removeDoomed() }
+    }
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.

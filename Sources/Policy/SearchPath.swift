@@ -72,7 +72,9 @@ package struct SearchDirectory: Sendable {
   /// `home` is the user's, below the root of the tree. Where the system's is the machine's own, it is not told twice.
   package func places(in asked: Set<Domain>, home: String?) -> [Place] {
     var asked = asked
-    if asked.isSuperset(of: [.local, .system]), domains.contains(.local), !staysApart { asked.remove(.system) }
+    if asked.isSuperset(of: [.local, .system]), domains.contains(.local), !staysApart {
+      asked.remove(.system)
+    }
     var places: [Place] = []
     for domain in [Domain.user, .local, .network, .system]
     where asked.contains(domain) && domains.contains(domain) {

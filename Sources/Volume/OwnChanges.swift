@@ -3,34 +3,33 @@
 
 internal import Fuse
 package import LinuxIO
-internal import Policy
 
 // Changes of the tree that no kernel has asked for: the daemon's own.
 
 extension Volume {
   /// Changes names in a directory of the tree; what any kernel knows of them is withdrawn when this returns.
-  ///
-  /// Of every directory, since the kernel can't be told of one name without waiting for those who use it. That is no more than a
-  /// second LOOKUP each, for something rare.
   package func changeNames(in directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
     let changed = Identity(try directory.status(), of: directory)
     try names.change(body)
-    forEachView { view in
-      view.attributesChanged(of: changed)
-      view.namesChanged()
-    }
+    nameChanged(in: changed)
   }
+
+  /// Lets the kernel of every view look again at the names of a directory.
+  func nameChanged(in directory: Identity) { forEachView { $0.nameChanged(in: directory) } }
 }
 
 extension View {
-  /// Takes back what this view's kernel has been told of an object's attributes: a directory's listing goes with them.
-  fileprivate func attributesChanged(of identity: Identity) {
-    let node = nodes.with(identity) { id, node in
+  /// A name in a directory has come, gone or changed without the kernel's doing.
+  fileprivate func nameChanged(in directory: Identity) {
+    let known = nodes.with(directory) { id, node in
       node.flags.remove(.attributesCached)
-      return id
+      return (id: id, hadNames: node.flags.remove(.childrenCached) != nil)
     }
-    if let node { connection?.attributesChanged(node) }
+    guard let known else { return }
+    // A listing that the kernel keeps is good for as long as the attributes say so.
+    connection?.attributesChanged(known.id)
+    // All names at once, since the kernel can't be told of one without waiting for those who use it: a second LOOKUP each, for
+    // something rare.
+    if known.hadNames { _ = connection?.entriesChanged() }
   }
-
-  fileprivate func namesChanged() { _ = connection?.entriesChanged() }
 }

@@ -23,15 +23,21 @@ final class AppHouse {
   private let trusted: OwnedFD
   let now = Int64(time(nil))
 
-  init(teams: [String] = ["TEAM1"]) throws {
+  /// `isShared` is for a store that another program will work on: it is not locked, and it is in memory where that can be, since
+  /// the disk would be waited for again and again.
+  init(teams: [String] = ["TEAM1"], isShared: Bool = false) throws {
     temporary = try TemporaryDirectory()
     let path = temporary.appending("store")
+    if isShared, Program.isRoot {
+      try temporary.makeDirectory("store")
+      guard mount("tmpfs", path, "tmpfs", 0, nil) == 0 else { throw Errno.last }
+    }
     try Store.create(
       at: path,
       StoreDescription(
         mode: Program.isRoot ? .system : .rootless,
         adminGroup: .init(name: "daemon", gid: Program.isRoot ? 1 : ProcessID.group)))
-    store = try Store(opening: path, .exclusive)
+    store = try Store(opening: path, isShared ? .inspect : .exclusive)
     account = try #require(Program.isRoot ? Account.named("nobody") : Account.numbered(ProcessID.user))
     try Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode).add(account.name)
     registry = try Registry(state: store.state, path: path + "/state")
@@ -83,7 +89,7 @@ final class AppHouse {
     var plan = Plan()
     change(&plan)
     let path = temporary.appending(name)
-    if let directory = try? temporary.open() {
+    if !name.contains("/"), let directory = try? temporary.open() {
       try? name.withName { (name) throws(Errno) in try directory.fd.removeTree(name) }
     }
     let executable = "editor"
@@ -105,7 +111,8 @@ final class AppHouse {
     let root = try TemporaryDirectory.open(temporary.appending(name))
     let identity = try IdentityDirectory(keys.fd).identity(named: plan.team)
     let text = plan.entitlements ?? Self.entitlements(plan.groups, plan.clouds)
-    try CodeBundle(in: root, name: name).sign(as: identity, entitlements: Array(text.utf8), at: now)
+    let last = name.split(separator: "/").last.map(String.init) ?? name
+    try CodeBundle(in: root, name: last).sign(as: identity, entitlements: Array(text.utf8), at: now)
   }
 
   static func entitlements(_ groups: [String], _ clouds: [String]) -> String {

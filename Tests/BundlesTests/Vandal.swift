@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 @testable internal import Bundles
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport

@@ -22,6 +22,7 @@ struct InstallTests {
     try shop.succeed("install", app)
     #expect(access(place, F_OK) == 0)
     #expect(try mounted.temporary.names(in: "point/Applications").sorted() == ["Notes.app", "Utilities"])
+    try mounted.temporary.makeDirectory("Documents")
     let ran = try Program.run(
       [place + "/Contents/MacOS/Notes"], environment: ["HOME": mounted.temporary.path])
     #expect(ran.status == 0, "\(ran.errors)")

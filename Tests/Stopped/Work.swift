@@ -26,6 +26,7 @@ enum Work {
       try Containers(store, registry).removeDoomed()
     case "install": try copy(words[2], into: store) { try $0.place(as: "Editor.app", in: $1) }
     case "replace": try copy(words[2], into: store) { try $0.replace("Editor.app", in: $1) }
+    case "install-app", "update-app", "uninstall-app": try AppWork.run(words, store, registry)
     default: throw Unknown()
     }
   }

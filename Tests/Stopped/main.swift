@@ -8,7 +8,7 @@ internal import Glibc
 // calls: at the CALLS'th stop of the tracer, which sees two for each. What is on disk changes by system calls only, so these are all the
 // moments that there are. With 0 it is left to end.
 //
-// Ends with 0 if the work was done, 9 if it was killed, 1 if it failed.
+// Ends with 0 if the work was done, and prints how many stops there were; 9 if it was killed, 1 if it failed.
 
 func complain(_ text: String) -> Never {
   _ = write(2, text + "\n", text.utf8.count + 1)
@@ -47,7 +47,11 @@ while true {
   let thread = waitpid(-1, &status, anyThread)
   guard thread > 0 else { break }
   let code = clx_exit_status(status)
-  if thread == child, code >= 0 { exit(code) }
+  if thread == child, code >= 0 {
+    let text = "\(stops)\n"
+    _ = write(1, text, text.utf8.count)
+    exit(code)
+  }
   if thread == child, clx_term_signal(status) != 0 { exit(1) }
   if code >= 0 || clx_term_signal(status) != 0 { continue }
   if stops == last {

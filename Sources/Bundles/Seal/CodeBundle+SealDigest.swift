@@ -7,10 +7,15 @@ extension CodeBundle {
   ///
   /// The code directory, its signature and the seal of the resources say what every other file must be.
   package func sealDigest() throws(Finding) -> [UInt8] {
+    try Self.sealDigest { (name) throws(Finding) in try signaturePart(name) }
+  }
+
+  /// Like ``sealDigest()``, of parts that have been read already.
+  static func sealDigest(_ part: (String) throws(Finding) -> [UInt8]?) throws(Finding) -> [UInt8] {
     var bytes: [UInt8] = []
     for name in SealLayout.parts {
       // Each is a digest and whether there is such a part at all, so no bytes can pass from one to the next.
-      let part = try signaturePart(name)
+      let part = try part(name)
       bytes.append(part == nil ? 0 : 1)
       bytes += try Digest.sha256(of: part ?? [])
     }
