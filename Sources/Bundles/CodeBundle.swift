@@ -116,6 +116,17 @@ package final class CodeBundle: Sendable {
 
   /// A part of the signature, such as `CodeResources`; nil if it is not there.
   package func signaturePart(_ name: String) throws(Finding) -> [UInt8]? {
+    do throws(Finding) {
+      return try Self.signaturePart(name, in: base)
+    } catch {
+      throw fromRoot(error)
+    }
+  }
+
+  /// A part of the signature that lies in a directory, which is ``base`` of a bundle; nil if it is not there.
+  static func signaturePart(
+    _ name: String, in base: FD, sparingTime: Bool = false
+  ) throws(Finding) -> [UInt8]? {
     let directory: OwnedFD
     do throws(Errno) {
       directory = try SealLayout.signatureDirectory.withName { (name) throws(Errno) in
@@ -123,22 +134,24 @@ package final class CodeBundle: Sendable {
       }
     } catch {
       if error == .ENOENT { return nil }
-      throw fromRoot(Finding(.unreadable, SealLayout.signatureDirectory, error))
+      throw Finding(.unreadable, SealLayout.signatureDirectory, error)
     }
     do throws(Finding) {
-      return try Self.file(name, in: directory.fd, .unreadable)
+      return try file(name, in: directory.fd, .unreadable, sparingTime: sparingTime)
     } catch {
-      throw fromRoot(error.inside(SealLayout.signatureDirectory))
+      throw error.inside(SealLayout.signatureDirectory)
     }
   }
 
   /// A file that is read as a whole, if it is there and no longer than a property list may be.
-  private static func file(
-    _ name: String, in directory: FD, _ kind: Finding.Kind
+  static func file(
+    _ name: String, in directory: FD, _ kind: Finding.Kind, sparingTime: Bool = false
   ) throws(Finding) -> [UInt8]? {
     let file: OwnedFD
     do throws(Errno) {
-      file = try name.withName { (name) throws(Errno) in try directory.openToExamine(name) }
+      file = try name.withName { (name) throws(Errno) in
+        try directory.openToExamine(name, sparingTime: sparingTime)
+      }
     } catch {
       if error == .ENOENT { return nil }
       throw Finding(kind, name, error)
@@ -193,6 +206,8 @@ package enum SealLayout {
   package static let codeSignature = "CodeSignature"
   package static let codeRequirements = "CodeRequirements"
   package static let codeEntitlements = "CodeEntitlements"
+  /// What may lie beside `Contents`: files of the Finder's, and of the store's.
+  package static let rootFiles = [".DS_Store", ".LSOverride", "Icon\r", ".SoftwareDepot.tracking"]
   package static let codeResourcesPath = "\(signatureDirectory)/\(codeResources)"
   /// All that may be in it.
   package static let parts = [

@@ -20,6 +20,16 @@ extension SealedParts {
       entitlementsDigest: Self.digest(entitlements), executableSize: size, executablePageDigests: pages)
   }
 
+  /// All but the executable, which takes as long as it is.
+  init(ofAllButExecutable bundle: CodeBundle) throws(Finding) {
+    try self.init(
+      identifier: bundle.info.identifier, version: bundle.info.version,
+      infoPlistDigest: Digest.sha256(of: bundle.infoPlist),
+      codeResourcesDigest: Self.digest(bundle.signaturePart(SealLayout.codeResources)),
+      entitlementsDigest: Self.digest(bundle.signaturePart(SealLayout.codeEntitlements)), executableSize: 0,
+      executablePageDigests: [])
+  }
+
   private static func digest(_ bytes: [UInt8]?) throws(Finding) -> [UInt8]? {
     guard let bytes else { return nil }
     return try Digest.sha256(of: bytes)

@@ -12,6 +12,8 @@ package struct ServerReport: Codable, Sendable {
   package var mode = "system"
   package var mountPoint = ""
   package var passthrough = false
+  /// How often something in an installed app or in the system domain was refused because it is not what was sealed.
+  package var sealRefusals: UInt64 = 0
   package var fileHandles = false
   package var nodes = 0
   package var openFiles = 0
@@ -62,6 +64,9 @@ package final class Server: Sendable {
   /// The store as it is served, where reading it follows other rules than the filesystem that it lies on.
   private let privateStore: PrivateMount?
   private let parts: ServedParts
+  /// Through which what is sealed is read: that changes nothing in it, not even a time.
+  private let quietTree: PrivateMount?
+  private let volume: Volume
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -100,6 +105,9 @@ package final class Server: Sendable {
     do throws(Errno) {
       privateStore = try settings.isSystem ? Self.privateMount(of: store.directory, options) : nil
       parts = try Store.openParts(of: privateStore?.root ?? store.directory)
+      var never = AccessTimeRule()
+      never.files = .never
+      quietTree = try settings.isSystem ? PrivateMount(of: store.tree, never) : nil
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -108,8 +116,12 @@ package final class Server: Sendable {
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
     settings.descriptors = Self.descriptorBudget()
     usesHandles = settings.fileHandles
+    volume = Volume(
+      tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
+    ) { DaemonLog.write($0) }
+    try Self.noteApps(of: store, in: volume)
     do throws(Errno) {
-      view = try View(Volume(tree: parts.tree.fd, staging: parts.staging, settings: settings))
+      view = try View(volume)
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -121,6 +133,21 @@ package final class Server: Sendable {
       ended = try Ended()
     } catch {
       throw ServeFailure.threads(error)
+    }
+  }
+
+  /// Tells the volume what is installed, before anyone can look.
+  private static func noteApps(of store: Store, in volume: Volume) throws {
+    guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+      return
+    }
+    for app in try registry.apps() {
+      do throws(Errno) {
+        try volume.noteBundle(at: app.path, seal: app.seal)
+      } catch {
+        DaemonLog.write(
+          "/\(app.path): it is not where it was installed (\(error.message)); see 'insula check'")
+      }
     }
   }
 
@@ -180,6 +207,9 @@ package final class Server: Sendable {
     }
   }
 
+  /// Has changes of the tree that are the daemon's own reach all who look at it.
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume) }
+
   /// What `insula status` shows.
   package func report() -> ServerReport {
     let counts = view.counts
@@ -187,6 +217,7 @@ package final class Server: Sendable {
     report.mode = store.description.mode.rawValue
     report.mountPoint = mountPoint
     report.passthrough = counts.passthrough
+    report.sealRefusals = counts.sealRefusals
     report.fileHandles = usesHandles
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles

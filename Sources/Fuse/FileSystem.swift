@@ -45,6 +45,10 @@ package protocol FileSystem: AnyObject, Sendable {
 
   /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
   func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened
+  /// Like the one above; nil where the answer will come through `later`, because it takes long to find.
+  func open(
+    _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen
+  ) throws(Errno) -> Opened?
   func create(
     _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened)
@@ -110,4 +114,13 @@ package protocol FileSystem: AnyObject, Sendable {
   /// Corresponds to the ioctls `FS_IOC_GETFLAGS` and `FS_IOC_SETFLAGS`.
   func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32
   func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno)
+}
+
+extension FileSystem {
+  /// A filesystem that never needs long to open a file.
+  package func open(
+    _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen
+  ) throws(Errno) -> Opened? {
+    try open(node, flags: flags, clearsSetID: clearsSetID, by: caller)
+  }
 }

@@ -13,11 +13,12 @@ func addFileOperations(_ table: inout fuse_lowlevel_ops) {
       guard let info else { throw .EINVAL }
       // FUSE_OPEN_KILL_SUIDGID, which libfuse hides: this open truncates, without privilege.
       let killSetID = Wire.word(at: 44, of: Session.currentMessage) & 1 != 0
-      return try files.open(NodeID(node), flags: info.pointee.flags, clearsSetID: killSetID, by: caller)
+      guard let request else { throw .EINVAL }
+      return try files.open(
+        NodeID(node), flags: info.pointee.flags, clearsSetID: killSetID, by: caller,
+        later: LateOpen(NodeID(node), request, session(of: request)))
     } _: { request, session, opened in
-      if !reply(request, opened) {
-        session.fileSystem.release(NodeID(node), handle: opened.handle, flockOwner: nil)
-      }
+      if let opened { send(opened, of: NodeID(node), request, session) }
     }
   }
   table.create = { request, parent, name, mode, info in
@@ -50,6 +51,13 @@ func addFileOperations(_ table: inout fuse_lowlevel_ops) {
     }
   }
   addDataOperations(&table)
+}
+
+/// Sends what was opened; if nobody is there to take it, it is closed.
+func send(_ opened: Opened, of node: NodeID, _ request: fuse_req_t, _ session: Session) {
+  if !reply(request, opened) {
+    session.fileSystem.release(node, handle: opened.handle, flockOwner: nil)
+  }
 }
 
 private func addDataOperations(_ table: inout fuse_lowlevel_ops) {

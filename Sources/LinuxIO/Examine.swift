@@ -9,11 +9,20 @@ internal import Glibc
 extension FD {
   /// Opens a child for reading without waiting for anybody: no link, no other filesystem's root, no terminal.
   ///
-  /// It may be of any kind, so ask before reading. Corresponds to `openat2(2)`.
-  package func openToExamine(_ name: Name) throws(Errno) -> OwnedFD {
+  /// It may be of any kind, so ask before reading. With `sparingTime` reading leaves its access time alone, if it is ours.
+  /// Corresponds to `openat2(2)`.
+  package func openToExamine(_ name: Name, sparingTime: Bool = false) throws(Errno) -> OwnedFD {
     // O_NONBLOCK: a pipe that someone put in a file's place must not stop us.
     let flags = UInt64(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_SYMLINKS | CLX_RESOLVE_BENEATH)
+    if sparingTime {
+      let quiet = flags | UInt64(CLX_O_NOATIME)
+      do throws(Errno) {
+        return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, quiet, 0, resolve) })
+      } catch {
+        guard error == .EPERM else { throw error }
+      }
+    }
     return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
   }
 

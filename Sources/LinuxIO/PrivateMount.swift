@@ -51,4 +51,16 @@ package final class PrivateMount: Sendable {
     opened = try mount.fd.open(Name.here, O_RDONLY | O_DIRECTORY)
     self.mount = mount
   }
+
+  /// A name of the same directory on a mount of its own that leaves access times alone; the mount lasts for as long as
+  /// anything that was found through it is open.
+  package static func quiet(_ directory: FD) throws(Errno) -> OwnedFD {
+    let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
+    let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))
+    try check(
+      clx_mount_setattr(
+        mount.fd.raw, Name.empty.bytes, UInt32(CLX_AT_EMPTY_PATH), UInt64(CLX_MOUNT_ATTR_NOATIME),
+        UInt64(CLX_MOUNT_ATTR_ATIME)))
+    return mount
+  }
 }

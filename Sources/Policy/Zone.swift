@@ -14,17 +14,21 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case library
   /// A standard directory of the local domain in which no further one lies, and `/Volumes`.
   case localStandard
+  /// `/Applications/Utilities`.
+  case utilities
   /// Anything else in the local domain.
   case local
-  /// `/Network`, and what is in it.
+  /// `/Network`, the apps in it, and what else is in it.
   case networkStandard
+  case networkApplications
   case network
   /// `/Users`: homes are made here.
   case users
   /// `/Users/Shared`.
   case sharedStandard
-  /// A home, its `Library`, and in that the directories in which its containers are.
+  /// A home, its `Applications` and its `Library`, and in that the directories in which its containers are.
   case home
+  case homeApplications
   case homeLibrary
   case containers
   case groupContainers
@@ -38,17 +42,24 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case containerFixture
   /// Anything else in the user domain.
   case user
+  /// An installed app and all that is in it.
+  ///
+  /// No name says what is installed, so no zone of a child is one of these; see ``app``.
+  case localApp
+  case networkApp
+  case userApp
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
     switch self {
     case .top: Self.topZone(of: name)
-    case .applications: name.elementsEqual("Utilities".utf8) ? .localStandard : .local
+    case .applications: name.elementsEqual("Utilities".utf8) ? .utilities : .local
     case .library: Self.isStandardLibraryName(name) ? .localStandard : .local
-    case .localStandard, .local: .local
-    case .networkStandard, .network: .network
+    case .localStandard, .utilities, .local: .local
+    case .networkStandard: name.elementsEqual("Applications".utf8) ? .networkApplications : .network
+    case .networkApplications, .network: .network
     case .users: Self.zoneInUsers(of: name)
-    case .home: name.elementsEqual("Library".utf8) ? .homeLibrary : .user
+    case .home: Self.zoneInHome(of: name)
     case .homeLibrary: Self.zoneInLibrary(of: name)
     // What is made or removed there has such a name meanwhile.
     case .containers: Self.isHidden(name) ? .user : .container
@@ -56,14 +67,28 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .container: name.elementsEqual(ContainerLayout.dataName.utf8) ? .containerData : .containerFixture
     case .containerData: Self.isContainerDirectory(name) ? .user : .containerFixture
     case .groupContainer: name.elementsEqual(ContainerLayout.metadataName.utf8) ? .containerFixture : .user
-    case .sharedStandard, .containerFixture, .user: .user
-    case .system: .system
+    case .sharedStandard, .homeApplications, .containerFixture, .user: .user
+    case .system, .localApp, .networkApp, .userApp: self
+    }
+  }
+
+  /// The zone of an app that is installed in this directory; nil where none can be.
+  package var app: Zone? {
+    switch self {
+    case .applications, .utilities: .localApp
+    case .networkApplications: .networkApp
+    case .homeApplications: .userApp
+    case .top, .system, .library, .localStandard, .local, .networkStandard, .network, .users, .sharedStandard,
+      .home, .homeLibrary, .containers, .groupContainers, .container, .containerData, .groupContainer,
+      .containerFixture, .user, .localApp, .networkApp, .userApp:
+      nil
     }
   }
 
   /// The zone of what lies so deep in here that its name makes no difference.
   package var inside: Zone {
-    switch domain {
+    if isSealedPlace { return self }
+    return switch domain {
     case .system: .system
     case .local: .local
     case .network: .network
@@ -75,23 +100,33 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var domain: Domain {
     switch self {
     case .top, .system: .system
-    case .applications, .library, .localStandard, .local: .local
-    case .networkStandard, .network: .network
-    case .users, .sharedStandard, .home, .homeLibrary, .containers, .groupContainers, .container,
-      .containerData, .groupContainer, .containerFixture, .user:
+    case .applications, .library, .localStandard, .utilities, .local, .localApp: .local
+    case .networkStandard, .networkApplications, .network, .networkApp: .network
+    case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
+      .container, .containerData, .groupContainer, .containerFixture, .user, .userApp:
       .user
     }
   }
 
   /// Whether nothing here ever changes while the tree is mounted.
-  package var isSealed: Bool { self == .top || self == .system }
+  package var isSealed: Bool { self == .top || isSealedPlace }
+
+  /// Whether this is what a seal can speak of: the system domain, or an installed app.
+  package var isSealedPlace: Bool {
+    switch self {
+    case .system, .localApp, .networkApp, .userApp: true
+    default: false
+    }
+  }
 
   /// Whether this is a directory of the skeleton, which nobody removes, renames or replaces.
   package var isSkeleton: Bool {
     switch self {
-    case .top, .applications, .library, .localStandard, .networkStandard, .users, .sharedStandard: true
-    case .system, .local, .network, .home, .homeLibrary, .containers, .groupContainers, .container,
-      .containerData, .groupContainer, .containerFixture, .user:
+    case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard:
+      true
+    case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
+      .groupContainers, .container, .containerData, .groupContainer, .containerFixture, .user, .localApp,
+      .networkApp, .userApp:
       false
     }
   }
@@ -105,11 +140,11 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether children may have a zone other than their siblings', so that names matter.
   package var namesMatter: Bool {
     switch self {
-    case .top, .applications, .library, .users, .home, .homeLibrary, .containers, .groupContainers,
-      .container, .containerData, .groupContainer:
+    case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
+      .groupContainers, .container, .containerData, .groupContainer:
       true
-    case .system, .localStandard, .local, .networkStandard, .network, .sharedStandard, .containerFixture,
-      .user:
+    case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
+      .homeApplications, .containerFixture, .user, .localApp, .networkApp, .userApp:
       false
     }
   }
@@ -118,6 +153,11 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     if name.elementsEqual("Shared".utf8) { return .sharedStandard }
     // No home has such a name: it is one that is being made or removed.
     return isHidden(name) ? .user : .home
+  }
+
+  private static func zoneInHome(of name: some Collection<UInt8>) -> Zone {
+    if name.elementsEqual("Library".utf8) { return .homeLibrary }
+    return name.elementsEqual("Applications".utf8) ? .homeApplications : .user
   }
 
   private static func zoneInLibrary(of name: some Collection<UInt8>) -> Zone {

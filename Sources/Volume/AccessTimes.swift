@@ -10,13 +10,15 @@ internal import LinuxIO
 
 extension View {
   /// Opens a file for the data that clients want of it.
-  func openForData(_ file: FD, _ flags: Int32) throws(Errno) -> OwnedFD {
-    try open(file, flags, sparingTimes: volume.settings.sparesFileTimes)
+  ///
+  /// With `sparingTime` reading leaves its access time alone whatever the settings say, as far as that can be had.
+  func openForData(_ file: FD, _ flags: Int32, sparingTime: Bool = false) throws(Errno) -> OwnedFD {
+    try open(file, flags, sparingTimes: sparingTime || volume.settings.sparesFileTimes)
   }
 
   /// Opens a directory to be listed.
-  func openForListing(_ directory: FD) throws(Errno) -> OwnedFD {
-    let sparingTimes = volume.settings.sparesDirectoryTimes
+  func openForListing(_ directory: FD, sparingTime: Bool) throws(Errno) -> OwnedFD {
+    let sparingTimes = sparingTime || volume.settings.sparesDirectoryTimes
     do throws(Errno) {
       if !sparingTimes { return try directory.open(Name.here, O_RDONLY | O_DIRECTORY) }
     } catch {

@@ -23,14 +23,19 @@ package final class NodeTable: Sendable {
   private let state: Mutex<NodeTableState>
   /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be used.
   private let handleRoot: FD?
+  /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is none.
+  private let quietRoot: FD?
   /// How many nodes may have a descriptor at once.
   private let capacity: Int
 
   /// Starts with the root.
   ///
-  /// `handleRoot` outlives the table.
-  package init(root: consuming OwnedFD, zone: Zone, handleRoot: FD?, capacity: Int) throws(Errno) {
+  /// `handleRoot` and `quietRoot` outlive the table.
+  package init(
+    root: consuming OwnedFD, zone: Zone, handleRoot: FD?, quietRoot: FD? = nil, capacity: Int
+  ) throws(Errno) {
     self.handleRoot = handleRoot
+    self.quietRoot = quietRoot
     self.capacity = max(capacity, 16)
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
@@ -66,8 +71,9 @@ package final class NodeTable: Sendable {
 
 extension NodeTable {
   /// Finds or makes the node of an object, counts one lookup of it, and keeps the descriptor if it is of use.
-  package func intern(
-    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in parent: NodeID, zone: Zone
+  func intern(
+    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in parent: NodeID, zone: Zone,
+    sealed: SealedNode? = nil
   ) throws(Errno) -> NodeID {
     let identity = Identity(status, of: object.fd)
     let raw = object.release().raw
@@ -84,7 +90,12 @@ extension NodeTable {
       node.pointee.lookups += 1
       if index != Self.rootIndex {
         node.pointee.parent = parentIndex
-        node.pointee.zone = zone
+        if let sealed {
+          state.seal(index, sealed)
+          node.pointee.zone = zone
+        } else {
+          state.setZone(zone, of: index)
+        }
         if handleRoot == nil { node.pointee.remember(name) }
         if name.length > 0 { state.releaseHold(index) }
       }
@@ -152,6 +163,20 @@ extension NodeTable {
     }
   }
 
+  /// Whether the kernel was told of the object of that number, in that directory, and may have kept its attributes.
+  ///
+  /// A guess, since numbers are given out again: for what may be answered either way.
+  func isKnown(_ inode: UInt64, in parent: borrowing Pin) -> Bool {
+    state.withLock { state in
+      guard let device = state.index(of: parent.id).map({ state.slab[$0].pointee.device }),
+        let index = state.find(inode: inode, device: device)
+      else { return false }
+      let node = state.slab[index]
+      return node.pointee.flags.contains(.attributesCached)
+        && node.pointee.parent == UInt32(truncatingIfNeeded: parent.id.raw)
+    }
+  }
+
   /// What is known of the list and the flags of an object that has a name now.
   func security(inode: UInt64, device: UInt32) -> (known: KnownSecurity, identity: Identity)? {
     state.withLock { state in
@@ -181,7 +206,7 @@ extension NodeTable {
       let node = state.slab[index]
       let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
       node.pointee.parent = UInt32(truncatingIfNeeded: parent.raw)
-      node.pointee.zone = zone
+      state.setZone(zone, of: index)
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }
       return rezone && zone.namesMatter
@@ -192,7 +217,22 @@ extension NodeTable {
   func setZone(_ zone: Zone, inode: UInt64, device: UInt32) {
     state.withLock { state in
       guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
-      state.slab[index].pointee.zone = zone
+      state.setZone(zone, of: index)
+    }
+  }
+
+  /// What a seal says of a node's object; nil where there is none.
+  func sealed(_ id: NodeID) -> SealedNode? {
+    state.withLock { state in state.index(of: id).flatMap { state.sealed[$0] } }
+  }
+
+  /// Notes what a look at a file's bytes has said, unless it stands elsewhere by now.
+  func note(_ verdict: (isGood: Bool, stamp: FileStamp), of id: NodeID, as looked: SealedNode) {
+    state.withLock { state in
+      guard let index = state.index(of: id), let known = state.sealed[index], known.seal === looked.seal,
+        known.position == looked.position
+      else { return }
+      state.sealed[index]?.verdict = verdict
     }
   }
 }
@@ -205,6 +245,8 @@ extension NodeTable {
     package let id: NodeID
     package let fd: FD
     package let zone: Zone
+    /// The object's number, for tables of directories.
+    let number: DirectoryNumber
     /// What was known of the object's list and flags when the request began.
     let security: KnownSecurity
     private let index: UInt32
@@ -215,6 +257,7 @@ extension NodeTable {
       self.index = index
       fd = FD(node.descriptor)
       zone = node.zone
+      number = DirectoryNumber(inode: node.inode, device: node.device)
       security = KnownSecurity(node.flags)
       self.table = table
     }
@@ -275,11 +318,13 @@ extension NodeTable {
   }
 
   private func reopen(_ id: NodeID) throws(Errno) {
-    let handle = state.withLock { state -> FileHandle? in
-      state.index(of: id).map { state.slab[$0].pointee.handle }
+    let known = state.withLock { state -> (handle: FileHandle, zone: Zone)? in
+      state.index(of: id).map { (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone) }
     }
-    guard let handle else { throw .ESTALE }
-    if let handleRoot, handle.length > 0 {
+    guard let (handle, zone) = known else { throw .ESTALE }
+    if let handleRoot = zone.isSealedPlace ? quietRoot ?? handleRoot : handleRoot, self.handleRoot != nil,
+      handle.length > 0
+    {
       install(try openWithRoom { () throws(Errno) in try handleRoot.open(handle) }, for: id)
     } else {
       try reopenByName(id)
@@ -308,9 +353,20 @@ extension NodeTable {
         }
       }
       let identity = Identity(try found.fd.status(), of: found.fd)
-      guard with(child, { $0.matches(identity) }) == true else { throw .ESTALE }
-      install(found, for: child)
+      let zone = with(child) { $0.matches(identity) ? $0.zone : nil } ?? nil
+      guard let zone else { throw .ESTALE }
+      let isOutermost = zone.isSealedPlace && !parent.zone.isSealedPlace
+      install(isOutermost ? try quieted(found) : found, for: child)
     }
+  }
+
+  /// The same object on a mount that leaves access times alone; all that is found in it by name is there too.
+  func quieted(_ object: consuming OwnedFD) throws(Errno) -> OwnedFD {
+    guard let quietRoot else { return object }
+    if handleRoot != nil, let handle = object.fd.handle() {
+      return try openWithRoom { () throws(Errno) in try quietRoot.open(handle) }
+    }
+    return try PrivateMount.quiet(object.fd)
   }
 
   private func place(of id: NodeID) -> (parent: NodeID, name: String)? {

@@ -20,6 +20,8 @@ struct NodeTableState: @unchecked Sendable {
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
   private(set) var held = 0
+  /// What seals say of the nodes that are in sealed places.
+  var sealed: [UInt32: SealedNode] = [:]
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
@@ -101,6 +103,10 @@ struct NodeTableState: @unchecked Sendable {
     } else if descriptor >= 0 {
       leaveClock(index)
     }
+    if node.pointee.zone.isSealedPlace, sealed.removeValue(forKey: index) != nil, sealed.isEmpty {
+      // A dictionary keeps the room that it once had.
+      sealed = [:]
+    }
     free(node.pointee.name)
     slab.free(index)
     if buckets.count > 1024, slab.count < buckets.count / 8 { resizeBuckets(buckets.count / 4) }
@@ -117,6 +123,7 @@ struct NodeTableState: @unchecked Sendable {
     }
     slab.removeAll()
     clock = []
+    sealed = [:]
   }
 
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
@@ -216,6 +223,19 @@ struct NodeTableState: @unchecked Sendable {
 
   // MARK: Zones
 
+  /// Gives a node its zone, unless a seal speaks of it: one that someone behind us has given another name stays what it is, or
+  /// that name would be a way to change it.
+  func setZone(_ zone: Zone, of index: UInt32) {
+    if slab[index].pointee.zone.isSealedPlace, sealed[index] != nil { return }
+    slab[index].pointee.zone = zone
+  }
+
+  /// Notes what a seal says of a node, and keeps what was found out by that.
+  mutating func seal(_ index: UInt32, _ new: SealedNode) {
+    if let known = sealed[index], known.seal === new.seal, known.position == new.position { return }
+    sealed[index] = new
+  }
+
   /// Gives every known node below a directory that has moved the zone that it now has, but for names that matter.
   ///
   /// A look at every node, for a rare event: a directory moves from one domain to another, or to where containers are.
@@ -226,7 +246,7 @@ struct NodeTableState: @unchecked Sendable {
       // No tree is as deep as this; it only bounds what a damaged one could do.
       for _ in 0..<100_000 where ancestor > NodeTable.rootIndex {
         if ancestor == top {
-          node.pointee.zone = zone
+          setZone(zone, of: index)
           return
         }
         guard let next = slab.slot(ancestor), next.pointee.flags.contains(.inUse) else { return }

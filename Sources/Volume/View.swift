@@ -14,7 +14,7 @@ internal import Synchronization
 ///
 /// This is the view of the whole tree; callers are judged by their ids.
 package final class View: FileSystem {
-  let volume: Volume
+  package let volume: Volume
   /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
   let number: UInt32
   let nodes: NodeTable
@@ -34,7 +34,7 @@ package final class View: FileSystem {
     let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
     nodes = try NodeTable(
       root: root, zone: .top, handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-      capacity: volume.settings.descriptors)
+      quietRoot: volume.quietTree, capacity: volume.settings.descriptors)
   }
 
   deinit { volume.removeView(number) }
@@ -100,6 +100,8 @@ package final class View: FileSystem {
     package let openDirectories: Int
     package let locks: Int
     package let passthrough: Bool
+    /// How often something was refused because it is not what was sealed.
+    package let sealRefusals: UInt64
   }
 
   package var counts: Counts {
@@ -107,7 +109,7 @@ package final class View: FileSystem {
     return Counts(
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
       openDirectories: directories.count, locks: volume.locks.count,
-      passthrough: usesPassthrough)
+      passthrough: usesPassthrough, sealRefusals: volume.sealedPlaces.refusals)
   }
 }
 

@@ -40,16 +40,27 @@ package final class Volume: Sendable {
   let metadata: Metadata
   let securities = SecurityCache()
   let names = NameChanges()
+  /// What is sealed, and what reads large files for that.
+  package let sealedPlaces: SealedPlaces
+  let reading = SealReading()
+  /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where there is none.
+  let quietTree: FD?
   /// Where objects are made that have a list from the start; nil where there is no such place.
   let staging: Staging?
   private let lastView = Atomic<UInt32>(0)
   private let views = Mutex<[UInt32: WeakView]>([:])
 
-  /// `tree`, and the directory `staging` for what is not finished, outlive the volume.
+  /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
   ///
-  /// Nobody else puts anything there, and both are reached through one mount of one filesystem.
-  package init(tree: FD, staging: FD? = nil, settings: VolumeSettings) {
+  /// Nobody else puts anything into `staging`, and it is reached through the same mount of the same filesystem as the tree.
+  /// `say` gets a line for each thing that is found to be other than it was sealed.
+  package init(
+    tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
+    say: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
     self.tree = tree
+    self.quietTree = quietTree
+    sealedPlaces = SealedPlaces(say: say)
     self.settings = settings
     self.staging = staging.map { Staging($0) }
     metadata = Metadata(isSystem: settings.isSystem)

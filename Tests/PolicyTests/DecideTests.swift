@@ -69,7 +69,9 @@ internal import Testing
     }
   }
 
-  @Test(arguments: [Zone.applications, .library, .localStandard, .networkStandard, .users, .sharedStandard])
+  @Test(arguments: [
+    Zone.applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard,
+  ])
   func skeletonStays(zone: Zone) {
     let standard = object(mode: 0o777, uid: 0, directory: true, zone: zone)
     let root = Subject(uid: 0, gid: 0)

@@ -112,7 +112,7 @@ struct Questions {
 
   private mutating func zone() -> (Zone, sealed: Bool, skeleton: Bool) {
     guard chance(12) else { return (chance(2) ? .user : chance(2) ? .local : .network, false, false) }
-    switch below(12) {
+    switch below(16) {
     case 0: return (.top, true, true)
     case 1: return (.system, true, false)
     case 2: return (.applications, false, true)
@@ -124,6 +124,10 @@ struct Questions {
     case 8: return (.containerData, false, false)
     case 9: return (.containerFixture, false, false)
     case 10: return (.groupContainer, false, false)
+    case 11: return (.utilities, false, true)
+    case 12: return (chance(2) ? .homeApplications : .networkApplications, false, false)
+    case 13: return (.localApp, true, false)
+    case 14: return (chance(2) ? .networkApp : .userApp, true, false)
     default: return (.sharedStandard, false, true)
     }
   }

@@ -11,13 +11,18 @@ internal import Testing
 
   @Test(
     arguments: [
-      ("/", .top), ("/Applications", .applications), ("/Applications/Utilities", .localStandard),
+      ("/", .top), ("/Applications", .applications), ("/Applications/Utilities", .utilities),
       ("/Applications/Editor.app", .local), ("/Applications/Utilities/Tool", .local), ("/Library", .library),
       ("/Library/Caches", .localStandard), ("/Library/Own", .local), ("/Library/Caches/Caches", .local),
-      ("/Network", .networkStandard), ("/Network/host", .network), ("/Network/host/Users", .network),
+      ("/Network", .networkStandard), ("/Network/host", .network),
+      ("/Network/Applications", .networkApplications),
+      ("/Network/Applications/Editor.app", .network), ("/Network/host/Applications", .network),
+      ("/Network/host/Users", .network),
       ("/System", .system), ("/System/Library", .system), ("/System/Library/a/b/c", .system),
       ("/Users", .users), ("/Users/Shared", .sharedStandard), ("/Users/anna", .home),
-      ("/Users/anna/Library", .homeLibrary), ("/Users/Shared/Shared", .user),
+      ("/Users/anna/Library", .homeLibrary), ("/Users/anna/Applications", .homeApplications),
+      ("/Users/anna/Applications/Editor.app", .user), ("/Users/anna/Documents/Applications", .user),
+      ("/Users/Shared/Applications", .user), ("/Users/Shared/Shared", .user),
       ("/Users/Shared/Library/Containers", .user), ("/Users/.anna.new-7", .user),
       ("/Users/.anna.new-7/Library/Containers/a/Data/x", .user), ("/Users/anna/Documents/Library", .user),
       ("/Users/anna/Library/Caches/Containers/a", .user), ("/Users/anna/Library/Containers", .containers),
@@ -58,6 +63,28 @@ internal import Testing
       "/Library/Own", "/Applications/a", "/Users/anna", "/Users/Shared/a", "/Volumes/a", "/Network/a",
     ] {
       #expect(!zone(of: path).isSkeleton, "\(path)")
+    }
+  }
+
+  /// No name makes a place sealed that others may put something in: what is installed is not in names.
+  @Test func noNameIsThatOfAnInstalledApp() {
+    let apps: [Zone: Zone] = [
+      .applications: .localApp, .utilities: .localApp, .networkApplications: .networkApp,
+      .homeApplications: .userApp,
+    ]
+    for zone in Zone.allCases {
+      #expect(zone.app == apps[zone], "\(zone)")
+      for name in ["Note.app", "Contents", "Applications", "x"] where !zone.isSealed {
+        #expect(!zone.zone(of: name.utf8).isSealedPlace, "\(zone)")
+      }
+    }
+  }
+
+  @Test(arguments: [Zone.localApp, .networkApp, .userApp, .system])
+  func allThatIsInASealedPlaceIsSealed(zone: Zone) {
+    #expect(zone.isSealed && zone.isSealedPlace && !zone.isSkeleton && zone.inside == zone)
+    for name in ["Contents", "Library", "Applications", "Data", ""] {
+      #expect(zone.zone(of: name.utf8) == zone)
     }
   }
 

@@ -74,9 +74,7 @@ extension CodeBundle {
   func strangersInRoot() -> [Finding] {
     guard shape == .contents else { return [] }
     do throws(Errno) {
-      // Files of the Finder's, and of the store's.
-      let known = [".DS_Store", ".LSOverride", "Icon\r", ".SoftwareDepot.tracking"]
-      return try root.names(besides: known).filter { !$0.hasSameBytes(as: "Contents") }.map {
+      return try root.names(besides: SealLayout.rootFiles).filter { !$0.hasSameBytes(as: "Contents") }.map {
         Finding(.unsealedRoot, $0)
       }
     } catch {

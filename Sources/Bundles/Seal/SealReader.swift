@@ -73,7 +73,13 @@ final class SealReader {
     Array($0.utf8)
   }
 
-  /// Whether the file has one of the attributes that programs take for part of it.
+  /// Whether an open file has one of the attributes that programs take for part of it.
+  static func hasSideband(_ file: FD) -> Bool {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    return namesSideband(in: file, buffer)
+  }
+
   private static func namesSideband(in file: FD, _ buffer: UnsafeMutableRawBufferPointer) -> Bool {
     // A filesystem without extended attributes has none of these.
     guard let count = try? file.openAttributeNames(into: buffer), count > 0 else { return false }

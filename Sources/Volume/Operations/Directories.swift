@@ -15,7 +15,10 @@ extension View {
     let judged = self.object(try object.fd.status(), object)
     try authorize(.list, on: judged, by: caller)
     let fd = object.fd
-    let directory = try nodes.openWithRoom { () throws(Errno) in try openForListing(fd) }
+    let isSealed = object.zone.isSealedPlace
+    let directory = try nodes.openWithRoom { () throws(Errno) in
+      try openForListing(fd, sparingTime: isSealed)
+    }
     let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
     // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
@@ -76,7 +79,8 @@ extension View {
     if !found.name.isComponent {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
-    } else if withAttributes {
+    } else if withAttributes, !nodes.isKnown(inode, in: parent) {
+      // What the kernel knows already it need not be told again, and a tree that was just made is known as a whole.
       entry = try? self.entry(found.name, in: parent, judged, by: caller)
     }
     writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)

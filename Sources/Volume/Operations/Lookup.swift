@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -17,6 +18,8 @@ extension View {
     do throws(Errno) {
       return try entry(name, in: directory, place, by: caller)
     } catch .ENOENT {
+      let error = absence(of: name, in: directory)
+      guard error == .ENOENT else { throw error }
       let validity = entryValidity(in: place)
       guard validity > 0 else { throw .ENOENT }
       noteChildrenCached(directory.id)
@@ -44,16 +47,27 @@ extension View {
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
     isMapped: Bool = false, madeAfter: UInt64? = nil, foundAfter: UInt64? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
+    var object = object
     let status = try object.fd.status()
-    let zone = directory.zone.zone(of: name)
+    let zone = zone(of: name, in: directory)
     var validity = entryValidity(in: place)
+    var sealed: SealedNode?
+    if zone.isSealedPlace {
+      sealed = try sealedNode(name, status, in: directory)
+      if !directory.zone.isSealedPlace { object = try nodes.quieted(object) }
+      // What is broken may be repaired.
+      if let sealed, directory.zone.isSealedPlace, sealed.seal.loadedContents == nil, sealed.position != .root
+      {
+        validity = 0
+      }
+    }
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       let isForAll = try authorizeMeetingPoint(
         Object(status, zone: zone, security: security), isFifo: status.type == S_IFIFO, by: caller)
       if !isForAll, !isPrivate { validity = 0 }
     }
-    let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone)
+    let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone, sealed: sealed)
     if let madeAfter {
       noteSecurity(.none, of: node, readAfter: madeAfter)
     } else if let foundAfter {

@@ -47,6 +47,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
+    try refuseSealedName(name, in: directory)
     try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
     try object.fd.link(into: directory.fd, as: name)
     do throws(Errno) {
@@ -59,7 +60,11 @@ extension View {
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     let object = try nodes.pin(node)
-    return try object.fd.readLink(into: buffer)
+    let count = try object.fd.readLink(into: buffer)
+    if object.zone.isSealedPlace {
+      try checkLink(node, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+    }
+    return count
   }
 
   /// Asks the gate, makes something by `body` as the caller's, and looks it up.
@@ -73,6 +78,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
+    try refuseSealedName(name, in: directory)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd

@@ -14,6 +14,20 @@ extension View {
   package func open(
     _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> Opened {
+    guard let opened = try open(node, flags, clearsSetID, by: caller, later: nil) else { throw .EIO }
+    return opened
+  }
+
+  package func open(
+    _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen
+  ) throws(Errno) -> Opened? {
+    try open(node, flags, clearsSetID, by: caller, later: later)
+  }
+
+  /// Without `later` there is always an answer.
+  private func open(
+    _ node: NodeID, _ flags: Int32, _ clearsSetID: Bool, by caller: Caller, later: LateOpen?
+  ) throws(Errno) -> Opened? {
     let object = try nodes.pin(node)
     let status = try object.fd.status()
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
@@ -24,7 +38,26 @@ extension View {
       try object.fd.truncate(to: 0)
       if clearsSetID { try clearSetID(object.fd) }
     }
-    return try opened(object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged))
+    if judged.zone.isSealedPlace,
+      case .afterReading = try checkBytes(object, status, mayWait: later != nil), let later
+    {
+      openLater(node, flags, by: caller, later.keep())
+      return nil
+    }
+    return try opened(
+      object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
+      isSealed: judged.zone.isSealedPlace)
+  }
+
+  /// Answers when the file has been read for its seal, which notes what it finds.
+  private func openLater(_ node: NodeID, _ flags: Int32, by caller: Caller, _ reply: KeptOpen) {
+    readLater(node) {
+      do throws(Errno) {
+        reply.send(try self.open(node, flags: flags, clearsSetID: false, by: caller))
+      } catch {
+        reply.send(error)
+      }
+    }
   }
 
   /// Throws unless the caller may open the file so; gives the access that they get.
@@ -54,6 +87,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
+    try refuseSealedName(name, in: directory)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let file: OwnedFD
@@ -167,7 +201,7 @@ extension View {
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
-    created: consuming OwnedFD? = nil, mayAppendAlone: Bool
+    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isSealed: Bool = false
   ) throws(Errno) -> Opened {
     let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
@@ -183,7 +217,7 @@ extension View {
         if let created {
           descriptor = SharedFD(created)
         } else {
-          descriptor = SharedFD(try openForDaemon(object, access, flags))
+          descriptor = SharedFD(try openForDaemon(object, access, flags, isSealed: isSealed))
         }
       }
       noteOpened(node, access)
@@ -212,10 +246,12 @@ extension View {
   }
 
   private func openForDaemon(
-    _ object: FD, _ access: OpenFile.Access, _ flags: Int32
+    _ object: FD, _ access: OpenFile.Access, _ flags: Int32, isSealed: Bool
   ) throws(Errno) -> OwnedFD {
     let flags = access.openFlags | flags & Self.flagsForDaemon | O_NONBLOCK
-    return try nodes.openWithRoom { () throws(Errno) in try openForData(object, flags) }
+    return try nodes.openWithRoom { () throws(Errno) in
+      try openForData(object, flags, sparingTime: isSealed)
+    }
   }
 
   /// What a client's flags mean for a descriptor of the daemon's own.

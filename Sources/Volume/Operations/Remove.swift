@@ -16,6 +16,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     let doomed = try find(name, in: directory, place, by: caller)
+    try refuseAboveSealed(doomed.status, doomed.object.zone)
     try authorize(.delete, on: doomed.object, in: place, by: caller)
     holdIfLastName(doomed, name, in: directory)
     let fd = directory.fd
@@ -34,8 +35,11 @@ extension View {
     let source = object(try from.fd.status(), from)
     let target = parent == newParent ? source : object(try to.fd.status(), to)
     let moved = try find(name, in: from, source, by: caller)
+    try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
-    try authorize([.search, moved.addition], on: target, by: caller)
+    try authorize(.search, on: target, by: caller)
+    try refuseSealedName(newName, in: to)
+    try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
       replaced = try find(newName, in: to, target, by: caller)
@@ -43,6 +47,7 @@ extension View {
       // Nothing is in the way. If it should be there (exchange), the backing filesystem says so.
     }
     if let replaced {
+      try refuseAboveSealed(replaced.status, replaced.object.zone)
       try authorize(.delete, on: replaced.object, in: target, by: caller)
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
@@ -90,7 +95,7 @@ extension View {
     let status = try directory.fd.status(of: name)
     let security = security(of: name, status, in: directory.fd)
     return Doomed(
-      status: status, object: Object(status, zone: directory.zone.zone(of: name), security: security))
+      status: status, object: Object(status, zone: zone(of: name, in: directory), security: security))
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
@@ -114,7 +119,7 @@ extension View {
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
-    let zone = parent.zone.zone(of: name)
+    let zone = zone(of: name, in: parent)
     let namesMatter = nodes.moved(
       inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone)
     if namesMatter { settleZones(below: name, in: parent.fd, zone) }

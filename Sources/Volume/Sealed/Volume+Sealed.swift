@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Bundles
+internal import Fuse
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+// What the daemon tells a volume of what is installed, and does through it: whoever looks meanwhile sees the old or the new, each
+// by its own seal, and the kernel of every view is made to look again before the change is reported as done.
+
+extension Volume {
+  /// Notes that a bundle is installed at a path below the root of the tree; for what is there when the daemon starts.
+  package func noteBundle(at path: String, seal: [UInt8]) throws(Errno) {
+    let way = try Way(to: path, in: tree)
+    sealedPlaces.add(
+      SealedPlace(path, isSettled: true, loading: Self.loading([seal])), way.name, above: way.above)
+  }
+
+  /// Does `body`, which makes a bundle appear where nothing was.
+  package func bundleAppears(
+    at path: String, seal: [UInt8], _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let way = try Way(to: path, in: tree)
+    let place = SealedPlace(path, isSettled: false, loading: Self.loading([seal]))
+    // Before anyone can find it, or its first moments would be those of an ordinary directory.
+    sealedPlaces.add(place, way.name, above: way.above)
+    do throws(Errno) {
+      try names.change(body)
+    } catch {
+      sealedPlaces.remove(way.name, in: way.directory)
+      throw error
+    }
+    place.settle(way.found, loading: nil)
+    nameChanged(in: way)
+  }
+
+  /// Does `body`, which lets a bundle take the place of another one.
+  package func bundleIsReplaced(
+    at path: String, seal: [UInt8], before: [UInt8], _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let way = try Way(to: path, in: tree)
+    guard let place = sealedPlaces.find(way.name, in: way.directory) else {
+      return try bundleAppears(at: path, seal: seal, body)
+    }
+    place.begin(loading: Self.loading([before, seal]))
+    do throws(Errno) {
+      try names.change(body)
+    } catch {
+      place.settle(way.found, loading: Self.loading([before]))
+      throw error
+    }
+    place.settle(way.found, loading: Self.loading([seal]))
+    nameChanged(in: way)
+  }
+
+  /// Does `body`, which takes a bundle away.
+  package func bundleGoes(from path: String, seal: [UInt8], _ body: () throws(Errno) -> Void) throws(Errno) {
+    let way = try Way(to: path, in: tree)
+    let place = sealedPlaces.find(way.name, in: way.directory)
+    place?.begin(loading: Self.loading([seal]))
+    do throws(Errno) {
+      try names.change(body)
+    } catch {
+      place?.settle(way.found, loading: nil)
+      throw error
+    }
+    place?.settle(nil, loading: nil)
+    sealedPlaces.remove(way.name, in: way.directory)
+    nameChanged(in: way)
+  }
+
+  /// Does `body`, which makes a directory that is no bundle.
+  package func directoryAppears(at path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let way = try Way(to: path, in: tree)
+    try names.change(body)
+    nameChanged(in: way)
+  }
+
+  /// Notes what the seal of the system domain says; nil for a system domain without one.
+  package func noteSystem(
+    _ loading: (@Sendable (FD) throws(Finding) -> any SealedContents)?
+  ) throws(Errno) {
+    let way = try Way(to: "System", in: tree)
+    sealedPlaces.remove(way.name, in: way.directory)
+    guard let loading else { return }
+    sealedPlaces.add(SealedPlace("System", isSettled: true, loading: loading), way.name, above: way.above)
+  }
+
+  /// Does `body`, which replaces the system domain as a whole; then `loading` is what its seal says.
+  package func systemIsReplaced(
+    _ loading: (@Sendable (FD) throws(Finding) -> any SealedContents)?, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let way = try Way(to: "System", in: tree)
+    let before = sealedPlaces.find(way.name, in: way.directory)
+    // Nobody finds it in between by a seal that is not its own: the names in it are looked up again afterwards.
+    try names.change(body)
+    before?.settle(nil, loading: nil)
+    try noteSystem(loading)
+    nameChanged(in: way)
+  }
+
+  private static func loading(_ seals: [[UInt8]]) -> SealedPlace.Loading {
+    { (root) throws(Finding) in try BundleContents(in: root, pin: .digests(seals)) }
+  }
+
+  /// Lets the kernel of every view look again at the names of a directory.
+  private func nameChanged(in way: borrowing Way) {
+    guard let status = try? way.parent.status() else { return }
+    nameChanged(in: Identity(status, of: way.parent))
+  }
+
+  /// The way to a name in the tree, directory by directory.
+  private struct Way: ~Copyable {
+    private let opened: OwnedFD
+    let name: [UInt8]
+    /// The directories on the way, without the root of the tree unless the name is in it.
+    let above: [DirectoryNumber]
+    let directory: DirectoryNumber
+
+    var parent: FD { opened.fd }
+
+    init(to path: String, in tree: FD) throws(Errno) {
+      var names = path.split(separator: "/").map(String.init)
+      guard let last = names.popLast(), last != ".", last != "..", !last.utf8.contains(0) else {
+        throw .EINVAL
+      }
+      var opened = try tree.open(Name.here, O_RDONLY | O_DIRECTORY)
+      let root = DirectoryNumber(try opened.fd.status())
+      var above: [DirectoryNumber] = []
+      for name in names {
+        let next = try name.withName { (name) throws(Errno) in
+          guard name.isComponent else { throw .EINVAL }
+          return try opened.fd.openDirectory(name)
+        }
+        above.append(DirectoryNumber(try next.fd.status()))
+        opened = next
+      }
+      name = Array(last.utf8)
+      directory = above.last ?? root
+      self.above = above.isEmpty ? [root] : above
+      self.opened = opened
+    }
+
+    /// What is there now.
+    var found: DirectoryNumber? {
+      guard let status = try? name.withName({ (name) throws(Errno) in try parent.status(of: name) }) else {
+        return nil
+      }
+      return DirectoryNumber(status)
+    }
+  }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Someone changes an installed app behind the daemon.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct SealedDamageTests {
+  /// Something that is done to an app's directory, in which the script begins.
+  struct Damage: CustomTestStringConvertible {
+    let name: String
+    let script: String
+    /// What can't be read any more: names, or beginnings of paths that end in a slash.
+    let lost: [String]
+    /// The same where all was read before, and the seal is loaded: what has been found good stays good.
+    let lostWhileMounted: [String]
+    /// What is allowed to be as it was, or to fail.
+    let unsettled: [String]
+    /// Part of the line in the log; empty if there is none.
+    let told: String
+    var testDescription: String { name }
+
+    init(
+      _ name: String, _ script: String, lost: [String], whileMounted: [String]? = nil,
+      unsettled: [String] = [],
+      told: String
+    ) {
+      self.name = name
+      self.script = script
+      self.lost = lost
+      lostWhileMounted = whileMounted ?? lost
+      self.unsettled = unsettled
+      self.told = told
+    }
+
+    func isLost(_ file: String, whileMounted: Bool) -> Bool {
+      (whileMounted ? lostWhileMounted : lost).contains {
+        file == $0 || $0.hasSuffix("/") && file.hasPrefix($0)
+      }
+    }
+  }
+
+  /// Changes a byte and lets the time look as it did.
+  private static func flip(_ path: String, at offset: Int = 7) -> String {
+    """
+    touch -r '\(path)' ../stamp; byte=$(dd if='\(path)' bs=1 skip=\(offset) count=1 2>/dev/null | od -An -tu1)
+    printf "\\\\$(printf %03o $((byte ^ 1)))" | dd of='\(path)' bs=1 seek=\(offset) conv=notrunc 2>/dev/null
+    touch -r ../stamp '\(path)'; rm ../stamp
+    """
+  }
+
+  private static let page = "Contents/Resources/page.html"
+  private static let first = "Contents/Resources/first.html"
+  private static let help = "Contents/PlugIns/Help.bundle/"
+  private static let signature = "Contents/_CodeSignature/"
+
+  static let damages = [
+    Damage("a bit", flip(page), lost: [page, first], told: page),
+    Damage(
+      "the last bit", flip("Contents/Resources/large", at: SealedHouse.largeSize - 1),
+      lost: ["Contents/Resources/large"], told: "Contents/Resources/large"),
+    Damage(
+      "cut off", "truncate -s 2 'Contents/Resources/two words.txt'",
+      lost: ["Contents/Resources/two words.txt"], told: "two words.txt"),
+    Damage("longer", "echo more >> \(page)", lost: [page, first], told: page),
+    Damage(
+      "another file in its place", "cp -p \(page) x; echo other > x; mv x \(page)",
+      lost: [page, first], told: page),
+    Damage(
+      "swapped",
+      "mv \(page) x; mv Contents/Resources/deep/er/data \(page); mv x Contents/Resources/deep/er/data",
+      lost: [page, first, "Contents/Resources/deep/er/data"],
+      // The kernel knows which is which.
+      whileMounted: [], unsettled: [page, first, "Contents/Resources/deep/er/data"], told: page),
+    Damage("missing", "rm \(page)", lost: [page, first], told: page),
+    Damage(
+      "a directory that is missing", "rm -r Contents/Resources/deep",
+      lost: ["Contents/Resources/deep/er/data"], told: "Contents/Resources/deep"),
+    Damage("a directory instead of a file", "rm \(page); mkdir \(page)", lost: [page, first], told: page),
+    Damage(
+      "a link instead of a file",
+      "cp \(page) Contents/Resources/.DS_Store; rm \(page); ln -s .DS_Store \(page)",
+      lost: [page, first], unsettled: ["Contents/Resources/.DS_Store"], told: page),
+    Damage("a pipe instead of a file", "rm \(page); mkfifo \(page)", lost: [page, first], told: page),
+    Damage(
+      "a file instead of a link", "cp \(page) x; rm \(first); mv x \(first)", lost: [first], whileMounted: [],
+      unsettled: [first], told: first),
+    Damage(
+      "a file instead of a directory", "rm -r Contents/Resources/deep; touch Contents/Resources/deep",
+      lost: ["Contents/Resources/deep/er/data"], told: "Contents/Resources/deep"),
+    Damage(
+      "a link that leads elsewhere", "ln -sfn 'two words.txt' \(first)", lost: [first], whileMounted: [],
+      unsettled: [first], told: first),
+    Damage(
+      "the executable", flip("Contents/MacOS/note"), lost: ["Contents/MacOS/note"],
+      told: "Contents/MacOS/note"),
+    Damage(
+      "the executable, cut off", ": > Contents/MacOS/note", lost: ["Contents/MacOS/note"],
+      told: "Contents/MacOS/note"),
+    // Without it nobody knows what the executable is called.
+    Damage(
+      "Info.plist", flip("Contents/Info.plist", at: 60),
+      lost: ["Contents/Info.plist", "Contents/MacOS/note"],
+      whileMounted: ["Contents/Info.plist"], told: "Contents/Info.plist"),
+    Damage(
+      "the seal", flip(signature + "CodeResources", at: 400), lost: ["Contents/"],
+      whileMounted: [signature + "CodeResources"], told: "Note.app"),
+    Damage(
+      "the code directory", flip(signature + "CodeDirectory", at: 200), lost: ["Contents/"],
+      whileMounted: [signature + "CodeDirectory"], told: "Note.app"),
+    Damage(
+      "the signature", flip(signature + "CodeSignature", at: 300), lost: ["Contents/"],
+      whileMounted: [signature + "CodeSignature"], told: "Note.app"),
+    Damage(
+      "no signature", "rm -r \(signature)", lost: ["Contents/"],
+      whileMounted: ["CodeDirectory", "CodeResources", "CodeSignature"].map { signature + $0 },
+      told: "Note.app"),
+    Damage(
+      "a file of a bundle inside", flip(help + "Contents/Resources/text", at: 1),
+      lost: [help + "Contents/Resources/text"], told: help + "Contents/Resources/text"),
+    Damage(
+      "the seal of a bundle inside", flip(help + signature + "CodeResources", at: 400),
+      lost: [help], whileMounted: [help + signature + "CodeResources"], told: "Help.bundle"),
+    Damage(
+      "the code directory of a bundle inside", flip(help + signature + "CodeDirectory", at: 200),
+      lost: [help], whileMounted: [help + signature + "CodeDirectory"], told: "Help.bundle"),
+    Damage(
+      "the signature of a bundle inside", flip(help + signature + "CodeSignature", at: 300),
+      lost: [help], whileMounted: [help + signature + "CodeSignature"], told: "Help.bundle"),
+    Damage(
+      "an attribute that counts as part of a file",
+      "setfattr -n user.com.apple.FinderInfo -v x \(page)", lost: [page, first], told: page),
+    // What is not sealed may be changed by who gets there.
+    Damage(
+      "what may be missing", "rm -r Contents/Resources/en.lproj", lost: [],
+      unsettled: ["Contents/Resources/en.lproj/words.txt"], told: ""),
+    Damage(
+      "what rules leave out", "echo other > Contents/Resources/.DS_Store", lost: [],
+      unsettled: ["Contents/Resources/.DS_Store"], told: ""),
+    Damage("its mode", "chmod 600 \(page)", lost: [], told: ""),
+  ]
+
+  private func check(_ house: SealedHouse, _ damage: Damage, _ good: [String: [UInt8]], whileMounted: Bool)
+    throws
+  {
+    let unsettled = damage.unsettled.filter { whileMounted || !damage.isLost($0, whileMounted: false) }
+    for file in SealedHouse.files where !unsettled.contains(file) {
+      let result = house.read(house.path("\(SealedHouse.localApp)/\(file)"))
+      if damage.isLost(file, whileMounted: whileMounted) {
+        #expect(result == .failure(.EIO), "\(file)")
+      } else {
+        #expect(result == good[file].map { .success($0) }, "\(file)")
+      }
+    }
+    for file in unsettled {
+      // As it was, as the kernel remembers it, or not at all; never something else but where rules leave it out.
+      switch house.read(house.path("\(SealedHouse.localApp)/\(file)")) {
+      case .success(let bytes):
+        #expect(bytes == good[file] || file.hasSuffix(".DS_Store"), "\(file)")
+      case .failure(let error): #expect(error == .EIO || error == .ENOENT, "\(file)")
+      }
+    }
+    let lines = house.log.split(separator: "\n").filter { $0.contains("/\(SealedHouse.localApp): ") }
+    let isLost = SealedHouse.files.contains { damage.isLost($0, whileMounted: whileMounted) }
+    #expect(lines.contains { $0.contains(damage.told) } || damage.told.isEmpty || !isLost, "\(house.log)")
+    #expect(try (house.mounted.count("sealRefusals") > 0) == isLost)
+    // Directories can be listed in any case.
+    for directory in ["", "Contents", "Contents/Resources", "Contents/PlugIns/Help.bundle/Contents"] {
+      let listed = try Program.run(["ls", "-a", house.path("\(SealedHouse.localApp)/\(directory)")])
+      #expect(listed.status == 0, "\(listed.errors)")
+    }
+    // Another copy of the same app is as good as it was.
+    for file in SealedHouse.files {
+      #expect(house.read(house.path("\(SealedHouse.userApp)/\(file)")) == good[file].map { .success($0) })
+    }
+  }
+
+  private func good(_ house: SealedHouse) -> [String: [UInt8]] {
+    var good: [String: [UInt8]] = [:]
+    for file in SealedHouse.files {
+      good[file] = try? house.read(house.backing("\(SealedHouse.userApp)/\(file)")).get()
+    }
+    return good
+  }
+
+  private func apply(_ damage: Damage, to house: SealedHouse) throws {
+    let directory = house.backing(SealedHouse.localApp)
+    let result = try Program.run(["sh", "-ec", "cd \"$1\"; " + damage.script, "sh", directory])
+    try #require(result.status == 0, "\(result.errors)")
+  }
+
+  @Test(arguments: damages)
+  func isFoundAfterMounting(damage: Damage) throws {
+    let house = try SealedHouse { try apply(damage, to: $0) }
+    try check(house, damage, good(house), whileMounted: false)
+  }
+
+  @Test(arguments: damages)
+  func isFoundWhileMounted(damage: Damage) throws {
+    let house = try SealedHouse(settled: true)
+    let good = good(house)
+    for file in SealedHouse.files {
+      #expect(house.read(house.path("\(SealedHouse.localApp)/\(file)")) == good[file].map { .success($0) })
+    }
+    try apply(damage, to: house)
+    try check(house, damage, good, whileMounted: true)
+  }
+
+  /// A user's own daemon finds the same.
+  @Test(arguments: damages.filter { ["a bit", "missing", "the executable", "the seal"].contains($0.name) })
+  func isFoundWithoutRoot(damage: Damage) throws {
+    let nobody = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
+    let house = try SealedHouse(owner: nobody) { try apply(damage, to: $0) }
+    for file in SealedHouse.files {
+      let read = try Program.runAsNobody(["cat", house.path("\(SealedHouse.localApp)/\(file)")])
+      #expect((read.status == 0) != damage.isLost(file, whileMounted: false), "\(file)")
+      #expect(read.status == 0 || read.errors.contains("Input/output error"), "\(read.errors)")
+    }
+    #expect(house.log.contains("/\(SealedHouse.localApp): "))
+  }
+
+  static let additions = [
+    "Contents/Resources/new", "Contents/new", "new", "Contents/_CodeSignature/new", "Contents/MacOS/tool",
+    "Contents/Resources/directory/new", "Contents/PlugIns/Help.bundle/Contents/Resources/new",
+    "Contents/Resources/PAGE.html", "Contents/PlugIns/New.bundle/Contents/Info.plist",
+  ]
+
+  @Test(arguments: [false, true])
+  func whatWasAddedIsNotServed(whileMounted: Bool) throws {
+    func add(_ house: SealedHouse) throws {
+      let script = """
+        cd "$1"; shift; for name; do mkdir -p "$(dirname "$name")"; echo new > "$name"; done
+        ln -s page.html Contents/Resources/new-link; mkfifo Contents/Resources/new-pipe
+        """
+      try SealedHouse.command(
+        ["sh", "-ec", script, "sh", house.backing(SealedHouse.localApp)] + Self.additions)
+    }
+    let house = try SealedHouse { if !whileMounted { try add($0) } }
+    if whileMounted {
+      for file in SealedHouse.files { _ = house.read(house.path("\(SealedHouse.localApp)/\(file)")) }
+      try add(house)
+    }
+    let good = good(house)
+    let links = ["Contents/Resources/new-link", "Contents/Resources/new-pipe"]
+    for name in Self.additions + links {
+      let path = house.path("\(SealedHouse.localApp)/\(name)")
+      #expect(house.read(path) == .failure(.EIO), "\(name)")
+      #expect(access(path, F_OK) == -1 && Errno.last == .EIO, "\(name)")
+      // A directory without a seal is as good as any; a bundle is not.
+      let told = name.contains("New.bundle") ? "Contents/PlugIns/New.bundle" : name
+      #expect(house.log.contains("/\(SealedHouse.localApp): \(told): "), "\(name): \(house.log)")
+    }
+    for file in SealedHouse.files {
+      #expect(house.read(house.path("\(SealedHouse.localApp)/\(file)")) == good[file].map { .success($0) })
+    }
+  }
+}
