@@ -49,9 +49,10 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 	mount-scripts/stress.sh --sanitize thread
 	mount-scripts/stress.sh --sanitize address
 
-# The tests do a share of it; this is all of it, the same in every run.
-fuzz: ## a million damaged property lists, twenty thousand damages to a sealed bundle; some minutes
-	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test --filter '^BundlesTests\.(PropertyListFuzzTests|EveryBitTests)'
+# The tests do a share of it; this is all of it, the same in every run. With all of a program's optimizations, or it takes hours.
+fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
+	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
+	  --filter '^BundlesTests\.(PropertyListFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

@@ -30,11 +30,15 @@ let package = Package(
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
     .target(
       name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy"], swiftSettings: strict),
     .target(
-      name: "Daemon", dependencies: ["Volume", "Fuse", "Store", "LinuxIO", "CLinux"], swiftSettings: strict),
+      name: "Daemon",
+      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
+      swiftSettings: strict),
     .target(
-      name: "Commands", dependencies: ["Daemon", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "Commands", dependencies: ["Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 
@@ -61,6 +65,11 @@ let package = Package(
       dependencies: ["Store", "Policy", "LinuxIO", "CSQLite", "CLinux", "TestSupport", "insula-stopped"],
       swiftSettings: strict),
     .testTarget(
+      name: "AppsTests",
+      dependencies: [
+        "Apps", "Store", "Bundles", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula-stopped",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "VolumeTests",
@@ -68,7 +77,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
-      dependencies: ["Commands", "Daemon", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula"],
+      dependencies: [
+        "Commands", "Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MountTests",
@@ -79,7 +90,8 @@ let package = Package(
 
     // Works on a store until it is killed at one of its system calls, so that tests can see what is left.
     .executableTarget(
-      name: "insula-stopped", dependencies: ["Store", "Policy", "LinuxIO", "CLinux"], path: "Tests/Stopped",
+      name: "insula-stopped", dependencies: ["Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
+      path: "Tests/Stopped",
       swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.

@@ -153,8 +153,8 @@ for name in $names; do
   esac
 done
 [ -z "$missing" ] || die "missing:$missing. apt-get install$missing, or leave them out with --without$missing"
-for tool in mkfs.ext4 losetup tar git make cc find grep; do
-  command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep"
+for tool in mkfs.ext4 losetup tar git make cc find grep openssl; do
+  command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep openssl"
 done
 
 trap clear_all EXIT
@@ -200,6 +200,7 @@ start_build() {
   [ -n "$pid" ] || die "can't find the process of $program"
   mkdir -p "$mnt/$name/Users/Shared/bench"
   add "$name" "$mnt/$name/Users/Shared/bench" "$pid"
+  contenders+=(--program "$name=$(realpath "$program")")
   fact "$([ "$name" = insula ] && echo Insula || echo "$name")" "$("$program" --version 2>/dev/null | head -1 || true), defaults"
 }
 

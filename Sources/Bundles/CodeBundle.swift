@@ -27,6 +27,8 @@ package final class CodeBundle: Sendable {
   package let infoPlist: [UInt8]
   /// In how many other bundles it is.
   package let depth: Int
+  /// Counts what is read of it.
+  let progress: ReadProgress?
 
   private let ownedRoot: OwnedFD
   private let ownedBase: OwnedFD
@@ -37,9 +39,12 @@ package final class CodeBundle: Sendable {
   package var base: FD { ownedBase.fd }
 
   /// Opens the bundle that a directory, open for reading, is.
-  package init(in root: consuming OwnedFD, name: String, depth: Int = 0) throws(Finding) {
+  package init(
+    in root: consuming OwnedFD, name: String, depth: Int = 0, progress: ReadProgress? = nil
+  ) throws(Finding) {
     self.name = name
     self.depth = depth
+    self.progress = progress
     guard depth <= Self.depthLimit else { throw Finding(.tooDeep, detail: "bundles in bundles") }
     if let contents = try Self.contents(of: root.fd) {
       ownedBase = contents
@@ -54,7 +59,7 @@ package final class CodeBundle: Sendable {
         throw Finding(.notABundle, detail: "there is no Info.plist")
       }
       infoPlist = bytes
-      info = try BundleInfo(reading: bytes)
+      do throws(Finding) { info = try BundleInfo(reading: bytes) } catch { throw error.inside("Info.plist") }
     } catch {
       throw shape.fromRoot(error)
     }
@@ -172,6 +177,7 @@ extension Finding {
       switch error {
       case .ELOOP: "it is a symbolic link"
       case .EXDEV: "something is mounted there"
+      case .ENOTDIR: "it is no directory"
       case .EINVAL: "it is no regular file"
       default: error.message
       }

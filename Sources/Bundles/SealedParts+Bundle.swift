@@ -20,6 +20,16 @@ extension SealedParts {
       entitlementsDigest: Self.digest(entitlements), executableSize: size, executablePageDigests: pages)
   }
 
+  /// All but the executable, which takes as long as it is.
+  init(ofAllButExecutable bundle: CodeBundle) throws(Finding) {
+    try self.init(
+      identifier: bundle.info.identifier, version: bundle.info.version,
+      infoPlistDigest: Digest.sha256(of: bundle.infoPlist),
+      codeResourcesDigest: Self.digest(bundle.signaturePart(SealLayout.codeResources)),
+      entitlementsDigest: Self.digest(bundle.signaturePart(SealLayout.codeEntitlements)), executableSize: 0,
+      executablePageDigests: [])
+  }
+
   private static func digest(_ bytes: [UInt8]?) throws(Finding) -> [UInt8]? {
     guard let bytes else { return nil }
     return try Digest.sha256(of: bytes)
@@ -30,6 +40,7 @@ extension SealedParts {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * pageSize, alignment: pageSize)
     defer { buffer.deallocate() }
     file.fd.willBeReadOnce()
+    bundle.progress?.addFile()
     var digests: PageDigests
     do throws(CryptoFailure) { digests = try PageDigests() } catch { throw finding(error, bundle) }
     var size: UInt64 = 0
@@ -40,6 +51,7 @@ extension SealedParts {
         do throws(CryptoFailure) { try digests.append(page) } catch { throw finding(error, bundle) }
       }
       size += UInt64(filled)
+      bundle.progress?.add(bytes: filled)
       if filled < buffer.count { return (size, digests.bytes) }
     }
   }

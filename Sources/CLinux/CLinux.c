@@ -143,12 +143,64 @@ int clx_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid) {
   return 0;
 }
 
+int clx_peer_groups(int socket, gid_t *groups, unsigned room) {
+  socklen_t length = room * sizeof *groups;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &length) < 0) return -1;
+  return (int)(length / sizeof *groups);
+}
+
+// Room for one descriptor, as cmsg(3) wants it.
+union clx_control {
+  char bytes[CMSG_SPACE(sizeof(int))];
+  struct cmsghdr header;
+};
+
+ssize_t clx_send_with(int socket, const void *bytes, size_t length, int flags, int descriptor) {
+  struct iovec data = {.iov_base = (void *)bytes, .iov_len = length};
+  union clx_control control;
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+  if (descriptor >= 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  return sendmsg(socket, &message, flags);
+}
+
+ssize_t clx_receive_with(int socket, void *bytes, size_t length, int *descriptor) {
+  struct iovec data = {.iov_base = bytes, .iov_len = length};
+  union clx_control control;
+  struct msghdr message = {
+      .msg_iov = &data,
+      .msg_iovlen = 1,
+      .msg_control = control.bytes,
+      // Not CMSG_SPACE, in whose padding the kernel would find room for a second descriptor.
+      .msg_controllen = CMSG_LEN(sizeof *descriptor)};
+  *descriptor = -1;
+  ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (count < 0) return count;
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof *descriptor))
+    memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
+  return count;
+}
+
 void clx_set_fs_ids(uid_t uid, gid_t gid) {
   syscall(SYS_setfsgid, gid);
   syscall(SYS_setfsuid, uid);
 }
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
+int clx_thread_setgroups(size_t count, const gid_t *groups) { return (int)syscall(SYS_setgroups, count, groups); }
+int clx_has_fs_ids(uid_t uid, gid_t gid) {
+  // An id that nobody has changes nothing and tells what is set.
+  return (uid_t)syscall(SYS_setfsuid, -1) == uid && (gid_t)syscall(SYS_setfsgid, -1) == gid;
+}
 
 const void *clx_memmem(const void *hay, size_t length, const void *needle, size_t count) {
   return memmem(hay, length, needle, count);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
+internal import Bundles
 internal import Daemon
 internal import LinuxIO
 internal import Store
@@ -20,22 +22,53 @@ struct CommandFailure: Error, Equatable {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as UsageError: self.init(.usage, error.message)
-    case let error as StoreError: self.init(Self.code(of: error), error.description)
+    case let error as StoreError: self.init(Self.code(of: error.kind), error.description)
+    case let error as IdentityFailure: self.init(Self.code(of: error), error.description)
+    case let error as DataFailure: self.init(Self.code(of: error), error.description)
     case let error as Errno: self.init(Self.code(of: error), error.message)
     default: self.init(.failed, String(describing: error))
     }
   }
 
-  private static func code(of error: StoreError) -> ExitCode {
+  static func code(of kind: StoreError.Kind) -> ExitCode {
+    switch kind {
+    case .noStore: .noStore
+    case .wrongFormat: .wrongFormat
+    case .busy: .busy
+    case .notPermitted: .notPermitted
+    case .usage: .usage
+    case .noApp, .failed: .failed
+    }
+  }
+
+  /// What a daemon has refused, or the command itself in a daemon's place.
+  init(_ reply: ControlReply) {
+    let words = reply.message ?? "it failed, and nothing says why"
+    self.init(Self.code(of: reply), words)
+  }
+
+  private static func code(of reply: ControlReply) -> ExitCode {
+    if let finding = reply.finding.flatMap({ Bundles.Finding.Kind(rawValue: $0) }) {
+      return .found(BundleProblem(finding))
+    }
+    if let kind = reply.failure.flatMap({ StoreError.Kind(rawValue: $0) }) { return code(of: kind) }
+    return reply.errno.map { code(of: Errno($0)) } ?? .failed
+  }
+
+  private static func code(of error: IdentityFailure) -> ExitCode {
     switch error {
-    case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
-    case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
-    case .inUse, .registryBusy: .busy
-    case .belongsToOther, .notPermitted, .otherAccount: .notPermitted
-    case .badHomeName: .usage
-    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noApp, .noContainer:
+    case .badName, .badTeam: .usage
+    case .failed(_, let errno): code(of: errno)
+    case .exists, .notThere, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate, .notARoot,
+      .alreadyTrusted, .notTrusted, .ambiguous, .crypto:
       .failed
+    }
+  }
+
+  private static func code(of error: DataFailure) -> ExitCode {
+    switch error {
+    case .failed(_, _, .EACCES), .failed(_, _, .EPERM): .notPermitted
+    default: .failed
     }
   }
 

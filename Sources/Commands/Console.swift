@@ -13,11 +13,18 @@ struct Console: Sendable {
   var writeBytes: (@Sendable ([UInt8]) -> Void)?
   /// Whether a person reads what is written, on a screen that some bytes would upset.
   var isTerminal = false
+  /// Where to say how far something is; nil if nobody looks.
+  var writeProgress: (@Sendable (String) -> Void)?
 
   /// Standard output and standard error.
-  static let standard = Console(
-    write: { try? FD(1).writeAll($0.utf8) }, writeError: { try? FD(2).writeAll($0.utf8) },
-    writeBytes: { try? FD(1).writeAll($0) }, isTerminal: isatty(1) == 1)
+  static let standard: Console = {
+    var console = Console(
+      write: { try? FD(1).writeAll($0.utf8) }, writeError: { try? FD(2).writeAll($0.utf8) })
+    console.writeBytes = { try? FD(1).writeAll($0) }
+    console.isTerminal = isatty(1) == 1
+    if isatty(2) == 1 { console.writeProgress = { try? FD(2).writeAll($0.utf8) } }
+    return console
+  }()
 
   /// Prints a line for the person.
   func print(_ line: String = "") { write(line + "\n") }

@@ -18,6 +18,8 @@ struct Context: Sendable {
   var doors = SecurityDoors.mounted
   /// Who is who on this machine.
   var names = AccountNames.ofThisMachine.cached()
+  /// The time, in seconds since 1970.
+  var now: @Sendable () -> Int64 = { Int64(time(nil)) }
   /// Reads what is piped into the command, up to so many bytes.
   var input: @Sendable (Int) throws -> [UInt8] = { limit in try FD(0).readToEnd(limit: limit) }
 

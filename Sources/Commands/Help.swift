@@ -16,7 +16,7 @@ enum Help {
     for (synopsis, summary) in rows { text += "\n  \(synopsis)\n      \(summary)\n" }
     text += "\n'insula COMMAND --help' tells more of each. First steps: 'insula init', then 'insula mount'.\n"
     text += "\nExit codes:\n"
-    for code in ExitCode.allCases { text += "  \(code.rawValue)  \(code.meaning)\n" }
+    for row in ExitCode.table { text += "  \(row.number)  \(row.meaning)\n" }
     return text
   }
 
@@ -51,7 +51,7 @@ enum Help {
   /// The table of exit codes that the README holds.
   static func markdownExitCodes() -> String {
     var text = "| code | meaning |\n|---|---|\n"
-    for code in ExitCode.allCases { text += "| \(code.rawValue) | \(code.meaning) |\n" }
+    for row in ExitCode.table { text += "| \(row.number) | \(row.meaning) |\n" }
     return text
   }
 

@@ -35,7 +35,10 @@ struct InitCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    if store == nil { Self.makeParents(of: context.defaultStore) }
+    // As far as it is missing, as XDG says; the way to another store is the person's own.
+    if store == nil, let end = context.defaultStore.lastIndex(of: "/") {
+      Context.makeDirectories(String(context.defaultStore[..<end]))
+    }
     let path = context.absolute(store ?? context.defaultStore)
     let group = try chooseGroup(context)
     try Store.create(
@@ -68,14 +71,5 @@ struct InitCommand: Command {
       "this machine has neither a group 'sudo' nor 'wheel', so only root administers the tree; "
         + "choose another with --admin-group")
     return .init(name: "root", gid: 0)
-  }
-
-  /// The way to the default store is made as far as it is missing, as XDG says; that to another is the person's own.
-  private static func makeParents(of path: String) {
-    var made = ""
-    for part in path.split(separator: "/").dropLast() {
-      made += "/" + part
-      try? made.withName { (name) throws(Errno) in try FD.cwd.makeDirectory(name, mode: 0o700) }
-    }
   }
 }

@@ -12,7 +12,13 @@ package enum Insula {
   static let commands: [any Command.Type] = [
     InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
+    InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
+    AppsCommand.self, InfoCommand.self, PathCommand.self,
+    DeliverCommand.self, ExportCommand.self, ImportCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
+    NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
+    IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
+    SignCommand.self, VerifyCommand.self,
     DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
   ]
 

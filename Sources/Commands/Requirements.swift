@@ -34,7 +34,7 @@ enum Requirements {
   }
 
   static func isSetUserID(_ path: String) -> Bool {
-    var status = FileStatus()
-    return stat(path, &status) == 0 && status.st_uid == 0 && status.permissions & 0o4000 != 0
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_uid == 0 && status.st_mode & 0o4000 != 0
   }
 }

@@ -2,10 +2,13 @@
 // Copyright the Insula authors
 
 package import LinuxIO
+internal import Synchronization
 
 /// A conversation with a running daemon.
 package final class ControlClient: Sendable {
   private let socket: OwnedFD
+  /// What has arrived beyond the last reply.
+  private let received = Mutex<[UInt8]>([])
 
   /// Connects to the daemon that listens under `name`; ECONNREFUSED or ENOENT if none does.
   package init(in directory: FD, name: String) throws(Errno) {
@@ -14,18 +17,47 @@ package final class ControlClient: Sendable {
 
   /// Asks, and waits for the answer: EAGAIN when none came in time, ECONNABORTED when the daemon went away.
   package func ask(_ request: ControlRequest, milliseconds: Int32) throws(Errno) -> ControlReply {
-    let line = ControlLine.encode(request)
-    guard try LocalSocket.send(line[...], to: socket.fd) == line.count else { throw .EAGAIN }
-    var received: [UInt8] = []
+    try send(request, nil)
+    return try receive(milliseconds: milliseconds)
+  }
+
+  /// Asks for something that takes its time, and waits for as long as it takes; `descriptor` is passed on.
+  package func ask(
+    _ request: ControlRequest, with descriptor: FD?, progress: (ControlProgress) -> Void
+  ) throws(Errno) -> ControlReply {
+    try send(request, descriptor)
     while true {
-      if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
-        guard let reply: ControlReply = ControlLine.decode(received[..<end]) else { throw .EIO }
-        return reply
+      let reply = try receive(milliseconds: -1)
+      guard let step = reply.progress else { return reply }
+      progress(step)
+    }
+  }
+
+  private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
+    let line = ControlLine.encode(request)
+    let count =
+      if let descriptor {
+        try LocalSocket.send(line[...], with: descriptor, to: socket.fd)
+      } else {
+        try LocalSocket.send(line[...], to: socket.fd)
       }
-      guard received.count < ControlLine.replyLimit else { throw .E2BIG }
-      guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }
-      guard let bytes = try socket.fd.readAvailable(limit: 65536) else { throw .ECONNABORTED }
-      received += bytes
+    guard count == line.count else { throw .EAGAIN }
+  }
+
+  private func receive(milliseconds: Int32) throws(Errno) -> ControlReply {
+    try received.withLock { (received) throws(Errno) in
+      while true {
+        if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+          let line = received[..<end]
+          received = Array(received[(end + 1)...])
+          guard let reply: ControlReply = ControlLine.decode(line) else { throw .EIO }
+          return reply
+        }
+        guard received.count < ControlLine.replyLimit else { throw .E2BIG }
+        guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }
+        guard let bytes = try socket.fd.readAvailable(limit: 65536) else { throw .ECONNABORTED }
+        received += bytes
+      }
     }
   }
 }

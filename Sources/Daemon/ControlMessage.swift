@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
+package import Store
+
 // What the commands and a running daemon say to each other: one line of JSON each way.
 
 /// What a command asks of a daemon.
@@ -11,11 +14,27 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case status
     /// Take the mount away and end.
     case unmount
+    /// Do something to the apps: ``order`` says what. Everyone may ask; what they may have done is judged there.
+    case order
+    /// Which apps are there? Everyone may ask about their own and the machine's.
+    case apps
+    /// What is to be known of one?
+    case app
+    /// Where does one have its things? What is missing of its containers is made.
+    case path
   }
 
   package let verb: Verb
   /// For ``Verb/unmount``: detach now, end when the last user has gone.
   package var lazily: Bool?
+  /// For ``Verb/order``.
+  package var order: AppOrder?
+  /// Which app.
+  package var identifier: String?
+  /// For ``Verb/path``: the word for the place.
+  package var place: String?
+  /// For which user; root may leave that open, and for everyone else it is themselves.
+  package var user: UInt32?
 
   package init(_ verb: Verb, lazily: Bool? = nil) {
     self.verb = verb
@@ -31,14 +50,45 @@ package struct ControlReply: Codable, Equatable, Sendable {
   /// Why not, in words.
   package var message: String?
   package var status: DaemonStatus?
+  /// Not the answer yet, but how far it is.
+  package var progress: ControlProgress?
+  /// The app that is there now, and the one that was there before.
+  package var app: InstalledApp?
+  package var before: InstalledApp?
+  /// The first thing that is wrong with a bundle, by the name of its kind.
+  package var finding: String?
+  /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the tree.
+  package var apps: [AppDescription]?
+  /// For ``ControlRequest/Verb/path``: below the root of the tree.
+  package var path: String?
+  /// What kind of failure it was, so that commands end with the same code with a daemon and without.
+  package var failure: String?
 
   package static let done = ControlReply(ok: true)
 
-  package init(ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil) {
+  package init(
+    ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil,
+    progress: ControlProgress? = nil
+  ) {
+    self.progress = progress
     self.ok = ok
     self.errno = errno
     self.message = message
     self.status = status
+  }
+}
+
+/// How far something is that takes its time.
+package struct ControlProgress: Codable, Equatable, Sendable {
+  /// What is being done, in a word for people.
+  package let phase: String
+  package let done: UInt64
+  package let total: UInt64
+
+  package init(phase: String, done: UInt64, total: UInt64) {
+    self.phase = phase
+    self.done = done
+    self.total = total
   }
 }
 

@@ -4,19 +4,13 @@
 package import LinuxIO
 internal import Synchronization
 
-/// Who asks, as the kernel noted when they connected.
-package struct ControlPeer: Equatable, Sendable {
-  package let pid: Int32
-  package let uid: UInt32
-}
-
 /// Answers commands on a local socket, on a thread of its own.
 ///
 /// Nothing that a client does, or fails to do, keeps another waiting: what it sends is collected until a line is whole, what it
 /// does not fetch is not sent again, and the one that has been silent for longest goes when too many are connected.
 package final class ControlServer: Sendable {
-  /// Answers one request; runs on the server's thread.
-  package typealias Handler = @Sendable (ControlRequest, ControlPeer) -> ControlReply
+  /// Answers one request, or says what is to be done about it; runs on the server's thread.
+  package typealias Handler = @Sendable (ControlCall) -> ControlAnswer
 
   private static let mostClients = 32
 
@@ -24,6 +18,7 @@ package final class ControlServer: Sendable {
   private let wakeup: Wakeup
   private let handler: Handler
   private let thread = Mutex<JoinableThread?>(nil)
+  private let jobs = ControlJobs()
 
   /// Listens in `directory`; a socket of that name that nobody listens on any more is cleared away.
   ///
@@ -47,8 +42,9 @@ package final class ControlServer: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Ends after the answer that is being given, if one is.
+  /// Ends after the answer that is being given, if one is; jobs are cancelled.
   package func stop() {
+    jobs.stop()
     wakeup.ring()
     let thread = thread.withLock { $0.take() }
     if let thread { thread.join() }
@@ -65,8 +61,12 @@ package final class ControlServer: Sendable {
       for (client, isReady) in zip(clients, ready.dropFirst(2)) {
         if !isReady {
           silent.append(client)
-        } else if client.receive(answeringWith: handler) {
-          active.append(client)
+          continue
+        }
+        switch client.receive(answeringWith: handler) {
+        case .goesOn: active.append(client)
+        case .isOver: break
+        case .waits(let job): jobs.start(job, for: client)
         }
       }
       clients = silent + active
@@ -87,46 +87,5 @@ package final class ControlServer: Sendable {
         clients.removeFirst()
       }
     }
-  }
-}
-
-/// One caller, and what has arrived of its next request.
-private final class ControlConnection {
-  private let socket: OwnedFD
-  private let peer: ControlPeer
-  private var received: [UInt8] = []
-
-  var fd: FD { socket.fd }
-
-  init(_ socket: consuming OwnedFD) throws(Errno) {
-    let peer = try LocalSocket.peer(of: socket.fd)
-    self.peer = ControlPeer(pid: peer.pid, uid: peer.uid)
-    self.socket = socket
-  }
-
-  /// Takes in what has arrived and answers the lines that are whole; false when the connection is over.
-  func receive(answeringWith handler: ControlServer.Handler) -> Bool {
-    do throws(Errno) {
-      guard let bytes = try fd.readAvailable(limit: 4096) else { return false }
-      received += bytes
-    } catch {
-      return error == .EAGAIN
-    }
-    while let end = received.firstIndex(of: UInt8(ascii: "\n")) {
-      let line = received[..<end]
-      received = Array(received[(end + 1)...])
-      guard answer(line, handler) else { return false }
-    }
-    return received.count <= ControlLine.requestLimit
-  }
-
-  private func answer(_ line: ArraySlice<UInt8>, _ handler: ControlServer.Handler) -> Bool {
-    let request: ControlRequest? = ControlLine.decode(line)
-    let reply =
-      request.map { handler($0, peer) }
-      ?? ControlReply(ok: false, message: "this is not a request that this insula understands")
-    let bytes = ControlLine.encode(reply)
-    // A reply fits into the socket's buffer, unless the client has left earlier ones lying there.
-    return (try? LocalSocket.send(bytes[...], to: fd)) == bytes.count
   }
 }

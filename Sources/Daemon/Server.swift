@@ -207,6 +207,9 @@ package final class Server: Sendable {
     }
   }
 
+  /// Has changes of the tree that are the daemon's own reach all who look at it.
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume) }
+
   /// What `insula status` shows.
   package func report() -> ServerReport {
     let counts = view.counts

@@ -41,12 +41,14 @@ package enum Service {
   ///
   /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
+    let apps = try AppService(store, settings)
     let server = try Server.start(
       store: store, mountPoint: settings.mountPoint, options: settings.options)
+    apps.serve(server.tree)
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
-      control = try listen(store, server, settings)
+      control = try listen(store, server, apps, settings)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
@@ -64,11 +66,11 @@ package enum Service {
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ settings: Settings
+    _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) throws -> ListeningPlace {
     do throws(Errno) {
-      return try settings.place.listen(for: store) { request, peer in
-        answer(request, peer, store, server, settings)
+      return try settings.place.listen(for: store) { call in
+        answer(call, store, server, apps, settings)
       }
     } catch {
       throw ServiceFailure.controlSocket(
@@ -100,20 +102,23 @@ package enum Service {
   }
 
   private static func answer(
-    _ request: ControlRequest, _ peer: ControlPeer, _ store: Store, _ server: Server, _ settings: Settings
-  ) -> ControlReply {
-    if request.verb != .status, peer.uid != 0, peer.uid != ProcessID.user {
-      return ControlReply(
-        ok: false, errno: Errno.EPERM.code, message: "only root and the owner of the daemon may do this")
+    _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
+  ) -> ControlAnswer {
+    let (request, peer) = (call.request, call.peer)
+    if let questions = AppRequest(request, peer, apps) { return .reply(questions.answer(store)) }
+    if request.verb == .unmount, peer.uid != 0, peer.uid != ProcessID.user {
+      return .refusal("only root and the owner of the daemon may do this")
     }
     do throws(Errno) {
       switch request.verb {
-      case .status: return ControlReply(ok: true, status: status(store, server, settings))
+      case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
       case .unmount: try server.unmount(lazily: request.lazily ?? false)
+      case .order: return apps.answer(call)
+      case .apps, .app, .path: throw .EINVAL
       }
-      return .done
+      return .reply(.done)
     } catch {
-      return ControlReply(ok: false, errno: error.code, message: error.message)
+      return .reply(ControlReply(ok: false, errno: error.code, message: error.message))
     }
   }
 

@@ -82,10 +82,3 @@ struct Patience {
     return usage.ru_nivcsw
   }
 }
-
-/// A clock that only goes forward.
-func monotonicNanoseconds() -> UInt64 {
-  var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC, &time)
-  return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-}

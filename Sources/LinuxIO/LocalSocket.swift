@@ -46,6 +46,44 @@ package enum LocalSocket {
     return (pid, uid, gid)
   }
 
+  /// The groups besides the first one that the other end had when it connected.
+  package static func peerGroups(of socket: FD) throws(Errno) -> [UInt32] {
+    var groups = [gid_t](repeating: 0, count: 32)
+    while true {
+      let count = clx_peer_groups(socket.raw, &groups, UInt32(groups.count))
+      if count >= 0 { return Array(groups.prefix(Int(count))) }
+      let error = Errno.last
+      // No process has more than 65536.
+      guard error == .ERANGE, groups.count < 1 << 17 else { throw error }
+      groups = [gid_t](repeating: 0, count: groups.count * 2)
+    }
+  }
+
+  /// What has arrived, at most `limit` bytes, and a descriptor if one came with it; nil at the end.
+  ///
+  /// EAGAIN if there is nothing yet.
+  package static func receive(
+    from socket: FD, limit: Int
+  ) throws(Errno) -> (bytes: [UInt8], descriptor: SharedFD?)? {
+    var chunk = [UInt8](repeating: 0, count: limit)
+    var raw: Int32 = -1
+    let count = try retrying { clx_receive_with(socket.raw, &chunk, limit, &raw) }
+    let descriptor = raw < 0 ? nil : SharedFD(OwnedFD(owning: raw))
+    return count == 0 ? nil : (Array(chunk[..<count]), descriptor)
+  }
+
+  /// Sends bytes and, with the first of them, a descriptor for the other end to have too.
+  package static func send(_ bytes: ArraySlice<UInt8>, with descriptor: FD, to socket: FD) throws(Errno)
+    -> Int
+  {
+    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+    return try retrying {
+      bytes.withUnsafeBytes { buffer in
+        buffer.baseAddress.map { clx_send_with(socket.raw, $0, buffer.count, flags, descriptor.raw) } ?? 0
+      }
+    }
+  }
+
   /// Sends without waiting and without a signal when the other end is gone; the count that went out.
   package static func send(_ bytes: ArraySlice<UInt8>, to socket: FD) throws(Errno) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)

@@ -15,6 +15,17 @@ package enum ProcessID {
   /// Corresponds to `getegid(2)`.
   package static var group: UInt32 { getegid() }
 
+  /// The supplementary groups.
+  ///
+  /// Corresponds to `getgroups(2)`.
+  package static var groups: [UInt32] {
+    let count = getgroups(0, nil)
+    guard count > 0 else { return [] }
+    return [UInt32](unsafeUninitializedCapacity: Int(count)) { groups, filled in
+      filled = max(0, Int(getgroups(count, groups.baseAddress)))
+    }
+  }
+
   /// Names a running process so that its end can be waited for.
   ///
   /// Corresponds to `pidfd_open(2)`.

@@ -4,16 +4,6 @@
 internal import CLinux
 internal import Glibc
 
-extension FileStatus {
-  /// The type bits of the mode alone.
-  package var type: FileMode { st_mode & S_IFMT }
-  /// The permission bits of the mode, set-id and sticky bits included.
-  package var permissions: FileMode { st_mode & 0o7777 }
-  package var isDirectory: Bool { type == S_IFDIR }
-  package var isRegular: Bool { type == S_IFREG }
-  package var isSymlink: Bool { type == S_IFLNK }
-}
-
 /// A point in time to set, or one of the two words that `utimensat(2)` knows.
 package enum TimeChange: Sendable {
   case keep
@@ -33,16 +23,16 @@ extension FD {
   /// Corresponds to `fstat(2)`, also of a descriptor that only names its object.
   @inline(__always)
   package func status() throws(Errno) -> FileStatus {
-    var status = FileStatus()
+    var status = stat()
     try check(fstatat(raw, Name.empty.bytes, &status, CLX_AT_EMPTY_PATH))
-    return status
+    return FileStatus(status)
   }
 
   /// Corresponds to `fstatat(2)` of a child, links not followed.
   package func status(of name: Name) throws(Errno) -> FileStatus {
-    var status = FileStatus()
+    var status = stat()
     try check(fstatat(raw, name.bytes, &status, AT_SYMLINK_NOFOLLOW))
-    return status
+    return FileStatus(status)
   }
 
   /// Fills in the kernel's 256 bytes of `statx(2)`.

@@ -7,9 +7,6 @@ package import Glibc
 // The C structures that other modules speak of, under names of ours. Which C module such a type is found in depends on
 // what was compiled before; so this is the only file that lets other modules depend on one.
 
-/// What `stat(2)` tells of an object.
-package typealias FileStatus = stat
-
 /// What `statx(2)` tells of an object.
 package typealias ExtendedStatus = clx_statx
 

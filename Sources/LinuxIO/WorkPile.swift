@@ -59,21 +59,41 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
   ///
   /// Returns when all is done. Where no more threads are to be had, it is done by fewer.
   package func work(name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void) {
-    let run: @Sendable () -> Void = { [self] in
-      let worker = makeWorker()
-      var isDone = false
-      while let work = next(isDone: isDone) {
-        worker(work)
-        isDone = true
-      }
-    }
-    let threads = min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 8)
     var others: [JoinableThread] = []
-    for _ in 1..<threads {
-      guard let thread = try? JoinableThread(name: name, run) else { break }
+    for _ in 1..<Self.threads {
+      guard let thread = try? JoinableThread(name: name, { [self] in run(makeWorker()) }) else { break }
       others.append(thread)
     }
-    run()
+    run(makeWorker())
     for thread in others { thread.join() }
+  }
+
+  /// Like ``work(name:_:)``, with none of it on this thread: the others may change what threads have of their own, as they end
+  /// with the work.
+  ///
+  /// Throws, and nothing is done, where no thread is to be had.
+  package func workElsewhere(
+    name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
+  ) throws(Errno) {
+    var others: [JoinableThread] = []
+    for _ in 0..<Self.threads {
+      do throws(Errno) {
+        others.append(try JoinableThread(name: name) { [self] in run(makeWorker()) })
+      } catch {
+        if others.isEmpty { throw error }
+        break
+      }
+    }
+    for thread in others { thread.join() }
+  }
+
+  private static var threads: Int { min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 8) }
+
+  private func run(_ worker: (Work) -> Void) {
+    var isDone = false
+    while let work = next(isDone: isDone) {
+      worker(work)
+      isDone = true
+    }
   }
 }

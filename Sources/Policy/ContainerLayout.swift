@@ -26,6 +26,8 @@ package enum ContainerLayout {
   package static let metadataName = ".com.apple.mobile_container_manager.metadata.plist"
   /// What an app has as its home.
   package static let dataName = "Data"
+  /// Where what others deliver to the app is put, in the app's container; it is made for the first delivery.
+  package static let inboxPath = "Data/Documents/Inbox"
   /// All of it is its owner's alone.
   package static let mode: UInt32 = 0o700
   package static let metadataMode: UInt32 = 0o600
@@ -49,6 +51,9 @@ package enum ContainerLayout {
   package static func path(of identifier: AppIdentifier, _ kind: ContainerKind) -> String {
     "\(directory(of: kind))/\(name(of: identifier, kind))"
   }
+
+  /// The directories of the app itself, in ``dataName``: nothing else of the app's is directly in there.
+  package static let dataDirectories = ["Documents", "Library", "tmp"]
 
   /// The directories in a container, parents before children.
   package static func directories(of kind: ContainerKind) -> [String] {

@@ -3,30 +3,84 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
-internal import Policy
+package import LinuxIO
+package import Policy
 
-/// How a command gets at lists and flags: in the store itself, or through the mount while a daemon has it.
-enum SecurityAccess: Sendable {
+/// How a command gets at lists and flags: in the store itself, through the mount while a daemon has it, or in a package that
+/// may lie anywhere.
+package enum SecurityAccess: Sendable {
   case store(Metadata)
   case mount
+  /// As attributes that files have everywhere: the list in Apple's form, under Apple's name, and the flags as words. On
+  /// an insula mount the former is the list itself.
+  case package
 
-  func setList(_ list: AccessControlList?, on object: FD) throws(Errno) {
+  private var listName: String {
+    if case .package = self { "user.com.apple.system.Security" } else { "system.insula.acl" }
+  }
+  private var flagsName: String {
+    if case .package = self { "user.org.insula.flags" } else { "system.insula.flags" }
+  }
+
+  /// The list; EIO if there is one that can't be read.
+  package func list(of object: FD) throws(Errno) -> AccessControlList? {
+    if case .store(let metadata) = self {
+      switch try metadata.security(of: object).acl {
+      case .none: return nil
+      case .list(let list): return list
+      case .damaged: throw .EIO
+      }
+    }
+    guard let bytes = try value(listName, of: object) else { return nil }
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: max(bytes.count, 1), alignment: 8)
+    defer { room.deallocate() }
+    room.copyBytes(from: bytes)
+    do throws(MalformedList) {
+      return try AccessControlList(filesec: UnsafeRawBufferPointer(rebasing: room[..<bytes.count]))
+    } catch {
+      throw .EIO
+    }
+  }
+
+  /// The flags; EIO if they can't be read.
+  package func flags(of object: FD) throws(Errno) -> FileFlags {
+    if case .store(let metadata) = self {
+      guard try !metadata.damage(of: object).flags else { throw .EIO }
+      return try metadata.security(of: object).flags
+    }
+    guard let bytes = try value(flagsName, of: object) else { return [] }
+    guard let flags = FileFlags(words: String(decoding: bytes, as: UTF8.self)) else { throw .EIO }
+    return flags
+  }
+
+  private func value(_ name: String, of object: FD) throws(Errno) -> [UInt8]? {
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+    defer { room.deallocate() }
+    do throws(Errno) {
+      let count = try name.withName { (name) throws(Errno) in try object.attribute(name.bytes, into: room) }
+      return Array(room[..<count])
+    } catch .ENODATA, .EOPNOTSUPP {
+      return nil
+    }
+  }
+
+  package func setList(_ list: AccessControlList?, on object: FD) throws(Errno) {
     guard case .store(let metadata) = self else {
-      return try set("system.insula.acl", to: list?.filesec, on: object)
+      return try set(listName, to: list?.filesec, on: object)
     }
     try metadata.setList(list, on: object)
   }
 
-  func setFlags(_ flags: FileFlags, on object: FD) throws(Errno) {
+  package func setFlags(_ flags: FileFlags, on object: FD) throws(Errno) {
     guard case .store(let metadata) = self else {
-      return try set("system.insula.flags", to: Array(flags.words.utf8), on: object)
+      let isPackage = if case .package = self { true } else { false }
+      return try set(flagsName, to: isPackage && flags.isEmpty ? nil : Array(flags.words.utf8), on: object)
     }
     try metadata.setFlags(flags, on: object)
   }
 
   /// Takes the list and the flags away, as far as that can be done: what follows says what is still in the way.
-  func clear(_ object: FD) {
+  package func clear(_ object: FD) {
     // The flags first: they stand against a change of the list.
     try? setFlags([], on: object)
     try? setList(nil, on: object)
@@ -51,7 +105,7 @@ enum SecurityAccess: Sendable {
   }
 
   /// Removes something with all that is in it, be it protected by lists and flags, as a mount enforces them.
-  func removeTree(_ name: Name, in parent: FD) throws(Errno) {
+  package func removeTree(_ name: Name, in parent: FD) throws(Errno) {
     do throws(Errno) {
       try parent.removeTree(name)
     } catch .EACCES, .EPERM {

@@ -12,6 +12,7 @@ extension StoreCheck {
     let path = "\(store.path)/state"
     let apps: [InstalledApp]
     let containers: [ContainerRecord]
+    let intents: [NotedIntent]
     do throws(StoreError) {
       let registry = try Registry.existing(state: store.state, path: path)
       let problems = try registry?.problems() ?? []
@@ -21,10 +22,17 @@ extension StoreCheck {
       }
       apps = try registry?.apps() ?? []
       containers = try registry?.containers() ?? []
+      intents = try registry?.intents() ?? []
     } catch {
       return foundDamage(error.reason)
     }
-    for app in apps { checkBundle(of: app) }
+    for app in apps {
+      // What is being done to it is ended by the next who writes, if it was stopped.
+      let isChanging = intents.contains {
+        $0.intent.app.identifier == app.identifier && $0.intent.app.user == app.user
+      }
+      if !isChanging { checkBundle(of: app) }
+    }
     for container in containers where !container.isDoomed { check(container) }
     checkStrangers(among: Set(containers.map(\.path)))
   }

@@ -22,7 +22,17 @@ package struct Finding: Codable, Equatable, Sendable {
   package let advice: String
   /// Whether `--repair` has put it right.
   package var repaired = false
+
+  package init(severity: Severity, path: String, problem: String, advice: String) {
+    self.severity = severity
+    self.path = path
+    self.problem = problem
+    self.advice = advice
+  }
 }
+
+/// The same where bundles have findings too.
+package typealias StoreFinding = Finding
 
 /// Looks whether a store is whole; puts right what can be put right without guessing.
 package struct StoreCheck {

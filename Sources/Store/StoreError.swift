@@ -32,7 +32,9 @@ package enum StoreError: Error, Equatable, Sendable {
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
   case noApp(identifier: String)
+  case appBusy(identifier: String)
   case noContainer(path: String, what: String)
+  case notEntitled(identifier: String, to: String, has: [String])
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -116,8 +118,34 @@ extension StoreError: CustomStringConvertible {
       "\(identifier) is installed already, at \(path), nothing was changed; 'insula apps' lists all apps"
     case .noApp(let identifier):
       "no app \(identifier) is installed here; 'insula apps' lists all apps"
+    case .appBusy(let identifier):
+      "\(identifier) is just being installed, updated or removed; try it again when that is done"
     case .noContainer(let path, let what):
       "\(path) can't be a container: \(what); move it away and try again"
+    case .notEntitled(let identifier, let to, let has):
+      "\(identifier) is not entitled to \(to); "
+        + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
+    }
+  }
+}
+
+extension StoreError {
+  /// What kind of failure it is; commands have an exit code for each.
+  package enum Kind: String, Sendable {
+    case noStore, wrongFormat, busy, notPermitted, usage, noApp, failed
+  }
+
+  package var kind: Kind {
+    switch self {
+    case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
+    case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
+    case .inUse, .appBusy, .registryBusy: .busy
+    case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
+    case .badHomeName: .usage
+    case .noApp: .noApp
+    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
+      .registryFailed, .appExists, .noContainer:
+      .failed
     }
   }
 }

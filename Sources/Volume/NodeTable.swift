@@ -163,6 +163,20 @@ extension NodeTable {
     }
   }
 
+  /// Whether the kernel was told of the object of that number, in that directory, and may have kept its attributes.
+  ///
+  /// A guess, since numbers are given out again: for what may be answered either way.
+  func isKnown(_ inode: UInt64, in parent: borrowing Pin) -> Bool {
+    state.withLock { state in
+      guard let device = state.index(of: parent.id).map({ state.slab[$0].pointee.device }),
+        let index = state.find(inode: inode, device: device)
+      else { return false }
+      let node = state.slab[index]
+      return node.pointee.flags.contains(.attributesCached)
+        && node.pointee.parent == UInt32(truncatingIfNeeded: parent.id.raw)
+    }
+  }
+
   /// What is known of the list and the flags of an object that has a name now.
   func security(inode: UInt64, device: UInt32) -> (known: KnownSecurity, identity: Identity)? {
     state.withLock { state in

@@ -86,19 +86,6 @@ struct OpenDirectory: Sendable {
   let descriptor: SharedFD
 }
 
-/// A descriptor that stays open while any request uses it, also if another closes the handle meanwhile.
-final class SharedFD: Sendable {
-  private let owned: OwnedFD
-  init(_ owned: consuming OwnedFD) { self.owned = owned }
-
-  /// Lends the descriptor; it stays open at least until `body` has returned.
-  func use<Result: ~Copyable>(_ body: (FD) throws(Errno) -> Result) throws(Errno) -> Result {
-    // Without this the last reference could go once the number has been read.
-    defer { withExtendedLifetime(self) {} }
-    return try body(owned.fd)
-  }
-}
-
 /// Under which id the kernel knows the file behind each node that is open, and how often it is open.
 ///
 /// All opens of an object at one time must have the same id, and may not mix with opens without one (EIO).

@@ -14,7 +14,7 @@ internal import Synchronization
 ///
 /// This is the view of the whole tree; callers are judged by their ids.
 package final class View: FileSystem {
-  let volume: Volume
+  package let volume: Volume
   /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
   let number: UInt32
   let nodes: NodeTable

@@ -35,7 +35,9 @@ final class Shell: Sendable {
 
   func run(_ words: String...) -> Result { run(words) }
 
-  func run(_ words: [String], input: String = "", isTerminal: Bool = false) -> Result {
+  func run(
+    _ words: [String], input: String = "", isTerminal: Bool = false, ahead: Int64 = 0
+  ) -> Result {
     let output = Paper()
     let errors = Paper()
     let console = Console(
@@ -46,6 +48,7 @@ final class Shell: Sendable {
     // Attributes that any filesystem keeps, so that no mount is needed.
     context.doors = SecurityDoors(list: "user.test.acl", flags: "user.test.flags", copies: ["user.test.copy"])
     context.names = Self.names
+    context.now = { Int64(time(nil)) + ahead }
     context.input = { limit in Array(input.utf8.prefix(limit)) }
     let code = Insula.run(words, in: context)
     return Result(code: code, output: output.text.withLock { $0 }, errors: errors.text.withLock { $0 })

@@ -20,8 +20,9 @@ internal import Testing
   init() throws {
     temporary = try TemporaryDirectory()
     directory = OwnedDirectory(try temporary.open())
-    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { request, peer in
-      ControlReply(ok: true, message: "\(request.verb.rawValue) \(request.lazily ?? false) \(peer.uid)")
+    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { call in
+      let words = "\(call.request.verb.rawValue) \(call.request.lazily ?? false) \(call.peer.uid)"
+      return .reply(ControlReply(ok: true, message: words))
     }
     try server.start()
   }
@@ -104,7 +105,7 @@ internal import Testing
     server.stop()
     // The name is still there, as after a crash.
     #expect(try temporary.names() == ["s"])
-    let next = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { _, _ in .done }
+    let next = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { _ in .reply(.done) }
     try next.start()
     #expect(try client().ask(ControlRequest(.status), milliseconds: 5000) == .done)
     next.stop()

@@ -47,7 +47,7 @@ internal import Testing
     #expect(shell.run().code == .usage)
     #expect(shell.run("help").code == .ok)
     #expect(shell.run().output == shell.run("help").output)
-    for code in ExitCode.allCases { #expect(Help.overview().contains("\(code.rawValue)  \(code.meaning)")) }
+    for row in ExitCode.table { #expect(Help.overview().contains("\(row.number)  \(row.meaning)")) }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
   }
@@ -82,14 +82,11 @@ internal import Testing
     arguments: [
       (
         "insula ",
-        [
-          "acl", "check", "completions", "doctor", "flags", "help", "init", "ls", "mount", "status",
-          "unmount", "user",
-          "version",
-        ]
+        Set(Insula.commands.map { String($0.description.name.prefix { $0 != " " }) }).sorted()
       ),
       ("insula un", ["unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
-      ("insula user ", ["add", "list", "remove"]),
+      ("insula user ", ["add", "list", "remove"]), ("insula trust ", ["add", "list", "remove"]),
+      ("insula identity ", ["export", "import", "list", "new"]), ("insula sign --f", ["--force"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),
       ("insula completions ", ["bash", "fish", "zsh"]), ("insula status --j", ["--json"]),
     ])

@@ -35,7 +35,7 @@ internal import Testing
   @Test(.enabled(if: Program.isRoot, "a store of all users is root's"))
   func initTakesTheGroupThatIsNamed() throws {
     #expect(shell.run("init", "store", "--admin-group", "daemon").code == .ok)
-    var status = FileStatus()
+    var status = stat()
     #expect(stat(store + "/tree/Applications", &status) == 0)
     #expect(AccountGroup.numbered(status.st_gid)?.name == "daemon")
   }

@@ -26,6 +26,7 @@ enum Work {
       try Containers(store, registry).removeDoomed()
     case "install": try copy(words[2], into: store) { try $0.place(as: "Editor.app", in: $1) }
     case "replace": try copy(words[2], into: store) { try $0.replace("Editor.app", in: $1) }
+    case "install-app", "update-app", "uninstall-app": try AppWork.run(words, store, registry)
     default: throw Unknown()
     }
   }
@@ -41,7 +42,9 @@ enum Work {
     let applications = try "Applications".withName { (name) throws(Errno) in
       try store.tree.openDirectory(name)
     }
+    try staged.synchronize()
     try place(staged, applications.fd)
+    try applications.fd.synchronize(dataOnly: false)
   }
 
   /// The test has the lock for a moment longer where another one starts a program just then.

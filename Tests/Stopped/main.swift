@@ -8,7 +8,7 @@ internal import Glibc
 // calls: at the CALLS'th stop of the tracer, which sees two for each. What is on disk changes by system calls only, so these are all the
 // moments that there are. With 0 it is left to end.
 //
-// Ends with 0 if the work was done, 9 if it was killed, 1 if it failed.
+// Ends with 0 if the work was done, and prints how many stops there were; 9 if it was killed, 1 if it failed.
 
 func complain(_ text: String) -> Never {
   _ = write(2, text + "\n", text.utf8.count + 1)
@@ -31,6 +31,9 @@ if last == 0 { work() }
 
 let traceMe: Int32 = 0
 let toNextCall: Int32 = 24
+let setOptions: Int32 = 0x4200
+let followThreads = 8
+let anyThread: Int32 = 0x4000_0000
 let child = clx_fork()
 if child == 0 {
   guard clx_ptrace(traceMe, 0, 0) == 0 else { complain("can't be traced") }
@@ -39,16 +42,26 @@ if child == 0 {
 }
 var stops = 0
 var status: Int32 = 0
-while waitpid(child, &status, 0) == child {
+// The calls of all its threads are counted, in the order in which they come.
+while true {
+  let thread = waitpid(-1, &status, anyThread)
+  guard thread > 0 else { break }
   let code = clx_exit_status(status)
-  if code >= 0 { exit(code) }
-  if clx_term_signal(status) != 0 { exit(1) }
+  if thread == child, code >= 0 {
+    let text = "\(stops)\n"
+    _ = write(1, text, text.utf8.count)
+    exit(code)
+  }
+  if thread == child, clx_term_signal(status) != 0 { exit(1) }
+  if code >= 0 || clx_term_signal(status) != 0 { continue }
   if stops == last {
     kill(child, SIGKILL)
-    _ = waitpid(child, &status, 0)
+    while waitpid(-1, &status, anyThread) > 0 {}
     exit(9)
   }
+  if stops == 0 { _ = clx_ptrace(setOptions, child, followThreads) }
   stops += 1
-  guard clx_ptrace(toNextCall, child, 0) == 0 else { complain("can't go on") }
+  // A thread that is gone by now has no next call.
+  _ = clx_ptrace(toNextCall, thread, 0)
 }
 complain("the work got lost")

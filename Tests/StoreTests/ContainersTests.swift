@@ -28,9 +28,9 @@ internal import Testing
   }
 
   private func status(_ path: String) throws -> FileStatus {
-    var status = FileStatus()
+    var status = stat()
     guard lstat(path, &status) == 0 else { throw Errno.last }
-    return status
+    return FileStatus(status)
   }
 
   private func target(_ path: String) -> String? {

@@ -11,9 +11,9 @@ internal import Testing
 
 @Suite struct CreateTests {
   private func status(_ path: String) throws -> FileStatus {
-    var status = FileStatus()
+    var status = stat()
     guard lstat(path, &status) == 0 else { throw Errno.last }
-    return status
+    return FileStatus(status)
   }
 
   @Test func laysOutTheDomainsWithOwnersAndModes() throws {

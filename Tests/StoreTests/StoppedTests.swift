@@ -81,11 +81,11 @@ private struct StoppedHouse {
       (.cloud, "Mobile Documents/iCloud~com~example~editor", ["Documents"]),
     ]
     return all.compactMap { (kind, place, parts) in
-      var status = FileStatus()
+      var status = stat()
       guard lstat("\(library)/\(place)", &status) == 0 else { return nil }
       let isWhole = ([""] + parts).allSatisfy { part in
         lstat("\(library)/\(place)/\(part)", &status) == 0 && status.st_uid == account.uid
-          && (status.isSymlink || status.permissions & 0o077 == 0)
+          && (status.st_mode & S_IFMT == S_IFLNK || status.st_mode & 0o077 == 0)
       }
       return Found(kind: kind, isWhole: isWhole)
     }

@@ -44,9 +44,9 @@ internal import Testing
   }
 
   private func status(_ path: String) throws -> FileStatus {
-    var status = FileStatus()
+    var status = stat()
     guard lstat(path, &status) == 0 else { throw Errno.last }
-    return status
+    return FileStatus(status)
   }
 
   private func staged() throws -> [String] { try made.temporary.names(in: "store/state/staging") }

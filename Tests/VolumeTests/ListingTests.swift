@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import Fuse
+@testable internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport
@@ -52,6 +52,32 @@ struct ListingTests {
     #expect(throws: Errno.EBADF) {
       try view.page(node, handle, after: 0, size: size, withAttributes: withAttributes)
     }
+  }
+
+  /// A tree that was just unpacked is listed at the price of its names.
+  @Test func whatTheKernelKnowsIsNotToldAgain() throws {
+    let tree = try Tree()
+    let view = tree.view
+    try tree.temporary.makeDirectory("Users/Shared/dir", mode: 0o755)
+    for name in ["known", "unknown"] { try tree.temporary.write("", to: "Users/Shared/dir/" + name) }
+    let node = try view.node("Users/Shared/dir", by: .me)
+    let known = try view.node("Users/Shared/dir/known", by: .me)
+    let handle = try view.openDirectory(node, by: .me).handle
+    func told() throws -> [NodeID] {
+      try withRoom(4096) { (room) throws(Errno) in
+        var writer = DirectoryWriter(room, withAttributes: true)
+        try view.readDirectory(node, handle: handle, after: 0, into: &writer, by: .me)
+        for node in writer.lookups { view.forget(node, count: 1) }
+        return writer.lookups
+      }
+    }
+    let first = try told()
+    #expect(first.count == 1 && !first.contains(known))
+    // A shared map may change it at any time, so the kernel keeps none of its attributes.
+    let opened = try view.open(known, flags: O_RDWR, clearsSetID: false, by: .me)
+    #expect(try told().count == 2)
+    view.release(known, handle: opened.handle, flockOwner: nil)
+    view.releaseDirectory(node, handle: handle)
   }
 
   @Test func rootDoesNotTellWhatIsAboveIt() throws {

@@ -4,6 +4,8 @@
 /// The command line.
 struct Arguments {
   var contenders: [Contender] = []
+  /// By contender: the program, of those that are builds of insula.
+  var programs: [String: String] = [:]
   var only: Set<String> = []
   var rounds = 7
   var seconds = 0.3
@@ -17,7 +19,7 @@ struct Arguments {
   var worker: [String] = []
 
   static let usage = """
-    usage: insula-bench --contender NAME=DIR[:PID]... [--only ROW,...] [--rounds N] [--seconds S]
+    usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--only ROW,...] [--rounds N] [--seconds S]
                         [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
            insula-bench --memory DIR:PID FILES
            insula-bench --list
@@ -37,6 +39,10 @@ struct Arguments {
         let text = try value()
         guard let contender = Contender(text) else { throw Failure("not NAME=/DIR[:PID]: \(text)") }
         contenders.append(contender)
+      case "--program":
+        let halves = try value().split(separator: "=", maxSplits: 1).map(String.init)
+        guard halves.count == 2, halves[1].hasPrefix("/") else { throw Failure("--program needs NAME=/PATH") }
+        programs[halves[0]] = halves[1]
       case "--only": only.formUnion(try value().split(separator: ",").map(String.init))
       case "--rounds":
         guard let number = Int(try value()), number > 0 else { throw Failure("--rounds needs a number") }

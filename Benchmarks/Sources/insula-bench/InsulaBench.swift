@@ -18,7 +18,7 @@ struct InsulaBench {
   private static func run(_ arguments: Arguments) throws(Failure) {
     signal(SIGPIPE, SIG_IGN)
     let samples = Samples(scratch: arguments.scratch)
-    let groups = Catalogue.groups(samples)
+    let groups = Catalogue.groups(samples, arguments)
     if arguments.lists {
       for workload in groups.flatMap(\.workloads) { print("\(workload.name)\t\(workload.title)") }
     } else if arguments.worker.count == 3 {
@@ -49,7 +49,7 @@ struct InsulaBench {
 
     let runner = Runner(
       contenders: arguments.contenders, rounds: arguments.rounds, budget: Int64(arguments.seconds * 1e9),
-      only: arguments.only)
+      only: arguments.only, builds: Set(arguments.programs.keys))
     var report = Report(
       facts: arguments.facts, contenders: arguments.contenders.map(\.name), rounds: arguments.rounds,
       secondsPerSample: arguments.seconds, rows: [])

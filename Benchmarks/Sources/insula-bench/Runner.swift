@@ -11,16 +11,20 @@ struct Runner {
   let budget: Int64
   /// The rows to measure; empty means all.
   let only: Set<String>
+  /// The contenders that are builds of insula.
+  let builds: Set<String>
 
   private static let workDirectory = "work"
 
   /// Measures the rows of a group and gives the results in the table's order.
   func run(_ group: Group) -> [Row] {
     let workloads = group.workloads.filter { only.isEmpty || only.contains($0.name) }
-    return workloads.isEmpty ? [] : run(group, workloads)
+    guard group.isOfInsulaOnly else { return workloads.isEmpty ? [] : run(group, workloads, contenders) }
+    let taking = contenders.enumerated().filter { $0.offset == 0 || builds.contains($0.element.name) }
+    return workloads.isEmpty || taking.count < 2 ? [] : run(group, workloads, taking.map(\.element))
   }
 
-  private func run(_ group: Group, _ workloads: [any Workload]) -> [Row] {
+  private func run(_ group: Group, _ workloads: [any Workload], _ contenders: [Contender]) -> [Row] {
     var rows = workloads.map { Row(name: $0.name, title: $0.title, unit: $0.unit, series: [:]) }
     for contender in contenders {
       var failure: String?
@@ -36,14 +40,16 @@ struct Runner {
     case .rowByRow:
       for index in workloads.indices {
         complain("  \(workloads[index].title)")
-        warmUp(group, workloads[index], &rows[index])
-        for _ in 0..<rounds {
-          for contender in contenders { sample(contender, group, workloads[index], &rows[index]) }
+        warmUp(group, workloads[index], &rows[index], contenders)
+        for round in 1...rounds {
+          for contender in turns(contenders, in: round) {
+            sample(contender, group, workloads[index], &rows[index])
+          }
         }
       }
     case .together:
       for round in 1...rounds {
-        for contender in contenders {
+        for contender in turns(contenders, in: round) {
           complain("  \(workloads.map(\.name).joined(separator: ", ")): \(contender.name), round \(round)")
           for index in workloads.indices { sample(contender, group, workloads[index], &rows[index]) }
         }
@@ -56,8 +62,13 @@ struct Runner {
     return rows
   }
 
+  /// Who comes when: there and back again, since who comes after whom makes a difference of several percent.
+  private func turns(_ contenders: [Contender], in round: Int) -> [Contender] {
+    round.isMultiple(of: 2) ? contenders.reversed() : contenders
+  }
+
   /// The first sample of each contender; it is shorter, and not kept unless it fails.
-  private func warmUp(_ group: Group, _ workload: any Workload, _ row: inout Row) {
+  private func warmUp(_ group: Group, _ workload: any Workload, _ row: inout Row, _ contenders: [Contender]) {
     for contender in contenders {
       sample(contender, group, workload, &row, budget: budget / 3)
       row.series[contender.name]?.samples = []
@@ -70,7 +81,8 @@ struct Runner {
     if row.series[contender.name]?.failure != nil { return }
     do {
       try enter(contender, group)
-      let sample = try measure(workload, Meter(budget: budget ?? self.budget, pid: contender.pid))
+      let sample = try measure(
+        workload, for: contender, Meter(budget: budget ?? self.budget, pid: contender.pid))
       row.series[contender.name]?.samples.append(sample)
     } catch {
       complain("    \(contender.name): \(error.description)")
@@ -79,11 +91,13 @@ struct Runner {
     settle(contenders.first?.directory ?? contender.directory)
   }
 
-  private func measure(_ workload: any Workload, _ freshMeter: Meter) throws(Failure) -> Sample {
+  private func measure(
+    _ workload: any Workload, for contender: Contender, _ freshMeter: Meter
+  ) throws(Failure) -> Sample {
     var workload = workload
     var meter = freshMeter
     defer { workload.tearDown() }
-    try workload.setUp()
+    try workload.setUp(for: contender)
     // What surrounds the timed part is bounded too: a contender that is slow to set up gets fewer batches.
     let end = monotonicNanoseconds() + 4 * meter.budget
     repeat {

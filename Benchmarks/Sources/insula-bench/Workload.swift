@@ -26,6 +26,8 @@ protocol Workload {
 
   /// Makes what the batches need, untimed; what an earlier sample left may be used again.
   mutating func setUp() throws(Failure)
+  /// The same, for rows in which contenders don't all do the same.
+  mutating func setUp(for contender: Contender) throws(Failure)
   /// Does a fixed amount of work inside `meter.time`; what surrounds that call is untimed.
   mutating func batch(_ meter: inout Meter) throws(Failure)
   /// Gives back what the process holds (descriptors, mappings), untimed.
@@ -36,6 +38,7 @@ extension Workload {
   var unit: Unit { .operations }
   var repeats: Bool { true }
   mutating func setUp() throws(Failure) {}
+  mutating func setUp(for contender: Contender) throws(Failure) { try setUp() }
   mutating func tearDown() {}
 }
 
@@ -101,5 +104,7 @@ struct Group {
   let order: Order
   /// The most rounds this group takes; programs are long and need fewer.
   let mostRounds: Int
+  /// Whether only the plain directory and builds of insula take part.
+  var isOfInsulaOnly = false
   let workloads: [any Workload]
 }

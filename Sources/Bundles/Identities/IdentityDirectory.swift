@@ -26,12 +26,13 @@ package struct IdentityDirectory {
 
   /// Makes an identity for a team, and the root for all of them if it is the first.
   ///
-  /// `time` is now, in seconds since 1970.
-  package func make(_ name: String, team: String, at time: Int64) throws(IdentityFailure) -> Identity {
+  /// Without a team it is of the root's own, whose name nobody else has. `time` is now, in seconds since 1970.
+  package func make(_ name: String, team: String?, at time: Int64) throws(IdentityFailure) -> Identity {
     guard Identity.isAllowed(name: name), name != Self.authorityName else { throw .badName(name) }
-    guard Identity.isAllowed(team: team) else { throw .badTeam(team) }
+    if let team, !Identity.isAllowed(team: team) { throw .badTeam(team) }
     guard try !isThere(name) else { throw .exists(name) }
     let authority = try authority(at: time)
+    let team = team ?? authority.certificate.ownTeam
     let key = try translating { () throws(CryptoFailure) in try PrivateKey.generated() }
     let plan = CertificatePlan.signer(
       name, team: team, from: time - Self.clockTolerance,
@@ -133,6 +134,14 @@ package struct IdentityDirectory {
       self.certificate = certificate
       key = parts.key
     }
+  }
+}
+
+extension Certificate {
+  /// A name for a team that only who has this root's key comes by: ten letters and digits, as Apple's have.
+  fileprivate var ownTeam: String {
+    let characters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+    return String(fingerprint.prefix(10).map { characters[Int($0 % 32)] })
   }
 }
 

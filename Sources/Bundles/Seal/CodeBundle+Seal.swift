@@ -67,7 +67,7 @@ extension CodeBundle {
         try last.withName { (name) throws(Errno) in try parent.openDirectoryToExamine(name) }
       }
     }
-    return try CodeBundle(in: directory, name: last, depth: depth + 1)
+    return try CodeBundle(in: directory, name: last, depth: depth + 1, progress: progress)
   }
 
   /// What lies beside `Contents` and does not belong there.

@@ -10,6 +10,10 @@ final class SealReader {
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
   private let names = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
+  private let progress: ReadProgress?
+
+  init(_ progress: ReadProgress?) { self.progress = progress }
+
   /// Whether the last file had an extended attribute that no seal covers and that programs take for part of it.
   private(set) var hasSideband = false
 
@@ -30,6 +34,7 @@ final class SealReader {
     if status.st_size > buffer.count { file.fd.willBeReadOnce() }
     hasSideband = Self.namesSideband(in: file.fd, names)
     guard let wanted else { return ([], nil) }
+    progress?.addFile()
     var one = try Digest.begin(wanted.function, path)
     guard firstVersion else {
       var offset = 0
@@ -57,6 +62,7 @@ final class SealReader {
     }
     guard count > 0 else { return nil }
     offset += count
+    progress?.add(bytes: count)
     return UnsafeRawBufferPointer(rebasing: buffer[..<count])
   }
 

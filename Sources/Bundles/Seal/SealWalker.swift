@@ -13,12 +13,13 @@ final class SealWalker {
   private let walk: SealWalk
   private var matcher: RuleMatcher
   private var firstVersion: SealWalk.FirstVersion?
-  private let reader = SealReader()
+  private let reader: SealReader
   private var items: [SealItem] = []
   private var findings: [Finding] = []
 
   init(walk: SealWalk, matcher: RuleMatcher, firstVersion: SealWalk.FirstVersion?) {
     self.walk = walk
+    reader = SealReader(walk.bundle.progress)
     self.matcher = matcher
     self.firstVersion = firstVersion
   }

@@ -37,7 +37,7 @@ extension String {
   /// Equal for names that a Mac takes for one.
   ///
   /// Swift compares strings as canonically equivalent, which is the other half of it.
-  var folded: String {
+  package var folded: String {
     var copy = self
     let plain = copy.withUTF8 { bytes -> String? in
       guard bytes.allSatisfy({ $0 < 0x80 }) else { return nil }

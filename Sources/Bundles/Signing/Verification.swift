@@ -32,7 +32,48 @@ extension CodeBundle {
     return result
   }
 
+  /// Looks only at who has signed and at what they say of Info.plist, the seal and the entitlements: enough to refuse a bundle
+  /// without reading all of it, and too little to trust it.
+  ///
+  /// `time` is in seconds since 1970.
+  package func verifySignature(_ trust: Trust, at time: Int64) -> Verification {
+    var result = Verification()
+    do throws(Finding) {
+      let directory = try verifySignature(trust, at: time, &result)
+      var parts = try SealedParts(ofAllButExecutable: self)
+      // Not looked at, so not different.
+      parts.executableSize = directory.executableSize
+      parts.executablePageDigests = directory.pageDigests
+      result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
+      if let entitlements = try signaturePart(SealLayout.codeEntitlements) {
+        result.entitlements = try Self.entitlements(entitlements)
+      }
+    } catch {
+      result.findings.append(error)
+    }
+    return result
+  }
+
   private func verify(_ trust: Trust, at time: Int64, _ result: inout Verification) throws(Finding) {
+    let directory = try verifySignature(trust, at: time, &result)
+    let resources = try signaturePart(SealLayout.codeResources)
+    let entitlements = try signaturePart(SealLayout.codeEntitlements)
+    let parts = try SealedParts(of: self, codeResources: resources, entitlements: entitlements)
+    result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
+    if let entitlements, directory.digests[.entitlements] == parts.entitlementsDigest {
+      result.entitlements = try Self.entitlements(entitlements)
+    }
+    // A seal that is not the one that was signed has nothing to say about files.
+    guard let resources, directory.digests[.resources] == parts.codeResourcesDigest else { return }
+    result.findings += findings(against: try ResourceSeal(reading: resources)) { (bundle, seal) in
+      bundle.findings(asNested: seal, trust, at: time)
+    }
+  }
+
+  /// Finds out who has signed the code directory, and reads it.
+  private func verifySignature(
+    _ trust: Trust, at time: Int64, _ result: inout Verification
+  ) throws(Finding) -> CodeDirectory {
     let content = try signaturePart(SealLayout.codeDirectory)
     let signature = try signaturePart(SealLayout.codeSignature)
     guard content != nil || signature != nil else { throw Finding(.unsigned) }
@@ -63,19 +104,7 @@ extension CodeBundle {
       let path = "\(SealLayout.signatureDirectory)/\(SealLayout.codeRequirements)"
       result.findings.append(fromRoot(Finding(.guestInSignature, path)))
     }
-
-    let resources = try signaturePart(SealLayout.codeResources)
-    let entitlements = try signaturePart(SealLayout.codeEntitlements)
-    let parts = try SealedParts(of: self, codeResources: resources, entitlements: entitlements)
-    result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
-    if let entitlements, directory.digests[.entitlements] == parts.entitlementsDigest {
-      result.entitlements = try Self.entitlements(entitlements)
-    }
-    // A seal that is not the one that was signed has nothing to say about files.
-    guard let resources, directory.digests[.resources] == parts.codeResourcesDigest else { return }
-    result.findings += findings(against: try ResourceSeal(reading: resources)) { (bundle, seal) in
-      bundle.findings(asNested: seal, trust, at: time)
-    }
+    return directory
   }
 
   /// What is wrong with a bundle in another one, whose seal says what it must be.

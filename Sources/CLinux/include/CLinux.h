@@ -128,12 +128,23 @@ int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsig
 // SO_PEERCRED: struct ucred is behind _GNU_SOURCE.
 int clx_peer_credentials(int socket, pid_t *_Nonnull pid, uid_t *_Nonnull uid, gid_t *_Nonnull gid);
 
+// SO_PEERGROUPS: how many groups the other end had when it connected; ERANGE if there are more than there is room for.
+int clx_peer_groups(int socket, gid_t *_Nonnull groups, unsigned room);
+
+// sendmsg(2) and recvmsg(2) with at most one descriptor (SCM_RIGHTS): the macros for such messages are C's alone.
+// -1 stands for no descriptor; what came beyond the first is closed by the kernel.
+ssize_t clx_send_with(int socket, const void *_Nonnull bytes, size_t length, int flags, int descriptor);
+ssize_t clx_receive_with(int socket, void *_Nonnull bytes, size_t length, int *_Nonnull descriptor);
+
 // setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread alone.
 void clx_set_fs_ids(uid_t uid, gid_t gid);
 
 // Credentials of this thread alone (glibc's own calls change every thread of the process).
 int clx_thread_setresuid(uid_t uid);
 int clx_thread_setresgid(gid_t gid);
+int clx_thread_setgroups(size_t count, const gid_t *_Nullable groups);
+/// Whether this thread's filesystem ids are these: setting them tells nobody that it has failed.
+int clx_has_fs_ids(uid_t uid, gid_t gid);
 
 // memmem(3) is behind _GNU_SOURCE.
 const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);

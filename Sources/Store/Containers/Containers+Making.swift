@@ -155,7 +155,7 @@ extension Containers {
       if isOurs, leads.map({ $0.elementsEqual(target.utf8) }) == true {
         isThere = true
       } else if !isOurs {
-        try entry.name.withName { (name) throws(Errno) in try data.fd.remove(name, directory: false) }
+        try entry.name.withName { (name) throws(Errno) in try workshop.remove(name, from: data.fd) }
       }
     }
     guard !isThere else { return }

@@ -4,10 +4,10 @@
 internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
-package import LinuxIO
+internal import LinuxIO
 package import Policy
 
-/// The containers in the homes of a tree: the store's own, or the mounted one, so that a running daemon sees every change.
+/// The containers in the homes of a store.
 ///
 /// A container is noted in the registry, made where nobody sees it, and put in its place whole. Stopped at any moment, what is
 /// there is whole, and making it once more gives what is missing.
@@ -20,34 +20,16 @@ package final class Containers: Sendable {
   private let workshopDirectory: OwnedFD
   let workshop: Workshop
 
-  /// In the store itself, which nobody else uses.
-  package convenience init(_ store: Store, _ registry: Registry) throws(StoreError) {
-    let staging = try store.openStaging()
-    try self.init(
-      tree: store.tree, path: store.path + "/tree", registry, workshop: staging, prefix: "container-",
-      access: .store(Metadata(isSystem: store.description.mode == .system)))
-  }
-
-  /// Through a mount.
-  package convenience init(mounted tree: FD, at path: String, _ registry: Registry) throws(StoreError) {
-    // Nothing leads to the daemon's own directories from there, but nobody else can write to this one.
-    let users = try explaining("open", path + "/Users") { () throws(Errno) in
-      try "Users".withName { (name) throws(Errno) in try tree.openDirectory(name) }
-    }
-    try self.init(
-      tree: tree, path: path, registry, workshop: users, prefix: ".container.new-", access: .mount)
-  }
-
-  private init(
-    tree: FD, path: String, _ registry: Registry, workshop: consuming OwnedFD, prefix: String,
-    access: SecurityAccess
+  /// `visibly` is told of every change of a place that others can see.
+  package init(
+    _ store: Store, _ registry: Registry, visibly: @escaping VisibleChange = changeUnseen
   ) throws(StoreError) {
-    self.tree = try explaining("open", path) { () throws(Errno) in try tree.duplicated() }
-    self.path = path
+    path = store.path + "/tree"
+    tree = try explaining("open", path) { () throws(Errno) in try store.tree.duplicated() }
     self.registry = registry
-    self.access = access
-    self.workshop = Workshop(directory: workshop.fd, prefix: prefix)
-    workshopDirectory = workshop
+    access = .store(Metadata(isSystem: store.description.mode == .system))
+    workshopDirectory = try store.openStaging()
+    workshop = Workshop(directory: workshopDirectory.fd, prefix: "container-", visibly: visibly)
   }
 
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.

@@ -3,22 +3,36 @@
 
 internal import CLinux
 internal import FoundationEssentials
-internal import LinuxIO
+package import LinuxIO
+
+/// Does something that gives a name in a directory, or takes one away, and tells whoever looks at that directory.
+package typealias VisibleChange =
+  @Sendable (_ directory: FD, _ change: () throws(Errno) -> Void) throws(Errno) -> Void
+
+/// The change of a directory that nobody looks at.
+package let changeUnseen: VisibleChange = { (_, change) throws(Errno) in try change() }
 
 /// A directory that nobody but us can change, where things are made before they are put, whole, where others see them.
 ///
 /// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened, nothing of theirs gets
 /// another owner.
-struct Workshop: Sendable {
-  let directory: FD
+package struct Workshop: Sendable {
+  package let directory: FD
   /// What the names of our things begin with; the number of the process follows.
-  let prefix: String
+  package let prefix: String
+  private let visibly: VisibleChange
+
+  package init(directory: FD, prefix: String, visibly: @escaping VisibleChange = changeUnseen) {
+    self.directory = directory
+    self.prefix = prefix
+    self.visibly = visibly
+  }
 
   /// A name that nothing has.
-  func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
+  package func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
 
   /// Makes something and gives it its name in `parent`; with no flags it replaces what has that name.
-  func put(
+  package func put(
     _ name: String, in parent: FD, flags: UInt32 = UInt32(CLX_RENAME_NOREPLACE),
     _ make: (FD, Name) throws(Errno) -> Void
   ) throws(Errno) {
@@ -27,7 +41,9 @@ struct Workshop: Sendable {
       try temporary.withName { (temporary) throws(Errno) in
         try make(directory, temporary)
         try name.withName { (name) throws(Errno) in
-          try directory.rename(temporary, to: parent, name, flags: flags)
+          try visibly(parent) { () throws(Errno) in
+            try directory.rename(temporary, to: parent, name, flags: flags)
+          }
         }
       }
       try parent.synchronize(dataOnly: false)
@@ -38,18 +54,25 @@ struct Workshop: Sendable {
   }
 
   /// Takes something from where others see it, in one step; what becomes of it then is for `destroy` to say.
-  func take(
+  package func take(
     _ name: Name, from parent: FD, _ destroy: (FD, Name) throws(Errno) -> Void
   ) throws(Errno) {
     try newName().withName { (temporary) throws(Errno) in
-      try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
+      try visibly(parent) { () throws(Errno) in
+        try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
+      }
       try parent.synchronize(dataOnly: false)
       try destroy(directory, temporary)
     }
   }
 
+  /// Removes one name, of something that is no directory.
+  package func remove(_ name: Name, from parent: FD) throws(Errno) {
+    try visibly(parent) { () throws(Errno) in try parent.remove(name, directory: false) }
+  }
+
   /// Removes what processes left behind that are no more.
-  func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
+  package func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
     let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
     for entry in try listing.fd.entries() where entry.name.starts(with: Array(prefix.utf8)) {
       let rest = String(decoding: entry.name.dropFirst(prefix.utf8.count), as: UTF8.self)

@@ -29,50 +29,57 @@ extension Registry {
   package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> InstalledApp? {
     try use { (database) throws(StoreError) in
       if let user, let own = try Self.find(identifier, of: user, in: database) {
-        return try own.complete(database)
+        return own
       }
-      guard let everyones = try Self.find(identifier, of: nil, in: database) else { return nil }
-      return try everyones.complete(database)
+      return try Self.find(identifier, of: nil, in: database)
     }
   }
 
   /// Notes an app that was not there.
   package func add(_ app: InstalledApp) throws(StoreError) {
-    try change { (database) throws(StoreError) in
-      if let known = try Self.find(app.identifier, of: app.user, in: database) {
-        throw .appExists(identifier: known.app.identifier.text, path: known.app.path)
-      }
-      try database.run(
-        """
-        INSERT INTO apps
-          (identifier, user, name, executable, version, short_version, team, path, seal, installed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        .text(app.identifier.text), .optional(app.user), .text(app.name), .text(app.executable),
-        .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
-        .integer(app.installed))
-      try Self.noteBelongings(of: app, in: database)
+    try change { (database) throws(StoreError) in try Self.add(app, to: database) }
+  }
+
+  static func add(_ app: InstalledApp, to database: borrowing Database) throws(StoreError) {
+    if let known = try row(of: app.identifier, of: app.user, in: database) {
+      throw .appExists(identifier: known.app.identifier.text, path: known.app.path)
     }
+    try database.run(
+      """
+      INSERT INTO apps
+        (identifier, user, name, executable, version, short_version, team, path, seal, installed)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      .text(app.identifier.text), .optional(app.user), .text(app.name), .text(app.executable),
+      .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
+      .integer(app.installed))
+    try noteBelongings(of: app, in: database)
   }
 
   /// Notes another version of an app that is there.
+  ///
+  /// The containers of groups that it is in no more are doomed where they have no other member.
   package func update(_ app: InstalledApp) throws(StoreError) {
-    try change { (database) throws(StoreError) in
-      guard let known = try Self.find(app.identifier, of: app.user, in: database) else {
-        throw .noApp(identifier: app.identifier.text)
-      }
-      try database.run(
-        """
-        UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,
-          seal = ?, installed = ?
-        WHERE id = ?
-        """,
-        .text(app.name), .text(app.executable), .text(app.version), .text(app.shortVersion),
-        .text(app.team), .text(app.path), .bytes(app.seal), .integer(app.installed), .integer(known.id))
-      try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
-      try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
-      try Self.noteBelongings(of: app, in: database)
+    try change { (database) throws(StoreError) in try Self.update(app, in: database) }
+  }
+
+  static func update(_ app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    guard let known = try row(of: app.identifier, of: app.user, in: database) else {
+      throw .noApp(identifier: app.identifier.text)
     }
+    let groups = try known.complete(database).groups
+    try database.run(
+      """
+      UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,
+        seal = ?, installed = ?
+      WHERE id = ?
+      """,
+      .text(app.name), .text(app.executable), .text(app.version), .text(app.shortVersion),
+      .text(app.team), .text(app.path), .bytes(app.seal), .integer(app.installed), .integer(known.id))
+    try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
+    try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
+    try noteBelongings(of: app, in: database)
+    try doomEmpty(groups, in: database)
   }
 
   /// Takes an app off the list.
@@ -85,35 +92,68 @@ extension Registry {
     _ identifier: AppIdentifier, of user: UInt32?, keepingData: Bool
   ) throws(StoreError) -> InstalledApp {
     try change { (database) throws(StoreError) in
-      guard let row = try Self.find(identifier, of: user, in: database) else {
-        throw .noApp(identifier: identifier.text)
-      }
-      let app = try row.complete(database)
-      try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
-      guard !keepingData else { return app }
-      try database.run(
-        """
-        UPDATE containers SET doomed = 1
-        WHERE kind = 'data' AND identifier = ? AND NOT EXISTS (
-          SELECT 1 FROM apps
-          WHERE apps.identifier = containers.identifier AND (apps.user IS NULL OR apps.user = containers.user))
-        """, .text(app.identifier.text))
-      for group in app.groups {
-        try database.run(
-          """
-          UPDATE containers SET doomed = 1
-          WHERE kind = 'group' AND identifier = ? AND NOT EXISTS (
-            SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
-            WHERE app_groups.identifier = containers.identifier
-              AND (apps.user IS NULL OR apps.user = containers.user))
-          """, .text(group.text))
-      }
-      return app
+      try Self.remove(identifier, of: user, keepingData: keepingData, from: database)
     }
   }
 
-  private static func find(
+  @discardableResult
+  static func remove(
+    _ identifier: AppIdentifier, of user: UInt32?, keepingData: Bool, from database: borrowing Database
+  ) throws(StoreError) -> InstalledApp {
+    guard let row = try row(of: identifier, of: user, in: database) else {
+      throw .noApp(identifier: identifier.text)
+    }
+    let app = try row.complete(database)
+    try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
+    guard !keepingData else { return app }
+    try database.run(
+      """
+      UPDATE containers SET doomed = 1
+      WHERE kind = 'data' AND identifier = ? AND NOT EXISTS (
+        SELECT 1 FROM apps
+        WHERE apps.identifier = containers.identifier AND (apps.user IS NULL OR apps.user = containers.user))
+      """, .text(app.identifier.text))
+    try doomEmpty(app.groups, in: database)
+    return app
+  }
+
+  /// Dooms the containers of groups of users who have no member of them.
+  private static func doomEmpty(
+    _ groups: [AppIdentifier], in database: borrowing Database
+  ) throws(StoreError) {
+    for group in groups {
+      try database.run(
+        """
+        UPDATE containers SET doomed = 1
+        WHERE kind = 'group' AND identifier = ? AND NOT EXISTS (
+          SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
+          WHERE app_groups.identifier = containers.identifier
+            AND (apps.user IS NULL OR apps.user = containers.user))
+        """, .text(group.text))
+    }
+  }
+
+  /// The app of exactly that user, or of the machine.
+  static func find(
     _ identifier: AppIdentifier, of user: UInt32?, in database: borrowing Database
+  ) throws(StoreError) -> InstalledApp? {
+    try row(of: identifier, of: user, in: database)?.complete(database)
+  }
+
+  /// The app whose bundle is there.
+  static func app(at path: String, in database: borrowing Database) throws(StoreError) -> InstalledApp? {
+    let file = database.path
+    let found = try database.rows(
+      """
+      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+      FROM apps WHERE path = ?
+      """, .text(path)
+    ) { (row) throws(StoreError) in try Row(row, file) }.first
+    return try found?.complete(database)
+  }
+
+  private static func row(
+    of identifier: AppIdentifier, of user: UInt32?, in database: borrowing Database
   ) throws(StoreError) -> Row? {
     let path = database.path
     return try database.rows(
@@ -127,7 +167,7 @@ extension Registry {
   private static func noteBelongings(
     of app: InstalledApp, in database: borrowing Database
   ) throws(StoreError) {
-    guard let known = try find(app.identifier, of: app.user, in: database) else { return }
+    guard let known = try row(of: app.identifier, of: app.user, in: database) else { return }
     for (group, position) in zip(app.groups, Int64(0)...) {
       try database.run(
         "INSERT OR IGNORE INTO app_groups (app, position, identifier) VALUES (?, ?, ?)",

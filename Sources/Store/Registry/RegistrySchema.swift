@@ -76,6 +76,33 @@ enum RegistrySchema {
         ) STRICT
         """,
         "PRAGMA user_version = 1",
-      ])
+      ]),
+    Step(
+      name: "intents",
+      statements: [
+        // What is being done to an app's bundle, so that the next process can end it.
+        """
+        CREATE TABLE intents (
+          id INTEGER PRIMARY KEY,
+          intent TEXT NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 2",
+      ]),
+    Step(
+      name: "system domain",
+      statements: [
+        // What lies in /System, what lay there before, and what is about to.
+        """
+        CREATE TABLE systems (
+          role TEXT PRIMARY KEY CHECK (role IN ('current', 'previous', 'next')),
+          root BLOB NOT NULL,
+          version TEXT NOT NULL,
+          team TEXT NOT NULL,
+          installed INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 3",
+      ]),
   ]
 }

@@ -15,7 +15,9 @@ final class AttributesCopy {
   }
 
   private static let copied = Array("user.".utf8)
-  private static let left = [Array("user.insula.".utf8), Array("user.com.apple.system.".utf8)]
+  private static let left = [
+    Array("user.insula.".utf8), Array("user.org.insula.".utf8), Array("user.com.apple.system.".utf8),
+  ]
 
   func copy(from source: FD, to target: FD) throws(Errno) {
     let length: Int

@@ -18,9 +18,9 @@ final class ContentsCopy {
   /// How much is copied between two calls of `progress`.
   private static let step = 1 << 24
 
-  /// Copies a file as long as it was when `status` was taken; false if it has become shorter.
+  /// Copies a file as long as it was when `status` was taken; false if it has become shorter, or `progress` says that it is over.
   func copy(
-    from source: FD, _ status: FileStatus, to target: FD, progress: (Int64) -> Void
+    from source: FD, _ status: FileStatus, to target: FD, progress: (Int64) -> Bool
   ) throws(Errno) -> Bool {
     let size = Int64(status.st_size)
     guard size > 0 else { return true }
@@ -40,7 +40,7 @@ final class ContentsCopy {
   }
 
   private func copyAroundHoles(
-    from source: FD, to target: FD, _ size: Int64, _ progress: (Int64) -> Void
+    from source: FD, to target: FD, _ size: Int64, _ progress: (Int64) -> Bool
   ) throws(Errno) -> Bool {
     var position: Int64 = 0
     while position < size {
@@ -66,7 +66,7 @@ final class ContentsCopy {
   }
 
   private func copyRange(
-    from source: FD, to target: FD, _ range: Range<Int64>, _ progress: (Int64) -> Void
+    from source: FD, to target: FD, _ range: Range<Int64>, _ progress: (Int64) -> Bool
   ) throws(Errno) -> Bool {
     var position = range.lowerBound
     var reported = position
@@ -79,7 +79,7 @@ final class ContentsCopy {
         // So the disk is at work while we are; in the end all of it has to be there.
         target.startWriting(reported, length: position - reported)
         reported = position
-        progress(position)
+        guard progress(position) else { return false }
       }
     }
     return true

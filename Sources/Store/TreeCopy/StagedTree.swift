@@ -5,49 +5,108 @@ internal import CLinux
 internal import Glibc
 package import LinuxIO
 
-/// A copy of a tree where nobody sees it, until it is put in its place; what never is goes with this object.
+/// A tree where nobody sees it: a copy until it is put in its place, or what was taken from where it was.
+///
+/// What is left here goes with this object, or is cleared away by the next one, should the process be killed.
 package final class StagedTree {
-  /// The copy's top, open for reading.
-  package var directory: FD { top.fd }
+  /// How much was copied.
   package let count: TreeCopy.Count
 
   private let staging: OwnedFD
-  private let top: OwnedFD
   private let name: String
   private let workshop: Workshop
-  private var isThere = true
+  private var isThere: Bool
 
-  /// Copies a tree to among a store's own files, and forces it to disk.
+  /// Copies a tree to among a store's own files; ``synchronize()`` comes before anyone may see it.
   package init(_ source: FD, in store: Store, _ copy: TreeCopy) throws {
     staging = try store.openStaging()
-    workshop = Workshop(directory: staging.fd, prefix: "install-")
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
     let workshop = workshop
     try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
     let name = workshop.newName()
     self.name = name
+    isThere = true
     do {
       count = try Self.make(source, copy, name, in: workshop.directory)
-      top = try name.withName { (name) throws(Errno) in try workshop.directory.openDirectory(name) }
     } catch {
       Self.remove(name, from: workshop.directory)
       throw error
     }
   }
 
-  deinit {
-    if isThere { Self.remove(name, from: workshop.directory) }
+  /// Has a name for what will be taken.
+  package init(forTakingIn store: Store) throws(StoreError) {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    name = workshop.newName()
+    count = TreeCopy.Count()
+    isThere = false
   }
 
+  /// Makes an empty directory that belongs to someone.
+  package init(emptyIn store: Store, uid: UInt32, gid: UInt32, mode: UInt32) throws(StoreError) {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    name = workshop.newName()
+    count = TreeCopy.Count()
+    isThere = true
+    try explaining("make a directory in", "\(store.path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
+      try StoreLayout.makeDirectory(name, in: workshop.directory, mode: mode, uid: uid, gid: gid)
+    }
+  }
+
+  deinit { remove() }
+
+  private static let prefix = "install-"
+
+  /// Removes what processes have left that were stopped.
+  package static func clear(_ store: Store) throws(StoreError) {
+    let staging = try store.openStaging()
+    try explaining("clear", "\(store.path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
+      try Workshop(directory: staging.fd, prefix: prefix).clear { (directory, name) throws(Errno) in
+        try directory.removeTree(name)
+      }
+    }
+  }
+
+  /// The top, open for reading.
+  package func open() throws(Errno) -> OwnedFD {
+    try name.withName { (name) throws(Errno) in try workshop.directory.openDirectory(name) }
+  }
+
+  /// Forces all of it to disk, with whatever else is on that filesystem: a file at a time would wait for the disk as often as
+  /// there are files.
+  package func synchronize() throws(Errno) { try workshop.directory.synchronizeFilesystem() }
+
   /// Gives it its name in one step; EEXIST if something has that.
+  ///
+  /// Its new directory is to be synchronized then, as after the others.
   package func place(as newName: String, in parent: FD) throws(Errno) {
     try rename(to: newName, in: parent, UInt32(CLX_RENAME_NOREPLACE))
     isThere = false
   }
 
-  /// Changes places with what has that name in one step, and removes that; ENOENT if nothing has it.
+  /// Changes places with what has that name in one step; ENOENT if nothing has it.
   package func replace(_ oldName: String, in parent: FD) throws(Errno) {
     // What is under our own name from now on is the old one.
     try rename(to: oldName, in: parent, UInt32(CLX_RENAME_EXCHANGE))
+  }
+
+  /// Takes what has that name away in one step.
+  package func take(_ oldName: String, from parent: FD) throws(Errno) {
+    try name.withName { (name) throws(Errno) in
+      try oldName.withName { (oldName) throws(Errno) in
+        guard oldName.isComponent else { throw .EINVAL }
+        try parent.rename(oldName, to: workshop.directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+      }
+    }
+    isThere = true
+  }
+
+  /// Removes what is here.
+  package func remove() {
+    if isThere { Self.remove(name, from: workshop.directory) }
+    isThere = false
   }
 
   private func rename(to newName: String, in parent: FD, _ flags: UInt32) throws(Errno) {
@@ -57,7 +116,6 @@ package final class StagedTree {
         try workshop.directory.rename(name, to: parent, newName, flags: flags)
       }
     }
-    try parent.synchronize(dataOnly: false)
   }
 
   private static func make(

@@ -15,6 +15,7 @@ package struct TreeCopyFailure: Error, Equatable, Sendable {
     case tooMany(Int)
     /// It got shorter, or became something else, while it was read.
     case changed
+    case cancelled
     case failed(doing: String, Errno)
   }
 
@@ -32,12 +33,13 @@ extension TreeCopyFailure: CustomStringConvertible {
   package var description: String {
     let place = path.isEmpty ? "its top" : path
     return switch reason {
-    case .specialFile(let kind): "\(place) is a \(kind), which can't be in a bundle"
+    case .specialFile(let kind): "\(place) is a \(kind); only files, directories and links can be copied"
     case .badName(let why): "\(place) has a name that can't be kept: \(why)"
     case .otherFilesystem: "something is mounted at \(place); take that away first"
     case .tooDeep(let depth): "\(place) lies more than \(depth) directories deep"
     case .tooMany(let count): "there are more than \(count) files in it"
     case .changed: "\(place) was changed while it was copied; try it again"
+    case .cancelled: "it was stopped"
     case .failed(let doing, let errno): "can't \(doing) \(place): \(errno.message)"
     }
   }

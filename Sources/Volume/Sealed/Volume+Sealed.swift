@@ -108,8 +108,7 @@ extension Volume {
   /// Lets the kernel of every view look again at the names of a directory.
   private func nameChanged(in way: borrowing Way) {
     guard let status = try? way.parent.status() else { return }
-    let identity = Identity(status, of: way.parent)
-    forEachView { $0.nameChanged(in: identity) }
+    nameChanged(in: Identity(status, of: way.parent))
   }
 
   /// The way to a name in the tree, directory by directory.
@@ -151,19 +150,5 @@ extension Volume {
       }
       return DirectoryNumber(status)
     }
-  }
-}
-
-extension View {
-  /// A name in a directory has come, gone or changed without the kernel's doing.
-  fileprivate func nameChanged(in directory: Identity) {
-    let known = nodes.with(directory) { id, node in
-      node.flags.remove(.attributesCached)
-      return (id: id, hadNames: node.flags.remove(.childrenCached) != nil)
-    }
-    guard let known else { return }
-    // A listing that the kernel keeps is good for as long as the attributes say so.
-    connection?.attributesChanged(known.id)
-    if known.hadNames { _ = connection?.entriesChanged() }
   }
 }

@@ -3,7 +3,7 @@
 
 /// All rows in the order of the table.
 enum Catalogue {
-  static func groups(_ samples: Samples) -> [Group] {
+  static func groups(_ samples: Samples, _ arguments: Arguments) -> [Group] {
     [
       Group(name: "metadata", order: .rowByRow, mostRounds: .max, workloads: metadata),
       Group(name: "namespace", order: .rowByRow, mostRounds: .max, workloads: namespace),
@@ -11,6 +11,9 @@ enum Catalogue {
       Group(name: "two", order: .rowByRow, mostRounds: .max, workloads: two),
       Group(name: "tree", order: .together, mostRounds: 3, workloads: Program.tree(samples)),
       Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
+      Group(
+        name: "verify", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
+        workloads: Verification.rows(arguments)),
     ]
   }
 

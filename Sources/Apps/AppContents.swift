@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import Policy
+internal import Store
+
+/// What a signed bundle says of itself that counts for an installation.
+struct AppContents: Equatable {
+  let identifier: AppIdentifier
+  /// `CFBundleName`, or what the bundle is called.
+  let name: String
+  let executable: String
+  let version: String
+  let shortVersion: String
+  let team: String
+  let groups: [AppIdentifier]
+  let clouds: [AppIdentifier]
+
+  /// Throws what is wrong with the signature, or with what is signed.
+  init(_ bundle: CodeBundle, _ verification: Verification) throws(AppFailure) {
+    guard verification.isGood, let signer = verification.signer else {
+      throw .refused(
+        bundle: bundle.name,
+        verification.findings.isEmpty ? [Bundles.Finding(.unsigned)] : verification.findings)
+    }
+    let info = bundle.info
+    guard let identifier = AppIdentifier(info.identifier) else {
+      let reason = "it begins with a letter or a digit, and has \(AppIdentifier.longest) characters at most"
+      throw .refused(bundle: bundle.name, [Bundles.Finding(.badIdentifier, detail: reason)])
+    }
+    self.identifier = identifier
+    name = info.name.isEmpty ? String(bundle.name.dropLast(BundleName.suffix.count)) : info.name
+    executable = info.executable ?? ""
+    version = info.buildVersion
+    shortVersion = info.shortVersion
+    team = signer.team
+    groups = try Self.identifiers(["com.apple.security.application-groups"], in: verification.entitlements)
+    clouds = try Self.identifiers(
+      [
+        "com.apple.developer.icloud-container-identifiers",
+        "com.apple.developer.ubiquity-container-identifiers",
+      ], in: verification.entitlements)
+  }
+
+  /// What several entitlements list, each once, the first first.
+  private static func identifiers(
+    _ keys: [String], in entitlements: PropertyList.Dictionary
+  ) throws(AppFailure) -> [AppIdentifier] {
+    var found: [AppIdentifier] = []
+    for key in keys {
+      guard let value = entitlements[key] else { continue }
+      guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is no array") }
+      guard list.count <= mostIdentifiers else {
+        throw .badEntitlement(key: key, reason: "it lists more than \(mostIdentifiers)")
+      }
+      for item in list {
+        guard let text = item.string else {
+          throw .badEntitlement(key: key, reason: "there is something else than text in it")
+        }
+        guard let identifier = AppIdentifier(text) else {
+          throw .badEntitlement(
+            key: key, reason: "'\(text)' can't be a container: only letters, digits, '-' and '.' may be in it"
+          )
+        }
+        if !found.contains(where: { $0.isSame(as: identifier) }) { found.append(identifier) }
+      }
+    }
+    return found
+  }
+
+  /// Each is a directory in every home.
+  private static let mostIdentifiers = 100
+
+  /// As the registry has it.
+  func installed(as place: BundlePlace, for user: UInt32?, seal: [UInt8], at time: Int64) -> InstalledApp {
+    InstalledApp(
+      identifier: identifier, user: user, name: name, executable: executable, version: version,
+      shortVersion: shortVersion, team: team, path: place.path, seal: seal, installed: time, groups: groups,
+      clouds: clouds)
+  }
+}

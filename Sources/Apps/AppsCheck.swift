@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Bundles
+internal import LinuxIO
+internal import Policy
+package import Store
+
+/// Looks whether installed bundles are those that were installed: the part of `insula check` that knows about bundles.
+///
+/// What is missing altogether, ``StoreCheck`` finds.
+package struct AppsCheck {
+  private let store: Store
+  /// Who is asked about each bundle as a whole; nil for a look at their seals only.
+  private let trust: Trust?
+
+  /// With `trust` each bundle is verified, which takes as long as it takes to read all of them.
+  package init(_ store: Store, verifyingBy trust: Trust?) {
+    self.store = store
+    self.trust = trust
+  }
+
+  /// What is wrong; what is being changed just now, or was when a process was stopped, is left out.
+  ///
+  /// `began` is told each app before its bundle is looked at.
+  package func findings(began: (InstalledApp) -> Void = { _ in }) throws(AppFailure) -> [StoreFinding] {
+    let apps: [InstalledApp]
+    let changing: [TreeIntent]
+    do throws(StoreError) {
+      guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+        return []
+      }
+      // The store's own check says what is wrong with the registry.
+      guard try registry.problems().isEmpty else { return [] }
+      apps = try registry.apps()
+      changing = try registry.intents().map(\.intent)
+    } catch {
+      if case .registryDamaged = error { return [] }
+      throw .store(error)
+    }
+    var findings: [StoreFinding] = []
+    for app in apps
+    where !changing.contains(where: {
+      $0.app.identifier.isSame(as: app.identifier) && $0.app.user == app.user
+    }) {
+      began(app)
+      if let finding = check(app) { findings.append(finding) }
+    }
+    return findings
+  }
+
+  private func check(_ app: InstalledApp) -> StoreFinding? {
+    let place = BundlePlace(path: app.path)
+    let root: OwnedFD
+    do throws(Errno) {
+      root = try store.openTreeDirectory(app.path)
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      return nil
+    } catch {
+      return finding(app, "can't be opened: \(error.message)", "check the disk below")
+    }
+    do throws(Bundles.Finding) {
+      let bundle = try CodeBundle(in: root, name: place.name)
+      guard try bundle.sealDigest() == app.seal else {
+        return finding(
+          app, "is not the bundle of \(app.identifier) that was installed: its signature is another one",
+          Self.advice(app))
+      }
+      guard let trust else { return nil }
+      // Certificates run out, and what was installed while they were good stays good.
+      let findings = bundle.verify(trust, at: app.installed).findings
+      if let worst = findings.first(where: { $0.kind != .untrusted }) {
+        return finding(app, "is not as it was signed: \(worst.message)", Self.advice(app))
+      }
+      guard !findings.isEmpty else { return nil }
+      return StoreFinding(
+        severity: .warning, path: "\(store.path)/tree/\(app.path)",
+        problem: "is signed by someone who is trusted no more: the team \(app.team)",
+        advice: "trust the root again with 'insula trust add', or uninstall the app")
+    } catch {
+      return finding(app, "is not as it was signed: \(error.message)", Self.advice(app))
+    }
+  }
+
+  private static func advice(_ app: InstalledApp) -> String {
+    "put it back from a backup, or uninstall the app with '--keep-data' and install it again"
+  }
+
+  private func finding(_ app: InstalledApp, _ problem: String, _ advice: String) -> StoreFinding {
+    StoreFinding(severity: .failure, path: "\(store.path)/tree/\(app.path)", problem: problem, advice: advice)
+  }
+}
+
+extension Store {
+  /// Opens a directory of the tree, name by name.
+  func openTreeDirectory(_ path: String) throws(Errno) -> OwnedFD {
+    var directory = try tree.duplicated()
+    for name in path.split(separator: "/") {
+      directory = try String(name).withName { (name) throws(Errno) in
+        try directory.fd.openDirectoryToExamine(name)
+      }
+    }
+    return directory
+  }
+}

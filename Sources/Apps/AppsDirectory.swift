@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// The open directory in which the bundles of a domain are.
+struct AppsDirectory: ~Copyable {
+  let directory: OwnedFD
+  /// Below the root of the tree.
+  let path: String
+  /// Whose app it is; nil for all users.
+  let user: UInt32?
+  /// Whom the files of its bundles belong to.
+  let uid: UInt32
+  let gid: UInt32
+
+  /// Throws what stands in the way of a new bundle of that name.
+  ///
+  /// `known` is the name of a bundle that makes room for it.
+  func check(
+    _ name: String, among apps: [InstalledApp], besides known: String? = nil, in tree: String
+  ) throws(AppFailure) {
+    let place = BundlePlace(parent: path, name: name)
+    if let app = apps.first(where: { $0.path == place.path }) {
+      throw .otherApp(path: "/\(place.path)", identifier: app.identifier.text)
+    }
+    let entries: [(name: [UInt8], type: UInt8)]
+    do throws(Errno) {
+      entries = try directory.fd.reopened(O_RDONLY | O_DIRECTORY).listed()
+    } catch {
+      throw .failed(doing: "list", path: "\(tree)/\(path)", errno: error)
+    }
+    for entry in entries {
+      if entry.name.elementsEqual(name.utf8) {
+        throw .inTheWay(path: "/\(place.path)", what: Self.words(for: entry.type))
+      }
+    }
+    for entry in entries {
+      let other = String(decoding: entry.name, as: UTF8.self)
+      if other != known, other.folded == name.folded { throw .twin(path: "/\(place.path)", other: other) }
+    }
+  }
+
+  private static func words(for type: UInt8) -> String {
+    switch Int32(type) {
+    case Int32(DT_DIR): "a folder"
+    case Int32(DT_REG): "a file"
+    case Int32(DT_LNK): "a symbolic link"
+    default: "something"
+    }
+  }
+}
+
+extension OwnedFD {
+  /// The entries of a directory that nobody else reads through this descriptor.
+  consuming func listed() throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+    let directory = self
+    return try directory.fd.entries()
+  }
+}
+
+extension Installer {
+  /// Opens the directory of a domain for someone who may change what is in it.
+  ///
+  /// A user's is made if it is missing, where that is wanted.
+  func open(
+    _ domain: AppDomain, asking asker: Asker, doing: String, making: Bool
+  ) throws(AppFailure) -> AppsDirectory {
+    switch domain {
+    case .everyone: try openEveryones(asking: asker, doing)
+    case .user(let name): try openUsers(name, asking: asker, doing, making: making)
+    }
+  }
+
+  private func openEveryones(asking asker: Asker, _ doing: String) throws(AppFailure) -> AppsDirectory {
+    let path = AppDomain.everyone.path
+    let directory = try opening(path) { () throws(Errno) in
+      try path.withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
+    }
+    let object = try opening(path) { () throws(Errno) in
+      let status = try directory.fd.status()
+      let isSystem = store.description.mode == .system
+      let security = try Metadata(isSystem: isSystem).security(of: directory.fd)
+      return Object(
+        uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory,
+        zone: .applications,
+        flags: security.flags, acl: security.acl)
+    }
+    let answer = decide(
+      [.addSubdirectory, .execute], on: object, by: asker.subject, isMember: asker.membership)
+    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
+    let own = try opening("") { () throws(Errno) in try store.directory.status() }
+    return AppsDirectory(
+      directory: directory, path: path, user: nil, uid: own.st_uid,
+      gid: store.description.mode == .system ? store.description.adminGroup.gid : own.st_gid)
+  }
+
+  private func openUsers(
+    _ name: String, asking asker: Asker, _ doing: String, making: Bool
+  ) throws(AppFailure) -> AppsDirectory {
+    let path = AppDomain.user(name).path
+    let home = try openHome(name)
+    let owner = try opening("Users/\(name)") { () throws(Errno) in try home.fd.status() }
+    guard asker.uid == 0 || asker.uid == owner.st_uid else {
+      throw .notAllowed(doing: doing, path: "/\(path)")
+    }
+    let directory = try openApplications(in: home.fd, owner, path, making: making)
+    return AppsDirectory(
+      directory: directory, path: path, user: owner.st_uid, uid: owner.st_uid, gid: owner.st_gid)
+  }
+
+  /// Opens the home of that name.
+  private func openHome(_ name: String) throws(AppFailure) -> OwnedFD {
+    let failure = AppFailure.store(.noHome(path: "\(treePath)/Users/\(name)"))
+    guard name != "Shared", !name.hasPrefix("."), !name.utf8.contains(0), !name.utf8.contains(0x2f),
+      !name.isEmpty
+    else { throw failure }
+    do throws(Errno) {
+      let users = try "Users".withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
+      return try name.withName { (name) throws(Errno) in try users.fd.openDirectory(name) }
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      throw failure
+    } catch {
+      throw .failed(doing: "open", path: "\(treePath)/Users/\(name)", errno: error)
+    }
+  }
+
+  private func openApplications(
+    in home: FD, _ owner: FileStatus, _ path: String, making: Bool
+  ) throws(AppFailure) -> OwnedFD {
+    let name = "Applications"
+    if making, try isMissing(name, in: home, path) { try makeApplications(in: home, owner, path) }
+    do throws(Errno) {
+      return try name.withName { (name) throws(Errno) in
+        let directory = try home.openDirectory(name)
+        guard try directory.fd.status().st_uid == owner.st_uid else { throw .EPERM }
+        return directory
+      }
+    } catch .ENOTDIR, .ELOOP {
+      throw .inTheWay(path: "/\(path)", what: "something that is no folder")
+    } catch .EPERM {
+      throw .inTheWay(path: "/\(path)", what: "a folder that belongs to someone else")
+    } catch {
+      throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
+    }
+  }
+
+  private func isMissing(_ name: String, in home: FD, _ path: String) throws(AppFailure) -> Bool {
+    do throws(Errno) {
+      _ = try name.withName { (name) throws(Errno) in try home.status(of: name) }
+      return false
+    } catch .ENOENT {
+      return true
+    } catch {
+      throw .failed(doing: "look at", path: "\(treePath)/\(path)", errno: error)
+    }
+  }
+
+  /// Made where its owner can't reach it, so that nothing of theirs is taken for it.
+  private func makeApplications(in home: FD, _ owner: FileStatus, _ path: String) throws(AppFailure) {
+    let made = try registered { () throws(StoreError) in
+      try StagedTree(emptyIn: store, uid: owner.st_uid, gid: owner.st_gid, mode: 0o755)
+    }
+    let place = BundlePlace(path: path)
+    do throws(Errno) {
+      try watch.changing(.directory(name: place.name, in: place.parent)) { () throws(Errno) in
+        try made.place(as: place.name, in: home)
+      }
+      try home.synchronize(dataOnly: false)
+    } catch .EEXIST {
+      // Someone has just made it.
+    } catch {
+      throw .failed(doing: "make", path: "\(treePath)/\(path)", errno: error)
+    }
+  }
+
+  // MARK: Words for failures
+
+  var treePath: String { "\(store.path)/tree" }
+
+  func opening<Result: ~Copyable>(
+    _ path: String, _ body: () throws(Errno) -> Result
+  ) throws(AppFailure) -> Result {
+    do throws(Errno) { return try body() } catch {
+      throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
+    }
+  }
+
+  /// Runs what the store or its registry does; those of its failures that are about apps get their own names.
+  func registered<Result: ~Copyable>(
+    _ body: () throws(StoreError) -> Result
+  ) throws(AppFailure) -> Result {
+    do throws(StoreError) { return try body() } catch {
+      switch error {
+      case .appBusy(let identifier): throw .busy(identifier: identifier)
+      case .appExists(let identifier, let path):
+        throw .alreadyInstalled(identifier: identifier, path: "/\(path)")
+      default: throw .store(error)
+      }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+/// Who asks for an app to be installed or removed, as values: nobody is asked for them later.
+package struct Asker: Equatable, Sendable {
+  package let uid: UInt32
+  package let gid: UInt32
+  /// The supplementary groups.
+  package let groups: [UInt32]
+
+  package init(uid: UInt32, gid: UInt32, groups: [UInt32]) {
+    self.uid = uid
+    self.gid = gid
+    self.groups = groups
+  }
+
+  /// Whoever runs this process.
+  package static var ourselves: Asker {
+    Asker(uid: ProcessID.user, gid: ProcessID.group, groups: ProcessID.groups)
+  }
+
+  var subject: Subject { Subject(uid: uid, gid: gid) }
+
+  func membership(in group: UInt32) -> Membership {
+    group == gid || groups.contains(group) ? .member : .notMember
+  }
+
+  /// As whom a bundle is read; nil where that is this process itself.
+  ///
+  /// A daemon of root's must not read for others what they may not read themselves.
+  var reader: ReaderIdentity? {
+    guard ProcessID.user == 0, uid != 0 else { return nil }
+    return ReaderIdentity(uid: uid, gid: gid, groups: groups)
+  }
+}

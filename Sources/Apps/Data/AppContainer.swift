@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Policy
+package import Store
+
+/// A container of an app in a user's home, open so that its data can be moved: in the store, or through a mount, where whoever does it
+/// may do what the user's directories let them.
+package final class AppContainer {
+  /// The directory in which the home has its containers.
+  let containers: OwnedFD
+  /// The container itself.
+  let directory: OwnedFD
+  /// What the app has as its home, in it.
+  let data: OwnedFD
+  /// The container's name.
+  let name: String
+  /// Where it is, for messages.
+  package let path: String
+  let access: SecurityAccess
+  let owner: (uid: UInt32, gid: UInt32)
+
+  /// `path` is the container's below the root of the tree, which can be seen at `root`.
+  package init(
+    _ path: String, in tree: FD, at root: String, access: SecurityAccess
+  ) throws(DataFailure) {
+    self.path = "\(root)/\(path)"
+    self.access = access
+    var names = path.split(separator: "/").map(String.init)
+    name = names.popLast() ?? ""
+    let container = name
+    containers = try explaining("open", self.path) { () throws(Errno) in
+      var parent = try tree.duplicated()
+      for name in names {
+        parent = try name.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
+      }
+      return parent
+    }
+    directory = try Self.open(container, in: containers.fd, self.path)
+    data = try Self.open(ContainerLayout.dataName, in: directory.fd, self.path)
+    let status = try Self.status(of: directory.fd, self.path)
+    owner = (status.st_uid, status.st_gid)
+  }
+
+  private static func open(_ name: String, in parent: FD, _ path: String) throws(DataFailure) -> OwnedFD {
+    try explaining("open", path) { () throws(Errno) in
+      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
+    }
+  }
+
+  private static func status(of directory: FD, _ path: String) throws(DataFailure) -> FileStatus {
+    try explaining("look at", path) { () throws(Errno) in try directory.status() }
+  }
+
+  /// Where things are made before they get their place: nobody looks for them under such names.
+  func workshop(_ purpose: String) -> Workshop {
+    Workshop(directory: containers.fd, prefix: ".\(purpose)-")
+  }
+
+  /// Removes what was left by those who were stopped.
+  func clear(_ workshop: Workshop) throws(DataFailure) {
+    try explaining("clear", path) { () throws(Errno) in
+      try workshop.clear { (directory, name) throws(Errno) in try access.removeTree(name, in: directory) }
+    }
+  }
+
+  /// Forces to disk what was written.
+  func synchronize() throws(DataFailure) {
+    // A FUSE mount passes no request for all of it on to the filesystem below.
+    if case .mount = access { return Glibc.sync() }
+    try explaining("write to disk", path) { () throws(Errno) in try containers.fd.synchronizeFilesystem() }
+  }
+
+  /// Makes a directory that is ours until it is given away, and opens it.
+  func makeOwnDirectory(_ name: String, in parent: FD) throws(DataFailure) -> OwnedFD {
+    try explaining("make", "\(path)/\(name)") { () throws(Errno) in
+      try name.withName { (name) throws(Errno) in
+        try parent.makeDirectory(name, mode: ContainerLayout.mode)
+        return try parent.openDirectory(name)
+      }
+    }
+  }
+
+  /// Makes a directory that is the user's.
+  func makeDirectory(_ name: String, in parent: FD) throws(Errno) {
+    try name.withName { (name) throws(Errno) in
+      try parent.makeDirectory(name, mode: ContainerLayout.mode)
+      let made = try parent.child(name)
+      try give(made.fd)
+    }
+  }
+
+  /// Makes something of ours the user's.
+  func give(_ object: FD) throws(Errno) {
+    let status = try object.status()
+    guard status.st_uid != owner.uid || status.st_gid != owner.gid else { return }
+    try object.changeOwner(uid: owner.uid, gid: owner.gid)
+  }
+
+  /// Whether there is anything in it but what it begins with.
+  var hasData: Bool {
+    get throws(DataFailure) {
+      let known = Set(ContainerLayout.directories(of: .data))
+      return try explaining("look through", path) { () throws(Errno) in
+        for path in known {
+          var directory = try self.directory.fd.duplicated()
+          for name in path.split(separator: "/").map(String.init) {
+            do throws(Errno) {
+              directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+            } catch .ENOENT {
+              break
+            }
+          }
+          let reading = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
+          for entry in try reading.fd.entries() {
+            let name = String(decoding: entry.name, as: UTF8.self)
+            // The link to the bundle is no data.
+            let isFixture = path == ContainerLayout.dataName && entry.type == UInt8(DT_LNK)
+            if !isFixture, !known.contains("\(path)/\(name)") { return true }
+          }
+        }
+        return false
+      }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+internal import Store
+
+/// An app as commands show it: what the registry knows, and what it has in a user's home.
+package struct AppDescription: Codable, Equatable, Sendable {
+  package let identifier: String
+  package let name: String
+  /// `CFBundleShortVersionString`, or the build where there is none.
+  package let version: String
+  /// `CFBundleVersion`.
+  package let build: String
+  package let team: String
+  package let executable: String
+  /// Where its bundle is, below the root of the tree.
+  package var path: String
+  /// The home that it is in; nil for one of the machine's.
+  package let home: String?
+  /// When it was installed, in seconds since 1970.
+  package let installed: Int64
+  package let groups: [String]
+  package let clouds: [String]
+  /// The digest of its signature.
+  package let seal: String
+  /// What it has in the home of the user who asks; nil where nobody in particular asks.
+  package var containers: [Container]?
+
+  /// A container of it.
+  package struct Container: Codable, Equatable, Sendable {
+    package let kind: String
+    package let identifier: String
+    package let uuid: String
+    /// Below the root of the tree.
+    package var path: String
+  }
+
+  init(_ app: InstalledApp, _ containers: [ContainerRecord]? = nil) {
+    identifier = app.identifier.text
+    name = app.name
+    version = app.shortVersion.isEmpty ? app.version : app.shortVersion
+    build = app.version
+    team = app.team
+    executable = app.executable
+    path = app.path
+    let parts = app.path.split(separator: "/")
+    home = app.user != nil && parts.first == "Users" ? parts.dropFirst().first.map(String.init) : nil
+    installed = app.installed
+    groups = app.groups.map(\.text)
+    clouds = app.clouds.map(\.text)
+    seal = app.seal.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    self.containers = containers?.map {
+      Container(kind: $0.kind.rawValue, identifier: $0.identifier.text, uuid: $0.uuid, path: $0.path)
+    }
+  }
+
+  /// The same with paths below `root`.
+  package func below(_ root: String) -> AppDescription {
+    var copy = self
+    copy.path = "\(root)/\(path)"
+    copy.containers = containers?.map { container in
+      var container = container
+      container.path = "\(root)/\(container.path)"
+      return container
+    }
+    return copy
+  }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+package import Store
+
+/// Why an app's data are not moved; nothing has changed then.
+package enum DataFailure: Error, Equatable, Sendable {
+  case notAPackage(path: String, reason: String)
+  case otherApp(path: String, identifier: String)
+  case hasData(path: String)
+  case exists(path: String)
+  case notCopied(from: String, TreeCopyFailure)
+  case failed(doing: String, path: String, errno: Errno)
+}
+
+extension DataFailure: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .notAPackage(let path, let reason):
+      "\(path) is no package of an app's data: \(reason); 'insula export' makes one, and so does Xcode"
+    case .otherApp(let path, let identifier):
+      "\(path) holds the data of \(identifier), which is not installed here; to give them to another app, "
+        + "name it with '--to ID'"
+    case .hasData(let path):
+      "there are data in \(path) already, and nothing was changed; '--replace' replaces all of them"
+    case .exists(let path): "\(path) exists, and nothing was changed; give the package another name"
+    case .notCopied(let from, let failure): "\(from): \(failure); nothing was changed"
+    case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"
+    }
+  }
+}
+
+/// What came over.
+package struct DataReport: Equatable, Sendable {
+  package let count: TreeCopy.Count
+  package let omissions: [DataCopy.Omission]
+}
+
+func explaining<Result: ~Copyable>(
+  _ doing: String, _ path: String, _ body: () throws(Errno) -> Result
+) throws(DataFailure) -> Result {
+  do throws(Errno) { return try body() } catch { throw .failed(doing: doing, path: path, errno: error) }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+package import Store
+
+extension AppContainer {
+  /// Replaces the app's data by those of a package.
+  ///
+  /// A whole new container is made beside and changes places with the old one in one step. It describes itself as the old one did: whose
+  /// the package was makes no difference.
+  package func importData(
+    from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+  ) throws(DataFailure) -> DataReport {
+    if !replacing, try hasData { throw .hasData(path: path) }
+    let workshop = self.workshop("import")
+    try clear(workshop)
+    var rules = DataCopy.Rules(from: .package, to: access)
+    rules.owner = owner
+    rules.emptiness = .refused
+    rules.progress = progress
+    let copy = DataCopy(rules)
+    let temporary = workshop.newName()
+    do throws(DataFailure) {
+      try build(temporary, package, copy)
+      try synchronize()
+      try exchange(temporary)
+    } catch {
+      discard(temporary)
+      throw error
+    }
+    // What has this name now is the old one. Should it stay, the next import takes it away.
+    discard(temporary)
+    return DataReport(count: copy.count, omissions: copy.omissions)
+  }
+
+  private func discard(_ name: String) {
+    try? name.withName { (name) throws(Errno) in try access.removeTree(name, in: containers.fd) }
+  }
+
+  private func exchange(_ temporary: String) throws(DataFailure) {
+    try explaining("replace", path) { () throws(Errno) in
+      try temporary.withName { (temporary) throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          try containers.fd.rename(temporary, to: containers.fd, name, flags: UInt32(CLX_RENAME_EXCHANGE))
+        }
+      }
+      try containers.fd.synchronize(dataOnly: false)
+    }
+  }
+
+  /// Makes a container of the package's data and of what the old one has of its own. Until it is finished it is ours alone.
+  private func build(_ name: String, _ package: DataPackage, _ copy: DataCopy) throws(DataFailure) {
+    let top = try makeOwnDirectory(name, in: containers.fd)
+    // What the directories above pass on is not the container's.
+    try? access.setList(nil, on: top.fd)
+    let data = try makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
+    do throws(TreeCopyFailure) {
+      for name in package.directories {
+        try copy.copy(Array(name.utf8), from: package.data.fd, in: data.fd, place: [DataPackage.dataName])
+      }
+      try copy.finish()
+    } catch {
+      throw .notCopied(from: package.path, error)
+    }
+    try keepOwn(top.fd, data.fd)
+    try explaining("complete", path) { () throws(Errno) in
+      for path in ContainerLayout.directories(of: .data) { try complete(path, in: top.fd) }
+      try give(data.fd)
+      try give(top.fd)
+    }
+  }
+
+  /// What describes the container, and the link to the bundle.
+  private func keepOwn(_ top: FD, _ data: FD) throws(DataFailure) {
+    var rules = DataCopy.Rules(from: access, to: access)
+    rules.owner = owner
+    let copy = DataCopy(rules)
+    let links = try explaining("list", path) { () throws(Errno) in
+      try self.data.fd.entries().filter { $0.type == UInt8(DT_LNK) }.map(\.name)
+    }
+    do throws(TreeCopyFailure) {
+      try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: top)
+      for link in links { try copy.copy(link, from: self.data.fd, in: data) }
+    } catch {
+      throw .notCopied(from: path, error)
+    }
+  }
+
+  /// Makes one of a container's directories if it is not there; its parent is.
+  private func complete(_ path: String, in top: FD) throws(Errno) {
+    var parent = try top.duplicated()
+    var names = path.split(separator: "/").map(String.init)
+    guard let last = names.popLast() else { return }
+    for name in names {
+      parent = try name.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
+    }
+    do throws(Errno) {
+      let status = try last.withName { (name) throws(Errno) in try parent.fd.status(of: name) }
+      guard status.isDirectory else { throw .ENOTDIR }
+    } catch .ENOENT {
+      try makeDirectory(last, in: parent.fd)
+    }
+  }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+package import Policy
+package import Store
+
+/// A package of an app's data, as Xcode exports containers: `AppData`, which is what the app has as its home and the file that
+/// describes the container, and `AppDataInfo.plist`, which says whose they are.
+package final class DataPackage {
+  static let dataName = "AppData"
+  static let infoName = "AppDataInfo.plist"
+  package static let nameExtension = "xcappdata"
+  /// What may be in `AppData` of another system's, and is of no use here.
+  static let ignored = ["SystemData", ".DS_Store"]
+
+  /// Where it is, for messages.
+  package let path: String
+  /// Whose data they are.
+  package let identifier: AppIdentifier
+  let data: OwnedFD
+  /// Those of an app's directories that are there.
+  let directories: [String]
+
+  /// Opens the package that a person named.
+  package init(_ directory: FD, path: String) throws(DataFailure) {
+    self.path = path
+    func refuse(_ reason: String) -> DataFailure { .notAPackage(path: path, reason: reason) }
+    guard (try? directory.status())?.isDirectory == true else { throw refuse("it is not a directory") }
+    let bytes: [UInt8]
+    do throws(Errno) {
+      bytes = try directory.contents(of: Self.infoName, limit: 1 << 20)
+      data = try Self.dataName.withName { (name) throws(Errno) in try directory.openDirectory(name) }
+    } catch .ENOENT, .ENOTDIR, .ELOOP, .EINVAL {
+      throw refuse("it has no \(Self.infoName), or no \(Self.dataName)")
+    } catch {
+      throw .failed(doing: "read", path: path, errno: error)
+    }
+    identifier = try Self.identifier(bytes, refuse)
+    directories = try Self.directories(in: data.fd, path, refuse)
+  }
+
+  private static func identifier(
+    _ bytes: [UInt8], _ refuse: (String) -> DataFailure
+  ) throws(DataFailure) -> AppIdentifier {
+    let list: PropertyList
+    do throws(PropertyListError) {
+      list = try PropertyList(reading: bytes)
+    } catch {
+      throw refuse("its \(infoName) can't be read: \(error)")
+    }
+    guard let text = list.dictionary?["CFBundleIdentifier"]?.string else {
+      throw refuse("its \(infoName) has no CFBundleIdentifier")
+    }
+    guard let identifier = AppIdentifier(text) else { throw refuse("'\(text)' is no app's identifier") }
+    return identifier
+  }
+
+  private static func directories(
+    in data: FD, _ path: String, _ refuse: (String) -> DataFailure
+  ) throws(DataFailure) -> [String] {
+    let entries = try explaining("list", "\(path)/\(dataName)") { () throws(Errno) in
+      try data.entries().map { entry throws(Errno) in
+        (
+          String(decoding: entry.name, as: UTF8.self),
+          try entry.name.withName { (name) throws(Errno) in try data.status(of: name) }
+        )
+      }
+    }
+    var found: [String] = []
+    for (name, status) in entries where name != ContainerLayout.metadataName && !ignored.contains(name) {
+      guard ContainerLayout.dataDirectories.contains(name) else {
+        throw refuse("'\(dataName)/\(name)' is nothing that a container has")
+      }
+      guard status.isDirectory else { throw refuse("'\(dataName)/\(name)' is no directory") }
+      found.append(name)
+    }
+    return found.sorted()
+  }
+}
+
+extension AppContainer {
+  /// Copies the app's data to a new package in a directory; it is there whole or not at all.
+  package func export(
+    _ app: AppDescription, to name: String, in parent: FD, at parentPath: String,
+    progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+  ) throws(DataFailure) -> DataReport {
+    let target = "\(parentPath)/\(name)"
+    if (try? name.withName({ (name) throws(Errno) in try parent.status(of: name) })) != nil {
+      throw .exists(path: target)
+    }
+    var rules = DataCopy.Rules(from: access, to: .package)
+    rules.keepsSystemFlags = true
+    rules.progress = progress
+    let copy = DataCopy(rules)
+    let workshop = Workshop(directory: parent, prefix: ".\(name).export-")
+    var failure: DataFailure?
+    do throws(Errno) {
+      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
+      try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+        do throws(DataFailure) {
+          try fill(name, in: workshop, app, copy)
+        } catch {
+          failure = error
+          throw .EIO
+        }
+      }
+    } catch .EEXIST {
+      throw .exists(path: target)
+    } catch {
+      throw failure ?? .failed(doing: "make", path: target, errno: error)
+    }
+    return DataReport(count: copy.count, omissions: copy.omissions)
+  }
+
+  private func fill(
+    _ name: Name, in parent: FD, _ app: AppDescription, _ copy: DataCopy
+  ) throws(DataFailure) {
+    let package = try makeOwnDirectory(name.text, in: parent)
+    let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd)
+    do throws(TreeCopyFailure) {
+      for name in ContainerLayout.dataDirectories where isThere(name, in: data.fd) {
+        try copy.copy(Array(name.utf8), from: data.fd, in: target.fd)
+      }
+      if isThere(ContainerLayout.metadataName, in: directory.fd) {
+        try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: target.fd)
+      }
+      try copy.finish()
+    } catch {
+      throw .notCopied(from: path, error)
+    }
+    try explaining("write", DataPackage.infoName) { () throws(Errno) in
+      try package.fd.replaceContents(of: DataPackage.infoName, with: try Self.info(app), mode: 0o644)
+      try parent.synchronizeFilesystem()
+    }
+  }
+
+  private func isThere(_ name: String, in parent: FD) -> Bool {
+    (try? name.withName { (name) throws(Errno) in try parent.status(of: name) }) != nil
+  }
+
+  private static func info(_ app: AppDescription) throws(Errno) -> [UInt8] {
+    var list = PropertyList.Dictionary()
+    list["CFBundleIdentifier"] = .string(app.identifier)
+    list["CFBundleName"] = .string(app.name)
+    list["CFBundleShortVersionString"] = .string(app.version)
+    list["XCExecutableVersion"] = .string(app.build)
+    do throws(PropertyListError) {
+      return try PropertyList.dictionary(list).xml()
+    } catch {
+      // A name that no property list can have; the registry takes such.
+      throw .EINVAL
+    }
+  }
+}

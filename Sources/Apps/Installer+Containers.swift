@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+
+extension Installer {
+  /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who asks, if they have a
+  /// home in the store.
+  func makeContainers(for app: InstalledApp, asking asker: Asker) throws(AppFailure) {
+    let user = app.user ?? asker.uid
+    try making(app) { () throws(StoreError) in
+      let homes = try Homes(tree: store.tree, path: treePath, mode: store.description.mode).list()
+      guard let home = homes.first(where: { $0.uid == user }) else { return }
+      _ = try containers.make(for: app, home: home.name)
+    }
+  }
+
+  /// Brings containers into line with what is installed now, after an app has changed or gone.
+  ///
+  /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get containers; what nobody has
+  /// any more is removed.
+  func completeContainers(of app: InstalledApp) throws(AppFailure) {
+    try making(app) { () throws(StoreError) in
+      try containers.removeDoomed()
+      for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
+        guard let current = try registry.app(app.identifier, for: record.user), let home = record.home else {
+          continue
+        }
+        do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome { continue }
+      }
+    }
+  }
+
+  /// One thread at a time makes and removes containers: what one finds doomed, another may be making anew.
+  func alone(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    try Self.workOnContainers.withLock { (_) throws(StoreError) in try body() }
+  }
+
+  private static let workOnContainers = Mutex(())
+
+  private func making(_ app: InstalledApp, _ body: () throws(StoreError) -> Void) throws(AppFailure) {
+    do throws(StoreError) { try alone(body) } catch {
+      throw .containersNotMade(identifier: app.identifier.text, error)
+    }
+  }
+}
+
+extension ContainerRecord {
+  /// The name of the home that it is in.
+  fileprivate var home: String? {
+    let names = path.split(separator: "/")
+    return names.count > 2 && names.first == "Users" ? String(names[1]) : nil
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+extension Installer {
+  /// Ends what a process of ours was stopped in: forward where the change was visible already, back where not.
+  ///
+  /// Whoever opens the store for writing calls it before anything else is done to apps; what this process is at is left alone.
+  package func recover() throws(AppFailure) {
+    let left = try registered { () throws(StoreError) in try registry.intents() }.filter { !$0.isLive }
+    for noted in left {
+      let path = BundlePlace(path: noted.intent.app.path).parent
+      let directory: FD?
+      do throws(Errno) {
+        directory = try store.openTreeDirectory(path).release()
+      } catch .ENOENT {
+        // It is gone, and its bundle with it.
+        directory = nil
+      } catch {
+        throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
+      }
+      let owned = directory.map { OwnedFD(owning: $0.raw) }
+      try end(noted, directory)
+      _ = consume owned
+    }
+    try registered { () throws(StoreError) in try StagedTree.clear(store) }
+    // What was removed may have had containers that are still there.
+    try registered { () throws(StoreError) in
+      try alone { () throws(StoreError) in _ = try containers.removeDoomed() }
+    }
+  }
+
+  /// Ends what may have been done or not: by what there is in the tree now.
+  func end(_ noted: NotedIntent, _ directory: FD?) throws(AppFailure) {
+    let intent = noted.intent
+    let place = BundlePlace(path: intent.app.path)
+    let seal = directory.flatMap { Self.seal(of: place.name, in: $0) }
+    switch intent.work {
+    case .install, .update:
+      guard seal == intent.app.seal else {
+        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+      }
+      if let before = intent.before, before.path != intent.app.path, let directory {
+        let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+        do throws(Errno) {
+          try take(BundlePlace(path: before.path), seal: before.seal, from: directory, to: old)
+        } catch {
+          throw .failed(doing: "remove", path: "\(treePath)/\(before.path)", errno: error)
+        }
+      }
+    case .uninstall:
+      if let directory, Self.isThere(place.name, in: directory) {
+        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+      }
+    }
+    try settle(noted, directory)
+  }
+
+  /// The seal of the bundle of that name; nil where there is none.
+  static func seal(of name: String, in directory: FD) -> [UInt8]? {
+    guard
+      let root = try? name.withName({ (name) throws(Errno) in try directory.openDirectoryToExamine(name) }),
+      let bundle = try? CodeBundle(in: root, name: name)
+    else { return nil }
+    return try? bundle.sealDigest()
+  }
+
+  private static func isThere(_ name: String, in directory: FD) -> Bool {
+    (try? name.withName { (name) throws(Errno) in try directory.status(of: name) }) != nil
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+package import Policy
+package import Store
+
+extension Installer {
+  /// Removes an app; its containers too, unless they are to be kept.
+  ///
+  /// The containers that go are those of users who have the app no more, and those of groups of which they have no other member.
+  /// What lies in iCloud stays.
+  @discardableResult
+  package func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, asking asker: Asker, keepingData: Bool = false
+  ) throws(AppFailure) -> InstalledApp {
+    try recover()
+    let directory = try open(domain, asking: asker, doing: "remove apps from", making: false)
+    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
+    else { throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)") }
+    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+    let noted = try registered { () throws(StoreError) in
+      try registry.begin(.uninstall(app, keepingData: keepingData))
+    }
+    defer { registry.leave(noted) }
+    do throws(Errno) {
+      try take(BundlePlace(path: app.path), seal: app.seal, from: directory.directory.fd, to: old)
+    } catch {
+      try? registry.abandon(noted)
+      throw .failed(doing: "remove", path: "\(treePath)/\(app.path)", errno: error)
+    }
+    try settle(noted, directory.directory.fd)
+    old.remove()
+    try completeContainers(of: app)
+    return app
+  }
+}

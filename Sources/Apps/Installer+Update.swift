@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+internal import Policy
+package import Store
+
+extension Installer {
+  /// Puts another version of an app in the place of the one that is installed in that domain.
+  ///
+  /// It must be an app of the same identifier and team, and a later version unless `allowingDowngrade`. All containers stay. A bundle of
+  /// another name takes its name along.
+  package func update(
+    _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
+    allowingDowngrade: Bool = false, _ wait: InstallWait = .init()
+  ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp) {
+    try BundleName.check(name)
+    try recover()
+    let report = InstallReport(wait)
+    let seen = try look(at: source, name, asker, report)
+    let directory = try open(domain, asking: asker, doing: "update apps in", making: false)
+    let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade)
+
+    let copy = try copy(source, named: name, seen, for: directory, asker, report)
+    guard try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade) == before else {
+      throw .busy(identifier: before.identifier.text)
+    }
+    let place = BundlePlace(parent: directory.path, name: name)
+    let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
+    let noted = try registered { () throws(StoreError) in try registry.begin(.update(before, to: app)) }
+    defer { registry.leave(noted) }
+    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+    do throws(Errno) {
+      try exchange(copy.tree, noted.intent, in: directory.directory.fd, taking: old)
+    } catch {
+      // Which of several steps has failed, the tree knows.
+      try end(noted, directory.directory.fd)
+      throw .failed(doing: "update", path: "\(treePath)/\(before.path)", errno: error)
+    }
+    try settle(noted, directory.directory.fd)
+    report.enter(.finishing)
+    copy.tree.remove()
+    old.remove()
+    try completeContainers(of: app)
+    try makeContainers(for: app, asking: asker)
+    return (before, app)
+  }
+
+  /// Throws what stands against another version of what is installed; that is returned.
+  private func checkUpdate(
+    _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
+    _ allowingDowngrade: Bool
+  ) throws(AppFailure) -> InstalledApp {
+    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    let known = apps.first { $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user }
+    guard let known else {
+      let path = BundlePlace(parent: directory.path, name: name).path
+      if let other = apps.first(where: { $0.path == path }) {
+        throw .otherIdentifier(installed: other.identifier.text, new: contents.identifier.text)
+      }
+      throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
+    }
+    try contents.checkTeam(among: apps)
+    try contents.checkIsLater(than: known, allowingDowngrade)
+    if known.bundleName != name {
+      let others = apps.filter { $0 != known }
+      try directory.check(name, among: others, besides: known.bundleName, in: treePath)
+    }
+    return known
+  }
+
+  /// The change itself: one step where the name stays, and two where it does not.
+  private func exchange(
+    _ new: StagedTree, _ intent: TreeIntent, in directory: FD, taking old: StagedTree
+  ) throws(Errno) {
+    guard let before = intent.before else { throw .EINVAL }
+    let (place, oldPlace) = (BundlePlace(path: intent.app.path), BundlePlace(path: before.path))
+    guard place != oldPlace else {
+      do throws(Errno) {
+        return try watch.changing(.replaced(place, seal: intent.app.seal, before: before.seal)) {
+          () throws(Errno) in try new.replace(place.name, in: directory)
+        }
+      } catch .ENOENT {
+        // Someone has removed the old one behind our back.
+        return try watch.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
+          try new.place(as: place.name, in: directory)
+        }
+      }
+    }
+    try watch.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
+      try new.place(as: place.name, in: directory)
+    }
+    try take(oldPlace, seal: before.seal, from: directory, to: old)
+  }
+
+  /// Takes a bundle away; one that is gone is gone.
+  func take(
+    _ place: BundlePlace, seal: [UInt8], from directory: FD, to old: StagedTree
+  ) throws(Errno) {
+    do throws(Errno) {
+      try watch.changing(.goes(place, seal: seal)) { () throws(Errno) in
+        try old.take(place.name, from: directory)
+      }
+    } catch .ENOENT {
+      return
+    }
+  }
+}
+
+extension AppContents {
+  /// The team must be the same; so must the version not be, unless any will do.
+  func checkIsLater(than app: InstalledApp, _ allowingDowngrade: Bool) throws(AppFailure) {
+    guard team == app.team else {
+      throw .otherTeam(identifier: identifier.text, installed: app.team, new: team)
+    }
+    guard !allowingDowngrade else { return }
+    let (old, new) = (AppVersion(app.version), AppVersion(version))
+    let (oldShort, newShort) = (AppVersion(app.shortVersion), AppVersion(shortVersion))
+    guard (old, oldShort) < (new, newShort) else {
+      if old == new, oldShort == newShort {
+        throw .sameVersion(identifier: identifier.text, version: versionWords)
+      }
+      throw .olderVersion(
+        identifier: identifier.text, installed: Self.words(app.version, app.shortVersion), new: versionWords)
+    }
+  }
+
+  private var versionWords: String { Self.words(version, shortVersion) }
+
+  private static func words(_ version: String, _ shortVersion: String) -> String {
+    if shortVersion.isEmpty || shortVersion == version { return version.isEmpty ? "no version" : version }
+    return version.isEmpty ? shortVersion : "\(shortVersion) (\(version))"
+  }
+}

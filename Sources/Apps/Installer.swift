@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Bundles
+internal import Glibc
+package import LinuxIO
+internal import Policy
+package import Store
+
+/// Installs, updates and removes apps, each in one step: whenever it is stopped, there is the old state or the new one.
+///
+/// 1. The signature of the source is looked at; most of what is no good is refused before anything is copied.
+/// 2. The source is copied to where nobody sees it. The copy is what is verified, and what is installed: the source is not
+///    asked again.
+/// 3. What is about to be done is noted in the registry (``TreeIntent``).
+/// 4. One rename changes the tree.
+/// 5. The registry is changed and the note is taken off, both at once.
+///
+/// Stopped before 4 it is the old state, after it the new one; ``recover()`` tells which by the seal of what is in the place.
+///
+/// One installer serves any number of threads. Two that want the same app take no turns: the second is told so.
+package final class Installer: Sendable {
+  let store: Store
+  let registry: Registry
+  let containers: Containers
+  let trust: Trust
+  let watch: any TreeWatch
+  /// Now, in seconds since 1970.
+  let time: @Sendable () -> Int64
+
+  /// `containers` is the store's own, or the mounted tree's where a daemon serves it; `trust` is ``StoreTrust``'s.
+  package init(
+    _ store: Store, _ registry: Registry, containers: Containers, trust: Trust,
+    watch: any TreeWatch = NobodyWatches(),
+    time: @escaping @Sendable () -> Int64 = { Int64(Glibc.time(nil)) }
+  ) {
+    self.store = store
+    self.registry = registry
+    self.containers = containers
+    self.trust = trust
+    self.watch = watch
+    self.time = time
+  }
+
+  /// Installs the bundle that a directory, open for reading, is.
+  ///
+  /// `name` is the directory's own, with which it will be found in the tree. Its files are read as `asker`.
+  package func install(
+    _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
+    _ wait: InstallWait = .init()
+  ) throws(AppFailure) -> InstalledApp {
+    try BundleName.check(name)
+    try recover()
+    let report = InstallReport(wait)
+    let seen = try look(at: source, name, asker, report)
+    let directory = try open(domain, asking: asker, doing: "install apps in", making: true)
+    try checkNew(seen.contents, named: name, in: directory)
+
+    let copy = try copy(source, named: name, seen, for: directory, asker, report)
+    try checkNew(copy.contents, named: name, in: directory)
+    let place = BundlePlace(parent: directory.path, name: name)
+    let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
+    let noted = try registered { () throws(StoreError) in try registry.begin(.install(app)) }
+    defer { registry.leave(noted) }
+    do throws(Errno) {
+      try watch.changing(.appears(place, seal: app.seal)) { () throws(Errno) in
+        try copy.tree.place(as: name, in: directory.directory.fd)
+      }
+    } catch {
+      try? registry.abandon(noted)
+      if error == .EEXIST {
+        throw .inTheWay(path: "/\(place.path)", what: "something that has just been put there")
+      }
+      throw .failed(doing: "install", path: "\(treePath)/\(place.path)", errno: error)
+    }
+    try settle(noted, directory.directory.fd)
+    report.enter(.finishing)
+    try makeContainers(for: app, asking: asker)
+    return app
+  }
+
+  /// Throws what stands against an app that is not there yet.
+  private func checkNew(
+    _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory
+  ) throws(AppFailure) {
+    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    if let known = apps.first(where: {
+      $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user
+    }) {
+      throw .alreadyInstalled(identifier: known.identifier.text, path: "/\(known.path)")
+    }
+    try contents.checkTeam(among: apps)
+    try directory.check(name, among: apps, in: treePath)
+  }
+
+  /// Makes sure that the change of a directory has reached the disk, and notes that it is done.
+  ///
+  /// From here on nothing is taken back: what fails now, ``recover()`` ends.
+  func settle(_ noted: NotedIntent, _ directory: FD?) throws(AppFailure) {
+    if let directory {
+      do throws(Errno) { try directory.synchronize(dataOnly: false) } catch {
+        throw .failed(doing: "force to disk", path: "\(treePath)/\(noted.intent.app.path)", errno: error)
+      }
+    }
+    try registered { () throws(StoreError) in try registry.finish(noted) }
+  }
+}
+
+extension AppContents {
+  /// Refuses what would share containers with the apps of another team.
+  func checkTeam(among apps: [InstalledApp]) throws(AppFailure) {
+    for app in apps where app.team != team {
+      if app.identifier.isSame(as: identifier) {
+        throw .otherTeam(identifier: identifier.text, installed: app.team, new: team)
+      }
+      for group in groups + clouds where (app.groups + app.clouds).contains(where: { $0.isSame(as: group) }) {
+        throw .groupOfOtherTeam(group: group.text, app: app.identifier.text, team: app.team)
+      }
+    }
+  }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Bundles
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Policy
+package import Store
+internal import Synchronization
+
+/// What the system domain of a store consists of: `/System`, sealed and exchanged as one tree.
+///
+/// `state/system` holds `previous`, the version before, and `next` while one is exchanged. The registry notes what is about to become current,
+/// then one rename makes it so, then the registry notes that it is. The digest of the seal that lies in `/System` tells on
+/// which side of that rename a process was stopped, so whoever comes next can end what it has begun.
+package final class SystemDomain: Sendable {
+  let store: Store
+  let registry: Registry
+  let trust: Trust
+  let watch: any TreeWatch
+  let time: @Sendable () -> Int64
+  /// One exchange at a time.
+  private let turn = Mutex(())
+
+  package init(
+    _ store: Store, _ registry: Registry, trust: Trust, watch: any TreeWatch = NobodyWatches(),
+    time: @escaping @Sendable () -> Int64 = { Int64(Glibc.time(nil)) }
+  ) {
+    self.store = store
+    self.registry = registry
+    self.trust = trust
+    self.watch = watch
+    self.time = time
+  }
+
+  static let treeName = "System"
+  private static let directoryName = "system"
+  private static let nextName = "next"
+  private static let previousName = "previous"
+  private var path: String { "\(store.path)/state/\(Self.directoryName)" }
+
+  /// The versions that there are.
+  package func versions() throws(SystemFailure) -> SystemVersions {
+    try stored { () throws(StoreError) in try registry.systemVersions() }
+  }
+
+  /// Puts a signed tree, open for reading, in the place of the system domain, whole.
+  ///
+  /// `name` is what its user calls it.
+  @discardableResult
+  package func update(
+    from source: FD, named name: String, progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+  ) throws(SystemFailure) -> SystemVersions {
+    try inTurn { () throws(SystemFailure) in
+      let directory = try recovered()
+      // First, so that nothing is copied that will not do; then again, of the copy.
+      let announced = try signature(in: source, name)
+      let versions = try self.versions()
+      guard announced.rootHash != versions.current.root else {
+        throw .sameVersion(version: announced.seal.version)
+      }
+      let staged = try StagedSystem(source, named: name, in: store, progress)
+      let signed = try staged.withDirectory { (copy) throws(SystemFailure) in
+        let signed = try signature(in: copy, name)
+        guard signed.rootHash == announced.rootHash else {
+          throw .notCopied(path: name, TreeCopyFailure(path: "", reason: .changed))
+        }
+        return signed
+      }
+      try staged.finish(signed.seal)
+      let next = SystemVersion(
+        root: signed.rootHash, version: signed.seal.version, team: signed.seal.team, installed: time())
+      try stored { () throws(StoreError) in try registry.beginSystem(next) }
+      do throws(SystemFailure) {
+        try attempting("move", path) { () throws(Errno) in
+          try staged.place(as: Self.nextName, in: directory.fd)
+        }
+        try exchange(Self.nextName, in: directory.fd)
+      } catch {
+        try? stored { () throws(StoreError) in try registry.abandonSystem() }
+        remove(Self.nextName, in: directory.fd)
+        throw error
+      }
+      return try settle(directory.fd)
+    }
+  }
+
+  /// Goes back to the version before; another time, and it is undone.
+  @discardableResult
+  package func rollback(progress: @escaping (Int64) -> Void = { _ in }) throws(SystemFailure)
+    -> SystemVersions
+  {
+    try inTurn { () throws(SystemFailure) in
+      let directory = try recovered()
+      guard let previous = try versions().previous else { throw .noPrevious }
+      let path = "\(self.path)/\(Self.previousName)"
+      let tree = try attempting("open", path) { () throws(Errno) in
+        try Self.previousName.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+      }
+      // What a store begins with has no seal.
+      if !previous.root.isEmpty { try verify(tree.fd, root: previous.root, path, progress) }
+      try stored { () throws(StoreError) in try registry.beginSystem(previous) }
+      do throws(SystemFailure) {
+        try exchange(Self.previousName, in: directory.fd)
+      } catch {
+        try? stored { () throws(StoreError) in try registry.abandonSystem() }
+        throw error
+      }
+      return try settle(directory.fd)
+    }
+  }
+
+  /// Ends what a process was stopped in: forward where the exchange was made, back where not.
+  package func recover() throws(SystemFailure) {
+    try inTurn { () throws(SystemFailure) in _ = try recovered() }
+  }
+
+  /// All in which the system domain is not what was installed; empty also where it never was sealed.
+  package func findings(
+    progress: @escaping (Int64) -> Void = { _ in }
+  ) throws(SystemFailure) -> [SystemFinding] {
+    let current = try versions().current
+    if current.root.isEmpty { return [] }
+    let path = "\(store.path)/tree/\(Self.treeName)"
+    let tree = try attempting("open", path) { () throws(Errno) in
+      try Self.treeName.withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
+    }
+    do throws(SystemFailure) {
+      try verify(tree.fd, root: current.root, path, progress)
+    } catch .differs(_, let findings) {
+      return findings
+    }
+    return []
+  }
+
+  // MARK: Steps
+
+  private func inTurn<Result: Sendable>(
+    _ body: () throws(SystemFailure) -> Result
+  ) throws(SystemFailure) -> Result {
+    try turn.withLock { (_) throws(SystemFailure) in try body() }
+  }
+
+  private func signature(in tree: FD, _ path: String) throws(SystemFailure) -> SystemSignature {
+    let signature: SystemSignature
+    do throws(SystemSignature.Failure) {
+      signature = try SystemSignature(in: tree)
+      _ = try signature.verify(trust, at: time())
+    } catch {
+      throw .notSigned(path: path, error)
+    }
+    try SystemSkeleton.check(signature.seal, path)
+    return signature
+  }
+
+  /// A tree that was installed once needs no certificates: its seal must be the one that was noted.
+  private func verify(
+    _ tree: FD, root: [UInt8], _ path: String, _ progress: @escaping (Int64) -> Void
+  ) throws(SystemFailure) {
+    let signature: SystemSignature
+    do throws(SystemSignature.Failure) { signature = try SystemSignature(in: tree) } catch {
+      throw .notSigned(path: path, error)
+    }
+    guard signature.rootHash == root else {
+      throw .differs(
+        path: path,
+        [SystemFinding(kind: .contents, path: "\(SystemSeal.directoryName)/\(SystemSeal.sealName)")])
+    }
+    let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
+    let findings: [SystemFinding]
+    do throws(SystemSealFailure) {
+      findings = try signature.seal.findings(
+        in: tree, .installed(uid: owner.st_uid, gid: owner.st_gid), progress: progress)
+    } catch {
+      throw .notSealable(path: path, error)
+    }
+    guard findings.isEmpty else { throw .differs(path: path, findings) }
+  }
+
+  /// The one call that makes a change visible.
+  private func exchange(_ name: String, in directory: FD) throws(SystemFailure) {
+    try attempting("replace", "\(store.path)/tree/\(Self.treeName)") { () throws(Errno) in
+      try watch.changing(.system) { () throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          try Self.treeName.withName { (tree) throws(Errno) in
+            try directory.rename(name, to: store.tree, tree, flags: UInt32(CLX_RENAME_EXCHANGE))
+          }
+        }
+      }
+    }
+  }
+
+  /// The exchange is made: what was current becomes what can be gone back to.
+  private func settle(_ directory: FD) throws(SystemFailure) -> SystemVersions {
+    try attempting("write to disk", store.path) { () throws(Errno) in
+      try store.tree.synchronize(dataOnly: false)
+      try directory.synchronize(dataOnly: false)
+    }
+    let versions = try self.versions()
+    if Self.root(of: Self.nextName, in: directory) == versions.current.root {
+      try attempting("keep the version before in", path) { () throws(Errno) in
+        let isThere = Self.root(of: Self.previousName, in: directory) != nil
+        try Self.nextName.withName { (next) throws(Errno) in
+          try Self.previousName.withName { (previous) throws(Errno) in
+            try directory.rename(
+              next, to: directory, previous,
+              flags: UInt32(isThere ? CLX_RENAME_EXCHANGE : CLX_RENAME_NOREPLACE))
+          }
+        }
+        try directory.synchronize(dataOnly: false)
+      }
+    }
+    remove(Self.nextName, in: directory)
+    try stored { () throws(StoreError) in try registry.finishSystem() }
+    return try self.versions()
+  }
+
+  /// Opens `state/system`, in which nothing is half done then.
+  private func recovered() throws(SystemFailure) -> OwnedFD {
+    let directory = try attempting("open", path) { () throws(Errno) in
+      try Self.directoryName.withName { (name) throws(Errno) in
+        do throws(Errno) { try store.state.makeDirectory(name, mode: 0o700) } catch .EEXIST {}
+        return try store.state.openDirectory(name)
+      }
+    }
+    guard let next = try versions().next else {
+      remove(Self.nextName, in: directory.fd)
+      return directory
+    }
+    if Self.root(of: Self.treeName, in: store.tree) == next.root {
+      _ = try settle(directory.fd)
+    } else {
+      remove(Self.nextName, in: directory.fd)
+      try stored { () throws(StoreError) in try registry.abandonSystem() }
+    }
+    return directory
+  }
+
+  /// What is left of it when this is stopped, the next one removes.
+  private func remove(_ name: String, in directory: FD) {
+    try? name.withName { (name) throws(Errno) in try directory.removeTree(name) }
+  }
+
+  /// The digest of the seal that lies in a tree, empty for one without; nil if there is no such tree.
+  private static func root(of name: String, in parent: FD) -> [UInt8]? {
+    guard let tree = try? name.withName({ (name) throws(Errno) in try parent.openDirectory(name) })
+    else { return nil }
+    let seal = try? SystemSeal.directoryName.withName { (name) throws(Errno) in
+      let directory = try tree.fd.openDirectory(name)
+      return try directory.fd.contents(of: SystemSeal.sealName, limit: SystemSeal.maximumSize + 1)
+    }
+    return seal.map { (try? SystemSeal.rootHash(of: $0)) ?? [] } ?? []
+  }
+}

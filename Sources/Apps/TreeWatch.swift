@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+
+/// A change of the tree that others may be looking at, by what it does to one name.
+package enum TreeChange: Equatable, Sendable {
+  /// A directory that was missing is made; it is no bundle.
+  case directory(name: String, in: String)
+  /// A bundle appears where nothing was.
+  case appears(BundlePlace, seal: [UInt8])
+  /// A bundle takes the place of another one.
+  case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
+  /// A bundle goes.
+  case goes(BundlePlace, seal: [UInt8])
+  /// What the system domain consists of is exchanged as a whole.
+  case system
+}
+
+/// Where a bundle is: the path of its directory below the root of the tree, without a slash at either end, and its name there.
+package struct BundlePlace: Hashable, Sendable {
+  package let parent: String
+  package let name: String
+
+  package init(parent: String, name: String) {
+    self.parent = parent
+    self.name = name
+  }
+
+  /// The place of what has that path.
+  package init(path: String) {
+    let names = path.split(separator: "/")
+    parent = names.dropLast().joined(separator: "/")
+    name = names.last.map(String.init) ?? ""
+  }
+
+  package var path: String { parent.isEmpty ? name : "\(parent)/\(name)" }
+}
+
+/// Who must know when the tree changes: a daemon that serves it meanwhile.
+package protocol TreeWatch: Sendable {
+  /// Does `body`, the one call that makes a change visible, and tells all who look.
+  ///
+  /// What `body` throws is thrown; then nothing has changed.
+  func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno)
+}
+
+/// Nobody looks at the tree: it is not mounted.
+package struct NobodyWatches: TreeWatch {
+  package init() {}
+
+  package func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) { try body() }
+}

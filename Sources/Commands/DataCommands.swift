@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// `insula deliver`.
+struct DeliverCommand: Command {
+  static let description = CommandDescription(
+    name: "deliver", summary: "Puts copies of files into an app's Inbox, and prints where they are.",
+    arguments: [
+      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(
+        name: "FILE", help: "a file, or a directory that is one document", isRequired: true, kind: .file,
+        isRepeated: true),
+    ],
+    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    details: [
+      "The Inbox is made for the first delivery. A name that is taken gets a number: 'Letter-2.txt'. The app may\n"
+        + "read what it gets and remove it, and moves it away to change it."
+    ],
+    examples: ["insula deliver com.example.editor Letter.txt"])
+
+  private let identifier: AppIdentifier
+  private let files: [String]
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    files = Array(arguments.positional.dropFirst())
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let uid = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let container = try access.container(identifier, for: uid, context)
+    var failures = 0
+    for file in files {
+      do {
+        // What a link leads to is what is meant, under the name that it really has.
+        let full = context.absolute(file)
+        let (parent, name) = try NamedPlace.split(full)
+        let directory = try NamedPlace.open(parent)
+        let delivered = try container.deliver(directory.fd, Array(name.utf8))
+        context.console.print("\(container.path)/\(ContainerLayout.inboxPath)/\(delivered)")
+      } catch {
+        failures += 1
+        context.console.note("\(file): \(CommandFailure(error).message)")
+      }
+    }
+    return failures == 0 ? .ok : .failed
+  }
+}
+
+/// `insula export`.
+struct ExportCommand: Command {
+  static let description = CommandDescription(
+    name: "export", summary: "Copies an app's data to a package, as Xcode exports containers.",
+    arguments: [
+      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "FILE.xcappdata", help: "the package, which must not exist", isRequired: true, kind: .file),
+    ],
+    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    details: [
+      "The package is a directory. Access control lists and flags are in attributes of its files, so take it\n"
+        + "elsewhere with what keeps those: 'cp -a', 'rsync -aX', 'tar --xattrs'. Containers of groups and iCloud\n"
+        + "are not in it."
+    ],
+    examples: ["insula export com.example.editor ~/Editor.xcappdata"])
+
+  private let identifier: AppIdentifier
+  private let target: String
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    let path = arguments.argument(1) ?? ""
+    target = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    guard target.hasSuffix(".\(DataPackage.nameExtension)") else {
+      throw Self.description.error(
+        "a package's name ends in .\(DataPackage.nameExtension): '\(target).\(DataPackage.nameExtension)'")
+    }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let uid = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let app = try access.app(identifier, for: uid ?? context.uid, context)
+    let container = try access.container(identifier, for: uid, context)
+    let (parent, name) = try NamedPlace.split(context.absolute(target))
+    let directory = try NamedPlace.open(parent)
+    let report = try container.export(app, to: name, in: directory.fd, at: parent)
+    report.tell(context.console)
+    context.console.print("Exported the data of \(app.identifier) to \(target) (\(report.words)).")
+    return .ok
+  }
+}
+
+/// `insula import`.
+struct ImportCommand: Command {
+  static let description = CommandDescription(
+    name: "import", summary: "Replaces an app's data by those of a package.",
+    arguments: [.init(name: "FILE.xcappdata", help: "the package", isRequired: true, kind: .directory)],
+    options: [
+      .init(name: "replace", help: "even if the app has data, which are deleted"),
+      .init(name: "to", value: "ID", help: "give them to this app (default: the one whose they were)"),
+      AppsAccess.userOption, AppsAccess.storeOption,
+    ],
+    details: [
+      "The container keeps its identity. The app must be installed; it should not be running. All of the data is\n"
+        + "replaced in one step, or nothing."
+    ],
+    examples: ["insula import ~/Editor.xcappdata --replace"])
+
+  private let source: String
+  private let replaces: Bool
+  private let identifier: AppIdentifier?
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    source = arguments.argument(0) ?? ""
+    replaces = arguments.has("replace")
+    identifier = try arguments.value("to").map { (text) throws(UsageError) in
+      try Self.description.identifier(text)
+    }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let uid = try AppsAccess.user(user, context)
+    let directory = try NamedPlace.open(context.absolute(source))
+    let package = try DataPackage(directory.fd, path: source)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let container: AppContainer
+    do {
+      container = try access.container(identifier ?? package.identifier, for: uid, context)
+    } catch StoreError.noApp where identifier == nil {
+      throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
+    }
+    let report = try container.importData(from: package, replacing: replaces)
+    report.tell(context.console)
+    context.console.print(
+      "Imported \(source) as the data of \(identifier ?? package.identifier) (\(report.words)).")
+    return .ok
+  }
+}
+
+extension AppsAccess {
+  /// Opens an app's container; what is missing of it is made.
+  fileprivate func container(
+    _ identifier: AppIdentifier, for user: UInt32?, _ context: Context
+  ) throws -> AppContainer {
+    let home = try path(of: .home, identifier, for: user, context)
+    let container = String(home.dropLast(ContainerLayout.dataName.utf8.count + 1))
+    switch self {
+    case .store(let store):
+      let metadata = Metadata(isSystem: store.description.mode == .system)
+      return try AppContainer(container, in: store.tree, at: root, access: .store(metadata))
+    case .daemon:
+      let tree = try NamedPlace.open(root)
+      return try AppContainer(container, in: tree.fd, at: root, access: .mount)
+    }
+  }
+}
+
+/// What a person named by a path: the one place of these commands where a whole path is walked.
+private enum NamedPlace {
+  static func split(_ path: String) throws -> (parent: String, name: String) {
+    var parts = path.split(separator: "/").map(String.init)
+    guard let name = parts.popLast(), name != ".", name != ".." else {
+      throw CommandFailure(.usage, "\(path) is no name that a file can have")
+    }
+    return ("/" + parts.joined(separator: "/"), name)
+  }
+
+  static func open(_ path: String) throws -> OwnedFD {
+    do throws(Errno) {
+      return try path.withName { (name) throws(Errno) in
+        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      }
+    } catch {
+      throw CommandFailure(error == .EACCES ? .notPermitted : .failed, "can't open \(path): \(error.message)")
+    }
+  }
+}
+
+extension DataReport {
+  fileprivate var words: String {
+    func number(_ count: Int, _ one: String, _ many: String) -> String {
+      "\(count) \(count == 1 ? one : many)"
+    }
+    return number(count.files, "file", "files") + ", " + number(count.links, "link", "links") + ", "
+      + "\(count.bytes) bytes"
+  }
+
+  /// Says what did not come over.
+  fileprivate func tell(_ console: Console) {
+    for omission in omissions { console.note("\(omission.path): \(omission.reason)") }
+  }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+private let userOption = CommandDescription.Option(
+  name: "user", short: "u", value: "NAME", help: "in the home of this user, and not for everyone")
+
+/// `insula install`.
+struct InstallCommand: Command {
+  static let description = CommandDescription(
+    name: "install", summary: "Installs an app, after its signature and every file of it were checked.",
+    arguments: [.init(name: "BUNDLE", help: "a signed bundle: Name.app", isRequired: true, kind: .directory)],
+    options: [userOption, AppsAccess.storeOption, CommandDescription.json],
+    details: [
+      "For everyone it goes to /Applications, which takes an admin; with --user to that user's own Applications. "
+        + "Its signature must lead to a root that the store trusts: 'insula trust add FILE --store STORE'.",
+      "What is installed is sealed: nobody changes it, root included, until it is updated or uninstalled.",
+    ],
+    examples: ["sudo insula install Notes.app", "insula install Notes.app --user anna"])
+
+  private let bundle: String
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    bundle = arguments.argument(0) ?? ""
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let source = try SourceBundle(bundle, context)
+    let access = try AppsAccess.find(store, writing: true, context)
+    var order = AppOrder(.install, home: user)
+    order.bundle = source.name
+    let app = try access.perform(order, on: source.directory.fd, context).app
+    guard let app else { return .failed }
+    if json {
+      context.console.print(json: app)
+    } else {
+      context.console.print("Installed \(app.title) at \(access.root)/\(app.path).")
+    }
+    return .ok
+  }
+}
+
+/// `insula update`.
+struct UpdateCommand: Command {
+  static let description = CommandDescription(
+    name: "update", summary: "Puts another version in the place of an installed app; its containers stay.",
+    arguments: [
+      .init(
+        name: "BUNDLE", help: "a signed bundle of the same app and team", isRequired: true, kind: .directory)
+    ],
+    options: [
+      userOption,
+      .init(name: "allow-downgrade", help: "take an older version, or the same one again, too"),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      "The new version is there at once and whole, or the old one stays. Programs that run go on with the old one."
+    ],
+    examples: ["sudo insula update Notes.app"])
+
+  private let bundle: String
+  private let user: String?
+  private let store: String?
+  private let allowsDowngrade: Bool
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    bundle = arguments.argument(0) ?? ""
+    user = arguments.value("user")
+    store = arguments.value("store")
+    allowsDowngrade = arguments.has("allow-downgrade")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let source = try SourceBundle(bundle, context)
+    let access = try AppsAccess.find(store, writing: true, context)
+    var order = AppOrder(.update, home: user)
+    order.bundle = source.name
+    order.allowsDowngrade = allowsDowngrade
+    let reply = try access.perform(order, on: source.directory.fd, context)
+    guard let app = reply.app, let before = reply.before else { return .failed }
+    if json {
+      context.console.print(json: ["before": before, "now": app])
+    } else {
+      context.console.print("Updated \(app.name) from \(before.release) to \(app.release).")
+    }
+    return .ok
+  }
+}
+
+/// `insula uninstall`.
+struct UninstallCommand: Command {
+  static let description = CommandDescription(
+    name: "uninstall", summary: "Removes an app, and its containers unless they are to be kept.",
+    arguments: [.init(name: "ID", help: "the app's identifier, as 'insula apps' shows it", isRequired: true)],
+    options: [
+      userOption, .init(name: "keep-data", help: "leave the containers to the next installation"),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      "The containers of all users who have the app no more go with it, and those of groups with their last member. "
+        + "What lies in iCloud stays. 'insula export ID FILE' saves a container before."
+    ],
+    examples: ["sudo insula uninstall com.example.notes --keep-data"])
+
+  private let identifier: AppIdentifier
+  private let user: String?
+  private let store: String?
+  private let keepsData: Bool
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    let text = arguments.argument(0) ?? ""
+    guard let identifier = AppIdentifier(text) else {
+      throw UsageError(
+        message: "'\(text)' is no app's identifier; 'insula apps' shows those that are installed")
+    }
+    self.identifier = identifier
+    user = arguments.value("user")
+    store = arguments.value("store")
+    keepsData = arguments.has("keep-data")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let access = try AppsAccess.find(store, writing: true, context)
+    var order = AppOrder(.uninstall, home: user)
+    order.identifier = identifier
+    order.keepsData = keepsData
+    let before = try access.perform(order, on: nil, context).before
+    guard let before else { return .failed }
+    if json {
+      context.console.print(json: before)
+    } else {
+      context.console.print("Removed \(before.title)\(keepsData ? "; its containers stay" : "").")
+    }
+    return .ok
+  }
+}
+
+/// A bundle that a person named to be installed, opened as that person may.
+private struct SourceBundle: ~Copyable {
+  let name: String
+  let directory: OwnedFD
+
+  init(_ path: String, _ context: Context) throws {
+    name = String(context.absolute(path).split(separator: "/").last ?? "")
+    do throws(Errno) {
+      directory = try context.reachable(path).withName { (name) throws(Errno) in
+        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      }
+    } catch {
+      throw CommandFailure(
+        CommandFailure(error).code,
+        "can't open the bundle \(path): \(error == .ENOTDIR ? "it is no directory" : error.message)")
+    }
+  }
+}
+
+extension InstalledApp {
+  /// What a person knows it by.
+  var title: String { "\(name) \(release) (\(identifier))" }
+
+  /// The version that a person knows.
+  var release: String { shortVersion.isEmpty ? version : shortVersion }
+}

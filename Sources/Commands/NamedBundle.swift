@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import Glibc
+internal import LinuxIO
+
+/// A bundle that a person named on the command line.
+struct NamedBundle {
+  let path: String
+  private let name: String
+  private let directory: String
+  private let console: Console
+
+  init(_ path: String, _ context: Context) {
+    self.path = path
+    console = context.console
+    directory = context.reachable(path)
+    // The name counts: an app must have an executable. `.` is no name, and a link's is not the bundle's.
+    name = String(context.absolute(path).split(separator: "/").last ?? "")
+  }
+
+  /// Opens it, and does what may take long; what is wrong with it is a finding.
+  func open<Result>(_ doing: String, _ body: (CodeBundle) throws -> Result) throws -> Result {
+    let root: OwnedFD
+    do throws(Errno) {
+      root = try directory.withName { (name) throws(Errno) in
+        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      }
+    } catch {
+      if error == .ENOTDIR { throw Bundles.Finding(.notABundle, detail: "it is no directory") }
+      throw CommandFailure(error, "can't open \(path.harmless): \(error.message)")
+    }
+    let progress = ReadProgress()
+    let path = path.harmless
+    let bundle = try CodeBundle(in: root, name: name, progress: progress)
+    return try ProgressLine.show(
+      console, { "\(doing) \(path): \(progress.text)" }, while: { try body(bundle) })
+  }
+
+  /// Says what was found, and how a command ends that found it.
+  func tell(_ findings: [Bundles.Finding], all: Bool) -> ExitCode {
+    guard let first = findings.first else { return .ok }
+    for finding in all ? findings : [first] {
+      console.note(finding.inside(path).message.harmless)
+    }
+    if !all, findings.count > 1 {
+      console.note("\(path.harmless): and \(findings.count - 1) more; '--all' shows them")
+    }
+    return .found(BundleProblem(first.kind))
+  }
+}
+
+extension ReadProgress {
+  fileprivate var text: String {
+    let (files, bytes) = count
+    return "\(files) files, \(bytes.asSize)"
+  }
+}

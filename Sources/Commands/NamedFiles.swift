@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+// Files that a person names on the command line; `-` is what is piped.
+
+extension Context {
+  /// All of a file; one that is longer than `limit` is refused.
+  func contents(of path: String, limit: Int) throws -> [UInt8] {
+    let bytes: [UInt8]
+    if path == "-" {
+      bytes = try input(limit + 1)
+    } else {
+      do throws(Errno) {
+        bytes = try reachable(path).withName { (name) throws(Errno) in
+          // Not only regular ones: `<(...)` of a shell is a pipe.
+          let file = try FD.cwd.openFollowing(name, O_RDONLY)
+          return try file.fd.readToEnd(limit: limit + 1)
+        }
+      } catch {
+        throw CommandFailure(error, "can't read \(path): \(error.message)")
+      }
+    }
+    guard bytes.count <= limit else {
+      throw CommandFailure(.failed, "\(path) is longer than \(limit) bytes, so it is not what is wanted here")
+    }
+    return bytes
+  }
+
+  /// Makes a file that was not there; `-` is standard output.
+  func write(_ bytes: [UInt8], toNew path: String, mode: UInt32) throws {
+    if path == "-" { return console.print(bytes: bytes) }
+    do throws(Errno) {
+      try withParent(of: path) { (parent, name) throws(Errno) in
+        let file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+        do throws(Errno) {
+          try file.fd.writeAll(bytes)
+          try file.fd.synchronize(dataOnly: false)
+        } catch {
+          try? parent.remove(name, directory: false)
+          throw error
+        }
+      }
+    } catch {
+      let why = error == .EEXIST ? "it exists already, and nothing was changed" : error.message
+      throw CommandFailure(error, "can't write \(path): \(why)")
+    }
+  }
+
+  /// Opens the directory that something new is to be made in.
+  func withParent<Result: ~Copyable>(
+    of path: String, _ body: (FD, Name) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let full = reachable(path)
+    let end = full.lastIndex(of: "/")
+    let last = end.map { String(full[full.index(after: $0)...]) } ?? full
+    let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
+    guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
+    let parent = try above.withName { (name) throws(Errno) in
+      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+    }
+    return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
+  }
+}
+
+extension CommandFailure {
+  /// An errno with words for it.
+  init(_ errno: Errno, _ message: String) { self.init(CommandFailure(errno).code, message) }
+}
+
+extension String {
+  /// Without what a terminal would obey: names in a bundle are a stranger's.
+  var harmless: String {
+    var text = UnicodeScalarView()
+    for scalar in unicodeScalars {
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+        text.append("?")
+      default: text.append(scalar)
+      }
+    }
+    return String(text)
+  }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import Glibc
+internal import LinuxIO
+
+/// `insula new-app`.
+struct NewAppCommand: Command {
+  static let description = CommandDescription(
+    name: "new-app", summary: "Makes a small app that works, to begin with or to try things.",
+    arguments: [
+      .init(name: "NAME", help: "what it is called; the bundle is NAME.app", isRequired: true),
+      .init(name: "DIRECTORY", help: "where to make it (default: here)", kind: .directory),
+    ],
+    options: [
+      .init(name: "identifier", value: "ID", help: "its identifier (default: org.example. and the name)"),
+      .init(name: "flat", help: "everything directly in NAME.app, as on a phone, and no Contents"),
+    ],
+    details: [
+      "The app is a shell script that says where its container is, and writes into its Documents. NAME.entitlements\n"
+        + "beside it says what it is to be allowed, with a group as an example. Nothing is overwritten."
+    ],
+    examples: ["insula new-app Note", "insula new-app Note --identifier com.example.note --flat ~/Projects"])
+
+  private let name: String
+  private let directory: String
+  private let identifier: String?
+  private let isFlat: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    name = arguments.argument(0) ?? ""
+    directory = arguments.argument(1) ?? "."
+    identifier = arguments.value("identifier")
+    isFlat = arguments.has("flat")
+    guard Identity.isAllowed(name: name) else {
+      throw Self.description.error(
+        "'\(name.harmless)' can't be the name of an app: it has 1 to 64 bytes, no '/', and no dot at its start"
+      )
+    }
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let template = AppTemplate(name: name, identifier: try chosenIdentifier(), isFlat: isFlat)
+    let files = try template.files()
+    let entitlements = try template.entitlements()
+    let bundle = "\(name).app"
+    let beside = "\(name).entitlements"
+    var place = directory
+    while place.count > 1, place.hasSuffix("/") { place.removeLast() }
+    let prefix = directory == "." ? "" : place == "/" ? "/" : place + "/"
+
+    do throws(Errno) {
+      let parent = try context.reachable(directory).withName { (name) throws(Errno) in
+        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
+      }
+      // Each is made only if it is not there, and both or none.
+      try parent.fd.makeFile(beside, entitlements, mode: 0o644)
+      do throws(Errno) {
+        try bundle.withName { (name) throws(Errno) in try parent.fd.makeDirectory(name, mode: 0o755) }
+        do throws(Errno) {
+          let root = try bundle.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
+          for file in files { try root.fd.makeFile(at: file.path, file.bytes, mode: file.mode) }
+        } catch {
+          try? bundle.withName { (name) throws(Errno) in try parent.fd.removeTree(name) }
+          throw error
+        }
+      } catch {
+        try? beside.withName { (name) throws(Errno) in try parent.fd.remove(name, directory: false) }
+        throw error
+      }
+    } catch {
+      let why =
+        error == .EEXIST
+        ? "'\(bundle)' or '\(beside)' is there already, and nothing was changed" : error.message
+      throw CommandFailure(error, "can't make \(prefix)\(bundle): \(why)")
+    }
+    context.console.print("Made \(prefix)\(bundle) (\(template.identifier)), and \(beside) beside it.")
+    try tellWhatIsNext(prefix, context)
+    return .ok
+  }
+
+  private func tellWhatIsNext(_ prefix: String, _ context: Context) throws {
+    let bundle = (prefix + "\(name).app").forShell
+    var steps: [String] = []
+    var hasIdentity = false
+    if let place = try context.openIdentities(making: false) {
+      hasIdentity = try !IdentityDirectory(place.fd).list().isEmpty
+    }
+    if !hasIdentity {
+      let me = Account.numbered(context.uid)?.name ?? "me"
+      steps.append("insula identity new \(me.forShell)")
+      steps.append("insula identity export \(me.forShell) | insula trust add -")
+    }
+    steps.append("insula sign \(bundle) --entitlements \((prefix + "\(name).entitlements").forShell)")
+    steps.append("insula verify \(bundle)")
+    steps.append("insula install \(bundle)")
+    context.console.print("What may come next:")
+    for step in steps { context.console.print("  \(step)") }
+  }
+
+  private func chosenIdentifier() throws(UsageError) -> String {
+    let chosen: String
+    if let identifier {
+      chosen = identifier
+    } else {
+      let words = name.lowercased().split { !$0.isASCII || !($0.isLetter || $0.isNumber) }
+      guard !words.isEmpty else {
+        throw Self.description.error("no identifier can be made from '\(name)'; give one with '--identifier'")
+      }
+      chosen = "org.example." + words.joined(separator: "-")
+    }
+    do throws(Bundles.Finding) { try BundleInfo.checkIdentifier(chosen) } catch {
+      throw Self.description.error("'\(chosen.harmless)' can't be an identifier: \(error.detail)")
+    }
+    return chosen
+  }
+}
+
+extension FD {
+  /// Makes a file and the directories above it.
+  fileprivate func makeFile(at path: String, _ bytes: [UInt8], mode: UInt32) throws(Errno) {
+    let parts = path.split(separator: "/").map(String.init)
+    var parent = try duplicated()
+    for part in parts.dropLast() {
+      let above = parent.fd
+      parent = try part.withName { (name) throws(Errno) in
+        do throws(Errno) { try above.makeDirectory(name, mode: 0o755) } catch .EEXIST {}
+        return try above.openDirectory(name)
+      }
+    }
+    try parent.fd.makeFile(parts.last ?? "", bytes, mode: mode)
+  }
+
+  fileprivate func makeFile(_ name: String, _ bytes: [UInt8], mode: UInt32) throws(Errno) {
+    try name.withName { (name) throws(Errno) in
+      let file = try open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      do throws(Errno) {
+        try file.fd.writeAll(bytes)
+      } catch {
+        try? remove(name, directory: false)
+        throw error
+      }
+    }
+  }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import LinuxIO
+
+private let storeOption = CommandDescription.Option(
+  name: "store", value: "STORE",
+  help: "the roots of a store, by which apps are installed there, and not your own")
+
+/// `insula trust add`.
+struct TrustAddCommand: Command {
+  static let description = CommandDescription(
+    name: "trust add", summary: "Trusts a root from now on, and all who descend from it.",
+    arguments: [
+      .init(
+        name: "FILE", help: "the root's certificate, as PEM; '-' for what is piped", isRequired: true,
+        kind: .file)
+    ],
+    options: [storeOption],
+    details: [
+      "Your own roots are in ~/.config/insula/trust, and 'insula verify' goes by them. A store has roots of its own\n"
+        + "(STORE/keys/trust), which only its owner changes: what is installed there must descend from one of them."
+    ],
+    examples: [
+      "insula identity export Anna | insula trust add -",
+      "sudo insula trust add root.pem --store /var/lib/insula",
+    ])
+
+  private let file: String
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) {
+    file = arguments.argument(0) ?? ""
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let text = try context.contents(of: file, limit: 64 << 10)
+    guard let place = try context.openTrust(ofStore: store, making: true) else { return .failed }
+    let root = try TrustDirectory(place.fd).add(text, at: context.now())
+    let whose = store.map { "The store \($0) trusts" } ?? "You trust"
+    context.console.print("\(whose) '\(root.name.harmless)' (\(root.fingerprintText)) now.")
+    return .ok
+  }
+}
+
+/// `insula trust list`.
+struct TrustListCommand: Command {
+  static let description = CommandDescription(
+    name: "trust list", summary: "Lists the roots that are trusted.",
+    options: [storeOption, CommandDescription.json])
+
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let roots = try context.trust(ofStore: store).roots
+    let now = context.now()
+    if json {
+      context.console.print(json: roots.map { RootDescription($0, now) })
+    } else if roots.isEmpty {
+      context.console.print("No root is trusted yet; 'insula trust add FILE' adds one.")
+    } else {
+      let rows = roots.map {
+        [
+          $0.name.harmless, calendarDay($0.validUntil) + ($0.isValid(at: now) ? "" : " (not now)"),
+          $0.fingerprintText,
+        ]
+      }
+      context.console.print(table: [["NAME", "VALID UNTIL", "FINGERPRINT"]] + rows)
+    }
+    return .ok
+  }
+}
+
+/// A root for programs.
+private struct RootDescription: Encodable {
+  let name: String
+  let fingerprint: String
+  let validUntil: String
+  let isValid: Bool
+
+  init(_ root: Certificate, _ now: Int64) {
+    name = root.name
+    fingerprint = root.fingerprintText
+    validUntil = calendarDay(root.validUntil)
+    isValid = root.isValid(at: now)
+  }
+}
+
+/// `insula trust remove`.
+struct TrustRemoveCommand: Command {
+  static let description = CommandDescription(
+    name: "trust remove", summary: "Trusts a root no more.",
+    arguments: [
+      .init(
+        name: "ROOT", help: "its name, or eight or more first digits of its fingerprint", isRequired: true)
+    ],
+    options: [storeOption],
+    details: ["What is installed stays; nothing that descends from the root is accepted any more."])
+
+  private let root: String
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) {
+    root = arguments.argument(0) ?? ""
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    guard let place = try context.openTrust(ofStore: store, making: false) else {
+      throw IdentityFailure.notTrusted(root)
+    }
+    let removed = try TrustDirectory(place.fd).remove(root)
+    let whose = store.map { "The store \($0) no longer trusts" } ?? "You no longer trust"
+    context.console.print("\(whose) '\(removed.name.harmless)' (\(removed.fingerprintText)).")
+    return .ok
+  }
+}

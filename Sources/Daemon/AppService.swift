@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+internal import LinuxIO
+internal import Store
+internal import Synchronization
+
+/// What a daemon does to apps while it serves their store.
+final class AppService: Sendable {
+  private let store: Store
+  private let isReadOnly: Bool
+  /// Made with the first order: a full disk is no reason not to mount a store.
+  private let registry: Mutex<Registry?>
+  /// Set once it is mounted.
+  private let tree = Mutex<MountedTree?>(nil)
+
+  /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
+  init(_ store: Store, _ settings: Service.Settings) throws {
+    self.store = store
+    isReadOnly = settings.options.readOnly
+    let registry = try Registry.existing(state: store.state, path: store.path + "/state")
+    if let registry, !isReadOnly { try AppWork(store, registry).recover() }
+    self.registry = Mutex(registry)
+  }
+
+  private func openRegistry() throws(StoreError) -> Registry {
+    try registry.withLock { (known) throws(StoreError) in
+      if let known { return known }
+      let made = try Registry(state: store.state, path: store.path + "/state")
+      known = made
+      return made
+    }
+  }
+
+  /// From here on, changes reach those who look at the tree.
+  func serve(_ tree: MountedTree) { self.tree.withLock { $0 = tree } }
+
+  /// The containers of the store, through which questions about them go too.
+  func containers() throws(StoreError) -> Containers {
+    let registry = try openRegistry()
+    guard let tree = tree.withLock({ $0 }) else { return try Containers(store, registry) }
+    return try tree.containers(registry)
+  }
+
+  /// What follows from an order.
+  ///
+  /// The bundle is the caller's own open directory: no path of theirs is walked here.
+  func answer(_ call: ControlCall) -> ControlAnswer {
+    guard let order = call.request.order else { return .reply(.malformed) }
+    guard !isReadOnly else {
+      return .refusal("the store is mounted read-only; mount it for writing first", .EROFS)
+    }
+    guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
+    let registry: Registry
+    do throws(StoreError) { registry = try openRegistry() } catch { return .reply(ControlReply(error)) }
+    let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
+    let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
+      try tree.containers(registry)
+    }
+    return .job { caller in
+      let wait = InstallWait(
+        progress: { caller.report(ControlProgress($0)) }, isCancelled: { caller.isCancelled })
+      guard let bundle = call.descriptor else { return work.perform(order, on: nil, asking: asker, wait) }
+      do throws(Errno) {
+        return try bundle.use { (fd) throws(Errno) in work.perform(order, on: fd, asking: asker, wait) }
+      } catch {
+        return ControlReply(ok: false, errno: error.code, message: error.message)
+      }
+    }
+  }
+}
+
+extension ControlProgress {
+  package init(_ progress: InstallProgress) {
+    self.init(
+      phase: progress.phase.rawValue, done: UInt64(clamping: progress.done),
+      total: UInt64(clamping: progress.total))
+  }
+}

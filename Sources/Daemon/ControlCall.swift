@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+
+/// Who asks, as the kernel noted when they connected.
+package struct ControlPeer: Equatable, Sendable {
+  package let pid: Int32
+  package let uid: UInt32
+  package let gid: UInt32
+  package let groups: [UInt32]
+
+  /// Whoever is at the other end of a socket.
+  init(of socket: FD) throws(Errno) {
+    let peer = try LocalSocket.peer(of: socket)
+    pid = peer.pid
+    uid = peer.uid
+    gid = peer.gid
+    groups = try LocalSocket.peerGroups(of: socket)
+  }
+}
+
+/// A request as it arrived.
+package struct ControlCall: Sendable {
+  package let request: ControlRequest
+  package let peer: ControlPeer
+  /// What the caller has opened and passed on, if anything.
+  package let descriptor: SharedFD?
+}
+
+/// What follows from a request.
+package enum ControlAnswer: Sendable {
+  /// It is answered.
+  case reply(ControlReply)
+  /// It takes its time, and is done on another thread.
+  case job(ControlJob)
+
+  package static func refusal(_ message: String, _ errno: Errno = .EPERM) -> ControlAnswer {
+    .reply(ControlReply(ok: false, errno: errno.code, message: message))
+  }
+}
+
+/// Something that takes its time; it says how far it is, and ends with the answer.
+package typealias ControlJob = @Sendable (_ caller: ControlReporter) -> ControlReply

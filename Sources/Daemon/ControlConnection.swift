@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Synchronization
+
+/// One caller, and what has arrived of its next request.
+final class ControlConnection: Sendable {
+  /// What becomes of a connection after something has arrived on it.
+  enum Next {
+    case goesOn
+    case isOver
+    /// It belongs to a job from now on.
+    case waits(ControlJob)
+  }
+
+  private struct Incoming {
+    var bytes: [UInt8] = []
+    var descriptor: SharedFD?
+  }
+
+  private let socket: OwnedFD
+  private let peer: ControlPeer
+  /// Only the server's thread takes in requests, and a job's only looks whether the caller is still there.
+  private let incoming = Mutex(Incoming())
+
+  var fd: FD { socket.fd }
+
+  init(_ socket: consuming OwnedFD) throws(Errno) {
+    peer = try ControlPeer(of: socket.fd)
+    self.socket = socket
+  }
+
+  /// Takes in what has arrived and answers the lines that are whole.
+  func receive(answeringWith handler: ControlServer.Handler) -> Next {
+    incoming.withLock { incoming in
+      do throws(Errno) {
+        guard let arrived = try LocalSocket.receive(from: fd, limit: 4096) else { return .isOver }
+        incoming.bytes += arrived.bytes
+        if let descriptor = arrived.descriptor { incoming.descriptor = descriptor }
+      } catch {
+        return error == .EAGAIN ? .goesOn : .isOver
+      }
+      while let end = incoming.bytes.firstIndex(of: UInt8(ascii: "\n")) {
+        let line = incoming.bytes[..<end]
+        incoming.bytes = Array(incoming.bytes[(end + 1)...])
+        switch answer(line, incoming.descriptor, handler) {
+        case .reply(let reply): if !send(reply) { return .isOver }
+        // Nothing is read while it runs, so what else has arrived would lie there unseen.
+        case .job(let job): return .waits(job)
+        }
+        incoming.descriptor = nil
+      }
+      return incoming.bytes.count <= ControlLine.requestLimit ? .goesOn : .isOver
+    }
+  }
+
+  private func answer(
+    _ line: ArraySlice<UInt8>, _ descriptor: SharedFD?, _ handler: ControlServer.Handler
+  ) -> ControlAnswer {
+    guard let request: ControlRequest = ControlLine.decode(line) else {
+      return .reply(
+        ControlReply(ok: false, message: "this is not a request that this insula understands"))
+    }
+    return handler(ControlCall(request: request, peer: peer, descriptor: descriptor))
+  }
+
+  /// Sends a reply whole, or tells that it could not.
+  ///
+  /// It fits into the socket's buffer, unless the client has left earlier ones lying there.
+  func send(_ reply: ControlReply) -> Bool {
+    let bytes = ControlLine.encode(reply)
+    return (try? LocalSocket.send(bytes[...], to: fd)) == bytes.count
+  }
+
+  /// Whether the caller has hung up.
+  var isOver: Bool {
+    incoming.withLock { incoming in
+      guard (try? fd.waitUntilReadable(milliseconds: 0)) == true else { return false }
+      // Who waits for an answer has nothing to say: one that talks all the same is not listened to any more.
+      return true
+    }
+  }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Store
+internal import Volume
+
+/// The tree as it is served: changes of it reach every view.
+struct MountedTree: TreeWatch {
+  let store: Store
+  let volume: Volume
+
+  func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
+    switch change {
+    case .directory(let name, let parent):
+      try volume.directoryAppears(at: BundlePlace(parent: parent, name: name).path, body)
+    case .appears(let place, let seal): try volume.bundleAppears(at: place.path, seal: seal, body)
+    case .replaced(let place, let seal, let before):
+      try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)
+    case .goes(let place, let seal): try volume.bundleGoes(from: place.path, seal: seal, body)
+    case .system: try volume.systemIsReplaced(nil, body)
+    }
+  }
+
+  /// The containers in its homes; every view sees what becomes of them.
+  func containers(_ registry: Registry) throws(StoreError) -> Containers {
+    try Containers(store, registry) { [volume] (directory, change) throws(Errno) in
+      try volume.changeNames(in: directory, change)
+    }
+  }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import LinuxIO
+package import Policy
+
+extension Store {
+  /// The container that an app, a group or iCloud has in a user's home, if it is there and nothing of it is missing.
+  ///
+  /// Looking changes nothing, so whoever finds one need not make it.
+  package func wholeContainer(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of user: UInt32, home: String, bundle: InstalledApp?,
+    _ registry: Registry
+  ) throws(StoreError) -> ContainerRecord? {
+    let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+    let noted = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
+    guard let record = noted.first(where: { $0.path == path }) else { return nil }
+    let directories = [""] + ContainerLayout.directories(of: kind).map { "/\($0)" }
+    for directory in directories where status(path + directory)?.isDirectory != true { return nil }
+    if kind.contentClass != nil, status("\(path)/\(ContainerLayout.metadataName)")?.isRegular != true {
+      return nil
+    }
+    if let bundle, status("\(path)/\(ContainerLayout.dataName)/\(bundle.bundleName)")?.isSymlink != true {
+      return nil
+    }
+    return record
+  }
+
+  /// The name of a user's home.
+  package func home(of user: UInt32) throws(StoreError) -> String {
+    let account = Account.numbered(user)?.name
+    if let account, (try? Homes.checkName(account)) != nil, let status = status("Users/\(account)"),
+      status.isDirectory, status.st_uid == user
+    {
+      return account
+    }
+    let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode)
+    guard let home = try homes.list().first(where: { $0.uid == user }) else {
+      throw .noHome(path: "\(path)/tree/Users/\(account ?? "of uid \(user)")")
+    }
+    return home.name
+  }
+
+  private func status(_ path: String) -> FileStatus? {
+    try? StoreLayout.withParent(of: path, in: tree) { (parent, name) throws(Errno) in
+      try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import FoundationEssentials
+package import Policy
+internal import Synchronization
+
+// What is being done to apps. An intent is noted, then the tree is changed by one rename, then the app is noted and the intent is
+// taken off, both at once: so the registry and the tree can differ only while there is an intent that says in what.
+
+extension Registry {
+  /// What this process is at: the registry's path and the intent's number. Nobody else changes a store meanwhile, so any other
+  /// intent is of a process that was stopped, or could not be ended.
+  private static let live = Mutex<Set<String>>([])
+
+  private static func key(_ number: Int64, _ database: borrowing Database) -> String {
+    "\(number) \(database.path)"
+  }
+
+  /// Notes what is about to be done; only one thing at a time is done to an app, and at a path.
+  package func begin(_ intent: TreeIntent) throws(StoreError) -> NotedIntent {
+    guard let encoded = try? JSONEncoder().encode(intent) else {
+      throw .appBusy(identifier: intent.app.identifier.text)
+    }
+    let text = String(decoding: encoded, as: UTF8.self)
+    return try change { (database) throws(StoreError) in
+      for other in try Self.intents(in: database)
+      where other.intent.app.identifier.isSame(as: intent.app.identifier)
+        && other.intent.app.user == intent.app.user
+        || !other.intent.paths.isDisjoint(with: intent.paths)
+      {
+        throw .appBusy(identifier: other.intent.app.identifier.text)
+      }
+      try Self.check(intent, in: database)
+      try database.run("INSERT INTO intents (intent) VALUES (?)", .text(text))
+      guard let noted = try Self.intents(in: database).last else {
+        throw .registryDamaged(path: database.path, what: "an intent was lost")
+      }
+      // One that is not kept in the end has a number that the next one gets.
+      let key = Self.key(noted.number, database)
+      Self.live.withLock { _ = $0.insert(key) }
+      return noted
+    }
+  }
+
+  /// Says that this process is at it no more, whether it is done or not.
+  package func leave(_ noted: NotedIntent) {
+    try? use { (database) throws(StoreError) in
+      let key = Self.key(noted.number, database)
+      Self.live.withLock { _ = $0.remove(key) }
+    }
+  }
+
+  /// Whether the list of apps is as it was when the intent was made up.
+  private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
+    let app = intent.app
+    let known = try find(app.identifier, of: app.user, in: database)
+    switch intent.work {
+    case .install:
+      if let known { throw .appExists(identifier: app.identifier.text, path: known.path) }
+    case .update:
+      guard let known, known == intent.before else { throw .appBusy(identifier: app.identifier.text) }
+    case .uninstall:
+      guard let known else { throw .noApp(identifier: app.identifier.text) }
+      guard known == app else { throw .appBusy(identifier: app.identifier.text) }
+    }
+    guard intent.work != .uninstall, let other = try Self.app(at: app.path, in: database),
+      other.identifier != app.identifier || other.user != app.user
+    else { return }
+    throw .appExists(identifier: other.identifier.text, path: other.path)
+  }
+
+  /// Notes that it is done: the list of apps is as the tree is now.
+  package func finish(_ noted: NotedIntent) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      let intent = noted.intent
+      switch intent.work {
+      case .install: try Self.add(intent.app, to: database)
+      case .update: try Self.update(intent.app, in: database)
+      case .uninstall:
+        try Self.remove(
+          intent.app.identifier, of: intent.app.user, keepingData: intent.keepsData, from: database)
+      }
+      try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
+    }
+  }
+
+  /// Takes an intent off of which nothing has been done.
+  package func abandon(_ noted: NotedIntent) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
+    }
+  }
+
+  /// What is being done, or was when a process was stopped; the oldest first.
+  package func intents() throws(StoreError) -> [NotedIntent] {
+    try use { (database) throws(StoreError) in try Self.intents(in: database) }
+  }
+
+  private static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {
+    let path = database.path
+    let live = live.withLock { $0 }
+    let rows = try database.rows("SELECT id, intent FROM intents ORDER BY id") {
+      (row) throws(StoreError) in
+      let text = try row.text(1)
+      guard let intent = try? JSONDecoder().decode(TreeIntent.self, from: Data(text.utf8)) else {
+        throw .registryDamaged(path: path, what: "an intent can't be read")
+      }
+      return (number: try row.integer(0), intent: intent)
+    }
+    return rows.map {
+      NotedIntent(number: $0.number, intent: $0.intent, isLive: live.contains(key($0.number, database)))
+    }
+  }
+}
+
+extension AppIdentifier {
+  /// Whether both are one app: on a Mac, and in the registry, case makes no difference.
+  package func isSame(as other: AppIdentifier) -> Bool { text.lowercased() == other.text.lowercased() }
+}

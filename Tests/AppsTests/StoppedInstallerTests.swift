@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import TestSupport
+internal import Testing
+
+/// What is left when a program is killed while it installs, updates or removes an app.
+///
+/// It is killed at some two hundred of its system calls, or, with `INSULA_STOPS=all` (`make stops`), at each.
+@Suite struct StoppedInstallerTests {
+  private let house: AppHouse
+  private let library: String
+
+  init() throws {
+    house = try AppHouse(isShared: true)
+    library = "\(house.home)/Library"
+  }
+
+  // MARK: Stopping
+
+  private static let program = String(Program.insula.dropLast("insula".count)) + "insula-stopped"
+  private static let stopsAtAll = ProcessInfo.processInfo.environment["INSULA_STOPS"] == "all"
+
+  /// Whether the work was done before it could be killed.
+  private func stop(at stop: Int, _ work: String, _ subject: String) throws -> (isDone: Bool, stops: Int) {
+    let words = [
+      Self.program, "\(stop)", work, house.temporary.appending("store"), house.account.name, subject,
+    ]
+    for _ in 0..<50 {
+      let result = try Program.run(words)
+      switch result.status {
+      case 0: return (true, Int(result.output.split(separator: "\n").last ?? "") ?? 0)
+      case 9: return (false, stop)
+      default:
+        // A program that another test starts just then has what we have open, until it runs.
+        guard result.errors.contains("in use") else { throw MountedStore.Failure(words: result.errors) }
+        usleep(20_000)
+      }
+    }
+    throw MountedStore.Failure(words: "the store stays in use")
+  }
+
+  /// Does the work again and again, killed a little later each time; `begin` makes what it begins with, `check` looks at what is left.
+  private func forEachStop(
+    _ work: String, _ subject: String, points wanted: Int = 200, begin: () throws -> Void,
+    check: (_ at: String) throws -> Void
+  ) throws {
+    try begin()
+    let whole = try stop(at: .max, work, subject)
+    #expect(whole.isDone && whole.stops > 400, "\(whole.stops) stops")
+    try check("the end")
+    let step = Self.stopsAtAll ? 1 : max(1, whole.stops / (wanted + wanted / 20))
+    var points = 0
+    // Threads make the number of calls vary a little.
+    for stop in stride(from: 1, to: whole.stops * 2, by: step) {
+      try begin()
+      let isDone = try self.stop(at: stop, work, subject).isDone
+      try check("\(stop) of about \(whole.stops)")
+      if isDone { break }
+      points += 1
+    }
+    #expect(points >= wanted)
+  }
+
+  // MARK: Looking
+
+  /// Nobody finds anything wrong, neither before nor after what was stopped is ended; and that leaves nothing behind.
+  private func recover(_ at: String) throws {
+    #expect(try house.findings() == [], "before, at \(at)")
+    try house.installer().recover()
+    #expect(try house.findings(deep: true) == [], "at \(at)")
+    #expect(try house.registry.intents() == [], "at \(at)")
+    #expect(try house.staged() == [], "at \(at)")
+  }
+
+  private func containers() -> [String] { (try? house.names("\(library)/Containers")) ?? [] }
+
+  private func bundles() throws -> [String] { try house.names("\(house.home)/Applications") }
+
+  private func isInstalled(_ version: String, _ name: String = "Editor.app") throws -> Bool {
+    let apps = try house.registry.apps()
+    let text = house.text("\(house.home)/Applications/\(name)/Contents/MacOS/editor")
+    return apps.map(\.version) == [version] && apps.map(\.bundleName) == [name]
+      && text == "#!/bin/sh\necho \(version)\n"
+  }
+
+  private func remove() throws {
+    if try !house.registry.apps().isEmpty { try house.uninstall(of: house.users) }
+    #expect(try bundles() == [] && containers() == [])
+  }
+
+  private func manyFiles() -> [String: String] {
+    Dictionary(uniqueKeysWithValues: (0..<8).map { ("Resources/\($0)/file", "\($0)") })
+  }
+
+  // MARK: The three
+
+  @Test func installationIsThereOrNot() throws {
+    let source = try house.bundle {
+      $0.files = manyFiles(); $0.groups = ["group.org.example"]
+    }
+    var seen: Set<Bool> = []
+    try forEachStop("install-app", source) {
+      try remove()
+    } check: { at in
+      try recover(at)
+      let isThere = try isInstalled("1")
+      #expect(
+        isThere ? try bundles() == ["Editor.app"] : try house.registry.apps() == [] && bundles() == [],
+        "at \(at)")
+      seen.insert(isThere)
+      // The next one can do it.
+      if !isThere { try house.install(for: house.users) }
+      #expect(try isInstalled("1"), "at \(at)")
+    }
+    #expect(seen == [false, true])
+  }
+
+  @Test(arguments: ["Editor.app", "Editor 2.app"]) func updateIsTheOldVersionOrTheNew(name: String) throws {
+    try house.bundle("old/Editor.app") { $0.files = manyFiles() }
+    let source = try house.bundle("new/\(name)") {
+      $0.version = "2"; $0.files = manyFiles()
+    }
+    var seen: Set<Bool> = []
+    try forEachStop("update-app", source, points: name == "Editor.app" ? 200 : 100) {
+      try remove()
+      let old = try TemporaryDirectory.open(house.temporary.appending("old/Editor.app"))
+      _ = try house.installer().install(old.fd, named: "Editor.app", for: house.users, asking: .ourselves)
+      try house.temporary.write(
+        "mine", to: "store/tree/\(library)/Containers/org.example.editor/Data/Documents/letter")
+    } check: { at in
+      try recover(at)
+      let isNew = try isInstalled("2", name)
+      #expect(try isNew || isInstalled("1"), "at \(at)")
+      #expect(try bundles() == [isNew ? name : "Editor.app"], "at \(at)")
+      seen.insert(isNew)
+      #expect(
+        house.text("\(library)/Containers/org.example.editor/Data/Documents/letter") == "mine", "at \(at)")
+      if !isNew {
+        let new = try TemporaryDirectory.open(source)
+        _ = try house.installer().update(new.fd, named: name, for: house.users, asking: .ourselves)
+      }
+      #expect(try isInstalled("2", name), "at \(at)")
+    }
+    #expect(seen == [false, true])
+  }
+
+  @Test func removalIsDoneOrNotBegun() throws {
+    try house.bundle {
+      $0.files = manyFiles(); $0.groups = ["group.org.example"]
+    }
+    var seen: Set<Bool> = []
+    try forEachStop("uninstall-app", "org.example.editor") {
+      if try house.registry.apps().isEmpty { try house.install(for: house.users) }
+      #expect(try isInstalled("1"))
+    } check: { at in
+      try recover(at)
+      let isThere = try isInstalled("1")
+      let containers = containers()
+      if isThere {
+        #expect(containers == ["org.example.editor"], "at \(at)")
+        try house.uninstall(of: house.users)
+      } else {
+        #expect(try house.registry.apps() == [] && bundles() == [] && containers == [], "at \(at)")
+      }
+      seen.insert(isThere)
+    }
+    #expect(seen == [false, true])
+  }
+}

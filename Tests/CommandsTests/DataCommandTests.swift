@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Moving an app's data, as its user would do it and as root would.
+@Suite(.enabled(if: MountedStore.isPossible)) struct DataCommandTests {
+  /// All that can be told of what is in a directory of the store.
+  private func fingerprint(_ house: AppHouse, _ path: String) throws -> String {
+    try house.rootShell(
+      """
+      find . -mindepth 1 ! -name '*.app' \\( -name .com.apple.mobile_container_manager.metadata.plist -prune \\) -o \
+        -printf '%P %y %m %n %s %U:%G %T@ %l\\n' | sort
+      find . -type f ! -name .com.apple.mobile_container_manager.metadata.plist -print0 | sort -z |
+        xargs -0 sha256sum
+      find . -mindepth 1 -print0 | sort -z | xargs -0 getfattr -h -d -m 'user\\.|trusted\\.insula' -e hex
+      """, in: "\(house.store)/tree/\(path)")
+  }
+
+  /// The lines that only one of them has.
+  private func differences(_ one: String, _ other: String) -> [String] {
+    let lines = [one, other].map { $0.split(separator: "\n").map(String.init) }
+    return lines[0].filter { !lines[1].contains($0) }.map { "+ \($0)" }
+      + lines[1].filter { !lines[0].contains($0) }.map { "- \($0)" }
+  }
+
+  private static let everything = """
+    printf 'text' >Documents/text; touch -d '2001-02-03 04:05:06.789' Documents/text
+    mkdir -p 'Documents/A b/deep'; printf x >'Documents/A b/deep/x'; ln 'Documents/A b/deep/x' Library/second
+    ln Library/second tmp/third
+    ln -s ../nowhere Documents/dangling; ln -s /no/where Documents/absolute; ln -s text Documents/near
+    truncate -s 4M Library/sparse; printf end >>Library/sparse
+    setfattr -n user.com.example.tag -v value Documents/text; setfattr -n user.on-a-directory -v v Library
+    chmod 640 Documents/text; chmod 1755 'Documents/A b'; chmod 4755 Library/second
+    insula acl +a 'everyone deny delete' Documents/text
+    insula acl +a 'user:daemon allow list,search,file_inherit,directory_inherit' 'Documents/A b'
+    insula flags hidden Documents/text; insula flags uchg Library/second; insula flags uappnd 'Documents/A b/deep'
+    touch -d 1999-01-01 'Documents/A b/deep' || :; mkfifo tmp/fifo; touch -d 2002-02-02 Library Documents
+    """
+
+  @Test func everythingSurvivesTheRoundTripAndTheIdentityDoesNot() throws {
+    let first = try AppHouse(isMounted: true)
+    let home = try String(first.nobody("path", "com.example.editor", "home").output.dropLast())
+    try first.shell(Self.everything, in: home)
+    let package = first.mounted.temporary.appending("Editor.xcappdata")
+    let exported = try first.nobody("export", "com.example.editor", package)
+    #expect(exported.status == 0, "\(exported.errors)")
+    #expect(exported.errors.contains("tmp/fifo: a fifo holds nothing"))
+    try first.shell("rm tmp/fifo; touch -d 2003-03-03 tmp", in: home)
+    let before = try fingerprint(first, AppHouse.container + "/Data")
+    #expect(before.contains("trusted.insula.acl") && before.contains("trusted.insula.flags"))
+
+    // Without a daemon, in another store.
+    let second = try AppHouse(isMounted: false)
+    let identity = try metadata(second)
+    try second.run("import", package, "--user", "nobody", "--store", second.store)
+    try second.rootShell(
+      "touch -d 2003-03-03 tmp", in: "\(second.store)/tree/\(AppHouse.container)/Data")
+    // What came with set-user-id is a program of someone else's now.
+    let expected = before.replacing(" f 4755 ", with: " f 755 ")
+    let found = try differences(fingerprint(second, AppHouse.container + "/Data"), expected)
+    #expect(found.isEmpty, "\(found)")
+    #expect(try metadata(second) == identity && metadata(first) != identity)
+    #expect(try second.run("check", second.store).contains("is whole"))
+
+    // Through a mount, by its user, over what is there.
+    try second.mounted.mount()
+    let refused = try second.nobody("import", package)
+    #expect(refused.status == 1 && refused.errors.contains("there are data in"))
+    let replaced = try second.nobody("import", package, "--replace")
+    #expect(replaced.status == 0, "\(replaced.errors)")
+    try second.shell(
+      "touch -d 2003-03-03 tmp", in: "\(second.mounted.point)/\(AppHouse.container)/Data")
+    let after = try differences(fingerprint(second, AppHouse.container + "/Data"), expected)
+    #expect(after.isEmpty, "\(after)")
+    #expect(try metadata(second) == identity)
+    #expect(try second.mounted.temporary.names(in: "store/tree/Users/nobody/Library/Containers").count == 1)
+    // The new one is a container like the old one.
+    let made = try Program.runAsNobody(["mkdir", "\(second.mounted.point)/\(AppHouse.container)/Data/new"])
+    #expect(made.errors.contains("Operation not permitted"))
+  }
+
+  private func metadata(_ house: AppHouse) throws -> String {
+    try house.run("path", "com.example.editor", "home", "--user", "nobody", "--store", house.store)
+    let path = "\(house.store)/tree/\(AppHouse.container)/.com.apple.mobile_container_manager.metadata.plist"
+    return try #require(FD.text(of: path, limit: 1 << 16))
+  }
+
+  @Test func packageIsWhatXcodeMakes() throws {
+    let house = try AppHouse(isMounted: true)
+    let package = house.mounted.temporary.appending("E.xcappdata")
+    #expect(try house.nobody("export", "com.example.editor", package).status == 0)
+    #expect(try house.mounted.temporary.names(in: "E.xcappdata") == ["AppData", "AppDataInfo.plist"])
+    #expect(
+      try house.mounted.temporary.names(in: "E.xcappdata/AppData") == [
+        ".com.apple.mobile_container_manager.metadata.plist", "Documents", "Library", "tmp",
+      ])
+    let data = try Data(contentsOf: URL(fileURLWithPath: package + "/AppDataInfo.plist"))
+    let info = try PropertyListSerialization.propertyList(from: data, format: nil) as? [String: String]
+    #expect(
+      info == [
+        "CFBundleIdentifier": "com.example.editor", "CFBundleName": "Editor",
+        "CFBundleShortVersionString": "1.2", "XCExecutableVersion": "7",
+      ])
+    let again = try house.nobody("export", "com.example.editor", package)
+    #expect(again.status == 1 && again.errors.contains("exists, and nothing was changed"))
+    #expect(try house.nobody("export", "com.example.editor", package + ".zip").status == 2)
+    #expect(try house.mounted.temporary.names(in: ".").filter { $0.contains("export") } == [])
+  }
+
+  @Test(arguments: [
+    ("rm AppDataInfo.plist", "has no AppDataInfo.plist"),
+    ("rm -r AppData", "has no AppDataInfo.plist, or no"),
+    ("rm -r AppData; ln -s ../other AppData", "no AppData"),
+    ("mkfifo x; mv x AppDataInfo.plist", "has no App"),
+    ("echo nonsense >AppDataInfo.plist", "can't be read"),
+    ("sed -i s/CFBundleIdentifier/CFBundle/ AppDataInfo.plist", "has no CFBundleIdentifier"),
+    ("sed -i s,com.example.editor,../../x, AppDataInfo.plist", "'../../x' is no app's identifier"),
+    ("sed -i s/com.example.editor/com.other/ AppDataInfo.plist", "the data of com.other, which is not"),
+    ("mkdir AppData/Else", "'AppData/Else' is nothing that a container has"),
+    ("rm -r AppData/tmp; ln -s /no/where AppData/tmp", "'AppData/tmp' is no directory"),
+    ("mkfifo AppData/tmp/pipe", "AppData/tmp/pipe is a fifo"),
+    ("mkdir -p AppData/Documents/$(yes d | head -300 | paste -sd/)", "lies more than 250 directories deep"),
+  ])
+  func whatIsNoPackageIsRefusedByName(damage: String, words: String) throws {
+    let house = try AppHouse(isMounted: true)
+    let package = house.mounted.temporary.appending("E.xcappdata")
+    #expect(try house.nobody("export", "com.example.editor", package).status == 0)
+    let data = "\(AppHouse.container)/Data/Documents/mine"
+    try house.shell("echo kept >mine", in: house.mounted.path("\(AppHouse.container)/Data/Documents"))
+    try house.shell(damage, in: package)
+    let result = try house.nobody("import", package, "--replace")
+    #expect(result.status == 1 && result.errors.contains(words), "\(result.errors)")
+    #expect(FD.text(of: house.mounted.backing(data), limit: 10) == "kept\n")
+    #expect(try house.mounted.temporary.names(in: "store/tree/Users/nobody/Library/Containers").count == 1)
+  }
+
+  @Test func linksInAPackageAreDataAndLeadNowhere() throws {
+    let house = try AppHouse(isMounted: true)
+    let package = house.mounted.temporary.appending("E.xcappdata")
+    #expect(try house.nobody("export", "com.example.editor", package).status == 0)
+    let secret = try house.mounted.temporary.write("secret", to: "secret")
+    try house.shell("ln -s \(secret) AppData/Documents/out; ln -s . AppData/Documents/loop", in: package)
+    #expect(try house.nobody("import", package).status == 0)
+    let documents = house.mounted.backing("\(AppHouse.container)/Data/Documents")
+    let target = try FileManager.default.destinationOfSymbolicLink(atPath: documents + "/out")
+    #expect(target == secret)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: documents + "/loop") == ".")
+  }
+
+  @Test func anotherAppGetsThemIfItIsNamed() throws {
+    let house = try AppHouse(isMounted: true)
+    let package = house.mounted.temporary.appending("E.xcappdata")
+    let home = try String(house.nobody("path", "com.example.editor", "home").output.dropLast())
+    try house.shell("echo moved >Documents/file", in: home)
+    #expect(try house.nobody("export", "com.example.editor", package).status == 0)
+    #expect(try house.nobody("import", package, "--to", "com.example.own").status == 0)
+    let file = "Users/nobody/Library/Containers/com.example.own/Data/Documents/file"
+    #expect(FD.text(of: house.mounted.path(file), limit: 10) == "moved\n")
+    let link = "\(house.mounted.point)/Users/nobody/Library/Containers/com.example.own/Data/Own.app"
+    #expect(
+      try FileManager.default.destinationOfSymbolicLink(atPath: link)
+        == "../../../../Applications/Own.app")
+  }
+
+  @Test func deliveriesAreCopiesUnderFreeNames() throws {
+    let house = try AppHouse(isMounted: true)
+    let letter = try house.mounted.temporary.write("one", to: "Letter.txt")
+    _ = try house.mounted.temporary.write("dotless", to: "README")
+    try house.mounted.temporary.makeDirectory("Note.rtfd")
+    _ = try house.mounted.temporary.write("inside", to: "Note.rtfd/TXT.rtf")
+    let inbox = "\(house.mounted.point)/\(AppHouse.container)/Data/Documents/Inbox"
+    func deliver(_ name: String) throws -> String {
+      let result = try house.nobody("deliver", "com.example.editor", house.mounted.temporary.appending(name))
+      return result.status == 0 ? result.output : result.errors
+    }
+    let held = try letter.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDWR) }
+    #expect(try deliver("Letter.txt") == "\(inbox)/Letter.txt\n")
+    try held.fd.writeAll(Array("changed".utf8))
+    #expect(
+      FD.text(of: inbox + "/Letter.txt", limit: 100) == "one", "whoever has the original open has no more")
+    #expect(try deliver("Letter.txt") == "\(inbox)/Letter-2.txt\n")
+    #expect(try deliver("Letter.txt") == "\(inbox)/Letter-3.txt\n")
+    #expect(try deliver("README") == "\(inbox)/README\n" && deliver("README") == "\(inbox)/README-2\n")
+    #expect(
+      try deliver("Note.rtfd") == "\(inbox)/Note.rtfd\n" && deliver("Note.rtfd") == "\(inbox)/Note-2.rtfd\n")
+    #expect(FD.text(of: inbox + "/Note-2.rtfd/TXT.rtf", limit: 100) == "inside")
+    var status = FileStatus()
+    #expect(lstat(inbox, &status) == 0 && status.st_mode & 0o7777 == 0o700 && status.st_uid == 65534)
+    // In the tree the Inbox is its owner's, like all of the home.
+    try house.shell("mv Letter-2.txt ..; rm Letter-3.txt; rm -r Note.rtfd", in: inbox)
+    #expect(try deliver("Letter.txt") == "\(inbox)/Letter-2.txt\n")
+    #expect(try deliver("missing").contains("missing"))
+  }
+
+  @Test func rootDeliversAndMovesForOthersAndFollowsNoLinkOfTheirs() throws {
+    let house = try AppHouse(isMounted: true)
+    let letter = try house.mounted.temporary.write("for you", to: "Letter.txt")
+    let other = try house.mounted.temporary.makeDirectory("other", mode: 0o700)
+    let home = try String(house.nobody("path", "com.example.editor", "home").output.dropLast())
+    try house.run("deliver", "com.example.editor", letter, "--user", "nobody", "--store", house.store)
+    var status = FileStatus()
+    #expect(lstat(home + "/Documents/Inbox/Letter.txt", &status) == 0 && status.st_uid == 65534)
+    // An Inbox that leads elsewhere.
+    try house.shell("mv Documents/Inbox Documents/was; ln -s \(other) Documents/Inbox", in: home)
+    let result = try house.mounted.run([
+      "deliver", "com.example.editor", letter, "--user", "nobody", "--store", house.store,
+    ])
+    #expect(result.status == 1)
+    #expect(try house.mounted.temporary.names(in: "other") == [])
+    let names = try house.mounted.temporary.names(in: "store/tree/Users/nobody/Library/Containers")
+    #expect(names == ["com.example.editor"])
+  }
+}

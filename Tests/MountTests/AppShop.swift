@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// A mounted store that trusts an identity, and apps that are signed by it.
+struct AppShop {
+  let mounted: MountedStore
+
+  init() throws {
+    mounted = try MountedStore.mounted()
+    try succeed("identity", "new", "tester", "--team", "ABCDE12345", store: false)
+    try succeed(
+      "identity", "export", "tester", "--certificate", mounted.temporary.appending("root.pem"), store: false)
+    try succeed("trust", "add", mounted.temporary.appending("root.pem"))
+  }
+
+  /// Makes a signed app that everyone may read; its path.
+  func make(_ name: String, version: String, in directory: String = "apps") throws -> String {
+    try mounted.temporary.makeDirectory(directory, mode: 0o755)
+    let path = mounted.temporary.appending("\(directory)/\(name).app")
+    try succeed("new-app", name, mounted.temporary.appending(directory), store: false)
+    let plist = "\(directory)/\(name).app/Contents/Info.plist"
+    let text = try #require(mounted.temporary.text(of: plist))
+    let key = "<key>CFBundleVersion</key>"
+    let parts = text.components(separatedBy: key)
+    try #require(parts.count == 2)
+    let rest = parts[1].drop { $0 != "\n" }.dropFirst().drop { $0 != "\n" }
+    try mounted.temporary.write(parts[0] + key + "\n\t<string>\(version)</string>" + rest, to: plist)
+    try succeed("sign", path, "--identity", "tester", store: false)
+    return path
+  }
+
+  /// Runs a command that must do what it is asked for.
+  func succeed(_ words: String..., store: Bool = true) throws {
+    let isAboutStore = store && words.first != "unmount"
+    let all =
+      words + (isAboutStore ? ["--store", mounted.store] : words.first == "unmount" ? [mounted.point] : [])
+    let result = try mounted.run(all)
+    try #require(result.status == 0, "insula \(all.joined(separator: " ")): \(result.errors)")
+  }
+
+  /// Runs a command as an ordinary user, against the mount.
+  func run(as account: TemporaryAccount, groups: [UInt32] = [], _ words: String...) throws -> ProgramResult {
+    let list =
+      groups.isEmpty ? ["--clear-groups"] : ["--groups=\(groups.map(String.init).joined(separator: ","))"]
+    let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"] + list
+    return try mounted.run(words + ["--store", mounted.point], before: become)
+  }
+
+  func expectNothingToComplainAbout() throws {
+    let result = try mounted.run("check", mounted.store)
+    #expect(result.status == 0, "\(result.output)\(result.errors)")
+  }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What can be done to a store's apps: the words are the kind of work, the store, a home or `-` for all users, and a bundle or
+/// an identifier.
+enum AppWork {
+  static func run(_ words: [String], _ store: Store, _ registry: Registry) throws {
+    let installer = Installer(
+      store, registry, containers: try Containers(store, registry), trust: try StoreTrust.read(store))
+    let domain: AppDomain = words[2] == "-" ? .everyone : .user(words[2])
+    guard words[0] != "uninstall-app" else {
+      guard let identifier = AppIdentifier(words[3]) else { throw Work.Unknown() }
+      try installer.uninstall(identifier, of: domain, asking: .ourselves)
+      return
+    }
+    let source = try words[3].withName { (name) throws(Errno) in
+      try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+    }
+    let name = words[3].split(separator: "/").last.map(String.init) ?? ""
+    if words[0] == "install-app" {
+      _ = try installer.install(source.fd, named: name, for: domain, asking: .ourselves)
+    } else {
+      _ = try installer.update(source.fd, named: name, for: domain, asking: .ourselves)
+    }
+  }
+}
