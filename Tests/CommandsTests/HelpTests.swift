@@ -50,6 +50,8 @@ internal import Testing
     for row in ExitCode.table { #expect(Help.overview().contains("\(row.number)  \(row.meaning)")) }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
+    #expect(shell.run("help", "user", "add").output == shell.run("user", "add", "--help").output)
+    #expect(shell.run("help", "user", "nonsense").code == .usage)
   }
 
   @Test func readmeHoldsTheTables() throws {
