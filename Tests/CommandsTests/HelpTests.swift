@@ -84,7 +84,7 @@ internal import Testing
         "insula ",
         Set(Insula.commands.map { String($0.description.name.prefix { $0 != " " }) }).sorted()
       ),
-      ("insula un", ["unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
+      ("insula un", ["uninstall", "unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
       ("insula user ", ["add", "list", "remove"]), ("insula trust ", ["add", "list", "remove"]),
       ("insula identity ", ["export", "import", "list", "new"]), ("insula sign --f", ["--force"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),
