@@ -41,7 +41,9 @@ extension ResourceSeal {
     for (key, value) in files.entries {
       while index < entries.count, entries[index].path.precedes(key) { index += 1 }
       guard index < entries.count, entries[index].path.hasSameBytes(as: key) else { continue }
-      entries[index].firstVersionDigest = value.data ?? value.dictionary?["hash"]?.data
+      // What has no digest there says nothing.
+      guard let digest = value.data ?? value.dictionary?["hash"]?.data else { continue }
+      entries[index].firstVersionDigest = digest
       entries[index].isOptionalInFirstVersion = value.dictionary?["optional"]?.boolean ?? false
     }
   }

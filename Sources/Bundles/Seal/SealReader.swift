@@ -35,15 +35,16 @@ final class SealReader {
     hasSideband = Self.namesSideband(in: file.fd, names)
     guard let wanted else { return ([], nil) }
     progress?.addFile()
+    let size = Int(clamping: status.st_size)
     var one = try Digest.begin(wanted.function, path)
     guard firstVersion else {
       var offset = 0
-      while let piece = try piece(of: file.fd, at: &offset, path) { one.update(piece) }
+      while let piece = try piece(of: file.fd, at: &offset, size, path) { one.update(piece) }
       return (try wanted.checked(one.finish(), path), nil)
     }
     var other = try Digest.begin(.sha1, path)
     var offset = 0
-    while let piece = try piece(of: file.fd, at: &offset, path) {
+    while let piece = try piece(of: file.fd, at: &offset, size, path) {
       one.update(piece)
       other.update(piece)
     }
@@ -54,9 +55,11 @@ final class SealReader {
 
   /// The next bytes of a file, in the buffer; nil at its end.
   private func piece(
-    of file: FD, at offset: inout Int, _ path: String
+    of file: FD, at offset: inout Int, _ size: Int, _ path: String
   ) throws(Finding) -> UnsafeRawBufferPointer? {
     let start = offset
+    // A read that did not fill the buffer has come to the end, if it is where the file was to end: for a small file, a call less.
+    if start >= size, start % buffer.count != 0 { return nil }
     let count = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
       try file.read(into: buffer, at: Int64(start))
     }
