@@ -14,7 +14,7 @@ internal import Testing
     d 755 0 0 - - - .
     d 755 0 0 - - \(String(repeating: "0a", count: 32)) Library
     f 4711 1 2 18446744073709 \(String(repeating: "9f", count: 32)) - Library/a%20b%0a%25%ff
-    l 777 0 0 9 ../near%20 - Library/link
+    l 777 0 0 8 ../near%20 - Library/link
 
     """
 
@@ -45,7 +45,7 @@ internal import Testing
     ("Library/link", "_CodeSignature/link"), ("Library/link", "A"),
     ("Library/link", "Library/a%20b%0a%25%ff"),
     ("a%20b", "a b"), ("a%20b", "%6120b"), ("%0a", "%0A"), ("%0a", "%0"), ("%0a", "\t"),
-    (" 9 ../near%20", " 8 ../near%20"), (" 9 ../near%20", " 0 "), ("9f9f", "9F9f"), ("9f9f", "9f"),
+    (" 8 ../near%20", " 9 ../near%20"), (" 8 ../near%20", " 0 "), ("9f9f", "9F9f"), ("9f9f", "9f"),
     ("18446744073709 ", "99999999999999999999 "), ("18446744073709", "+8446744073709"), ("f 4711", "c 4711"),
     ("link\n", "link"), ("link\n", "link\n\n"), ("link\n", "link x\n"), ("%20beta", "%ff"),
   ])
