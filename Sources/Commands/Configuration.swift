@@ -16,41 +16,50 @@ extension Context {
     return home + "/.config/insula"
   }
 
-  /// The user's identities, in a directory that is theirs alone.
-  ///
-  /// Nil where there is none yet, and none is to be made.
-  func openIdentities(making: Bool) throws(CommandFailure) -> OwnedFD? {
-    try openConfiguration("identities", making: making)
+  /// The user's identities, in a directory that is theirs alone; nil where there is none yet.
+  func openIdentities() throws(CommandFailure) -> OwnedFD? { try openConfiguration("identities") }
+
+  /// The same, made if it is missing.
+  func makeIdentities() throws(CommandFailure) -> OwnedFD { try makeConfiguration("identities") }
+
+  /// The roots that count: the user's, or those of a store; nil where there are none yet.
+  func openTrust(ofStore store: String?) throws -> OwnedFD? {
+    guard let store else { return try openConfiguration("trust") }
+    return try Store(opening: absolute(store), .inspect).openTrust()
   }
 
-  /// The roots that count: the user's, or those of a store.
-  ///
-  /// Nil where there are none yet, and no place for them is to be made.
-  func openTrust(ofStore store: String?, making: Bool) throws -> OwnedFD? {
-    guard let store else { return try openConfiguration("trust", making: making) }
-    return try Store(opening: absolute(store), .inspect).openTrust(making: making)
+  /// The same, made if it is missing.
+  func makeTrust(ofStore store: String?) throws -> OwnedFD {
+    guard let store else { return try makeConfiguration("trust") }
+    return try Store(opening: absolute(store), .inspect).makeTrust()
   }
 
   /// The judge of signatures who goes by those roots.
   func trust(ofStore store: String?) throws -> Trust {
-    guard let place = try openTrust(ofStore: store, making: false) else { return Trust(roots: []) }
+    guard let place = try openTrust(ofStore: store) else { return Trust(roots: []) }
     return try TrustDirectory(place.fd).trust()
   }
 
-  private func openConfiguration(_ name: String, making: Bool) throws(CommandFailure) -> OwnedFD? {
+  private func makeConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD {
+    let path = "\(configuration)/\(name)"
+    Self.makeDirectories(path)
+    guard let made = try openConfiguration(name) else {
+      throw CommandFailure(.failed, "can't make \(path); XDG_CONFIG_HOME names another place for it")
+    }
+    return made
+  }
+
+  private func openConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD? {
     let path = "\(configuration)/\(name)"
     do throws(Errno) {
-      if making { Self.makeDirectories(path) }
       let opened = try path.withName { (name) throws(Errno) in
         try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
       }
       let status = try opened.fd.status()
       if status.st_mode & 0o022 == 0, status.st_uid == uid { return opened }
     } catch {
-      if error == .ENOENT, !making { return nil }
-      throw CommandFailure(
-        error == .EACCES || error == .EROFS ? .notPermitted : .failed,
-        "can't open \(path): \(error.message); XDG_CONFIG_HOME names another place")
+      if error == .ENOENT { return nil }
+      throw CommandFailure(error, "can't open \(path): \(error.message)")
     }
     throw CommandFailure(
       .notPermitted,

@@ -32,7 +32,7 @@ struct IdentityNewCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities(making: true) else { return .failed }
+    let place = try context.makeIdentities()
     let identity = try IdentityDirectory(place.fd).make(name, team: team, at: context.now())
     context.console.print("Made the identity '\(identity.name)' of the team \(identity.team).")
     guard let root = identity.chain.last, try !context.trust(ofStore: nil).roots.contains(root) else {
@@ -56,7 +56,7 @@ struct IdentityListCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var found: [IdentityDescription] = []
-    if let place = try context.openIdentities(making: false) {
+    if let place = try context.openIdentities() {
       found = try IdentityDirectory(place.fd).list().map {
         IdentityDescription($0.name, $0.chain, context.now())
       }
@@ -145,7 +145,7 @@ struct IdentityExportCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities(making: false) else { throw IdentityFailure.notThere(name) }
+    guard let place = try context.openIdentities() else { throw IdentityFailure.notThere(name) }
     let identity = try IdentityDirectory(place.fd).identity(named: name)
     if let key, let passphrase {
       let bytes = try identity.exported(passphrase: context.passphrase(passphrase))
@@ -197,7 +197,7 @@ struct IdentityImportCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let bytes = try context.contents(of: file, limit: 1 << 20)
     let identity = try Identity.imported(bytes, passphrase: context.passphrase(passphrase), name: name)
-    guard let place = try context.openIdentities(making: true) else { return .failed }
+    let place = try context.makeIdentities()
     try IdentityDirectory(place.fd).add(identity)
     context.console.print("Took the identity '\(identity.name)' of the team \(identity.team).")
     return .ok

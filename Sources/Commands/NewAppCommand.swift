@@ -84,7 +84,7 @@ struct NewAppCommand: Command {
     let bundle = (prefix + "\(name).app").forShell
     var steps: [String] = []
     var hasIdentity = false
-    if let place = try context.openIdentities(making: false) {
+    if let place = try context.openIdentities() {
       hasIdentity = try !IdentityDirectory(place.fd).list().isEmpty
     }
     if !hasIdentity {

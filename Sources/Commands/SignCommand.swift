@@ -41,7 +41,7 @@ struct SignCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities(making: false) else { throw Self.noIdentity }
+    guard let place = try context.openIdentities() else { throw Self.noIdentity }
     let identities = IdentityDirectory(place.fd)
     let identity = try identities.identity(named: identity ?? Self.onlyOne(in: identities))
     let given = try entitlements.map { try context.contents(of: $0, limit: PropertyList.sizeLimit) }

@@ -37,7 +37,7 @@ struct TrustAddCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let text = try context.contents(of: file, limit: 64 << 10)
-    guard let place = try context.openTrust(ofStore: store, making: true) else { return .failed }
+    let place = try context.makeTrust(ofStore: store)
     let root = try TrustDirectory(place.fd).add(text, at: context.now())
     let whose = store.map { "The store \($0) trusts" } ?? "You trust"
     context.console.print("\(whose) '\(root.name.harmless)' (\(root.fingerprintText)) now.")
@@ -114,7 +114,7 @@ struct TrustRemoveCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openTrust(ofStore: store, making: false) else {
+    guard let place = try context.openTrust(ofStore: store) else {
       throw IdentityFailure.notTrusted(root)
     }
     let removed = try TrustDirectory(place.fd).remove(root)

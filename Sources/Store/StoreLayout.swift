@@ -13,7 +13,7 @@ enum StoreLayout {
   static let unfinishedName = "unfinished"
   /// Holds what the daemon has begun to make; it is there while one runs, and empty when one begins.
   static let stagingPath = "state/staging"
-  /// Holds the roots that are trusted; see ``Store/openTrust(making:)``.
+  /// Holds the roots that are trusted; see ``Store/openTrust()``.
   static let trustPath = "keys/trust"
   /// The daemon's directories beside `tree`; nobody else has any business there.
   static let privateDirectories = ["state", "keys"]

@@ -35,7 +35,7 @@ internal import Testing
   @Test(
     arguments: [
       ("Frameworks/A.framework/a.dat", "changed Contents/Frameworks/A.framework/a.dat"),
-      ("Frameworks/A.framework/Info.plist", "badInfoPlist Contents/Frameworks/A.framework"),
+      ("Frameworks/A.framework/Info.plist", "badInfoPlist Contents/Frameworks/A.framework/Info.plist"),
       ("Frameworks/A.framework/test", "nestedRejected Contents/Frameworks/A.framework"),
       (
         "Frameworks/A.framework/_CodeSignature/CodeResources",
