@@ -16,7 +16,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt sanitize sanitize-daemon fuzz stress bench docs install uninstall clean
+.PHONY: help build test check fmt sanitize sanitize-daemon fuzz stops stress bench docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -35,7 +35,7 @@ fmt: ## format the sources
 
 # The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too. Not the test that
 # measures memory, of which a sanitizer needs much of its own.
-UNIT := --filter '^(PolicyTests|LinuxIOTests|BundlesTests|StoreTests|CommandsTests|FuseTests|VolumeTests)\.' --skip NodeMemoryTests
+UNIT := --filter '^(PolicyTests|LinuxIOTests|BundlesTests|StoreTests|AppsTests|CommandsTests|FuseTests|VolumeTests)\.' --skip NodeMemoryTests
 # XCTest and Foundation leak a little of their own, so leaks are not looked for here.
 # The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
 sanitize: ## the unit tests under the thread and the address sanitizer
@@ -53,6 +53,10 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
 	  --filter '^BundlesTests\.(PropertyListFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
+
+# The tests stop at two hundred calls of each.
+stops: ## install, update and remove an app, killed at each of their system calls; some minutes
+	INSULA_STOPS=all swift test --filter '^AppsTests\.StoppedInstallerTests'
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

@@ -69,18 +69,19 @@ enum Help {
 struct HelpCommand: Command {
   static let description = CommandDescription(
     name: "help", summary: "Says what insula can do.",
-    arguments: [.init(name: "COMMAND", help: "tell more of this one")])
+    arguments: [.init(name: "COMMAND", help: "tell more of this one", isRepeated: true)])
 
   private let words: [String]
 
   init(_ arguments: ParsedArguments) { words = arguments.positional }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let verb = words.first else {
+    guard let first = words.first else {
       context.console.write(Help.overview())
       return .ok
     }
-    let name = Insula.aliases[verb] ?? verb
+    let verb = words.joined(separator: " ")
+    let name = ([Insula.aliases[first] ?? first] + words.dropFirst()).joined(separator: " ")
     let found = Insula.commands.map { $0.description }.filter {
       $0.name == name || $0.name.hasPrefix(name + " ")
     }

@@ -18,8 +18,10 @@ struct InstallCommand: Command {
     arguments: [.init(name: "BUNDLE", help: "a signed bundle: Name.app", isRequired: true, kind: .directory)],
     options: [userOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
-      "For everyone it goes to /Applications, which takes an admin; with --user to that user's own Applications. "
-        + "Its signature must lead to a root that the store trusts: 'insula trust add FILE --store STORE'.",
+      """
+      For everyone it goes to /Applications, which takes an admin; with --user to that user's own Applications.
+      Its signature must lead to a root that the store trusts: 'insula trust add FILE --store STORE'.
+      """,
       "What is installed is sealed: nobody changes it, root included, until it is updated or uninstalled.",
     ],
     examples: ["sudo insula install Notes.app", "insula install Notes.app --user anna"])
@@ -66,7 +68,9 @@ struct UpdateCommand: Command {
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
-      "The new version is there at once and whole, or the old one stays. Programs that run go on with the old one."
+      """
+      The new version is there at once and whole, or the old one stays. Programs that run go on with the old one.
+      """
     ],
     examples: ["sudo insula update Notes.app"])
 
@@ -111,8 +115,10 @@ struct UninstallCommand: Command {
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
-      "The containers of all users who have the app no more go with it, and those of groups with their last member. "
-        + "What lies in iCloud stays. 'insula export ID FILE' saves a container before."
+      """
+      The containers of all users who have the app no more go with it, and those of groups with their last member.
+      What lies in iCloud stays. 'insula export ID FILE' saves a container before.
+      """
     ],
     examples: ["sudo insula uninstall com.example.notes --keep-data"])
 

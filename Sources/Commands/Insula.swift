@@ -15,6 +15,8 @@ package enum Insula {
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,
     DeliverCommand.self, ExportCommand.self, ImportCommand.self,
+    SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
+    SystemVerifyCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,
     NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
     IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,

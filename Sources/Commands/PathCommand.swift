@@ -23,7 +23,7 @@ struct PathCommand: Command {
       AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
-      "PLACE is " + AppPlace.words.joined(separator: ", ") + ".\n"
+      "PLACE is\n" + wrapped(AppPlace.words) + "\n"
         + "Containers are made when they are asked for. Of groups and iCloud an app has what it is entitled to;\n"
         + "'icloud' alone is the first one.",
       "DIRECTORY is as in macOS's NSSearchPath:\n"

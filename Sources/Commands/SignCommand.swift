@@ -71,10 +71,10 @@ struct SignCommand: Command {
     }
   }
 
-  private static let noIdentity = CommandFailure(
+  static let noIdentity = CommandFailure(
     .failed, "there is no identity to sign with; 'insula identity new NAME' makes one")
 
-  private static func onlyOne(in identities: IdentityDirectory) throws -> String {
+  static func onlyOne(in identities: IdentityDirectory) throws -> String {
     let all = try identities.list()
     guard let first = all.first else { throw noIdentity }
     guard all.count == 1 else {

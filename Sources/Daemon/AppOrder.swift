@@ -13,10 +13,14 @@ package struct AppOrder: Codable, Equatable, Sendable {
     case install
     case update
     case uninstall
+    /// Puts the directory that comes as a descriptor in the place of the system domain.
+    case updateSystem
+    case rollbackSystem
   }
 
   package let action: Action
-  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a descriptor.
+  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a descriptor. For
+  /// ``Action/updateSystem`` what the directory is called, for messages.
   package var bundle: String?
   /// Which app, for ``Action/uninstall``.
   package var identifier: AppIdentifier?
@@ -35,9 +39,9 @@ package struct AppOrder: Codable, Equatable, Sendable {
 
 /// Carries orders out.
 package struct AppWork: Sendable {
-  private let store: Store
-  private let registry: Registry
-  private let watch: any TreeWatch
+  let store: Store
+  let registry: Registry
+  let watch: any TreeWatch
   /// Where containers are made.
   private let containers: @Sendable () throws(StoreError) -> Containers
 
@@ -59,12 +63,18 @@ package struct AppWork: Sendable {
   }
 
   /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
-  package func recover() throws(AppFailure) { try installer().recover() }
+  package func recover() throws(AppFailure) {
+    try installer().recover()
+    try recoverSystem()
+  }
 
   /// Does what is asked; the reply says what came of it.
   package func perform(
     _ order: AppOrder, on source: FD?, asking asker: Asker, _ wait: InstallWait
   ) -> ControlReply {
+    if [.updateSystem, .rollbackSystem].contains(order.action) {
+      return performOnSystem(order, source, asking: asker, wait)
+    }
     do throws(AppFailure) {
       return try done(order, source, asker, wait)
     } catch {
@@ -92,6 +102,7 @@ package struct AppWork: Sendable {
       guard let identifier = order.identifier else { return .malformed }
       reply.before = try installer.uninstall(
         identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
+    case .updateSystem, .rollbackSystem: return .malformed
     }
     return reply
   }

@@ -55,6 +55,8 @@ package struct ControlReply: Codable, Equatable, Sendable {
   /// The app that is there now, and the one that was there before.
   package var app: InstalledApp?
   package var before: InstalledApp?
+  /// The versions of the system domain that there are now.
+  package var system: SystemVersions?
   /// The first thing that is wrong with a bundle, by the name of its kind.
   package var finding: String?
   /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the tree.

@@ -120,11 +120,14 @@ extension NodeTable {
       node.pointee.lookups -= min(count, node.pointee.lookups)
       guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return (-1, false) }
       let buckets = state.bucketCount
-      return (state.remove(index), state.bucketCount < buckets)
+      let hadSeals = !state.sealed.isEmpty
+      let freed = state.remove(index)
+      let hasShrunk = state.bucketCount < buckets && handleRoot == nil
+      return (freed, hasShrunk || hadSeals && state.sealed.isEmpty)
     }
     if freed >= 0 { close(freed) }
-    // The allocator would keep the room of a million names for later.
-    if hasShrunk, handleRoot == nil { clx_return_free_memory() }
+    // The allocator would keep the room of a million names, or of what seals say, for later.
+    if hasShrunk { clx_return_free_memory() }
   }
 
   /// Lets `body` look at a node and change what is noted in it; nil if there is no such node.

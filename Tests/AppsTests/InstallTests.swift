@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
@@ -207,5 +208,50 @@ internal import Testing
     #expect(try house.registry.apps().count == 1)
     #expect(try house.staged() == [])
     #expect(try house.findings(deep: true) == [])
+  }
+}
+
+/// Who is believed, and when.
+@Suite struct TrustTests {
+  private let house: AppHouse
+
+  init() throws {
+    house = try AppHouse()
+    try house.bundle()
+  }
+
+  private func refusal(_ body: () throws -> Void) throws -> [Bundles.Finding.Kind] {
+    let before = try house.snapshot()
+    guard case .refused("Editor.app", let findings)? = appFailure(body) else { return [] }
+    #expect(try house.snapshot() == before)
+    #expect(try house.staged() == [])
+    return findings.map(\.kind)
+  }
+
+  private func install(ahead: Int64) throws {
+    let source = try TemporaryDirectory.open(house.temporary.appending("Editor.app"))
+    let installer = try house.installer(ahead: ahead)
+    _ = try installer.install(source.fd, named: "Editor.app", for: .everyone, asking: .ourselves)
+  }
+
+  @Test func certificatesMustBeValidNow() throws {
+    #expect(try refusal { try install(ahead: 10 * 365 * 86400) } == [.expired])
+    #expect(try refusal { try install(ahead: -10 * 86400) } == [.notYetValid])
+    try install(ahead: 0)
+  }
+
+  @Test func storeTrustsOnlyItsOwnRoots() throws {
+    for name in try house.temporary.names(in: "store/keys/trust") {
+      unlink(house.temporary.appending("store/keys/trust/\(name)"))
+    }
+    #expect(try refusal { try install(ahead: 0) } == [.untrusted])
+    rmdir(house.temporary.appending("store/keys/trust"))
+    #expect(try refusal { try install(ahead: 0) } == [.untrusted])
+  }
+
+  @Test func unsignedBundleIsRefused() throws {
+    let place = try TemporaryDirectory.open(house.temporary.appending("Editor.app/Contents"))
+    try "_CodeSignature".withName { (name) throws(Errno) in try place.fd.removeTree(name) }
+    #expect(try refusal { try install(ahead: 0) } == [.unsigned])
   }
 }

@@ -50,6 +50,8 @@ internal import Testing
     for row in ExitCode.table { #expect(Help.overview().contains("\(row.number)  \(row.meaning)")) }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
+    #expect(shell.run("help", "user", "add").output == shell.run("user", "add", "--help").output)
+    #expect(shell.run("help", "user", "nonsense").code == .usage)
   }
 
   @Test func readmeHoldsTheTables() throws {
@@ -84,7 +86,7 @@ internal import Testing
         "insula ",
         Set(Insula.commands.map { String($0.description.name.prefix { $0 != " " }) }).sorted()
       ),
-      ("insula un", ["unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
+      ("insula un", ["uninstall", "unmount"]), ("insula acl +", ["+a", "+a#", "+ai", "+ai#"]),
       ("insula user ", ["add", "list", "remove"]), ("insula trust ", ["add", "list", "remove"]),
       ("insula identity ", ["export", "import", "list", "new"]), ("insula sign --f", ["--force"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),

@@ -9,6 +9,10 @@ It is root, who sees all, and becomes UID for each way. HOME has Applications/No
 directory behind the mount, nothing may have changed after each way. Without it ("-") a copy of the bundle is changed, so that the
 ways are known to work: HOME and OUTSIDE are made anew for each.
 
+    ways-to-change.py state DIRECTORY
+
+prints a digest of all that there is below a directory.
+
 A line for each way: its name, what it must get where the bundle is sealed, what it got, and "changed" if something has.
 """
 import ctypes
@@ -24,8 +28,9 @@ import struct
 import subprocess
 import sys
 
-user = int(sys.argv[1])
-home, outside, backing = sys.argv[2:5]
+if sys.argv[1] != "state":
+    user = int(sys.argv[1])
+    home, outside, backing = sys.argv[2:5]
 libc = ctypes.CDLL(None, use_errno=True)
 ways = []
 
@@ -517,4 +522,7 @@ def main():
         print(name, expected, got, changed, sep="\t", flush=True)
 
 
-main()
+if sys.argv[1] == "state":
+    print(state(sys.argv[2]))
+else:
+    main()

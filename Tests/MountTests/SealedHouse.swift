@@ -111,6 +111,18 @@ final class SealedHouse {
     }
   }
 
+  /// Signs an app anew after it was changed, before it is mounted.
+  func signAgain(_ path: String) throws {
+    let made = try TemporaryDirectory()
+    let seal = try Self.sign(backing(path), with: made)
+    let state = try TemporaryDirectory.open("\(mounted.store)/state")
+    let registry = try Registry(state: state.fd, path: "\(mounted.store)/state")
+    for var app in try registry.apps() where app.path == path {
+      app.seal = seal
+      try registry.update(app)
+    }
+  }
+
   // MARK: The bundle
 
   static func info(_ identifier: String, _ executable: String) -> String {

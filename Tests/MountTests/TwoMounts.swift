@@ -11,20 +11,26 @@ internal import Volume
 final class TwoMounts {
   let temporary: TemporaryDirectory
   private let tree: OwnedFD
+  let volume: Volume
   let views: [View]
   private let pool: WorkerPool
 
   /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the other's.
-  init(remembering: Bool = true, localLocks: Bool = false) throws {
+  ///
+  /// `say` gets what the volume has to say.
+  init(
+    remembering: Bool = true, localLocks: Bool = false, say: @escaping @Sendable (String) -> Void = { _ in }
+  ) throws {
     temporary = try TemporaryDirectory()
-    for name in ["tree", "tree/Users", "tree/Users/Shared", "0", "1"] {
+    for name in ["tree", "tree/Applications", "tree/Users", "tree/Users/Shared", "0", "1"] {
       try temporary.makeDirectory(name, mode: name.hasSuffix("Shared") ? 0o1777 : 0o755)
     }
     tree = try TemporaryDirectory.open(temporary.appending("tree"))
     var volumeSettings = VolumeSettings()
     if !remembering { volumeSettings.cacheSeconds = 0 }
     volumeSettings.localLocks = localLocks
-    let volume = Volume(tree: tree.fd, settings: volumeSettings)
+    let volume = Volume(tree: tree.fd, settings: volumeSettings, say: say)
+    self.volume = volume
     views = try (0..<2).map { _ in try View(volume) }
     pool = try WorkerPool(PoolSettings())
     try pool.start()

@@ -30,7 +30,8 @@ package struct SystemSignature: Sendable {
       case .malformed(let malformed): "its seal can't be read: \(malformed.reason)"
       case .stranger(let name):
         "in \(SystemSeal.directoryName) lies '\(name)', which is no part of a signature"
-      case .signer(let finding): "\(finding)"
+      case .signer(let finding):
+        finding.kind.sentence + (finding.detail.isEmpty ? "" : ": \(finding.detail)")
       case .otherTeam(let seal, let signer):
         "its seal names the team '\(seal)', and it is signed by the team '\(signer)'"
       case .crypto(let words): words

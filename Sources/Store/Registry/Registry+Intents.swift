@@ -9,8 +9,9 @@ internal import Synchronization
 // taken off, both at once: so the registry and the tree can differ only while there is an intent that says in what.
 
 extension Registry {
-  /// What this process is at: the registry's path and the intent's number. Nobody else changes a store meanwhile, so any other
-  /// intent is of a process that was stopped, or could not be ended.
+  /// What this process is at: the registry's path and the intent's number.
+  ///
+  /// Nobody else changes a store meanwhile, so any other intent is of a process that was stopped, or could not be ended.
   private static let live = Mutex<Set<String>>([])
 
   private static func key(_ number: Int64, _ database: borrowing Database) -> String {

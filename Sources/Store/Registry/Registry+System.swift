@@ -22,12 +22,18 @@ package struct SystemVersion: Codable, Equatable, Sendable {
 }
 
 /// The versions of the system domain that a store has.
-package struct SystemVersions: Equatable, Sendable {
+package struct SystemVersions: Codable, Equatable, Sendable {
   package var current: SystemVersion
   /// What can be gone back to.
   package var previous: SystemVersion?
   /// What is about to become the current one; there while that is done, or was when a process was stopped.
   package var next: SystemVersion?
+
+  package init(current: SystemVersion, previous: SystemVersion? = nil, next: SystemVersion? = nil) {
+    self.current = current
+    self.previous = previous
+    self.next = next
+  }
 }
 
 extension Registry {

@@ -97,7 +97,9 @@ final class TreeCopyRun: Sendable {
 final class CopiedDirectory: Sendable {
   let source: OwnedFD
   let target: OwnedFD
-  /// Below the top, ending in a slash; empty for the top. For messages.
+  /// Below the top, ending in a slash; empty for the top.
+  ///
+  /// For messages.
   let prefix: String
   let depth: Int
   private let status: FileStatus

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Bundles
+internal import CLinux
 internal import LinuxIO
 internal import Synchronization
 
@@ -52,18 +53,24 @@ final class ServedSeal: Sendable {
   ///
   /// `root` is the sealed directory, if it is at hand. Who asks while another loads waits for that.
   func contents(in root: FD?) -> (any SealedContents)? {
-    let (contents, finding) = state.withLock { state -> ((any SealedContents)?, Finding?) in
-      if let contents = state.contents { return (contents, nil) }
+    let (contents, finding, isNew) = state.withLock { state -> ((any SealedContents)?, Finding?, Bool) in
+      if let contents = state.contents { return (contents, nil, false) }
       let now = ContinuousClock.now
-      guard let root, state.failedAt.map({ now - $0 > Self.pause }) ?? true else { return (nil, nil) }
+      guard let root, state.failedAt.map({ now - $0 > Self.pause }) ?? true else {
+        return (nil, nil, false)
+      }
       do throws(Finding) {
         let loaded = try load(root)
         state.contents = loaded
-        return (loaded, nil)
+        return (loaded, nil, true)
       } catch {
         state.failedAt = now
-        return (nil, error)
+        return (nil, error, false)
       }
+    }
+    if isNew {
+      // Reading a seal takes many times the room of what is kept of it, and the allocator would keep that for later.
+      clx_return_free_memory()
     }
     if let finding { tellOnce(finding) }
     return contents

@@ -14,6 +14,9 @@ enum Catalogue {
       Group(
         name: "verify", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
         workloads: Verification.rows(arguments)),
+      Group(
+        name: "install", order: .rowByRow, mostRounds: 5,
+        workloads: Installation.rows(arguments)),
     ]
   }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import TestSupport
+internal import Testing
+
+/// What is left when a program is killed while it replaces the system domain, or moves an app's data.
+@Suite(.enabled(if: Program.isRoot)) struct StoppedTreeTests {
+  private let house: AppHouse
+  private var store: String { house.temporary.appending("store") }
+
+  init() throws { house = try AppHouse(isShared: true) }
+
+  private func state() throws -> [String] {
+    (try? house.temporary.names(in: "store/state/system")) ?? []
+  }
+
+  /// All is as one of the versions has it, and can be gone back from.
+  private func expectWhole(_ faces: [String?], before: [String: String], _ at: String) throws {
+    let face = house.face
+    #expect(faces.contains(face), "at \(at)")
+    #expect(try house.findings() == [], "before, at \(at)")
+    try house.domain().recover()
+    #expect(house.face == face, "what is seen stays, at \(at)")
+    #expect(try house.findings() == [] && house.domain().findings() == [], "at \(at)")
+    #expect(try house.domain().versions().next == nil && state() == ["previous"], "at \(at)")
+    let previous = house.temporary.text(of: "store/state/system/previous/Library/Fonts/Face")
+    #expect(previous == face.flatMap { before[$0] }, "the version before is the right one, at \(at)")
+  }
+
+  @Test func systemIsTheOldOneOrTheNew() throws {
+    let paths = try ["1", "2", "3"].map { try house.system($0, ["Library/\($0)/file": $0]) }
+    _ = try house.update(paths[0])
+    var seen: Set<String?> = []
+    try StoppedWork(words: ["update-system", store, paths[2]]).forEachStop {
+      if house.face != "face 2\n" {
+        if house.face == "face 3\n" { _ = try house.update(paths[0]) }
+        _ = try house.update(paths[1])
+      }
+    } check: { at in
+      seen.insert(house.face)
+      try expectWhole(
+        ["face 2\n", "face 3\n"], before: ["face 2\n": "face 1\n", "face 3\n": "face 2\n"], at)
+      // A killed update leaves a copy until the next one.
+      #expect(try house.staged().count <= 1, "at \(at)")
+    }
+    #expect(seen == ["face 2\n", "face 3\n"])
+  }
+
+  @Test func rollbackIsDoneOrNot() throws {
+    _ = try house.update(house.system("1"))
+    _ = try house.update(house.system("2"))
+    try StoppedWork(words: ["rollback-system", store]).forEachStop(points: 100) {
+      if house.face != "face 2\n" { try house.domain().rollback() }
+    } check: { at in
+      try expectWhole(
+        ["face 1\n", "face 2\n"], before: ["face 1\n": "face 2\n", "face 2\n": "face 1\n"], at)
+    }
+  }
+
+  // MARK: Data
+
+  private var container: String { "\(house.home)/Library/Containers/org.example.editor" }
+
+  private func install() throws {
+    let source = try TemporaryDirectory.open(house.bundle())
+    _ = try house.installer().install(source.fd, named: "Editor.app", for: house.users, asking: house.owner)
+  }
+
+  private func shell(_ script: String, in path: String) throws {
+    let result = try Program.run(["sh", "-ec", script], in: path)
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+  }
+
+  private func open() throws -> AppContainer {
+    try AppContainer(
+      container, in: house.store.tree, at: house.tree, access: .store(Metadata(isSystem: true)))
+  }
+
+  @Test func importedDataAreTheOldOnesOrTheNew() throws {
+    try install()
+    let data = house.tree + "/" + container + "/Data"
+    func write(_ text: String) throws {
+      try shell(
+        "for n in 1 2 3 4 5 6; do mkdir -p Documents/$n; echo \(text) >Documents/$n/file; done; chown -R nobody Documents",
+        in: data)
+    }
+    func texts() -> Set<String?> {
+      Set((1...6).map { house.text("\(container)/Data/Documents/\($0)/file") })
+    }
+    try write("new")
+    let temporary = try house.temporary.open()
+    let app = try #require(try AppQuestions(house.store, house.registry).apps(for: nil).first)
+    _ = try open().export(app, to: "E.xcappdata", in: temporary.fd, at: house.temporary.path)
+    let before = house.text("\(container)/\(ContainerLayout.metadataName)")
+    let words = ["import-data", store, container, house.temporary.appending("E.xcappdata")]
+    try StoppedWork(words: words).forEachStop {
+      try write("old")
+    } check: { at in
+      let found = texts()
+      #expect(found == ["old\n"] || found == ["new\n"], "\(found) at \(at)")
+      #expect(house.text("\(container)/\(ContainerLayout.metadataName)") == before, "at \(at)")
+      #expect(try house.findings() == [], "at \(at)")
+      let names = try house.names("\(house.home)/Library/Containers")
+      #expect(names.count <= 2 && names.contains("org.example.editor"), "\(names) at \(at)")
+    }
+  }
+
+  @Test func packageIsThereOrNot() throws {
+    try install()
+    let data = house.tree + "/" + container + "/Data"
+    try shell(
+      "for n in 1 2 3 4 5 6 7 8; do mkdir -p Documents/$n; echo x >Documents/$n/file; done; chown -R nobody Documents",
+      in: data)
+    try house.temporary.makeDirectory("out")
+    let words = ["export-data", store, container, house.temporary.appending("out/E.xcappdata")]
+    try StoppedWork(words: words).forEachStop {
+      let out = try TemporaryDirectory.open(house.temporary.path)
+      try "out".withName { (name) throws(Errno) in try out.fd.removeTree(name) }
+      try house.temporary.makeDirectory("out")
+    } check: { at in
+      if try house.temporary.names(in: "out").contains("E.xcappdata") {
+        let files = try Program.run(["find", "out/E.xcappdata", "-type", "f"], in: house.temporary.path)
+        #expect(files.output.split(separator: "\n").count == 10, "\(files.output) at \(at)")
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import TestSupport
+internal import Testing
+
+/// A piece of work on a store that is killed again and again, a little later each time.
+///
+/// It is killed at some two hundred of its system calls, or, with `INSULA_STOPS=all` (`make stops`), at each.
+struct StoppedWork {
+  let words: [String]
+
+  private static let program = String(Program.insula.dropLast("insula".count)) + "insula-stopped"
+  private static let stopsAtAll = ProcessInfo.processInfo.environment["INSULA_STOPS"] == "all"
+
+  /// Whether the work was done before it could be killed.
+  private func stop(at stop: Int) throws -> (isDone: Bool, stops: Int) {
+    for _ in 0..<50 {
+      let result = try Program.run([Self.program, "\(stop)"] + words)
+      switch result.status {
+      case 0: return (true, Int(result.output.split(separator: "\n").last ?? "") ?? 0)
+      case 9: return (false, stop)
+      default:
+        // A program that another test starts just then has what we have open, until it runs.
+        guard result.errors.contains("in use") else { throw MountedStore.Failure(words: result.errors) }
+        usleep(20_000)
+      }
+    }
+    throw MountedStore.Failure(words: "the store stays in use")
+  }
+
+  /// `begin` makes what it begins with, `check` looks at what is left.
+  func forEachStop(
+    points wanted: Int = 200, begin: () throws -> Void, check: (_ at: String) throws -> Void
+  ) throws {
+    try begin()
+    let whole = try stop(at: .max)
+    #expect(whole.isDone && whole.stops > 200, "\(whole.stops) stops")
+    try check("the end")
+    let step = Self.stopsAtAll ? 1 : max(1, whole.stops / (wanted + wanted / 20))
+    var points = 0
+    for stop in stride(from: 1, to: whole.stops * 2, by: step) {
+      try begin()
+      let isDone = try self.stop(at: stop).isDone
+      try check("\(stop) of about \(whole.stops)")
+      if isDone { break }
+      points += 1
+    }
+    #expect(points >= wanted)
+  }
+}

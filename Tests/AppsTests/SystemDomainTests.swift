@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+@testable internal import Bundles
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+@Suite struct SystemDomainTests {
+  private let house: AppHouse
+
+  init() throws { house = try AppHouse(teams: ["TEAM1", "TEAM2"]) }
+
+  private func state() throws -> [String] { try house.temporary.names(in: "store/state/system") }
+
+  private func shell(_ script: String, in path: String) throws {
+    let result = try Program.run(["sh", "-ec", script], in: path)
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+  }
+
+  @Test func versionsReplaceEachOtherAndTheOneBeforeIsKept() throws {
+    #expect(try house.domain().versions() == SystemVersions(current: .none))
+    let first = try house.update(house.system("1"))
+    #expect(house.face == "face 1\n" && first.current.version == "1" && first.current.team == "TEAM1")
+    #expect(first.previous == SystemVersion.none && first.current.installed == house.now)
+    let second = try house.update(house.system("2"))
+    #expect(house.face == "face 2\n" && second.previous == first.current)
+    #expect(try house.domain().rollback().current == first.current && house.face == "face 1\n")
+    #expect(try house.domain().rollback().current == second.current && house.face == "face 2\n")
+    _ = try house.update(house.system("3"))
+    #expect(try house.domain().rollback().current == second.current, "one version before is kept, not more")
+    #expect(try state() == ["previous"] && house.staged() == [] && house.findings() == [])
+    #expect(try house.domain().findings() == [])
+  }
+
+  @Test func rollbackLeadsToWhatTheStoreBeganWith() throws {
+    #expect(throws: SystemFailure.noPrevious) { try house.domain().rollback() }
+    _ = try house.update(house.system("1"))
+    #expect(try house.domain().rollback().current == .none)
+    #expect(try house.names("System") == ["Library"] && house.findings() == [])
+  }
+
+  @Test func everythingSealedComesOver() throws {
+    let path = try house.system("1")
+    try shell(
+      """
+      ln -s ../../nowhere Library/link; truncate -s 3M Library/sparse; mkdir -p "Library/a b"; printf x >"Library/a b/%n"
+      chmod 750 "Library/a b"; chmod 4711 "Library/a b/%n"; ln Library/sparse Library/second
+      setfattr -n user.tag -v value Library/Fonts/Face; touch -d 2001-01-01 Library/Fonts/Face
+      """, in: path)
+    let tree = try TemporaryDirectory.open(path)
+    try house.signSystem(tree.fd, path, "1")
+    _ = try house.update(path)
+    let list =
+      "find . -printf '%P %y %m %n %s %T@ %l\\n' | sort; getfattr -R -d . ; find . -type f -exec sha256sum {} +"
+    func all(_ path: String) throws -> [String] {
+      try Program.run(["sh", "-c", list], in: path).output.split(separator: "\n").map(String.init).sorted()
+    }
+    #expect(try all(house.tree + "/System") == all(path))
+  }
+
+  @Test(.enabled(if: Program.isRoot)) func ownersAreRootsUnlessTheyAreSealed() throws {
+    let path = try house.system("1", ["Library/d/file": "x"])
+    try shell("chown -R 1234:1235 .", in: path)
+    let tree = try TemporaryDirectory.open(path)
+    try house.signSystem(tree.fd, path, "1")
+    _ = try house.update(path)
+    let owners = try Program.run(["find", house.tree + "/System", "-printf", "%U:%G\n"]).output
+    #expect(Set(owners.split(separator: "\n")) == ["0:0"])
+    let other = try house.system("2", ["Library/d/file": "x"])
+    try shell("chown 1234:1235 Library/d/file; chmod 4755 Library/d/file; chown 7:0 Library/d", in: other)
+    let second = try TemporaryDirectory.open(other)
+    try house.signSystem(second.fd, other, "2", keepingOwners: true)
+    _ = try house.update(other)
+    #expect(
+      try Program.run(["stat", "-c", "%u:%g %a", "Library/d", "Library/d/file"], in: house.tree + "/System")
+        .output == "7:0 755\n1234:1235 4755\n")
+    try shell("chown 0:0 Library/d/file", in: house.tree + "/System")
+    #expect(
+      try house.domain().findings() == [SystemFinding(kind: .owner, path: "Library/d/file")]
+        || house.domain().findings() == [SystemFinding(kind: .mode, path: "Library/d/file")])
+  }
+
+  private static let damages: [(String, SystemFinding.Kind, String)] = [
+    ("echo more >>Library/Fonts/Face", .contents, "Library/Fonts/Face"),
+    ("printf F | dd of=Library/Fonts/Face conv=notrunc status=none", .contents, "Library/Fonts/Face"),
+    ("rm Library/Fonts/Face", .missing, "Library/Fonts/Face"),
+    ("echo x >Library/Fonts/New", .added, "Library/Fonts/New"),
+    ("mkdir Library/empty", .added, "Library/empty"),
+    ("rmdir Library/Templates", .missing, "Library/Templates"),
+    ("chmod 600 Library/Fonts/Face", .mode, "Library/Fonts/Face"),
+    ("chmod 700 .", .mode, "its top"),
+    ("rm Library/Fonts/Face; mkdir Library/Fonts/Face", .type, "Library/Fonts/Face"),
+    ("rm Library/link; ln -s elsewhere Library/link", .target, "Library/link"),
+    ("setfattr -n user.x -v y Library/Fonts/Face", .attributes, "Library/Fonts/Face"),
+    ("setfattr -x user.tag Library", .attributes, "Library"),
+    ("setfattr -n user.tag -v other Library", .attributes, "Library"),
+    ("mv Library/Fonts/Face Library/Fonts/face", .missing, "Library/Fonts/Face"),
+  ]
+
+  @Test(arguments: damages)
+  func whateverIsNotAsItWasSignedIsFound(damage: String, kind: SystemFinding.Kind, place: String) throws {
+    let path = try house.system("1")
+    try shell("ln -s near Library/link; setfattr -n user.tag -v v Library", in: path)
+    let tree = try TemporaryDirectory.open(path)
+    try house.signSystem(tree.fd, path, "1")
+    _ = try house.update(path)
+    // What is installed, and what is to be.
+    try shell(damage, in: house.tree + "/System")
+    #expect(try house.domain().findings().first == SystemFinding(kind: kind, path: place))
+    let other = try house.system("2")
+    _ = try house.update(other)
+    if place != "its top" {
+      if case .differs(_, let findings)? = rollbackRefusal() {
+        #expect(findings.first == SystemFinding(kind: kind, path: place))
+      } else {
+        Issue.record("a damaged version is gone back to")
+      }
+      #expect(house.face == "face 2\n")
+    }
+    try shell(damage, in: path)
+    guard case .differs(_, let findings)? = house.refusal(of: path) else {
+      Issue.record("\(damage) is not refused")
+      return
+    }
+    #expect(findings.first == SystemFinding(kind: kind, path: place))
+    #expect(house.face == "face 2\n")
+    #expect(try house.staged() == [] && state() == ["previous"])
+  }
+
+  private func rollbackRefusal() -> SystemFailure? {
+    do {
+      try house.domain().rollback()
+      return nil
+    } catch {
+      return error as? SystemFailure
+    }
+  }
+
+  @Test(arguments: [
+    ("rm -r _CodeSignature", "is not signed"), ("rm _CodeSignature/SystemSignature", "is not signed"),
+    ("echo x >_CodeSignature/Other", "'Other', which is no part of a signature"),
+    ("echo x >>_CodeSignature/SystemSeal", "can't be read"),
+    ("sed -i 's/^version 1/version 2/' _CodeSignature/SystemSeal", "the signature is not one of this"),
+    ("truncate -s 40 _CodeSignature/SystemSignature", "the signature can't be read"),
+    ("rm _CodeSignature/SystemSeal; ln -s ../Library/Fonts/Face _CodeSignature/SystemSeal", "can't read"),
+  ])
+  func badSignaturesAreRefusedByName(damage: String, words: String) throws {
+    let path = try house.system("1")
+    try shell(damage, in: path)
+    let refusal = try #require(house.refusal(of: path))
+    #expect(refusal.description.contains(words), "\(refusal)")
+    #expect(house.face == nil)
+    #expect(try house.staged() == [] && house.domain().versions().current == .none)
+  }
+
+  @Test func strangersAndOtherTeamsAreRefused() throws {
+    let path = try house.system("1")
+    // A seal that names another team than its signer is of.
+    let tree = try TemporaryDirectory.open(path)
+    var seal = try SystemSignature(in: tree.fd).seal
+    seal.team = "TEAM2"
+    let keys = try TemporaryDirectory.open(house.temporary.appending("keys"))
+    let identity = try IdentityDirectory(keys.fd).identity(named: "TEAM1")
+    try SystemSignature.write(seal, by: identity, in: tree.fd)
+    #expect(house.refusal(of: path)?.description.contains("names the team 'TEAM2'") == true)
+    for name in try house.temporary.names(in: "store/keys/trust") {
+      unlink(house.temporary.appending("store/keys/trust/\(name)"))
+    }
+    #expect(house.refusal(of: try house.system("2"))?.description.contains("is not trusted") == true)
+    #expect(house.face == nil)
+  }
+
+  @Test func skeletonIsCompletedBySigningAndCheckedAfterwards() throws {
+    let path = try house.system("1")
+    #expect(
+      try house.temporary.names(in: "System-1/Library") == [
+        "CoreServices", "Fonts", "LaunchDaemons", "Templates",
+      ])
+    let tree = try TemporaryDirectory.open(path)
+    chmod(path + "/Library", 0o700)
+    do {
+      try house.signSystem(tree.fd, path, "1")
+      Issue.record("it was signed")
+    } catch let error as SystemFailure {
+      #expect(error.description.contains("'Library' has mode 700 and must have 755: 'chmod 755' it"))
+    }
+  }
+
+  @Test func specialFilesAndTheSameVersionAreRefused() throws {
+    let path = try house.system("1")
+    _ = try house.update(path)
+    #expect(house.refusal(of: path) == .sameVersion(version: "1"))
+    let other = try house.system("2")
+    mkfifo(other + "/Library/fifo", 0o644)
+    let tree = try TemporaryDirectory.open(other)
+    do {
+      try house.signSystem(tree.fd, other, "2")
+      Issue.record("it was signed")
+    } catch let error as SystemFailure {
+      #expect(error.description.contains("Library/fifo is a fifo"))
+    }
+    #expect(house.refusal(of: other)?.description.contains("Library/fifo is a fifo") == true)
+    #expect(house.face == "face 1\n")
+  }
+
+  @Test func versionIsTakenFromTheSystemItself() throws {
+    let path = try house.system("x")
+    let list = AppHouse.list([("ProductVersion", "<string>26.1</string>")])
+    try house.write(list, to: "System-x/Library/CoreServices/SystemVersion.plist")
+    let tree = try TemporaryDirectory.open(path)
+    let keys = try TemporaryDirectory.open(house.temporary.appending("keys"))
+    let identity = try IdentityDirectory(keys.fd).identity(named: "TEAM1")
+    let signed = try SystemDomain.sign(
+      tree.fd, named: path, by: identity, version: nil, keepingOwners: false)
+    #expect(signed.seal.version == "26.1")
+    let judged = try SystemDomain.judge(tree.fd, StoreTrust.read(house.store), at: house.now)
+    #expect(judged.problems == [] && judged.signer?.team == "TEAM1")
+  }
+
+  /// Someone who looks at the tree, and may refuse that it changes.
+  private final class Watcher: TreeWatch {
+    let changes = Mutex<[TreeChange]>([])
+    let refuses: Bool
+    init(refuses: Bool) { self.refuses = refuses }
+
+    func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
+      changes.withLock { $0.append(change) }
+      if refuses { throw .EBUSY }
+      try body()
+    }
+  }
+
+  @Test(arguments: [false, true]) func whoeverLooksIsToldOrNothingChanges(refuses: Bool) throws {
+    _ = try house.update(house.system("1"))
+    let tree = try TemporaryDirectory.open(house.system("2"))
+    let watcher = Watcher(refuses: refuses)
+    let domain = try house.domain(watch: watcher)
+    var failure: SystemFailure?
+    do {
+      _ = try domain.update(from: tree.fd, named: "2")
+    } catch {
+      failure = error
+    }
+    #expect((failure != nil) == refuses)
+    #expect(watcher.changes.withLock { $0 } == [.system])
+    #expect(house.face == (refuses ? "face 1\n" : "face 2\n"))
+    #expect(try house.staged() == [] && state() == ["previous"] && house.domain().findings() == [])
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// An installed app is used as any files are, and that costs what it does anywhere.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct SealedUseTests {
+  private static let script = """
+    set -e; umask 022; app=$1; work=$2; cd "$work"
+    "$app/Contents/MacOS/note" | grep -q "hello from $app"
+    "$app/Contents/PlugIns/Help.bundle/Contents/MacOS/help" | grep -q help
+    cp -a "$app" copy; diff -r --no-dereference "$app" copy
+    tar -C "$app/.." -cf app.tar Note.app; mkdir tar; tar -C tar -xf app.tar; diff -r "$app" tar/Note.app
+    rsync -aHAX "$app/" rsync/; diff -r "$app" rsync
+    git init -q git; git --git-dir=git/.git --work-tree="$app" add -A
+    test "$(git --git-dir=git/.git ls-files | wc -l)" = 19
+    find "$app" -type f -exec md5sum {} + > sums; md5sum --quiet -c sums
+    grep -rq page "$app"; test "$(readlink "$app/Contents/Resources/first.html")" = page.html
+    python3 -c 'import mmap, sys; f = open(sys.argv[1], "rb"); mmap.mmap(f.fileno(), 0, prot=1)[1048576]' \\
+      "$app/Contents/Resources/large"
+    """
+
+  private static let stateProgram = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appendingPathComponent("Fixtures/ways-to-change.py").path
+
+  /// A digest of all that there is of an app in the store, access times included.
+  private func state(_ house: SealedHouse) throws -> String {
+    let result = try Program.run(["python3", Self.stateProgram, "state", house.backing(SealedHouse.localApp)])
+    #expect(result.status == 0, "\(result.errors)")
+    return result.output
+  }
+
+  @Test(arguments: [nil, "nohandles", "nopassthrough", "strictatime", "nohandles,strictatime"])
+  func everydayProgramsWorkAndChangeNothing(options: String?) throws {
+    let house = try SealedHouse(options: options)
+    let before = try state(house)
+    let work = try TemporaryDirectory()
+    let used = try Program.run(["sh", "-c", Self.script, "sh", house.path(SealedHouse.localApp), work.path])
+    #expect(used.status == 0, "\(used.output)\(used.errors)")
+    #expect(try state(house) == before)
+    #expect(try house.mounted.count("sealRefusals") == 0)
+  }
+
+  @Test func everydayProgramsWorkWithoutRoot() throws {
+    let nobody = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
+    let house = try SealedHouse(owner: nobody)
+    let before = try state(house)
+    let work = try TemporaryDirectory(mode: 0o777)
+    let used = try Program.runAsNobody(
+      ["sh", "-c", Self.script, "sh", house.path(SealedHouse.localApp), work.path],
+      environment: ["HOME": work.path])
+    #expect(used.status == 0, "\(used.output)\(used.errors)")
+    #expect(try state(house) == before)
+    for change in [
+      "echo x >> \"$1\"", "chmod 777 \"$1\"", "rm -f \"$1\"", "mv \"$1\" \"$1.x\"", "touch \"$1\"",
+    ] {
+      let tried = try Program.runAsNobody(
+        ["sh", "-c", change, "sh", house.path(SealedHouse.localApp + "/Contents/Resources/page.html")])
+      #expect(
+        tried.status != 0 && tried.errors.contains("Read-only file system"), "\(change): \(tried.errors)")
+    }
+    #expect(try state(house) == before)
+  }
+
+  /// Opening again is one request, and reading is none.
+  @Test func whatWasCheckedCostsNothingMore() throws {
+    let house = try SealedHouse(settled: true)
+    try #require(try house.mounted.flag("passthrough"))
+    let client = try Client()
+    let ordinary = house.path("Users/Shared/work/file")
+    try SealedHouse.command("cp", house.path(SealedHouse.localApp) + "/Contents/Resources/large", ordinary)
+    func requests(_ path: String) throws -> Int {
+      for _ in 0..<2 {
+        #expect(try client.errno("open", path, "\(O_RDONLY)") == 0)
+        #expect(try client.errno("close all") == 0)
+      }
+      let before = try house.mounted.settledRequests()
+      for _ in 0..<20 {
+        let file = try #require(try client.run("open", path, "\(O_RDONLY)").words.first)
+        #expect(try client.errno("read", file, "\(1 << 20)") == 0)
+        #expect(try client.errno("close", file) == 0)
+      }
+      return try house.mounted.settledRequests() - before
+    }
+    let there = try requests(ordinary)
+    #expect(try requests(house.path(SealedHouse.localApp) + "/Contents/Resources/large") == there)
+  }
+
+  /// Many large files are read for their seal at once, and nobody else waits for that.
+  @Test func largeFilesHoldNobodyUp() throws {
+    let names = (0..<12).map { "large\($0)" }
+    let house = try SealedHouse { house in
+      // Sparse, so that only the processor has to do with it.
+      for name in names {
+        let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/\(name)")
+        try SealedHouse.command("truncate", "-s", "128M", path)
+      }
+      try house.signAgain(SealedHouse.localApp)
+    }
+    let clients = try names.map { _ in try Client() }
+    let other = try Client()
+    let resources = house.path(SealedHouse.localApp) + "/Contents/Resources/"
+    #expect(try other.errno("open", resources + "page.html", "\(O_RDONLY)") == 0)
+    for (client, name) in zip(clients, names) { try client.send("open", resources + name, "\(O_RDONLY)") }
+    usleep(20_000)
+    for number in 0..<20 {
+      let name = house.path("Users/Shared/work/new\(number)")
+      #expect(try other.errno("create", name, "\(0o644)") == 0)
+      #expect(try other.errno("open", resources + "two words.txt", "\(O_RDONLY)") == 0)
+    }
+    let waiting = try clients.filter { try $0.answer(milliseconds: 0) == nil }
+    #expect(!waiting.isEmpty)
+    for client in waiting { #expect(try client.answer(milliseconds: 60_000)?.errno == 0) }
+  }
+
+  /// Who waits for the same file waits for one reading of it, and gets the same answer.
+  @Test(arguments: [false, true])
+  func manyMayWaitForOneFile(isDamaged: Bool) throws {
+    let house = try SealedHouse { house in
+      let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/wide")
+      try SealedHouse.command("truncate", "-s", "256M", path)
+      try house.signAgain(SealedHouse.localApp)
+      if isDamaged {
+        try SealedHouse.command("sh", "-c", "printf x | dd of=\"$1\" seek=1 conv=notrunc", "sh", path)
+      }
+    }
+    let clients = try (0..<20).map { _ in try Client() }
+    for client in clients {
+      try client.send("open", house.path(SealedHouse.localApp) + "/Contents/Resources/wide", "\(O_RDONLY)")
+    }
+    for client in clients {
+      #expect(try client.answer(milliseconds: 60_000)?.errno == (isDamaged ? EIO : 0))
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What can be done to a store's system domain, and to the data of its apps.
+enum TreeWork {
+  /// The words are the kind of work, the store, and for an update a directory.
+  static func runOnSystem(_ words: [String], _ store: Store, _ registry: Registry) throws {
+    let system = SystemDomain(store, registry, trust: try StoreTrust.read(store))
+    guard words[0] == "update-system" else {
+      try system.rollback()
+      return
+    }
+    let source = try open(words[2])
+    try system.update(from: source.fd, named: words[2])
+  }
+
+  /// The words are the kind of work, the store, a container below the root of the tree, and a package or a file.
+  static func runOnData(_ words: [String], _ store: Store, _ registry: Registry) throws {
+    let metadata = Metadata(isSystem: store.description.mode == .system)
+    let container = try AppContainer(
+      words[2], in: store.tree, at: store.path + "/tree", access: .store(metadata))
+    let name = words[3].split(separator: "/").last.map(String.init) ?? ""
+    let parent = String(words[3].dropLast(name.utf8.count + 1))
+    switch words[0] {
+    case "import-data":
+      let directory = try open(words[3])
+      _ = try container.importData(
+        from: DataPackage(directory.fd, path: words[3]), replacing: true)
+    case "deliver":
+      let directory = try open(parent)
+      _ = try container.deliver(directory.fd, Array(name.utf8))
+    default:
+      guard let app = try AppQuestions(store, registry).apps(for: nil).first else { throw Work.Unknown() }
+      let directory = try open(parent)
+      _ = try container.export(app, to: name, in: directory.fd, at: parent)
+    }
+  }
+
+  private static func open(_ path: String) throws -> OwnedFD {
+    try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY | O_DIRECTORY) }
+  }
+}
