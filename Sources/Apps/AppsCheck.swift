@@ -6,7 +6,8 @@ internal import LinuxIO
 internal import Policy
 package import Store
 
-/// Looks whether installed bundles are those that were installed: the part of `insula check` that knows about bundles.
+/// Looks whether installed bundles, and the system domain, are those that were installed: the part of `insula check` that knows
+/// about seals.
 ///
 /// What is missing altogether, ``StoreCheck`` finds.
 package struct AppsCheck {
@@ -26,6 +27,7 @@ package struct AppsCheck {
   package func findings(began: (InstalledApp) -> Void = { _ in }) throws(AppFailure) -> [StoreFinding] {
     let apps: [InstalledApp]
     let changing: [TreeIntent]
+    var findings: [StoreFinding] = []
     do throws(StoreError) {
       guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
         return []
@@ -34,11 +36,11 @@ package struct AppsCheck {
       guard try registry.problems().isEmpty else { return [] }
       apps = try registry.apps()
       changing = try registry.intents().map(\.intent)
+      findings = try SystemCheck(store: store, registry: registry).findings(isDeep: trust != nil)
     } catch {
       if case .registryDamaged = error { return [] }
       throw .store(error)
     }
-    var findings: [StoreFinding] = []
     for app in apps
     where !changing.contains(where: {
       $0.app.identifier.isSame(as: app.identifier) && $0.app.user == app.user

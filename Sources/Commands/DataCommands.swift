@@ -7,6 +7,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 
 /// `insula deliver`.
 struct DeliverCommand: Command {
@@ -99,7 +100,9 @@ struct ExportCommand: Command {
     let container = try access.container(identifier, for: uid, context)
     let (parent, name) = try NamedPlace.split(context.absolute(target))
     let directory = try NamedPlace.open(parent)
-    let report = try container.export(app, to: name, in: directory.fd, at: parent)
+    let report = try CopyProgress.show(context.console, "exporting") { progress in
+      try container.export(app, to: name, in: directory.fd, at: parent) { progress.note($0) }
+    }
     report.tell(context.console)
     context.console.print("Exported the data of \(app.identifier) to \(target) (\(report.words)).")
     return .ok
@@ -149,7 +152,9 @@ struct ImportCommand: Command {
     } catch StoreError.noApp where identifier == nil {
       throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
     }
-    let report = try container.importData(from: package, replacing: replaces)
+    let report = try CopyProgress.show(context.console, "importing") { progress in
+      try container.importData(from: package, replacing: replaces) { progress.note($0) }
+    }
     report.tell(context.console)
     context.console.print(
       "Imported \(source) as the data of \(identifier ?? package.identifier) (\(report.words)).")
@@ -193,6 +198,25 @@ private enum NamedPlace {
     } catch {
       throw CommandFailure(error == .EACCES ? .notPermitted : .failed, "can't open \(path): \(error.message)")
     }
+  }
+}
+
+/// How far a copy of data is, for whoever looks at a terminal.
+private final class CopyProgress: Sendable {
+  private let count = Mutex(TreeCopy.Count())
+
+  static func show<Result>(
+    _ console: Console, _ words: String, _ body: (CopyProgress) throws -> Result
+  ) rethrows -> Result {
+    let progress = CopyProgress()
+    return try ProgressLine.show(console, { "\(words): \(progress.text)" }) { try body(progress) }
+  }
+
+  func note(_ count: TreeCopy.Count) { self.count.withLock { $0 = count } }
+
+  private var text: String {
+    let count = count.withLock { $0 }
+    return "\(count.files) files, \(Int(clamping: count.bytes).asSize)"
   }
 }
 

@@ -19,8 +19,9 @@ package struct AppOrder: Codable, Equatable, Sendable {
   }
 
   package let action: Action
-  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a descriptor. For
-  /// ``Action/updateSystem`` what the directory is called, for messages.
+  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a descriptor.
+  ///
+  /// For ``Action/updateSystem`` what the directory is called, for messages.
   package var bundle: String?
   /// Which app, for ``Action/uninstall``.
   package var identifier: AppIdentifier?

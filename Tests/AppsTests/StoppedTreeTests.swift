@@ -130,4 +130,22 @@ internal import Testing
       }
     }
   }
+
+  @Test func deliveryIsThereOrNot() throws {
+    try install()
+    let letter = try house.temporary.write("all of it", to: "Letter.txt")
+    let words = ["deliver", store, container, letter]
+    let inbox = "\(container)/\(ContainerLayout.inboxPath)"
+    var seen: Set<[String]> = []
+    try StoppedWork(words: words).forEachStop(points: 100) {
+      try shell("rm -rf Inbox", in: house.tree + "/" + container + "/Data/Documents")
+    } check: { at in
+      let names = (try? house.names(inbox)) ?? []
+      seen.insert(names)
+      #expect(names.isEmpty || names == ["Letter.txt"], "\(names) at \(at)")
+      #expect(names.isEmpty || house.text(inbox + "/Letter.txt") == "all of it", "at \(at)")
+      #expect(try house.findings() == [], "at \(at)")
+    }
+    #expect(seen.count == 2)
+  }
 }

@@ -193,6 +193,30 @@ internal import Testing
     }
   }
 
+  @Test func whatAStoppedSigningHasLeftIsNotSealed() throws {
+    let path = try house.system("1")
+    try shell("mkdir .CodeSignature.new; echo x >.CodeSignature.new/SystemSeal", in: path)
+    #expect(house.refusal(of: path)?.description.contains(".CodeSignature.new: is not sealed") == true)
+    let tree = try TemporaryDirectory.open(path)
+    try house.signSystem(tree.fd, path, "1")
+    _ = try house.update(path)
+    #expect(house.face == "face 1\n")
+  }
+
+  @Test func checkFindsAnotherSystemThanTheOneThatWasInstalled() throws {
+    _ = try house.update(house.system("1"))
+    _ = try house.update(house.system("2"))
+    #expect(try house.findings(deep: true) == [])
+    try shell("echo x >>System/Library/Fonts/Face", in: house.tree)
+    #expect(try house.findings() == [], "a look at the seals reads no files")
+    try shell("echo x >>System/_CodeSignature/SystemSeal", in: house.tree)
+    try shell("echo x >>previous/Library/Fonts/Face", in: house.temporary.appending("store/state/system"))
+    let found = try house.findings(deep: true)
+    #expect(found.count == 2 && found.allSatisfy { $0.contains("is not the system that was installed") })
+    try shell("rm -r previous", in: house.temporary.appending("store/state/system"))
+    #expect(try house.findings().contains { $0.contains("previous is missing, the system to go back to") })
+  }
+
   @Test func specialFilesAndTheSameVersionAreRefused() throws {
     let path = try house.system("1")
     _ = try house.update(path)

@@ -3,6 +3,7 @@
 
 @testable internal import Bundles
 internal import Glibc
+internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
@@ -14,7 +15,7 @@ internal import Testing
     d 755 0 0 - - - .
     d 755 0 0 - - \(String(repeating: "0a", count: 32)) Library
     f 4711 1 2 18446744073709 \(String(repeating: "9f", count: 32)) - Library/a%20b%0a%25%ff
-    l 777 0 0 9 ../near%20 - Library/link
+    l 777 0 0 8 ../near%20 - Library/link
 
     """
 
@@ -45,7 +46,7 @@ internal import Testing
     ("Library/link", "_CodeSignature/link"), ("Library/link", "A"),
     ("Library/link", "Library/a%20b%0a%25%ff"),
     ("a%20b", "a b"), ("a%20b", "%6120b"), ("%0a", "%0A"), ("%0a", "%0"), ("%0a", "\t"),
-    (" 9 ../near%20", " 8 ../near%20"), (" 9 ../near%20", " 0 "), ("9f9f", "9F9f"), ("9f9f", "9f"),
+    (" 8 ../near%20", " 9 ../near%20"), (" 8 ../near%20", " 0 "), ("9f9f", "9F9f"), ("9f9f", "9f"),
     ("18446744073709 ", "99999999999999999999 "), ("18446744073709", "+8446744073709"), ("f 4711", "c 4711"),
     ("link\n", "link"), ("link\n", "link\n\n"), ("link\n", "link x\n"), ("%20beta", "%ff"),
   ])
@@ -71,5 +72,50 @@ internal import Testing
       guard let seal = try? SystemSeal(reading: damaged) else { continue }
       #expect(seal.bytes == damaged)
     }
+  }
+
+  @Test func everyBitCounts() throws {
+    let temporary = try TemporaryDirectory()
+    var random = SeededRandom(seed: 4)
+    var files: [(path: String, bytes: [UInt8])] = []
+    for directory in 0..<5 {
+      try temporary.makeDirectory("\(directory)")
+      for number in 0..<8 {
+        let bytes = (0..<(40 + number * 700)).map { _ in UInt8.random(in: 32...126, using: &random) }
+        let path = try temporary.write(String(decoding: bytes, as: UTF8.self), to: "\(directory)/\(number)")
+        files.append((path, bytes))
+      }
+    }
+    let top = try temporary.open()
+    let seal = try SystemSeal(of: top.fd, version: "1", team: "T", keepingOwners: false)
+    #expect(try seal.findings(in: top.fd, .notYet).isEmpty)
+    func write(_ bytes: [UInt8], to path: String) throws {
+      let file = try path.withName { (name) throws(Errno) in
+        try FD.cwd.openFollowing(name, O_WRONLY | O_TRUNC)
+      }
+      try file.fd.writeAll(bytes)
+    }
+    for round in 0..<2000 {
+      let (path, bytes) = files[Int.random(in: 0..<files.count, using: &random)]
+      let (other, others) = files[Int.random(in: 0..<files.count, using: &random)]
+      let kind = Int.random(in: 0..<7, using: &random)
+      if kind == 6, path == other { continue }
+      var changed = bytes
+      let index = Int.random(in: 0..<bytes.count, using: &random)
+      switch kind {
+      case 0, 1, 2: changed[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 3: changed.removeSubrange(index...)
+      case 4: changed.append(0)
+      case 5: chmod(path, 0o644 ^ (1 << UInt32.random(in: 0..<8, using: &random)))
+      default: rename(path, path + ".away"); rename(other, path); rename(path + ".away", other)
+      }
+      if kind < 5 { try write(changed, to: path) }
+      let found = try seal.findings(in: top.fd, .notYet)
+      #expect(!found.isEmpty, "damage \(kind) of \(path) in round \(round)")
+      chmod(path, 0o644)
+      try write(bytes, to: path)
+      try write(others, to: other)
+    }
+    #expect(try seal.findings(in: top.fd, .notYet).isEmpty)
   }
 }

@@ -14,7 +14,7 @@ internal import Testing
   private func fingerprint(_ house: AppHouse, _ path: String) throws -> String {
     try house.rootShell(
       """
-      find . -mindepth 1 ! -name '*.app' \\( -name .com.apple.mobile_container_manager.metadata.plist -prune \\) -o \
+      find . -mindepth 1 \\( -name .com.apple.mobile_container_manager.metadata.plist -o -name '*.app' \\) -o \
         -printf '%P %y %m %n %s %U:%G %T@ %l\\n' | sort
       find . -type f ! -name .com.apple.mobile_container_manager.metadata.plist -print0 | sort -z |
         xargs -0 sha256sum

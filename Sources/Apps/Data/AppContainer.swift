@@ -100,20 +100,26 @@ package final class AppContainer {
     try object.changeOwner(uid: owner.uid, gid: owner.gid)
   }
 
+  /// Opens one of the container's directories; nil if it is not there.
+  private func open(_ path: String) throws(Errno) -> OwnedFD? {
+    var directory = try self.directory.fd.duplicated()
+    for name in path.split(separator: "/").map(String.init) {
+      do throws(Errno) {
+        directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+      } catch .ENOENT {
+        return nil
+      }
+    }
+    return directory
+  }
+
   /// Whether there is anything in it but what it begins with.
   var hasData: Bool {
     get throws(DataFailure) {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("look through", path) { () throws(Errno) in
         for path in known {
-          var directory = try self.directory.fd.duplicated()
-          for name in path.split(separator: "/").map(String.init) {
-            do throws(Errno) {
-              directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
-            } catch .ENOENT {
-              break
-            }
-          }
+          guard let directory = try open(path) else { continue }
           let reading = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
           for entry in try reading.fd.entries() {
             let name = String(decoding: entry.name, as: UTF8.self)

@@ -52,7 +52,9 @@ extension AppContainer {
     }
   }
 
-  /// Makes a container of the package's data and of what the old one has of its own. Until it is finished it is ours alone.
+  /// Makes a container of the package's data and of what the old one has of its own.
+  ///
+  /// Until it is finished it is ours alone.
   private func build(_ name: String, _ package: DataPackage, _ copy: DataCopy) throws(DataFailure) {
     let top = try makeOwnDirectory(name, in: containers.fd)
     // What the directories above pass on is not the container's.

@@ -13,6 +13,7 @@ extension SystemDomain {
     _ tree: FD, named path: String, by identity: borrowing Identity, version: String?, keepingOwners: Bool,
     progress: @escaping (Int64) -> Void = { _ in }
   ) throws(SystemFailure) -> SystemSignature {
+    SystemSignature.removeUnfinished(in: tree)
     try SystemSkeleton.complete(tree)
     let seal: SystemSeal
     do throws(SystemSealFailure) {

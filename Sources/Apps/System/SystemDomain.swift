@@ -20,8 +20,8 @@ package final class SystemDomain: Sendable {
   let trust: Trust
   let watch: any TreeWatch
   let time: @Sendable () -> Int64
-  /// One exchange at a time.
-  private let turn = Mutex(())
+  /// One exchange at a time, whichever object makes it.
+  private static let turn = Mutex(())
 
   package init(
     _ store: Store, _ registry: Registry, trust: Trust, watch: any TreeWatch = NobodyWatches(),
@@ -134,12 +134,26 @@ package final class SystemDomain: Sendable {
     return []
   }
 
+  /// Makes sure that a tree is the version that was noted; unless `isDeep`, by its seal alone.
+  func check(_ tree: FD, _ version: SystemVersion, _ path: String, isDeep: Bool) throws(SystemFailure) {
+    guard !version.root.isEmpty else {
+      let found = Result { () throws(SystemSignature.Failure) in try SystemSignature(in: tree) }
+      if case .failure(.unsigned) = found { return }
+      throw .differs(path: path, [SystemFinding(kind: .added, path: SystemSeal.directoryName)])
+    }
+    guard isDeep else {
+      _ = try noted(tree, root: version.root, path)
+      return
+    }
+    try verify(tree, root: version.root, path) { _ in }
+  }
+
   // MARK: Steps
 
   private func inTurn<Result: Sendable>(
     _ body: () throws(SystemFailure) -> Result
   ) throws(SystemFailure) -> Result {
-    try turn.withLock { (_) throws(SystemFailure) in try body() }
+    try Self.turn.withLock { (_) throws(SystemFailure) in try body() }
   }
 
   private func signature(in tree: FD, _ path: String) throws(SystemFailure) -> SystemSignature {
@@ -158,15 +172,7 @@ package final class SystemDomain: Sendable {
   private func verify(
     _ tree: FD, root: [UInt8], _ path: String, _ progress: @escaping (Int64) -> Void
   ) throws(SystemFailure) {
-    let signature: SystemSignature
-    do throws(SystemSignature.Failure) { signature = try SystemSignature(in: tree) } catch {
-      throw .notSigned(path: path, error)
-    }
-    guard signature.rootHash == root else {
-      throw .differs(
-        path: path,
-        [SystemFinding(kind: .contents, path: "\(SystemSeal.directoryName)/\(SystemSeal.sealName)")])
-    }
+    let signature = try noted(tree, root: root, path)
     let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
     let findings: [SystemFinding]
     do throws(SystemSealFailure) {
@@ -176,6 +182,19 @@ package final class SystemDomain: Sendable {
       throw .notSealable(path: path, error)
     }
     guard findings.isEmpty else { throw .differs(path: path, findings) }
+  }
+
+  private func noted(_ tree: FD, root: [UInt8], _ path: String) throws(SystemFailure) -> SystemSignature {
+    let signature: SystemSignature
+    do throws(SystemSignature.Failure) { signature = try SystemSignature(in: tree) } catch {
+      throw .notSigned(path: path, error)
+    }
+    guard signature.rootHash == root else {
+      throw .differs(
+        path: path,
+        [SystemFinding(kind: .contents, path: "\(SystemSeal.directoryName)/\(SystemSeal.sealName)")])
+    }
+    return signature
   }
 
   /// The one call that makes a change visible.

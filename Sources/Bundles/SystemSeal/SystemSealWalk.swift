@@ -156,7 +156,7 @@ struct SystemSealWalk {
     _ words: String, _ path: [UInt8], _ body: () throws(Errno) -> Result
   ) throws(SystemSealFailure) -> Result {
     do throws(Errno) { return try body() } catch {
-      throw Self.failure(path, "can't be worked with (\(words)): \(error.message)")
+      throw Self.failure(path, "can't be looked at (\(words)): \(error.message)")
     }
   }
 

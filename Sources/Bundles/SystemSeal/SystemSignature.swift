@@ -92,9 +92,16 @@ package struct SystemSignature: Sendable {
     }
   }
 
-  private static func replace(_ files: [(name: String, bytes: [UInt8])], in top: FD) throws(Errno) {
-    let unfinished = ".CodeSignature.new"
+  /// Where a signature is written before it takes its place.
+  private static let unfinished = ".CodeSignature.new"
+
+  /// Removes what is left of a signing that was stopped, which would be sealed otherwise.
+  package static func removeUnfinished(in top: FD) {
     try? unfinished.withName { (name) throws(Errno) in try top.removeTree(name) }
+  }
+
+  private static func replace(_ files: [(name: String, bytes: [UInt8])], in top: FD) throws(Errno) {
+    removeUnfinished(in: top)
     try unfinished.withName { (new) throws(Errno) in
       try top.makeDirectory(new, mode: 0o755)
       let directory = try top.openDirectory(new)

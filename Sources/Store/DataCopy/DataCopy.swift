@@ -217,7 +217,9 @@ package final class DataCopy {
 
   // MARK: What is beside the contents
 
-  /// All but the flags. The owner first, as a change of owner takes bits of the mode away; the list last, as it might stand against
+  /// All but the flags.
+  ///
+  /// The owner first, as a change of owner takes bits of the mode away; the list last, as it might stand against
   /// the rest.
   private func finish(_ copy: FD, as original: FD, _ status: FileStatus) throws(Errno) {
     try doing("finish the copy of") { () throws(Errno) in
