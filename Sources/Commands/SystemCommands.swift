@@ -42,7 +42,7 @@ struct SystemSignCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities(making: false) else { throw SignCommand.noIdentity }
+    guard let place = try context.openIdentities() else { throw SignCommand.noIdentity }
     let identities = IdentityDirectory(place.fd)
     let identity = try identities.identity(named: identity ?? SignCommand.onlyOne(in: identities))
     let tree = try openSystem(path, context)

@@ -141,6 +141,13 @@ package final class Server: Sendable {
     guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
       return
     }
+    let versions = try registry.systemVersions()
+    do throws(Errno) {
+      // Where a process was stopped while it replaced the system domain, it is one or the other.
+      try volume.noteSystem(roots: [versions.current.root] + (versions.next.map { [$0.root] } ?? []))
+    } catch {
+      throw ServeFailure.tree(path: store.path, error)
+    }
     for app in try registry.apps() {
       do throws(Errno) {
         try volume.noteBundle(at: app.path, seal: app.seal)

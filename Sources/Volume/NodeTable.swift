@@ -20,11 +20,11 @@ internal import Synchronization
 
 /// See the rules above.
 package final class NodeTable: Sendable {
-  private let state: Mutex<NodeTableState>
+  let state: Mutex<NodeTableState>
   /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be used.
-  private let handleRoot: FD?
+  let handleRoot: FD?
   /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is none.
-  private let quietRoot: FD?
+  let quietRoot: FD?
   /// How many nodes may have a descriptor at once.
   private let capacity: Int
 
@@ -223,21 +223,6 @@ extension NodeTable {
       state.setZone(zone, of: index)
     }
   }
-
-  /// What a seal says of a node's object; nil where there is none.
-  func sealed(_ id: NodeID) -> SealedNode? {
-    state.withLock { state in state.index(of: id).flatMap { state.sealed[$0] } }
-  }
-
-  /// Notes what a look at a file's bytes has said, unless it stands elsewhere by now.
-  func note(_ verdict: (isGood: Bool, stamp: FileStamp), of id: NodeID, as looked: SealedNode) {
-    state.withLock { state in
-      guard let index = state.index(of: id), let known = state.sealed[index], known.seal === looked.seal,
-        known.position == looked.position
-      else { return }
-      state.sealed[index]?.verdict = verdict
-    }
-  }
 }
 
 // MARK: - Descriptors
@@ -361,15 +346,6 @@ extension NodeTable {
       let isOutermost = zone.isSealedPlace && !parent.zone.isSealedPlace
       install(isOutermost ? try quieted(found) : found, for: child)
     }
-  }
-
-  /// The same object on a mount that leaves access times alone; all that is found in it by name is there too.
-  func quieted(_ object: consuming OwnedFD) throws(Errno) -> OwnedFD {
-    guard let quietRoot else { return object }
-    if handleRoot != nil, let handle = object.fd.handle() {
-      return try openWithRoom { () throws(Errno) in try quietRoot.open(handle) }
-    }
-    return try PrivateMount.quiet(object.fd)
   }
 
   private func place(of id: NodeID) -> (parent: NodeID, name: String)? {

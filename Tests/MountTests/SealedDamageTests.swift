@@ -223,6 +223,34 @@ struct SealedDamageTests {
     #expect(house.log.contains("/\(SealedHouse.localApp): "))
   }
 
+  /// A name that someone has given a sealed file behind the daemon is no way to change it unseen.
+  @Test func anotherNameIsNoWayIn() throws {
+    let page = "\(SealedHouse.localApp)/\(Self.page)"
+    let other = "Users/Shared/work/other"
+    let house = try SealedHouse { try SealedHouse.command("ln", $0.backing(page), $0.backing(other)) }
+    let good = try house.read(house.backing(page)).get()
+    #expect(house.read(house.path(page)) == .success(good))
+    // It is known as what it is, by whatever name.
+    for change in [
+      "echo x >> \"$1\"", "chmod 777 \"$1\"", "truncate -s 0 \"$1\"", "setfattr -n user.x -v y \"$1\"",
+    ] {
+      #expect(try Program.run(["sh", "-c", change, "sh", house.path(other)]).status != 0, "\(change)")
+    }
+    #expect(house.read(house.path(page)) == .success(good))
+    // A name alone may go.
+    #expect(rename(house.path(other), house.path(other) + "s") == 0 && unlink(house.path(other) + "s") == 0)
+    #expect(house.read(house.path(page)) == .success(good))
+  }
+
+  @Test func whatIsChangedThroughAnotherNameIsFound() throws {
+    let page = "\(SealedHouse.localApp)/\(Self.page)"
+    let other = "Users/Shared/work/other"
+    let house = try SealedHouse { try SealedHouse.command("ln", $0.backing(page), $0.backing(other)) }
+    // Before anyone has looked at the app, nobody knows that it is part of one.
+    try SealedHouse.command("sh", "-c", "echo x >> \"$1\"", "sh", house.path(other))
+    #expect(house.read(house.path(page)) == .failure(.EIO))
+  }
+
   static let additions = [
     "Contents/Resources/new", "Contents/new", "new", "Contents/_CodeSignature/new", "Contents/MacOS/tool",
     "Contents/Resources/directory/new", "Contents/PlugIns/Help.bundle/Contents/Resources/new",

@@ -25,7 +25,9 @@ final class SealedHouse {
   /// So large that it is not read by a worker.
   static let largeSize = 3 << 20
 
-  /// With `settled` what is found out about a file is kept from the start. What `before` does to the store happens before it is mounted.
+  /// What `before` does to the store happens before it is mounted.
+  ///
+  /// With `settled` what is found out about a file is kept from the start.
   init(
     owner: Account? = nil, uid: UInt32 = 54321, options: String? = nil, settled: Bool = false,
     before: (SealedHouse) throws -> Void = { _ in }

@@ -118,6 +118,29 @@ struct SealedUseTests {
     for client in waiting { #expect(try client.answer(milliseconds: 60_000)?.errno == 0) }
   }
 
+  @Test func signalsDoNotEndAnOpenThatTakesLong() throws {
+    let house = try SealedHouse { house in
+      let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/wide")
+      try SealedHouse.command("truncate", "-s", "512M", path)
+      try house.signAgain(SealedHouse.localApp)
+    }
+    // The C library's own call, since Python's tries again.
+    let script = """
+      import ctypes, signal, sys
+      count = [0]
+      def ring(*_): count[0] += 1
+      signal.signal(signal.SIGALRM, ring)
+      signal.siginterrupt(signal.SIGALRM, True)
+      signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+      libc = ctypes.CDLL(None, use_errno=True)
+      result = libc.open(sys.argv[1].encode(), 0)
+      print(ctypes.get_errno() if result < 0 else "opened")
+      """
+    let path = house.path(SealedHouse.localApp) + "/Contents/Resources/wide"
+    let opened = try Program.run(["python3", "-c", script, path])
+    #expect(opened.output == "opened\n", "\(opened.output)\(opened.errors)")
+  }
+
   /// Who waits for the same file waits for one reading of it, and gets the same answer.
   @Test(arguments: [false, true])
   func manyMayWaitForOneFile(isDamaged: Bool) throws {

@@ -112,6 +112,11 @@ package final class BundleContents: SealedContents {
       cdhash: Array(payload.prefix(20)), requirement: String(decoding: payload.dropFirst(20), as: UTF8.self))
   }
 
+  package func finding(about object: FD, _ status: FileStatus, at position: SealedPosition) -> Finding? {
+    // A seal of a bundle says nothing of modes, owners and directories.
+    nil
+  }
+
   package func isSealed(_ position: SealedPosition) -> Bool {
     guard case .sealed = position else { return false }
     return true

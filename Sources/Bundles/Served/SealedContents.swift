@@ -34,6 +34,11 @@ package protocol SealedContents: AnyObject, Sendable {
   /// What the seal says of a bundle that has a seal of its own; nil for everything else.
   func nested(at position: SealedPosition) -> NestedSeal?
 
+  /// What is wrong with a directory or a link as such, beside what is in it or where it leads.
+  ///
+  /// `object` names it.
+  func finding(about object: FD, _ status: FileStatus, at position: SealedPosition) -> Finding?
+
   /// Whether the bytes of a file, or the target of a link, are something that the seal speaks of.
   func isSealed(_ position: SealedPosition) -> Bool
 

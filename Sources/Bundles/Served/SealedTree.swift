@@ -134,7 +134,17 @@ struct SealedTree: Sendable {
     mutating func add(
       _ path: String, _ kind: Kind, isOptional: Bool, payload: some Collection<UInt8>
     ) throws(Finding) {
-      let path = Array(path.utf8)
+      try add(Array(path.utf8), kind, isOptional: isOptional, payload: payload)
+    }
+
+    /// Takes a directory, in which there may be nothing.
+    mutating func add(directory path: [UInt8]) throws(Finding) {
+      _ = try directory(path[...], isOptional: false)
+    }
+
+    mutating func add(
+      _ path: [UInt8], _ kind: Kind, isOptional: Bool, payload: some Collection<UInt8>
+    ) throws(Finding) {
       let slash = path.lastIndex(of: 0x2f)
       let parent = try directory(slash.map { path[..<$0] } ?? [], isOptional: isOptional)
       try append(path[(slash.map { $0 + 1 } ?? 0)...], kind, in: parent, isOptional: isOptional, payload)

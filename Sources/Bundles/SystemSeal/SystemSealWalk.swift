@@ -124,7 +124,7 @@ struct SystemSealWalk {
   }
 
   /// The digest of all attributes of users, by name; those by which lists and flags are kept or shown are none of them.
-  private func attributes(of object: FD, _ path: [UInt8]) throws(SystemSealFailure) -> [UInt8]? {
+  func attributes(of object: FD, _ path: [UInt8]) throws(SystemSealFailure) -> [UInt8]? {
     let length: Int
     do throws(Errno) {
       length = try object.attributeNames(into: buffer.bytes)

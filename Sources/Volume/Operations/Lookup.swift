@@ -53,7 +53,7 @@ extension View {
     var validity = entryValidity(in: place)
     var sealed: SealedNode?
     if zone.isSealedPlace {
-      sealed = try sealedNode(name, status, in: directory)
+      sealed = try sealedNode(name, object.fd, status, in: directory)
       if !directory.zone.isSealedPlace { object = try nodes.quieted(object) }
       // What is broken may be repaired.
       if let sealed, directory.zone.isSealedPlace, sealed.seal.loadedContents == nil, sealed.position != .root

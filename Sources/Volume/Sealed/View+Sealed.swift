@@ -35,7 +35,7 @@ extension View {
 
   /// What the seal says of an object that was just found; nil where there is no seal, and EIO where it should not be there.
   func sealedNode(
-    _ name: Name, _ status: FileStatus, in directory: borrowing NodeTable.Pin
+    _ name: Name, _ object: FD, _ status: FileStatus, in directory: borrowing NodeTable.Pin
   ) throws(Errno) -> SealedNode? {
     guard directory.zone.isSealedPlace else {
       guard let place = volume.sealedPlaces.find(name, in: directory.number) else { return nil }
@@ -54,6 +54,9 @@ extension View {
       position = try contents.position(of: name.buffer, type: status.type, in: parent.position)
     } catch {
       throw refusal(error, by: parent.seal)
+    }
+    if !status.isRegular, let finding = contents.finding(about: object, status, at: position) {
+      throw refusal(finding, by: parent.seal)
     }
     guard let nested = contents.nested(at: position) else { return SealedNode(parent.seal, position) }
     let path = contents.path(of: position)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Bundles
+internal import Bundles
+internal import CLinux
 internal import Fuse
 internal import Glibc
 package import LinuxIO
@@ -78,27 +79,56 @@ extension Volume {
     nameChanged(in: way)
   }
 
-  /// Notes what the seal of the system domain says; nil for a system domain without one.
-  package func noteSystem(
-    _ loading: (@Sendable (FD) throws(Finding) -> any SealedContents)?
-  ) throws(Errno) {
+  /// Notes that the system domain is sealed by a seal of one of these digests; one of no bytes says that it may have none.
+  package func noteSystem(roots: [[UInt8]]) throws(Errno) {
+    guard roots.contains(where: { !$0.isEmpty }) else { return }
     let way = try Way(to: "System", in: tree)
-    sealedPlaces.remove(way.name, in: way.directory)
-    guard let loading else { return }
-    sealedPlaces.add(SealedPlace("System", isSettled: true, loading: loading), way.name, above: way.above)
+    let place = SealedPlace("System", isSettled: true, loading: try systemLoading(roots))
+    sealedPlaces.add(place, way.name, above: way.above)
   }
 
-  /// Does `body`, which replaces the system domain as a whole; then `loading` is what its seal says.
+  /// Does `body`, which replaces the system domain as a whole; both digests are of no bytes where there is no seal.
   package func systemIsReplaced(
-    _ loading: (@Sendable (FD) throws(Finding) -> any SealedContents)?, _ body: () throws(Errno) -> Void
+    root: [UInt8], before: [UInt8], _ body: () throws(Errno) -> Void
   ) throws(Errno) {
     let way = try Way(to: "System", in: tree)
-    let before = sealedPlaces.find(way.name, in: way.directory)
-    // Nobody finds it in between by a seal that is not its own: the names in it are looked up again afterwards.
-    try names.change(body)
-    before?.settle(nil, loading: nil)
-    try noteSystem(loading)
-    nameChanged(in: way)
+    let known = sealedPlaces.find(way.name, in: way.directory)
+    // For a while it is one or the other, also where one of them has no seal.
+    let either = try systemLoading([before, root])
+    let place = known ?? SealedPlace("System", isSettled: false, loading: either)
+    place.begin(loading: either)
+    if known == nil { sealedPlaces.add(place, way.name, above: way.above) }
+    var current = root
+    defer {
+      if current.isEmpty {
+        place.settle(nil, loading: nil)
+        sealedPlaces.remove(way.name, in: way.directory)
+      } else {
+        place.settle(way.found, loading: try? systemLoading([current]))
+      }
+      nameChanged(in: way)
+    }
+    do throws(Errno) {
+      try names.change(body)
+    } catch {
+      current = before
+      throw error
+    }
+  }
+
+  /// What reads the seal of the system domain, which is one of these; one of no bytes stands for a system domain without a seal.
+  private func systemLoading(_ roots: [[UInt8]]) throws(Errno) -> SealedPlace.Loading {
+    // Zero in a seal stands for whom the store belongs to, as its tree does.
+    let status = try tree.status()
+    let owner = SystemContents.Owner(uid: status.st_uid, gid: status.st_gid)
+    return { (root) throws(Finding) in
+      do throws(Finding) {
+        return try SystemContents(in: root, roots: roots.filter { !$0.isEmpty }, owner: owner)
+      } catch {
+        guard roots.contains([]) else { throw error }
+        return NoSeal()
+      }
+    }
   }
 
   private static func loading(_ seals: [[UInt8]]) -> SealedPlace.Loading {

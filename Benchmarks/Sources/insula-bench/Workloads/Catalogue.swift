@@ -15,7 +15,7 @@ enum Catalogue {
         name: "verify", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
         workloads: Verification.rows(arguments)),
       Group(
-        name: "install", order: .rowByRow, mostRounds: 5,
+        name: "install", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
         workloads: Installation.rows(arguments)),
     ]
   }
