@@ -203,7 +203,7 @@ private enum NamedPlace {
 
 /// How far a copy of data is, for whoever looks at a terminal.
 private final class CopyProgress: Sendable {
-  private let count = Mutex(TreeCopy.Count())
+  private let count = Mutex<TreeCopy.Count?>(nil)
 
   static func show<Result>(
     _ console: Console, _ words: String, _ body: (CopyProgress) throws -> Result
@@ -215,7 +215,7 @@ private final class CopyProgress: Sendable {
   func note(_ count: TreeCopy.Count) { self.count.withLock { $0 = count } }
 
   private var text: String {
-    let count = count.withLock { $0 }
+    guard let count = count.withLock({ $0 }) else { return "looking" }
     return "\(count.files) files, \(Int(clamping: count.bytes).asSize)"
   }
 }
