@@ -13,10 +13,7 @@ enum Catalogue {
       Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
       Group(
         name: "verify", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
-        workloads: Verification.rows(arguments)),
-      Group(
-        name: "install", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
-        workloads: Installation.rows(arguments)),
+        workloads: Verification.rows(arguments) + Installation.rows(arguments)),
     ]
   }
 
