@@ -7,20 +7,11 @@ package import Store
 
 /// The roots that a store trusts.
 package enum StoreTrust {
-  /// Below the store; one file for each root.
-  package static let path = "keys/trust"
-
-  /// The judge of signatures who trusts them; a store that has no such directory trusts nobody.
+  /// The judge of signatures who trusts them; a store that has none trusts nobody.
   package static func read(_ store: Store) throws(AppFailure) -> Trust {
-    let directory: OwnedFD
-    do throws(Errno) {
-      let keys = try "keys".withName { (name) throws(Errno) in try store.directory.openDirectory(name) }
-      directory = try "trust".withName { (name) throws(Errno) in try keys.fd.openDirectory(name) }
-    } catch .ENOENT {
-      return Trust(roots: [])
-    } catch {
-      throw .failed(doing: "open", path: "\(store.path)/\(path)", errno: error)
-    }
+    let directory: OwnedFD?
+    do throws(StoreError) { directory = try store.openTrust() } catch { throw .store(error) }
+    guard let directory else { return Trust(roots: []) }
     do throws(IdentityFailure) {
       return try TrustDirectory(directory.fd).trust()
     } catch {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Store
+internal import Synchronization
 
 /// `insula check`.
 struct CheckCommand: Command {
@@ -10,19 +12,23 @@ struct CheckCommand: Command {
     arguments: [.init(name: "STORE", help: "the store (default: as for 'insula mount')", kind: .directory)],
     options: [
       .init(name: "repair", help: "make missing standard directories again, set their owners and modes"),
+      .init(name: "deep", help: "read every installed app and the system domain, and hold them against their seals"),
       CommandDescription.json,
     ],
     details: [
-      "Only --repair changes anything, and needs the store unmounted. Exit code 8 says that something was found."
+      "Only --repair changes anything, and needs the store unmounted. Exit code 8 says that something was found.",
+      "Without --deep the seals themselves are looked at, and not the files that they are about.",
     ])
 
   private let store: String?
   private let repair: Bool
+  private let deep: Bool
   private let json: Bool
 
   init(_ arguments: ParsedArguments) {
     store = arguments.argument(0)
     repair = arguments.has("repair")
+    deep = arguments.has("deep")
     json = arguments.has("json")
   }
 
@@ -31,15 +37,24 @@ struct CheckCommand: Command {
     let store = try Store(opening: path, repair ? .exclusive : .inspect)
     var check = try StoreCheck(store, repairing: repair)
     try check.run()
+    let findings = try check.findings + apps(of: store, context)
     if json {
-      context.console.print(json: check.findings)
+      context.console.print(json: findings)
     } else {
-      report(check.findings, path, context.console)
+      report(findings, path, context.console)
     }
-    return check.findings.contains { $0.severity == .failure && !$0.repaired } ? .problemsFound : .ok
+    return findings.contains { $0.severity == .failure && !$0.repaired } ? .problemsFound : .ok
   }
 
-  private func report(_ findings: [Finding], _ path: String, _ console: Console) {
+  private func apps(of store: Store, _ context: Context) throws -> [StoreFinding] {
+    let current = Mutex("the system domain")
+    let check = AppsCheck(store, verifyingBy: deep ? try StoreTrust.read(store) : nil)
+    return try ProgressLine.show(context.console, { "checking \(current.withLock { $0 })" }) {
+      try check.findings { app in current.withLock { $0 = app.title } }
+    }
+  }
+
+  private func report(_ findings: [StoreFinding], _ path: String, _ console: Console) {
     for finding in findings {
       let label = finding.repaired ? "repaired" : finding.severity.rawValue
       console.print("\(label): \(finding.path) \(finding.problem)")

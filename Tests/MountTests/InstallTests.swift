@@ -143,4 +143,22 @@ struct InstallTests {
     try shop.succeed("uninstall", "org.example.notes")
     #expect(access(mounted.path("Applications/Notes.app"), F_OK) == -1)
   }
+
+  /// Beside a daemon too, which has the store.
+  @Test func checkLooksAtSealsAndWhenAskedAtEveryFile() throws {
+    let shop = try AppShop()
+    let mounted = shop.mounted
+    try shop.succeed("install", try shop.make("Notes", version: "1.0"))
+    let file = mounted.backing("Applications/Notes.app/Contents/Resources/Welcome.txt")
+    let raw = try check(open(file, O_WRONLY | O_APPEND))
+    try FD(raw).writeAll(Array("x".utf8))
+    close(raw)
+    #expect(try mounted.run("check", mounted.store).status == 0)
+    let deep = try mounted.run("check", mounted.store, "--deep")
+    #expect(deep.status == 8 && deep.output.contains("Welcome.txt"), "\(deep.output)")
+    let signature = mounted.backing("Applications/Notes.app/Contents/_CodeSignature/CodeSignature")
+    #expect(unlink(signature) == 0)
+    let shallow = try mounted.run("check", mounted.store)
+    #expect(shallow.status == 8 && shallow.output.contains("its signature is another one"), "\(shallow.output)")
+  }
 }
