@@ -20,6 +20,8 @@ package struct TreeCopy: Sendable {
     package var files = 0
     package var links = 0
     package var bytes: Int64 = 0
+
+    package init() {}
   }
 
   /// What bounds it: more is no bundle.
