@@ -55,7 +55,7 @@ package struct AppsCheck {
     let place = BundlePlace(path: app.path)
     let root: OwnedFD
     do throws(Errno) {
-      root = try store.openTreeDirectory(app.path)
+      root = try store.tree.openDirectory(at: app.path)
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       return nil
     } catch {
@@ -90,18 +90,5 @@ package struct AppsCheck {
 
   private func finding(_ app: InstalledApp, _ problem: String, _ advice: String) -> StoreFinding {
     StoreFinding(severity: .failure, path: "\(store.path)/tree/\(app.path)", problem: problem, advice: advice)
-  }
-}
-
-extension Store {
-  /// Opens a directory of the tree, name by name.
-  func openTreeDirectory(_ path: String) throws(Errno) -> OwnedFD {
-    var directory = try tree.duplicated()
-    for name in path.split(separator: "/") {
-      directory = try String(name).withName { (name) throws(Errno) in
-        try directory.fd.openDirectoryToExamine(name)
-      }
-    }
-    return directory
   }
 }

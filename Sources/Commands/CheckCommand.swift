@@ -12,7 +12,9 @@ struct CheckCommand: Command {
     arguments: [.init(name: "STORE", help: "the store (default: as for 'insula mount')", kind: .directory)],
     options: [
       .init(name: "repair", help: "make missing standard directories again, set their owners and modes"),
-      .init(name: "deep", help: "read every installed app and the system domain, and hold them against their seals"),
+      .init(
+        name: "deep",
+        help: "read every installed app and the system domain, and hold them against their seals"),
       CommandDescription.json,
     ],
     details: [

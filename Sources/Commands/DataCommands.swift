@@ -192,9 +192,7 @@ private enum NamedPlace {
 
   static func open(_ path: String) throws -> OwnedFD {
     do throws(Errno) {
-      return try path.withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      return try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
     } catch {
       throw CommandFailure(error == .EACCES ? .notPermitted : .failed, "can't open \(path): \(error.message)")
     }

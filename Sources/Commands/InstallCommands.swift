@@ -165,9 +165,7 @@ private struct SourceBundle: ~Copyable {
   init(_ path: String, _ context: Context) throws {
     name = String(context.absolute(path).split(separator: "/").last ?? "")
     do throws(Errno) {
-      directory = try context.reachable(path).withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      directory = try FD.cwd.openFollowing(context.reachable(path), O_RDONLY | O_DIRECTORY)
     } catch {
       throw CommandFailure(
         CommandFailure(error).code,

@@ -24,9 +24,7 @@ struct NamedBundle {
   func open<Result>(_ doing: String, _ body: (CodeBundle) throws -> Result) throws -> Result {
     let root: OwnedFD
     do throws(Errno) {
-      root = try directory.withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      root = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
     } catch {
       if error == .ENOTDIR { throw Bundles.Finding(.notABundle, detail: "it is no directory") }
       throw CommandFailure(error, "can't open \(path.harmless): \(error.message)")

@@ -58,9 +58,7 @@ extension Context {
     let last = end.map { String(full[full.index(after: $0)...]) } ?? full
     let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
     guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
-    let parent = try above.withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-    }
+    let parent = try FD.cwd.openFollowing(above, O_RDONLY | O_DIRECTORY)
     return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
   }
 }

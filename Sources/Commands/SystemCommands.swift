@@ -297,9 +297,7 @@ extension AppsAccess {
 /// Opens a directory that a person named.
 private func openSystem(_ path: String, _ context: Context) throws -> OwnedFD {
   do throws(Errno) {
-    return try context.reachable(path).withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-    }
+    return try FD.cwd.openFollowing(context.reachable(path), O_RDONLY | O_DIRECTORY)
   } catch {
     throw CommandFailure(CommandFailure(error).code, "can't open \(path): \(error.message)")
   }

@@ -92,8 +92,7 @@ package struct IdentityDirectory {
     guard try isThere(name) else { throw .notThere(name) }
     let directory = directory
     try explaining("remove the identity '\(name)'") { () throws(Errno) in
-      try (name + Self.suffix).withName { (file) throws(Errno) in try directory.remove(file, directory: false)
-      }
+      try directory.remove(name + Self.suffix, directory: false)
       try directory.synchronize(dataOnly: false)
     }
   }
@@ -150,7 +149,7 @@ extension IdentityDirectory {
   private func isThere(_ name: String) throws(IdentityFailure) -> Bool {
     let directory = directory
     do throws(Errno) {
-      _ = try (name + Self.suffix).withName { (file) throws(Errno) in try directory.status(of: file) }
+      _ = try directory.status(of: name + Self.suffix)
       return true
     } catch {
       guard error == .ENOENT else { throw .failed(doing: "look for '\(name)'", errno: error) }

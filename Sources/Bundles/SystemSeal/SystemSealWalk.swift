@@ -70,7 +70,7 @@ struct SystemSealWalk {
     at name: [UInt8], _ path: [UInt8], in directory: FD, depth: Int
   ) throws(SystemSealFailure) {
     let object = try doing("open", path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try directory.child(name) }
+      try directory.child(name)
     }
     let status = try doing("look at", path) { () throws(Errno) in try object.fd.status() }
     guard UInt64(status.st_dev) == device else { throw Self.failure(path, "is on another filesystem") }
@@ -86,9 +86,7 @@ struct SystemSealWalk {
       let (size, digest) = try digest(reading.fd, path)
       try add(.file(size: size, digest: digest), path, reading.fd, status)
     case S_IFLNK:
-      let target = try doing("read", path) { () throws(Errno) in
-        Array(buffer.bytes[..<(try object.fd.readLink(into: buffer.bytes))])
-      }
+      let target = try doing("read", path) { () throws(Errno) in try object.fd.linkTarget() }
       try add(.link(target: target), path, object.fd, status)
     default: throw Self.failure(path, "is a fifo, a socket or a device, which no system has")
     }

@@ -34,7 +34,7 @@ package final class Registry: Sendable {
   ) throws(StoreError) -> Registry? {
     let file = "\(path)/\(fileName)"
     do throws(Errno) {
-      guard try fileName.withName({ (name) throws(Errno) in try state.status(of: name) }).st_size > 0 else {
+      guard try state.status(of: fileName).st_size > 0 else {
         // One whose making was stopped.
         return nil
       }
@@ -70,9 +70,7 @@ package final class Registry: Sendable {
   /// SQLite would make the file for everyone to read.
   private static func makeFile(in state: FD, _ path: String) throws(StoreError) {
     do throws(Errno) {
-      _ = try fileName.withName { (name) throws(Errno) in
-        try state.open(name, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
-      }
+      _ = try state.open(fileName, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
       try state.synchronize(dataOnly: false)
     } catch {
       guard error != .EEXIST else { return }
