@@ -3,20 +3,14 @@
 
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 extension AppFailure: CustomStringConvertible {
   /// What failed, on what, and what to do.
   ///
   /// Names in a bundle are a stranger's: what a terminal would obey is left out.
-  package var description: String {
-    String(
-      String.UnicodeScalarView(
-        sentence.unicodeScalars.map {
-          $0.value < 0x20 || (0x7f...0x9f).contains($0.value) || (0x202a...0x202e).contains($0.value)
-            || (0x2066...0x2069).contains($0.value) ? "?" : $0
-        }))
-  }
+  package var description: String { sentence.harmless }
 
   private var sentence: String {
     switch self {

@@ -29,7 +29,7 @@ package struct AppsCheck {
     let changing: [TreeIntent]
     var findings: [StoreFinding] = []
     do throws(StoreError) {
-      guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+      guard let registry = try Registry.existing(of: store) else {
         return []
       }
       // The store's own check says what is wrong with the registry.

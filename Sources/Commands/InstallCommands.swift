@@ -129,12 +129,7 @@ struct UninstallCommand: Command {
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    let text = arguments.argument(0) ?? ""
-    guard let identifier = AppIdentifier(text) else {
-      throw UsageError(
-        message: "'\(text)' is no app's identifier; 'insula apps' shows those that are installed")
-    }
-    self.identifier = identifier
+    identifier = try Self.description.identifier(arguments.argument(0))
     user = arguments.value("user")
     store = arguments.value("store")
     keepsData = arguments.has("keep-data")

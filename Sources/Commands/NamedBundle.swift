@@ -4,6 +4,7 @@
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// A bundle that a person named on the command line.
 struct NamedBundle {

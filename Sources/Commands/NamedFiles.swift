@@ -67,18 +67,3 @@ extension CommandFailure {
   /// An errno with words for it.
   init(_ errno: Errno, _ message: String) { self.init(CommandFailure(errno).code, message) }
 }
-
-extension String {
-  /// Without what a terminal would obey: names in a bundle are a stranger's.
-  var harmless: String {
-    var text = UnicodeScalarView()
-    for scalar in unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
-        text.append("?")
-      default: text.append(scalar)
-      }
-    }
-    return String(text)
-  }
-}

@@ -4,6 +4,7 @@
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// `insula new-app`.
 struct NewAppCommand: Command {

@@ -51,7 +51,7 @@ struct SystemSignCommand: Command {
     context.console.print(
       "Signed \(path) as '\(identity.leaf.name)' of the team \(identity.team)"
         + (signed.seal.version.isEmpty ? "" : ", version \(signed.seal.version)")
-        + ": \(signed.seal.entries.count) files and directories, \(signed.rootHash.asHex).")
+        + ": \(signed.seal.entries.count) files and directories, \(signed.rootHash.asHexadecimal).")
     return .ok
   }
 }
@@ -144,7 +144,7 @@ struct SystemInfoCommand: Command {
     }
     var rows = [["current", versions.current.words]]
     if let previous = versions.previous { rows.append(["before", previous.words]) }
-    if !versions.current.root.isEmpty { rows.append(["seal", versions.current.root.asHex]) }
+    if !versions.current.root.isEmpty { rows.append(["seal", versions.current.root.asHexadecimal]) }
     context.console.print(table: rows)
     return .ok
   }
@@ -202,12 +202,12 @@ struct SystemVerifyCommand: Command {
     return Answer(
       good: found.problems.isEmpty, problems: found.problems, version: found.signature?.seal.version,
       team: found.signature?.seal.team, signer: found.signer?.name,
-      root: found.signature?.rootHash.asHex)
+      root: found.signature?.rootHash.asHexadecimal)
   }
 
   private func judgeInstalled(_ context: Context) throws -> Answer {
     let opened = try AppsAccess.find(store, context).openedStore()
-    guard let registry = try Registry.existing(state: opened.state, path: opened.path + "/state") else {
+    guard let registry = try Registry.existing(of: opened) else {
       return Answer(good: true, problems: [], version: nil, team: nil, signer: nil, root: nil)
     }
     let system = SystemDomain(opened, registry, trust: Trust(roots: []))
@@ -220,7 +220,7 @@ struct SystemVerifyCommand: Command {
     }
     return Answer(
       good: problems.isEmpty, problems: problems, version: current.version, team: current.team, signer: nil,
-      root: current.root.isEmpty ? nil : current.root.asHex)
+      root: current.root.isEmpty ? nil : current.root.asHexadecimal)
   }
 }
 
@@ -233,7 +233,7 @@ private struct SystemDescription: Encodable {
     let installed: Int64
 
     init(_ version: SystemVersion) {
-      root = version.root.asHex
+      root = version.root.asHexadecimal
       self.version = version.version
       team = version.team
       installed = version.installed
@@ -257,12 +257,6 @@ extension SystemVersion {
   }
 }
 
-extension [UInt8] {
-  fileprivate var asHex: String {
-    map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-}
-
 extension AppsAccess {
   /// The store itself, to look at, whoever serves it.
   fileprivate func openedStore() throws -> Store {
@@ -276,7 +270,7 @@ extension AppsAccess {
   fileprivate func systemVersions(_ context: Context) throws -> SystemVersions {
     do {
       let store = try openedStore()
-      return try Registry.existing(state: store.state, path: store.path + "/state")?.systemVersions()
+      return try Registry.existing(of: store)?.systemVersions()
         ?? SystemVersions(current: .none)
     } catch let error as StoreError {
       guard case .daemon = self, error.kind == .notPermitted else { throw error }

@@ -104,7 +104,7 @@ package struct IdentityDirectory {
       let text: [UInt8]
       do throws(CryptoFailure) {
         // A name of its own, so that people can tell one root from another.
-        let number = hexadecimal(try Digest.whole(key.pem()).prefix(4))
+        let number = try Digest.whole(key.pem()).prefix(4).asHexadecimal
         let plan = CertificatePlan.authority(
           "Insula Development \(number)", from: time - Self.clockTolerance,
           until: time + Self.authorityYears * Self.year)

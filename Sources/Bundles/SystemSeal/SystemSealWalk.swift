@@ -121,7 +121,7 @@ struct SystemSealWalk {
         attributes: isLink ? nil : try attributes(of: object, path)))
   }
 
-  /// The digest of all attributes of users, by name; those by which lists and flags are kept or shown are none of them.
+  /// The digest of all attributes that go with a file, by name.
   func attributes(of object: FD, _ path: [UInt8]) throws(SystemSealFailure) -> [UInt8]? {
     let length: Int
     do throws(Errno) {
@@ -132,12 +132,8 @@ struct SystemSealWalk {
       throw Self.failure(path, "has attributes that can't be listed: \(error.message)")
     }
     guard length > 0 else { return nil }
-    let names = buffer.bytes[..<length].split(separator: 0).map { Array($0) }.filter { name in
-      name.starts(with: "user.".utf8)
-        && !["user.insula.", "user.org.insula.", "user.com.apple.system."].contains {
-          name.starts(with: $0.utf8)
-        }
-    }.sorted { $0.lexicographicallyPrecedes($1) }
+    let names = buffer.bytes[..<length].split(separator: 0).map { Array($0) }
+      .filter(KeptAttributes.contains).sorted { $0.lexicographicallyPrecedes($1) }
     if names.isEmpty { return nil }
     var all: [UInt8] = []
     for name in names {

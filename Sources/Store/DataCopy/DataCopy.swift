@@ -113,7 +113,7 @@ package final class DataCopy {
         case S_IFLNK: try copyLink(name, from: source, to: newName, in: target)
         case S_IFIFO where rules.emptiness == .leftOut: leaveOut("a fifo holds nothing")
         case S_IFSOCK where rules.emptiness == .leftOut: leaveOut("a socket holds nothing")
-        default: throw fail(.specialFile(Self.kind(of: status)))
+        default: throw fail(.special(status))
         }
       }
     }
@@ -259,14 +259,6 @@ package final class DataCopy {
     if flags.isEmpty { return }
     try doing("give its flags to the copy of") { () throws(Errno) in
       try rules.target.setFlags(flags, on: copy)
-    }
-  }
-
-  private static func kind(of status: FileStatus) -> String {
-    switch status.type {
-    case S_IFIFO: "fifo"
-    case S_IFSOCK: "socket"
-    default: "device"
     }
   }
 

@@ -49,6 +49,16 @@ package final class Registry: Sendable {
     return Registry(database)
   }
 
+  /// The registry of a store, which gets one if it has none.
+  package convenience init(of store: Store) throws(StoreError) {
+    try self.init(state: store.state, path: store.path + "/state")
+  }
+
+  /// The registry of a store that has one already.
+  package static func existing(of store: Store) throws(StoreError) -> Registry? {
+    try existing(state: store.state, path: store.path + "/state")
+  }
+
   /// Lends the database.
   func use<Result: Sendable>(
     _ body: @Sendable (borrowing Database) throws(StoreError) -> Result

@@ -124,7 +124,7 @@ final class TreeCopyWorker {
       } else if status.isSymlink {
         try copyLink(bytes, path, in: directory)
       } else {
-        throw TreeCopyFailure(path: path, reason: .specialFile(Self.kind(of: status)))
+        throw TreeCopyFailure(path: path, reason: .special(status))
       }
     }
   }
@@ -217,13 +217,5 @@ final class TreeCopyWorker {
 
   private static func failed(_ words: String, _ path: String, _ error: Errno) -> TreeCopyFailure {
     TreeCopyFailure(path: path, reason: .failed(doing: words, error))
-  }
-
-  private static func kind(of status: FileStatus) -> String {
-    switch status.type {
-    case S_IFIFO: "fifo"
-    case S_IFSOCK: "socket"
-    default: "device"
-    }
   }
 }
