@@ -13,8 +13,7 @@ struct CheckCommand: Command {
     options: [
       .init(name: "repair", help: "make missing standard directories again, set their owners and modes"),
       .init(
-        name: "deep",
-        help: "read every installed app and the system domain, and hold them against their seals"),
+        name: "deep", help: "hold every file of installed apps and of the system domain against its seal"),
       CommandDescription.json,
     ],
     details: [
