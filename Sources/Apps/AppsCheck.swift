@@ -42,9 +42,7 @@ package struct AppsCheck {
       throw .store(error)
     }
     for app in apps
-    where !changing.contains(where: {
-      $0.app.identifier.isSame(as: app.identifier) && $0.app.user == app.user
-    }) {
+    where !changing.contains(where: { $0.isAbout(app) }) {
       began(app)
       if let finding = check(app) { findings.append(finding) }
     }

@@ -26,7 +26,9 @@ extension Installer {
     try making(app) { () throws(StoreError) in
       try containers.removeDoomed()
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
-        guard let current = try registry.app(app.identifier, for: record.user), let home = record.home else {
+        guard let current = try registry.app(app.identifier, for: record.user),
+          let home = Homes.name(in: record.path)
+        else {
           continue
         }
         do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome { continue }
@@ -45,13 +47,5 @@ extension Installer {
     do throws(StoreError) { try alone(body) } catch {
       throw .containersNotMade(identifier: app.identifier.text, error)
     }
-  }
-}
-
-extension ContainerRecord {
-  /// The name of the home that it is in.
-  fileprivate var home: String? {
-    let names = path.split(separator: "/")
-    return names.count > 2 && names.first == "Users" ? String(names[1]) : nil
   }
 }

@@ -39,11 +39,11 @@ struct InstallCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try SourceBundle(bundle, context)
+    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.install, home: user)
-    order.bundle = source.name
-    let app = try access.perform(order, on: source.directory.fd, context).app
+    order.bundle = context.name(of: bundle)
+    let app = try access.perform(order, on: source.fd, context).app
     guard let app else { return .failed }
     if json {
       context.console.print(json: app)
@@ -89,12 +89,12 @@ struct UpdateCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try SourceBundle(bundle, context)
+    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.update, home: user)
-    order.bundle = source.name
+    order.bundle = context.name(of: bundle)
     order.allowsDowngrade = allowsDowngrade
-    let reply = try access.perform(order, on: source.directory.fd, context)
+    let reply = try access.perform(order, on: source.fd, context)
     guard let app = reply.app, let before = reply.before else { return .failed }
     if json {
       context.console.print(json: ["before": before, "now": app])
@@ -149,23 +149,6 @@ struct UninstallCommand: Command {
       context.console.print("Removed \(before.title)\(keepsData ? "; its containers stay" : "").")
     }
     return .ok
-  }
-}
-
-/// A bundle that a person named to be installed, opened as that person may.
-private struct SourceBundle: ~Copyable {
-  let name: String
-  let directory: OwnedFD
-
-  init(_ path: String, _ context: Context) throws {
-    name = String(context.absolute(path).split(separator: "/").last ?? "")
-    do throws(Errno) {
-      directory = try FD.cwd.openFollowing(context.reachable(path), O_RDONLY | O_DIRECTORY)
-    } catch {
-      throw CommandFailure(
-        CommandFailure(error).code,
-        "can't open the bundle \(path): \(error == .ENOTDIR ? "it is no directory" : error.message)")
-    }
   }
 }
 

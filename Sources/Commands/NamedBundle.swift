@@ -18,7 +18,7 @@ struct NamedBundle {
     console = context.console
     directory = context.reachable(path)
     // The name counts: an app must have an executable. `.` is no name, and a link's is not the bundle's.
-    name = String(context.absolute(path).split(separator: "/").last ?? "")
+    name = context.name(of: path)
   }
 
   /// Opens it, and does what may take long; what is wrong with it is a finding.

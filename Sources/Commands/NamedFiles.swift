@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 // Files that a person names on the command line; `-` is what is piped.
 
@@ -48,6 +49,17 @@ extension Context {
       throw CommandFailure(error, "can't write \(path): \(why)")
     }
   }
+
+  /// Opens a directory.
+  func openDirectory(_ path: String) throws(CommandFailure) -> OwnedFD {
+    do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_DIRECTORY) } catch {
+      let why = error == .ENOTDIR ? "it is no directory" : error.message
+      throw CommandFailure(error, "can't open \(path.harmless): \(why)")
+    }
+  }
+
+  /// What a path is called: its last name, whatever the path is relative to.
+  func name(of path: String) -> String { absolute(path).splitAtName.name }
 
   /// Opens the directory that something new is to be made in.
   func withParent<Result: ~Copyable>(

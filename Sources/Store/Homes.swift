@@ -111,6 +111,12 @@ package final class Homes: Sendable {
     }
   }
 
+  /// The name of the home that a path below the root of the tree leads into; nil for one that leads elsewhere.
+  package static func name(in path: String) -> String? {
+    let names = path.split(separator: "/")
+    return names.count > 1 && names[0] == "Users" ? String(names[1]) : nil
+  }
+
   /// The names that a home can have are those that an account and a path can have.
   static func checkName(_ name: String) throws(StoreError) {
     let reason: String? =

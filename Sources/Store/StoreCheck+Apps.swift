@@ -28,10 +28,7 @@ extension StoreCheck {
     }
     for app in apps {
       // What is being done to it is ended by the next who writes, if it was stopped.
-      let isChanging = intents.contains {
-        $0.intent.app.identifier == app.identifier && $0.intent.app.user == app.user
-      }
-      if !isChanging { checkBundle(of: app) }
+      if !intents.contains(where: { $0.intent.isAbout(app) }) { checkBundle(of: app) }
     }
     for container in containers where !container.isDoomed { check(container) }
     checkStrangers(among: Set(containers.map(\.path)))

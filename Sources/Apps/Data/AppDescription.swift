@@ -45,8 +45,7 @@ package struct AppDescription: Codable, Equatable, Sendable {
     team = app.team
     executable = app.executable
     path = app.path
-    let parts = app.path.split(separator: "/")
-    home = app.user != nil && parts.first == "Users" ? parts.dropFirst().first.map(String.init) : nil
+    home = app.user == nil ? nil : Homes.name(in: app.path)
     installed = app.installed
     groups = app.groups.map(\.text)
     clouds = app.clouds.map(\.text)
