@@ -3,13 +3,14 @@
 
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 extension AppFailure: CustomStringConvertible {
   /// What failed, on what, and what to do.
   ///
   /// Names in a bundle are a stranger's: what a terminal would obey is left out.
-  package var description: String { sentence.asOneLine }
+  package var description: String { sentence.harmless }
 
   private var sentence: String {
     switch self {

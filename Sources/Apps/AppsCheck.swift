@@ -29,7 +29,7 @@ package struct AppsCheck {
     let changing: [TreeIntent]
     var findings: [StoreFinding] = []
     do throws(StoreError) {
-      guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+      guard let registry = try Registry.existing(of: store) else {
         return []
       }
       // The store's own check says what is wrong with the registry.
@@ -42,9 +42,7 @@ package struct AppsCheck {
       throw .store(error)
     }
     for app in apps
-    where !changing.contains(where: {
-      $0.app.identifier.isSame(as: app.identifier) && $0.app.user == app.user
-    }) {
+    where !changing.contains(where: { $0.isAbout(app) }) {
       began(app)
       if let finding = check(app) { findings.append(finding) }
     }
@@ -55,7 +53,7 @@ package struct AppsCheck {
     let place = BundlePlace(path: app.path)
     let root: OwnedFD
     do throws(Errno) {
-      root = try store.openTreeDirectory(app.path)
+      root = try store.tree.openDirectory(at: app.path)
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       return nil
     } catch {
@@ -90,18 +88,5 @@ package struct AppsCheck {
 
   private func finding(_ app: InstalledApp, _ problem: String, _ advice: String) -> StoreFinding {
     StoreFinding(severity: .failure, path: "\(store.path)/tree/\(app.path)", problem: problem, advice: advice)
-  }
-}
-
-extension Store {
-  /// Opens a directory of the tree, name by name.
-  func openTreeDirectory(_ path: String) throws(Errno) -> OwnedFD {
-    var directory = try tree.duplicated()
-    for name in path.split(separator: "/") {
-      directory = try String(name).withName { (name) throws(Errno) in
-        try directory.fd.openDirectoryToExamine(name)
-      }
-    }
-    return directory
   }
 }

@@ -31,7 +31,8 @@ struct AppsDirectory: ~Copyable {
     }
     let entries: [(name: [UInt8], type: UInt8)]
     do throws(Errno) {
-      entries = try directory.fd.reopened(O_RDONLY | O_DIRECTORY).listed()
+      let listing = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
+      entries = try listing.fd.entries()
     } catch {
       throw .failed(doing: "list", path: "\(tree)/\(path)", errno: error)
     }
@@ -56,14 +57,6 @@ struct AppsDirectory: ~Copyable {
   }
 }
 
-extension OwnedFD {
-  /// The entries of a directory that nobody else reads through this descriptor.
-  consuming func listed() throws(Errno) -> [(name: [UInt8], type: UInt8)] {
-    let directory = self
-    return try directory.fd.entries()
-  }
-}
-
 extension Installer {
   /// Opens the directory of a domain for someone who may change what is in it.
   ///
@@ -79,9 +72,7 @@ extension Installer {
 
   private func openEveryones(asking asker: Asker, _ doing: String) throws(AppFailure) -> AppsDirectory {
     let path = AppDomain.everyone.path
-    let directory = try opening(path) { () throws(Errno) in
-      try path.withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
-    }
+    let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(path) }
     let object = try opening(path) { () throws(Errno) in
       let status = try directory.fd.status()
       let isSystem = store.description.mode == .system
@@ -121,8 +112,7 @@ extension Installer {
       !name.isEmpty
     else { throw failure }
     do throws(Errno) {
-      let users = try "Users".withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
-      return try name.withName { (name) throws(Errno) in try users.fd.openDirectory(name) }
+      return try store.tree.openDirectory(at: "Users/\(name)")
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       throw failure
     } catch {
@@ -136,11 +126,9 @@ extension Installer {
     let name = "Applications"
     if making, try isMissing(name, in: home, path) { try makeApplications(in: home, owner, path) }
     do throws(Errno) {
-      return try name.withName { (name) throws(Errno) in
-        let directory = try home.openDirectory(name)
-        guard try directory.fd.status().st_uid == owner.st_uid else { throw .EPERM }
-        return directory
-      }
+      let directory = try home.openDirectory(name)
+      guard try directory.fd.status().st_uid == owner.st_uid else { throw .EPERM }
+      return directory
     } catch .ENOTDIR, .ELOOP {
       throw .inTheWay(path: "/\(path)", what: "something that is no folder")
     } catch .EPERM {
@@ -152,7 +140,7 @@ extension Installer {
 
   private func isMissing(_ name: String, in home: FD, _ path: String) throws(AppFailure) -> Bool {
     do throws(Errno) {
-      _ = try name.withName { (name) throws(Errno) in try home.status(of: name) }
+      _ = try home.status(of: name)
       return false
     } catch .ENOENT {
       return true

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
-internal import Glibc
+internal import LinuxIO
 internal import Store
 internal import Synchronization
 
@@ -10,7 +9,7 @@ internal import Synchronization
 final class InstallReport: Sendable {
   private struct State {
     var progress = InstallProgress(phase: .looking)
-    var nextReport: Int64 = 0
+    var nextReport: UInt64 = 0
   }
   private let state = Mutex(State())
   let wait: InstallWait
@@ -21,7 +20,7 @@ final class InstallReport: Sendable {
   }
 
   /// A tenth of a second, in nanoseconds.
-  private static let interval: Int64 = 100_000_000
+  private static let interval: UInt64 = 100_000_000
 
   /// Notes how much there is to copy.
   func expect(_ size: TreeSize) {
@@ -43,7 +42,7 @@ final class InstallReport: Sendable {
     state.withLock {
       $0.progress.done = count.bytes
       $0.progress.filesDone = count.files + count.links + count.directories
-      let now = Self.now()
+      let now = monotonicNanoseconds()
       guard now >= $0.nextReport else { return }
       $0.nextReport = now + Self.interval
       wait.progress($0.progress)
@@ -52,11 +51,5 @@ final class InstallReport: Sendable {
 
   func checkCancelled() throws(AppFailure) {
     if wait.isCancelled() { throw .cancelled }
-  }
-
-  private static func now() -> Int64 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now)
-    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
   }
 }

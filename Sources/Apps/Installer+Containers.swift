@@ -28,7 +28,9 @@ extension Installer {
       // What stands in the way in one home is no reason to leave the others as they are.
       var failure: StoreError?
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
-        guard let current = try registry.app(app.identifier, for: record.user), let home = record.home else {
+        guard let current = try registry.app(app.identifier, for: record.user),
+          let home = Homes.name(in: record.path)
+        else {
           continue
         }
         do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome {
@@ -52,13 +54,5 @@ extension Installer {
     do throws(StoreError) { try alone(body) } catch {
       throw .containersNotMade(identifier: app.identifier.text, error)
     }
-  }
-}
-
-extension ContainerRecord {
-  /// The name of the home that it is in.
-  fileprivate var home: String? {
-    let names = path.split(separator: "/")
-    return names.count > 2 && names.first == "Users" ? String(names[1]) : nil
   }
 }

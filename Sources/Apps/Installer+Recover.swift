@@ -16,18 +16,17 @@ extension Installer {
     let left = try registered { () throws(StoreError) in try registry.intents() }.filter { !$0.isLive }
     for noted in left {
       let path = BundlePlace(path: noted.intent.app.path).parent
-      let directory: FD?
+      let directory: OwnedFD
       do throws(Errno) {
-        directory = try store.openTreeDirectory(path).release()
+        directory = try store.tree.openDirectory(at: path)
       } catch .ENOENT {
         // It is gone, and its bundle with it.
-        directory = nil
+        try end(noted, nil)
+        continue
       } catch {
         throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
       }
-      let owned = directory.map { OwnedFD(owning: $0.raw) }
-      try end(noted, directory)
-      _ = consume owned
+      try end(noted, directory.fd)
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
     // What was removed may have had containers that are still there.
@@ -55,7 +54,7 @@ extension Installer {
         }
       }
     case .uninstall:
-      if let directory, Self.isThere(place.name, in: directory) {
+      if let directory, directory.has(place.name) {
         return try registered { () throws(StoreError) in try registry.abandon(noted) }
       }
     }
@@ -65,13 +64,9 @@ extension Installer {
   /// The seal of the bundle of that name; nil where there is none.
   static func seal(of name: String, in directory: FD) -> [UInt8]? {
     guard
-      let root = try? name.withName({ (name) throws(Errno) in try directory.openDirectoryToExamine(name) }),
+      let root = try? directory.openDirectoryToExamine(name),
       let bundle = try? CodeBundle(in: root, name: name)
     else { return nil }
     return try? bundle.sealDigest()
-  }
-
-  private static func isThere(_ name: String, in directory: FD) -> Bool {
-    (try? name.withName { (name) throws(Errno) in try directory.status(of: name) }) != nil
   }
 }

@@ -74,13 +74,13 @@ package final class CodeBundle: Sendable {
   private static func contents(of root: FD) throws(Finding) -> OwnedFD? {
     let contents: OwnedFD
     do throws(Errno) {
-      contents = try "Contents".withName { (name) throws(Errno) in try root.openDirectoryToExamine(name) }
+      contents = try root.openDirectoryToExamine("Contents")
     } catch {
       if error == .ENOENT { return nil }
       throw Finding(.notABundle, "Contents", error)
     }
     do throws(Errno) {
-      _ = try "Info.plist".withName { (name) throws(Errno) in try root.status(of: name) }
+      _ = try root.status(of: "Info.plist")
     } catch {
       if error == .ENOENT { return contents }
       throw Finding(.unreadable, "Info.plist", error)
@@ -94,10 +94,10 @@ package final class CodeBundle: Sendable {
     let path = fromRoot(Finding(.badExecutable, executablePath)).path
     let file = try Finding.instead(of: .badExecutable, path) { () throws(Errno) in
       guard shape == .contents else {
-        return try name.withName { (name) throws(Errno) in try base.openToExamine(name) }
+        return try base.openToExamine(name)
       }
-      let directory = try "MacOS".withName { (name) throws(Errno) in try base.openDirectoryToExamine(name) }
-      return try name.withName { (name) throws(Errno) in try directory.fd.openToExamine(name) }
+      let directory = try base.openDirectoryToExamine("MacOS")
+      return try directory.fd.openToExamine(name)
     }
     let status = try Finding.instead(of: .badExecutable, path) { () throws(Errno) in
       try file.fd.status()
@@ -129,9 +129,7 @@ package final class CodeBundle: Sendable {
   ) throws(Finding) -> [UInt8]? {
     let directory: OwnedFD
     do throws(Errno) {
-      directory = try SealLayout.signatureDirectory.withName { (name) throws(Errno) in
-        try base.openDirectoryToExamine(name)
-      }
+      directory = try base.openDirectoryToExamine(SealLayout.signatureDirectory)
     } catch {
       if error == .ENOENT { return nil }
       throw Finding(.unreadable, SealLayout.signatureDirectory, error)
@@ -149,9 +147,7 @@ package final class CodeBundle: Sendable {
   ) throws(Finding) -> [UInt8]? {
     let file: OwnedFD
     do throws(Errno) {
-      file = try name.withName { (name) throws(Errno) in
-        try directory.openToExamine(name, sparingTime: sparingTime)
-      }
+      file = try directory.openToExamine(name, sparingTime: sparingTime)
     } catch {
       if error == .ENOENT { return nil }
       throw Finding(kind, name, error)

@@ -40,7 +40,7 @@ extension AppsAccess {
   private static func perform(
     _ order: AppOrder, on bundle: FD?, _ store: Store, _ progress: OrderProgress
   ) throws -> ControlReply {
-    let registry = try Registry(state: store.state, path: store.path + "/state")
+    let registry = try Registry(of: store)
     let work = AppWork(store, registry)
     try work.recover()
     let wait = InstallWait(progress: { progress.note(ControlProgress($0)) })

@@ -96,7 +96,7 @@ enum AppsAccess {
     case .store(let store):
       return try AppQuestions(store).path(of: place, identifier, for: user ?? context.uid) {
         () throws(StoreError) in
-        try Containers(store, Registry(state: store.state, path: store.path + "/state"))
+        try Containers(store, Registry(of: store))
       }
     }
   }

@@ -34,7 +34,7 @@ struct BackingDiagnosis {
   }
 
   private func open(_ path: String) throws(Errno) -> OwnedFD {
-    try path.withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY) }
+    try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
   }
 
   private func store(_ found: String) -> Diagnosis {

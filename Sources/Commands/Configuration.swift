@@ -52,9 +52,7 @@ extension Context {
   private func openConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD? {
     let path = "\(configuration)/\(name)"
     do throws(Errno) {
-      let opened = try path.withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
       let status = try opened.fd.status()
       if status.st_mode & 0o022 == 0, status.st_uid == uid { return opened }
     } catch {
@@ -73,7 +71,7 @@ extension Context {
     for part in path.split(separator: "/") {
       made += "/" + part
       // Where that can't be, opening what is missing says why.
-      try? made.withName { (name) throws(Errno) in try FD.cwd.makeDirectory(name, mode: 0o700) }
+      try? FD.cwd.makeDirectory(made, mode: 0o700)
     }
   }
 }

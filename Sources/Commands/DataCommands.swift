@@ -47,8 +47,8 @@ struct DeliverCommand: Command {
       do {
         // What a link leads to is what is meant, under the name that it really has.
         let full = context.absolute(file)
-        let (parent, name) = try NamedPlace.split(full)
-        let directory = try NamedPlace.open(parent)
+        let (parent, name) = try full.splitAtFile()
+        let directory = try context.openDirectory(parent)
         let delivered = try container.deliver(directory.fd, Array(name.utf8))
         context.console.print("\(container.path)/\(ContainerLayout.inboxPath)/\(delivered)")
       } catch {
@@ -98,8 +98,8 @@ struct ExportCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let app = try access.app(identifier, for: uid ?? context.uid, context)
     let container = try access.container(identifier, for: uid, context)
-    let (parent, name) = try NamedPlace.split(context.absolute(target))
-    let directory = try NamedPlace.open(parent)
+    let (parent, name) = try context.absolute(target).splitAtFile()
+    let directory = try context.openDirectory(parent)
     let report = try CopyProgress.show(context.console, "exporting") { progress in
       try container.export(app, to: name, in: directory.fd, at: parent) { progress.note($0) }
     }
@@ -143,7 +143,7 @@ struct ImportCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
-    let directory = try NamedPlace.open(context.absolute(source))
+    let directory = try context.openDirectory(source)
     let package = try DataPackage(directory.fd, path: source)
     let access = try AppsAccess.find(store, writing: true, context)
     let container: AppContainer
@@ -174,30 +174,20 @@ extension AppsAccess {
       let metadata = Metadata(isSystem: store.description.mode == .system)
       return try AppContainer(container, in: store.tree, at: root, access: .store(metadata))
     case .daemon:
-      let tree = try NamedPlace.open(root)
+      let tree = try context.openDirectory(root)
       return try AppContainer(container, in: tree.fd, at: root, access: .mount)
     }
   }
 }
 
-/// What a person named by a path: the one place of these commands where a whole path is walked.
-private enum NamedPlace {
-  static func split(_ path: String) throws -> (parent: String, name: String) {
-    var parts = path.split(separator: "/").map(String.init)
-    guard let name = parts.popLast(), name != ".", name != ".." else {
-      throw CommandFailure(.usage, "\(path) is no name that a file can have")
+extension String {
+  /// The directory that an absolute path leads to, and the name in it.
+  fileprivate func splitAtFile() throws(CommandFailure) -> (parent: String, name: String) {
+    let (above, name) = splitAtName
+    guard !name.isEmpty, name != ".", name != ".." else {
+      throw CommandFailure(.usage, "\(self) is no name that a file can have")
     }
-    return ("/" + parts.joined(separator: "/"), name)
-  }
-
-  static func open(_ path: String) throws -> OwnedFD {
-    do throws(Errno) {
-      return try path.withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
-    } catch {
-      throw CommandFailure(error == .EACCES ? .notPermitted : .failed, "can't open \(path): \(error.message)")
-    }
+    return ("/" + above, name)
   }
 }
 

@@ -92,7 +92,7 @@ struct FileWalk {
       let path = level.path + (level.path.hasSuffix("/") ? "" : "/") + String(decoding: name, as: UTF8.self)
       levels.append(level)
       do {
-        let child = try name.withName { (name) throws(Errno) in try here.fd.open(name, pathOnly) }
+        let child = try here.fd.open(name, pathOnly)
         let found = Object(fd: child.fd, path: path, status: try child.fd.status())
         guard !found.status.isSymlink else { continue }
         attempt(found, body)
@@ -115,9 +115,7 @@ struct FileWalk {
   }
 
   private func ascend(from directory: FD, to level: Level) throws -> OwnedFD {
-    let parent = try "..".withName { (name) throws(Errno) in
-      try directory.open(name, pathOnly | O_DIRECTORY)
-    }
+    let parent = try directory.open("..", pathOnly | O_DIRECTORY)
     let status = try parent.fd.status()
     guard UInt64(status.st_dev) == level.device, UInt64(status.st_ino) == level.inode else {
       throw CommandFailure(.failed, "something below it was moved meanwhile; the rest of it was not visited")

@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 
 /// `insula identity new`.
 struct IdentityNewCommand: Command {

@@ -39,11 +39,11 @@ struct InstallCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try SourceBundle(bundle, context)
+    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.install, home: user)
-    order.bundle = source.name
-    let app = try access.perform(order, on: source.directory.fd, context).app
+    order.bundle = context.name(of: bundle)
+    let app = try access.perform(order, on: source.fd, context).app
     guard let app else { return .failed }
     if json {
       context.console.print(json: app)
@@ -89,17 +89,17 @@ struct UpdateCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try SourceBundle(bundle, context)
+    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.update, home: user)
-    order.bundle = source.name
+    order.bundle = context.name(of: bundle)
     order.allowsDowngrade = allowsDowngrade
-    let reply = try access.perform(order, on: source.directory.fd, context)
+    let reply = try access.perform(order, on: source.fd, context)
     guard let app = reply.app, let before = reply.before else { return .failed }
     if json {
       context.console.print(json: ["before": before, "now": app])
     } else {
-      context.console.print("Updated \(app.name.asOneLine) from \(before.release) to \(app.release).")
+      context.console.print("Updated \(app.name.harmless) from \(before.release) to \(app.release).")
     }
     return .ok
   }
@@ -129,12 +129,7 @@ struct UninstallCommand: Command {
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    let text = arguments.argument(0) ?? ""
-    guard let identifier = AppIdentifier(text) else {
-      throw UsageError(
-        message: "'\(text)' is no app's identifier; 'insula apps' shows those that are installed")
-    }
-    self.identifier = identifier
+    identifier = try Self.description.identifier(arguments.argument(0))
     user = arguments.value("user")
     store = arguments.value("store")
     keepsData = arguments.has("keep-data")
@@ -157,29 +152,10 @@ struct UninstallCommand: Command {
   }
 }
 
-/// A bundle that a person named to be installed, opened as that person may.
-private struct SourceBundle: ~Copyable {
-  let name: String
-  let directory: OwnedFD
-
-  init(_ path: String, _ context: Context) throws {
-    name = String(context.absolute(path).split(separator: "/").last ?? "")
-    do throws(Errno) {
-      directory = try context.reachable(path).withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
-    } catch {
-      throw CommandFailure(
-        CommandFailure(error).code,
-        "can't open the bundle \(path): \(error == .ENOTDIR ? "it is no directory" : error.message)")
-    }
-  }
-}
-
 extension InstalledApp {
   /// What a person knows it by.
-  var title: String { "\(name.asOneLine) \(release) (\(identifier))" }
+  var title: String { "\(name.harmless) \(release) (\(identifier))" }
 
   /// The version that a person knows.
-  var release: String { (shortVersion.isEmpty ? version : shortVersion).asOneLine }
+  var release: String { (shortVersion.isEmpty ? version : shortVersion).harmless }
 }

@@ -32,9 +32,7 @@ package enum Insula {
   /// Runs the program, and returns its exit status.
   package static func main() -> Int32 {
     // A descriptor that we open must never become someone's standard output.
-    while let null = try? "/dev/null".withName({ (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDWR)
-    }) {
+    while let null = try? FD.cwd.openFollowing("/dev/null", O_RDWR) {
       if null.fd.raw > 2 { break }
       _ = null.release()
     }

@@ -85,7 +85,7 @@ struct Listing {
     var files: [ListedFile] = []
     for name in names {
       do {
-        let child = try name.withName { (name) throws(Errno) in try reading.fd.open(name, pathOnly) }
+        let child = try reading.fd.open(name, pathOnly)
         files.append(try ListedFile(name, child.fd, options, context.doors))
       } catch {
         walk.report("\(path)/\(String(decoding: name, as: UTF8.self))", error)

@@ -22,7 +22,7 @@ struct MachineDiagnosis {
     }
     // A user's mounts are opened by fusermount3, which is root.
     guard context.isRoot else { return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) is there") }
-    let opened = try? path.withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_RDWR) }
+    let opened = try? FD.cwd.openFollowing(path, O_RDWR)
     guard opened != nil else {
       return Diagnosis(
         name: "FUSE", level: .fail, finding: "\(path) is there and can't be opened",

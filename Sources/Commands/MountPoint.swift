@@ -57,9 +57,7 @@ struct MountPoint {
   /// Whether the daemon of the mount at `path` is gone.
   static func isDead(_ path: String) -> Bool {
     do throws(Errno) {
-      let directory = try path.withName { (name) throws(Errno) in
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-      }
+      let directory = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
       _ = try directory.fd.status()
       return false
     } catch {
@@ -69,11 +67,9 @@ struct MountPoint {
 
   private func make(_ context: Context) throws {
     do throws(Errno) {
-      try path.withName { (name) throws(Errno) in
-        try FD.cwd.makeDirectory(name, mode: 0o755)
-        let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-        try made.fd.changeMode(0o755)
-      }
+      try FD.cwd.makeDirectory(path, mode: 0o755)
+      let made = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+      try made.fd.changeMode(0o755)
       context.console.note("made the mount point \(path)")
     } catch {
       guard error != .EEXIST else { return }

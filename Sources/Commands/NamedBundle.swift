@@ -4,6 +4,7 @@
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// A bundle that a person named on the command line.
 struct NamedBundle {
@@ -17,16 +18,14 @@ struct NamedBundle {
     console = context.console
     directory = context.reachable(path)
     // The name counts: an app must have an executable. `.` is no name, and a link's is not the bundle's.
-    name = String(context.absolute(path).split(separator: "/").last ?? "")
+    name = context.name(of: path)
   }
 
   /// Opens it, and does what may take long; what is wrong with it is a finding.
   func open<Result>(_ doing: String, _ body: (CodeBundle) throws -> Result) throws -> Result {
     let root: OwnedFD
     do throws(Errno) {
-      root = try directory.withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      root = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
     } catch {
       if error == .ENOTDIR { throw Bundles.Finding(.notABundle, detail: "it is no directory") }
       throw CommandFailure(error, "can't open \(path.harmless): \(error.message)")

@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 // Files that a person names on the command line; `-` is what is piped.
 
@@ -49,6 +50,17 @@ extension Context {
     }
   }
 
+  /// Opens a directory.
+  func openDirectory(_ path: String) throws(CommandFailure) -> OwnedFD {
+    do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_DIRECTORY) } catch {
+      let why = error == .ENOTDIR ? "it is no directory" : error.message
+      throw CommandFailure(error, "can't open \(path.harmless): \(why)")
+    }
+  }
+
+  /// What a path is called: its last name, whatever the path is relative to.
+  func name(of path: String) -> String { absolute(path).splitAtName.name }
+
   /// Opens the directory that something new is to be made in.
   func withParent<Result: ~Copyable>(
     of path: String, _ body: (FD, Name) throws(Errno) -> Result
@@ -58,9 +70,7 @@ extension Context {
     let last = end.map { String(full[full.index(after: $0)...]) } ?? full
     let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
     guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
-    let parent = try above.withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-    }
+    let parent = try FD.cwd.openFollowing(above, O_RDONLY | O_DIRECTORY)
     return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
   }
 }
@@ -68,19 +78,4 @@ extension Context {
 extension CommandFailure {
   /// An errno with words for it.
   init(_ errno: Errno, _ message: String) { self.init(CommandFailure(errno).code, message) }
-}
-
-extension String {
-  /// Without what a terminal would obey: names in a bundle are a stranger's.
-  var harmless: String {
-    var text = UnicodeScalarView()
-    for scalar in unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
-        text.append("?")
-      default: text.append(scalar)
-      }
-    }
-    return String(text)
-  }
 }

@@ -4,6 +4,7 @@
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// `insula new-app`.
 struct NewAppCommand: Command {
@@ -51,22 +52,20 @@ struct NewAppCommand: Command {
     let prefix = directory == "." ? "" : place == "/" ? "/" : place + "/"
 
     do throws(Errno) {
-      let parent = try context.reachable(directory).withName { (name) throws(Errno) in
-        try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      }
+      let parent = try FD.cwd.openFollowing(context.reachable(directory), O_RDONLY | O_DIRECTORY)
       // Each is made only if it is not there, and both or none.
       try parent.fd.makeFile(beside, entitlements, mode: 0o644)
       do throws(Errno) {
-        try bundle.withName { (name) throws(Errno) in try parent.fd.makeDirectory(name, mode: 0o755) }
+        try parent.fd.makeDirectory(bundle, mode: 0o755)
         do throws(Errno) {
-          let root = try bundle.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
+          let root = try parent.fd.openDirectory(bundle)
           for file in files { try root.fd.makeFile(at: file.path, file.bytes, mode: file.mode) }
         } catch {
-          try? bundle.withName { (name) throws(Errno) in try parent.fd.removeTree(name) }
+          try? parent.fd.removeTree(bundle)
           throw error
         }
       } catch {
-        try? beside.withName { (name) throws(Errno) in try parent.fd.remove(name, directory: false) }
+        try? parent.fd.remove(beside, directory: false)
         throw error
       }
     } catch {

@@ -140,13 +140,9 @@ extension AppsAccess {
     case .store(let store): return "Users/\(try store.home(of: user))"
     case .daemon(_, let status):
       let users = status.mountPoint + "/Users"
-      let directory = try users.withName { (name) throws(Errno) in
-        try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-      }
+      let directory = try FD.cwd.open(users, O_RDONLY | O_DIRECTORY)
       let homes = try directory.fd.entries().filter { entry in
-        let status = try? entry.name.withName { (name) throws(Errno) in
-          try directory.fd.status(of: name)
-        }
+        let status = try? directory.fd.status(of: entry.name)
         return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
       }.map { String(decoding: $0.name, as: UTF8.self) }
       let account = Account.numbered(user)?.name

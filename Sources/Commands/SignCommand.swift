@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 
 /// `insula sign`.
 struct SignCommand: Command {

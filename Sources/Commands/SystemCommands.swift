@@ -8,54 +8,6 @@ internal import Glibc
 internal import LinuxIO
 internal import Store
 
-/// `insula system sign`.
-struct SystemSignCommand: Command {
-  static let description = CommandDescription(
-    name: "system sign", summary: "Signs a directory as a whole, so that it can become a system domain.",
-    arguments: [
-      .init(name: "DIR", help: "what '/System' is to consist of", isRequired: true, kind: .directory)
-    ],
-    options: [
-      .init(name: "identity", value: "NAME", help: "who signs (default: the only identity that there is)"),
-      .init(
-        name: "version", value: "VERSION",
-        help: "which version it is (default: as Library/CoreServices/SystemVersion.plist says)"),
-      .init(name: "keep-owners", help: "seal the owners that files have; without it all are root's"),
-    ],
-    details: [
-      "Sealed are the path, type, mode, owner, size, contents or target and the attributes of everything in it.\n"
-        + "The standard directories of '/System' that are missing are made. The seal and its signature lie in\n"
-        + "DIR/_CodeSignature."
-    ],
-    examples: ["insula system sign NewSystem --identity Anna --version 26.1"])
-
-  private let path: String
-  private let identity: String?
-  private let version: String?
-  private let keepsOwners: Bool
-
-  init(_ arguments: ParsedArguments) {
-    path = arguments.argument(0) ?? ""
-    identity = arguments.value("identity")
-    version = arguments.value("version")
-    keepsOwners = arguments.has("keep-owners")
-  }
-
-  func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities() else { throw SignCommand.noIdentity }
-    let identities = IdentityDirectory(place.fd)
-    let identity = try identities.identity(named: identity ?? SignCommand.onlyOne(in: identities))
-    let tree = try openSystem(path, context)
-    let signed = try SystemDomain.sign(
-      tree.fd, named: path, by: identity, version: version, keepingOwners: keepsOwners)
-    context.console.print(
-      "Signed \(path) as '\(identity.leaf.name)' of the team \(identity.team)"
-        + (signed.seal.version.isEmpty ? "" : ", version \(signed.seal.version)")
-        + ": \(signed.seal.entries.count) files and directories, \(signed.rootHash.asHex).")
-    return .ok
-  }
-}
-
 /// `insula system update`.
 struct SystemUpdateCommand: Command {
   static let description = CommandDescription(
@@ -79,7 +31,7 @@ struct SystemUpdateCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let tree = try openSystem(path, context)
+    let tree = try context.openDirectory(path)
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.updateSystem, home: nil)
     order.bundle = path
@@ -144,83 +96,9 @@ struct SystemInfoCommand: Command {
     }
     var rows = [["current", versions.current.words]]
     if let previous = versions.previous { rows.append(["before", previous.words]) }
-    if !versions.current.root.isEmpty { rows.append(["seal", versions.current.root.asHex]) }
+    if !versions.current.root.isEmpty { rows.append(["seal", versions.current.root.asHexadecimal]) }
     context.console.print(table: rows)
     return .ok
-  }
-}
-
-/// `insula system verify`.
-struct SystemVerifyCommand: Command {
-  static let description = CommandDescription(
-    name: "system verify",
-    summary: "Looks whether the system domain, or a signed directory, is what was signed.",
-    arguments: [
-      .init(name: "DIR", help: "a signed directory (default: the store's system)", kind: .directory)
-    ],
-    options: [AppsAccess.storeOption, CommandDescription.json],
-    details: ["Every file is read. Exit code 8 says that something is not as it was signed."])
-
-  private let path: String?
-  private let store: String?
-  private let json: Bool
-
-  init(_ arguments: ParsedArguments) {
-    path = arguments.argument(0)
-    store = arguments.value("store")
-    json = arguments.has("json")
-  }
-
-  private struct Answer: Encodable {
-    let good: Bool
-    let problems: [String]
-    let version: String?
-    let team: String?
-    let signer: String?
-    let root: String?
-  }
-
-  func run(in context: Context) throws -> ExitCode {
-    let answer = try path.map { try judge($0, context) } ?? judgeInstalled(context)
-    if json {
-      context.console.print(json: answer)
-    } else if answer.good {
-      let version = answer.version.map { $0.isEmpty ? "" : ", version \($0)" } ?? ""
-      context.console.print(
-        answer.root == nil
-          ? "The system is what a new store has, which is not signed."
-          : "It is what was signed by the team \(answer.team ?? "")\(version).")
-    } else {
-      for problem in answer.problems { context.console.note(problem) }
-    }
-    return answer.good ? .ok : .problemsFound
-  }
-
-  private func judge(_ path: String, _ context: Context) throws -> Answer {
-    let tree = try openSystem(path, context)
-    let found = try SystemDomain.judge(tree.fd, context.trust(ofStore: store), at: context.now())
-    return Answer(
-      good: found.problems.isEmpty, problems: found.problems, version: found.signature?.seal.version,
-      team: found.signature?.seal.team, signer: found.signer?.name,
-      root: found.signature?.rootHash.asHex)
-  }
-
-  private func judgeInstalled(_ context: Context) throws -> Answer {
-    let opened = try AppsAccess.find(store, context).openedStore()
-    guard let registry = try Registry.existing(state: opened.state, path: opened.path + "/state") else {
-      return Answer(good: true, problems: [], version: nil, team: nil, signer: nil, root: nil)
-    }
-    let system = SystemDomain(opened, registry, trust: Trust(roots: []))
-    let current = try system.versions().current
-    var problems: [String]
-    do throws(SystemFailure) {
-      problems = try system.findings().map(\.description)
-    } catch {
-      problems = [error.description]
-    }
-    return Answer(
-      good: problems.isEmpty, problems: problems, version: current.version, team: current.team, signer: nil,
-      root: current.root.isEmpty ? nil : current.root.asHex)
   }
 }
 
@@ -233,7 +111,7 @@ private struct SystemDescription: Encodable {
     let installed: Int64
 
     init(_ version: SystemVersion) {
-      root = version.root.asHex
+      root = version.root.asHexadecimal
       self.version = version.version
       team = version.team
       installed = version.installed
@@ -257,15 +135,9 @@ extension SystemVersion {
   }
 }
 
-extension [UInt8] {
-  fileprivate var asHex: String {
-    map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-}
-
 extension AppsAccess {
   /// The store itself, to look at, whoever serves it.
-  fileprivate func openedStore() throws -> Store {
+  func openedStore() throws -> Store {
     switch self {
     case .store(let store): store
     case .daemon(_, let status): try Store(opening: status.store, .inspect)
@@ -276,11 +148,11 @@ extension AppsAccess {
   fileprivate func systemVersions(_ context: Context) throws -> SystemVersions {
     do {
       let store = try openedStore()
-      return try Registry.existing(state: store.state, path: store.path + "/state")?.systemVersions()
+      return try Registry.existing(of: store)?.systemVersions()
         ?? SystemVersions(current: .none)
     } catch let error as StoreError {
       guard case .daemon = self, error.kind == .notPermitted else { throw error }
-      return try Self.shownVersions(openSystem(root + "/System", context))
+      return try Self.shownVersions(context.openDirectory(root + "/System"))
     }
   }
 
@@ -291,16 +163,5 @@ extension AppsAccess {
     return SystemVersions(
       current: SystemVersion(
         root: signature.rootHash, version: signature.seal.version, team: signature.seal.team, installed: 0))
-  }
-}
-
-/// Opens a directory that a person named.
-private func openSystem(_ path: String, _ context: Context) throws -> OwnedFD {
-  do throws(Errno) {
-    return try context.reachable(path).withName { (name) throws(Errno) in
-      try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-    }
-  } catch {
-    throw CommandFailure(CommandFailure(error).code, "can't open \(path): \(error.message)")
   }
 }

@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 
 private let storeOption = CommandDescription.Option(
   name: "store", value: "STORE",

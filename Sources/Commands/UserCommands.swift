@@ -141,7 +141,7 @@ enum HomesAccess {
         "the store \(store.path) is in use by \(holder), but that mount can't be seen from here; "
           + "run this where it can (another mount namespace?), or unmount it first")
     }
-    let root = try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY | O_DIRECTORY) }
+    let root = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
     return try Homes(tree: root.fd, path: path, mode: store.description.mode, isMounted: true)
   }
 }

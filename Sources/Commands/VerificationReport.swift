@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Bundles
+internal import Policy
 
 /// What is told of a bundle that was verified: to people in a sentence, to programs as JSON.
 struct VerificationReport: Encodable {
@@ -83,12 +84,5 @@ extension VerificationReport.Problem {
     self.init(
       kind: finding.kind.rawValue, path: finding.path, detail: finding.detail, message: finding.message,
       appleCode: finding.kind.appleCode, exitCode: BundleProblem(finding.kind).number)
-  }
-}
-
-extension [UInt8] {
-  /// Two digits for each byte.
-  var asHexadecimal: String {
-    map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }

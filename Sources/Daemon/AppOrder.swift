@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Apps
-internal import Bundles
-package import LinuxIO
+internal import Apps
 package import Policy
-package import Store
 
 /// What is to be done to the apps of a store: asked of a daemon, or done by the command itself where none runs.
 package struct AppOrder: Codable, Equatable, Sendable {
@@ -36,121 +33,4 @@ package struct AppOrder: Codable, Equatable, Sendable {
   }
 
   var domain: AppDomain { home.map(AppDomain.user) ?? .everyone }
-}
-
-/// Carries orders out.
-package struct AppWork: Sendable {
-  let store: Store
-  let registry: Registry
-  let watch: any TreeWatch
-  /// Where containers are made.
-  private let containers: @Sendable () throws(StoreError) -> Containers
-
-  package init(
-    _ store: Store, _ registry: Registry, watch: any TreeWatch,
-    containers: @escaping @Sendable () throws(StoreError) -> Containers
-  ) {
-    self.store = store
-    self.registry = registry
-    self.watch = watch
-    self.containers = containers
-  }
-
-  /// On a store that nobody serves.
-  package init(_ store: Store, _ registry: Registry) {
-    self.init(store, registry, watch: NobodyWatches()) { () throws(StoreError) in
-      try Containers(store, registry)
-    }
-  }
-
-  /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
-  package func recover() throws(AppFailure) {
-    try installer().recover()
-    try recoverSystem()
-  }
-
-  /// Does what is asked; the reply says what came of it.
-  package func perform(
-    _ order: AppOrder, on source: FD?, asking asker: Asker, _ wait: InstallWait
-  ) -> ControlReply {
-    if [.updateSystem, .rollbackSystem].contains(order.action) {
-      return performOnSystem(order, source, asking: asker, wait)
-    }
-    do throws(AppFailure) {
-      return try done(order, source, asker, wait)
-    } catch {
-      return ControlReply(error)
-    }
-  }
-
-  private func done(
-    _ order: AppOrder, _ source: FD?, _ asker: Asker, _ wait: InstallWait
-  ) throws(AppFailure) -> ControlReply {
-    let installer = try installer()
-    var reply = ControlReply.done
-    switch order.action {
-    case .install, .update:
-      guard let name = order.bundle else { return .malformed }
-      guard let source else { return .withoutDirectory }
-      if order.action == .install {
-        reply.app = try installer.install(source, named: name, for: order.domain, asking: asker, wait)
-      } else {
-        let (before, now) = try installer.update(
-          source, named: name, for: order.domain, asking: asker, allowingDowngrade: order.allowsDowngrade,
-          wait)
-        (reply.before, reply.app) = (before, now)
-      }
-    case .uninstall:
-      guard let identifier = order.identifier else { return .malformed }
-      reply.before = try installer.uninstall(
-        identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
-    case .updateSystem, .rollbackSystem: return .malformed
-    }
-    return reply
-  }
-
-  /// Roots come and go while a daemon runs, so they are read each time.
-  private func installer() throws(AppFailure) -> Installer {
-    let trust = try StoreTrust.read(store)
-    do throws(StoreError) {
-      return Installer(store, registry, containers: try containers(), trust: trust, watch: watch)
-    } catch {
-      throw .store(error)
-    }
-  }
-}
-
-extension ControlReply {
-  /// Says why nothing was done.
-  package init(_ failure: AppFailure) {
-    if case .store(let error) = failure {
-      self.init(error)
-      return
-    }
-    self.init(ok: false, errno: failure.errno?.code, message: "\(failure)")
-    if case .refused(_, let findings) = failure { finding = findings.first?.kind.rawValue }
-  }
-
-  static let malformed = ControlReply(
-    ok: false, errno: Errno.EINVAL.code, message: "something is missing from the request")
-
-  /// What a caller may do to their own files is not always what the daemon may.
-  static let withoutDirectory = ControlReply(
-    ok: false, errno: Errno.ENOTDIR.code,
-    message:
-      "no directory came along that the daemon may look at; copy the bundle out of a mount of your own first")
-}
-
-extension AppFailure {
-  /// What stands for it among numbers; nil where none does.
-  fileprivate var errno: Errno? {
-    switch self {
-    case .notAllowed: .EPERM
-    case .busy: .EBUSY
-    case .cancelled: .EINTR
-    case .noSpace: .ENOSPC
-    case .failed(_, _, let errno): errno
-    default: nil
-    }
-  }
 }

@@ -19,7 +19,7 @@ final class AppService: Sendable {
   init(_ store: Store, _ settings: Service.Settings) throws {
     self.store = store
     isReadOnly = settings.options.readOnly
-    let registry = try Registry.existing(state: store.state, path: store.path + "/state")
+    let registry = try Registry.existing(of: store)
     if let registry, !isReadOnly { try AppWork(store, registry).recover() }
     self.registry = Mutex(registry)
   }
@@ -27,7 +27,7 @@ final class AppService: Sendable {
   private func openRegistry() throws(StoreError) -> Registry {
     try registry.withLock { (known) throws(StoreError) in
       if let known { return known }
-      let made = try Registry(state: store.state, path: store.path + "/state")
+      let made = try Registry(of: store)
       known = made
       return made
     }

@@ -95,7 +95,7 @@ package struct ControlPlace: Sendable {
   }
 
   private static func open(_ path: String) throws(Errno) -> OwnedFD {
-    try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY | O_DIRECTORY) }
+    try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
   }
 }
 
@@ -114,6 +114,6 @@ package final class ListeningPlace: Sendable {
   /// Stops the server and takes its name away.
   package func close() {
     server.stop()
-    try? name.withName { (name) throws(Errno) in try directory.fd.remove(name, directory: false) }
+    try? directory.fd.remove(name, directory: false)
   }
 }

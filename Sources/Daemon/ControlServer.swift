@@ -28,7 +28,7 @@ package final class ControlServer: Sendable {
     in directory: FD, name: String, mode: UInt32, mostClients: Int = 512, handler: @escaping Handler
   ) throws(Errno) {
     do throws(Errno) {
-      try name.withName { (name) throws(Errno) in try directory.remove(name, directory: false) }
+      try directory.remove(name, directory: false)
     } catch {
       guard error == .ENOENT else { throw error }
     }

@@ -20,21 +20,19 @@ package enum DaemonLog {
     if let opened = try? openLog(in: state) {
       log = opened
     } else {
-      log = try "/dev/null".withName { (name) throws(Errno) in try FD.cwd.openFollowing(name, O_WRONLY) }
+      log = try FD.cwd.openFollowing("/dev/null", O_WRONLY)
     }
     try check(dup2(log.fd.raw, STDOUT_FILENO))
     try check(dup2(log.fd.raw, STDERR_FILENO))
   }
 
   private static func openLog(in state: FD) throws(Errno) -> OwnedFD {
-    try fileName.withName { (name) throws(Errno) in
-      try state.open(name, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
-    }
+    try state.open(fileName, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
   }
 
   /// Starts a new file when the log has grown too long; the one before is kept.
   package static func shorten(in state: FD) throws(Errno) {
-    let size = try? fileName.withName { (name) throws(Errno) in try state.status(of: name).st_size }
+    let size = try? state.status(of: fileName).st_size
     guard let size, size > limit else { return }
     try oldFileName.withName { (old) throws(Errno) in
       try fileName.withName { (name) throws(Errno) in try state.rename(name, to: state, old, flags: 0) }

@@ -138,7 +138,7 @@ package final class Server: Sendable {
 
   /// Tells the volume what is installed, before anyone can look.
   private static func noteApps(of store: Store, in volume: Volume) throws {
-    guard let registry = try Registry.existing(state: store.state, path: "\(store.path)/state") else {
+    guard let registry = try Registry.existing(of: store) else {
       return
     }
     let versions = try registry.systemVersions()

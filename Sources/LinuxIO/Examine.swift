@@ -62,6 +62,9 @@ extension FD {
     try check(flistxattr(raw, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count))
   }
 
+  /// The target of the symbolic link that this descriptor names.
+  package func linkTarget() throws(Errno) -> [UInt8] { try linkTarget(of: Name.empty) }
+
   /// The target of a child that is a symbolic link.
   ///
   /// Corresponds to `readlinkat(2)`.

@@ -46,9 +46,7 @@ package struct MountTable: Sendable {
 
   /// Reads it from the kernel.
   package static func current() throws(Errno) -> MountTable {
-    let file = try "/proc/self/mountinfo".withName { (name) throws(Errno) in
-      try FD.cwd.open(name, O_RDONLY)
-    }
+    let file = try FD.cwd.open("/proc/self/mountinfo", O_RDONLY)
     let bytes = try file.fd.readToEnd(limit: 1 << 26)
     return MountTable(parsing: String(decoding: bytes, as: UTF8.self))
   }

@@ -34,7 +34,7 @@ extension FD {
   /// The contents of a child that is a regular file.
   package func contents(of name: String, limit: Int) throws(Errno) -> [UInt8] {
     // O_NONBLOCK: a pipe that someone put in the file's place must not stop us.
-    let file = try name.withName { (name) throws(Errno) in try open(name, O_RDONLY | O_NONBLOCK) }
+    let file = try open(name, O_RDONLY | O_NONBLOCK)
     guard try file.fd.status().isRegular else { throw .EINVAL }
     return try file.fd.readToEnd(limit: limit)
   }

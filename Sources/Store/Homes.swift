@@ -31,7 +31,7 @@ package final class Homes: Sendable {
     self.mode = mode
     access = isMounted ? .mount : .store(Metadata(isSystem: mode == .system))
     users = try explaining("open", path + "/Users") { () throws(Errno) in
-      try "Users".withName { (name) throws(Errno) in try tree.openDirectory(name) }
+      try tree.openDirectory("Users")
     }
   }
 
@@ -73,7 +73,7 @@ package final class Homes: Sendable {
       for entry in try users.fd.entries() {
         let name = String(decoding: entry.name, as: UTF8.self)
         guard name != "Shared", !name.hasPrefix(".") else { continue }
-        let status = try entry.name.withName { (name) throws(Errno) in try users.fd.status(of: name) }
+        let status = try users.fd.status(of: entry.name)
         guard status.isDirectory else { continue }
         homes.append(
           Home(
@@ -87,7 +87,7 @@ package final class Homes: Sendable {
   /// Makes sure that a home is there.
   package func require(_ name: String) throws(StoreError) {
     try Self.checkName(name)
-    let status = try? name.withName { (name) throws(Errno) in try users.fd.status(of: name) }
+    let status = try? users.fd.status(of: name)
     guard status?.isDirectory == true else { throw .noHome(path: "\(path)/\(name)") }
   }
 
@@ -109,6 +109,12 @@ package final class Homes: Sendable {
     } catch {
       throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
     }
+  }
+
+  /// The name of the home that a path below the root of the tree leads into; nil for one that leads elsewhere.
+  package static func name(in path: String) -> String? {
+    let names = path.split(separator: "/")
+    return names.count > 1 && names[0] == "Users" ? String(names[1]) : nil
   }
 
   /// The names that a home can have are those that an account and a path can have.
@@ -143,10 +149,10 @@ package final class Homes: Sendable {
       try users.fd.makeDirectory(name, mode: 0o700)
       let home = try users.fd.openDirectory(name)
       for directory in HomeDirectory.all {
-        try StoreLayout.withParent(of: directory.path, in: home.fd) { (parent, name) throws(Errno) in
+        try home.fd.withParent(of: directory.path) { (parent, name) throws(Errno) in
           try StoreLayout.makeDirectory(
             name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
-          let made = try name.withName { (name) throws(Errno) in try parent.child(name) }
+          let made = try parent.child(name)
           try setSecurity(directory.list(owner: account.uid), directory.flags, on: made)
         }
       }
@@ -169,18 +175,12 @@ package final class Homes: Sendable {
     }
   }
 
-  private func discard(_ name: String) {
-    try? name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
-  }
+  private func discard(_ name: String) { try? access.removeTree(name, in: users.fd) }
 
   private func missingDirectories(in home: [UInt8]) -> [String] {
-    guard let fd = try? home.withName({ (name) throws(Errno) in try users.fd.openDirectory(name) })
-    else { return [] }
+    guard let fd = try? users.fd.openDirectory(home) else { return [] }
     return HomeDirectory.all.map(\.path).filter { path in
-      let status = try? StoreLayout.withParent(of: path, in: fd.fd) { (parent, name) throws(Errno) in
-        try name.withName { (name) throws(Errno) in try parent.status(of: name) }
-      }
-      return status?.isDirectory != true
+      (try? fd.fd.status(at: path))?.isDirectory != true
     }
   }
 }

@@ -87,39 +87,28 @@ package enum SecurityAccess: Sendable {
   }
 
   /// Takes lists and flags away from a whole tree.
-  func clearTree(_ name: Name, in parent: FD) throws(Errno) {
+  func clearTree(_ name: some NameText, in parent: FD) throws(Errno) {
     let top = try parent.child(name)
     clear(top.fd)
     let root = try parent.openDirectory(name)
     var pending: [[[UInt8]]] = [[]]
     while let path = pending.popLast() {
-      guard let directory = try? Self.open(path, in: root.fd) else { continue }
+      guard let directory = try? root.fd.openDirectory(at: path) else { continue }
       for entry in (try? directory.fd.entries()) ?? [] {
-        try? entry.name.withName { (name) throws(Errno) in
-          let child = try directory.fd.child(name)
-          clear(child.fd)
-        }
+        if let child = try? directory.fd.child(entry.name) { clear(child.fd) }
         if entry.type == UInt8(DT_DIR) { pending.append(path + [entry.name]) }
       }
     }
   }
 
   /// Removes something with all that is in it, be it protected by lists and flags, as a mount enforces them.
-  package func removeTree(_ name: Name, in parent: FD) throws(Errno) {
+  package func removeTree(_ name: some NameText, in parent: FD) throws(Errno) {
     do throws(Errno) {
       try parent.removeTree(name)
     } catch .EACCES, .EPERM {
       try clearTree(name, in: parent)
       try parent.removeTree(name)
     }
-  }
-
-  private static func open(_ path: [[UInt8]], in root: FD) throws(Errno) -> OwnedFD {
-    var directory = try root.reopened(O_RDONLY | O_DIRECTORY)
-    for name in path {
-      directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
-    }
-    return directory
   }
 
   private func set(_ name: String, to value: [UInt8]?, on object: FD) throws(Errno) {

@@ -14,7 +14,7 @@ extension Store {
     let parent = try explaining("make a store in", parentPath) { () throws(Errno) in
       try openRoot(parentPath)
     }
-    let existing = try? name.withName { (name) throws(Errno) in try parent.fd.status(of: name) }
+    let existing = try? parent.fd.status(of: name)
     guard existing != nil else {
       return try explaining("make the store", path) { () throws(Errno) in
         try createBeside(parent.fd, name, description)
@@ -32,19 +32,15 @@ extension Store {
   ) throws(Errno) {
     try removeLeftovers(of: name, in: parent)
     let temporary = "\(leftoverPrefix(name))\(ProcessID.own)"
-    try temporary.withName { (temporary) throws(Errno) in
-      try parent.makeDirectory(temporary, mode: 0o700)
-      do throws(Errno) {
-        let root = try parent.openDirectory(temporary)
-        try StoreLayout.fill(root.fd, description, owners(description))
-        try root.fd.synchronize(dataOnly: false)
-        try name.withName { (name) throws(Errno) in
-          try parent.rename(temporary, to: parent, name, flags: UInt32(CLX_RENAME_NOREPLACE))
-        }
-      } catch {
-        try? parent.removeTree(temporary)
-        throw error
-      }
+    try parent.makeDirectory(temporary, mode: 0o700)
+    do throws(Errno) {
+      let root = try parent.openDirectory(temporary)
+      try StoreLayout.fill(root.fd, description, owners(description))
+      try root.fd.synchronize(dataOnly: false)
+      try parent.rename(temporary, to: parent, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+    } catch {
+      try? parent.removeTree(temporary)
+      throw error
     }
     try parent.synchronize(dataOnly: false)
   }
@@ -61,9 +57,7 @@ extension Store {
       try root.fd.changeOwner(uid: ProcessID.user, gid: ProcessID.group)
       try root.fd.changeMode(0o700)
       try StoreLayout.fill(root.fd, description, owners(description))
-      try StoreLayout.unfinishedName.withName { (name) throws(Errno) in
-        try root.fd.remove(name, directory: false)
-      }
+      try root.fd.remove(StoreLayout.unfinishedName, directory: false)
       try root.fd.synchronize(dataOnly: false)
     } catch {
       switch error {
@@ -82,7 +76,7 @@ extension Store {
       let pid = String(decoding: entry.name.dropFirst(prefix.count), as: UTF8.self)
       // One whose maker still runs is not left over.
       guard let number = Int32(pid), (try? ProcessID.open(number)) == nil else { continue }
-      try entry.name.withName { (name) throws(Errno) in try parent.removeTree(name) }
+      try parent.removeTree(entry.name)
     }
   }
 

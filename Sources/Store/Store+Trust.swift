@@ -18,18 +18,15 @@ extension Store {
   /// The same, made if it is missing.
   package func makeTrust() throws(StoreError) -> OwnedFD {
     try withTrust { (keys, name) throws(Errno) in
-      do throws(Errno) { try keys.makeDirectory(name, mode: 0o700) } catch .EEXIST {}
-      return try keys.openDirectory(name)
+      try keys.openDirectory(name, makingWith: 0o700)
     }
   }
 
   private func withTrust<Result: ~Copyable>(
-    _ body: (FD, Name) throws(Errno) -> Result
+    _ body: (FD, String) throws(Errno) -> Result
   ) throws(StoreError) -> Result {
     try explaining("open", "\(path)/\(StoreLayout.trustPath)") { () throws(Errno) in
-      try StoreLayout.withParent(of: StoreLayout.trustPath, in: directory) { (keys, name) throws(Errno) in
-        try name.withName { (name) throws(Errno) in try body(keys, name) }
-      }
+      try directory.withParent(of: StoreLayout.trustPath, body)
     }
   }
 }

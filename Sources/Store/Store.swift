@@ -63,42 +63,29 @@ package final class Store: Sendable {
   ///
   /// There is no such directory where it is missing and can't be made: the disk is full or read-only.
   package static func openParts(of root: FD) throws(Errno) -> ServedParts {
-    let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
+    let tree = try root.openDirectory("tree")
     return ServedParts(tree: tree, staging: try emptyStaging(in: root))
   }
 
   /// Opens the directory for what is not finished, with whatever is in it; a store of an earlier version gets one.
   package func openStaging() throws(StoreError) -> OwnedFD {
     try explaining("open", "\(path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
-      try StoreLayout.withParent(of: StoreLayout.stagingPath, in: directory) { (state, name) throws(Errno) in
-        try name.withName { (name) throws(Errno) in
-          do throws(Errno) { try state.makeDirectory(name, mode: 0o700) } catch .EEXIST {}
-          return try state.openDirectory(name)
-        }
+      try directory.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in
+        try state.openDirectory(name, makingWith: 0o700)
       }
     }
   }
 
   /// What was in it when a daemon was stopped has never been seen by anyone.
   private static func emptyStaging(in root: FD) throws(Errno) -> OwnedFD? {
-    try StoreLayout.withParent(of: StoreLayout.stagingPath, in: root) { (state, name) throws(Errno) in
-      try name.withName { (name) throws(Errno) in
-        do throws(Errno) {
-          try state.makeDirectory(name, mode: 0o700)
-        } catch .EEXIST {
-          // As it should be; stores of earlier versions have none.
-        } catch .EROFS, .ENOSPC {
-          return nil
-        }
-        let staging = try state.openDirectory(name)
-        for entry in try staging.fd.entries() {
-          do throws(Errno) {
-            try entry.name.withName { (name) throws(Errno) in try staging.fd.removeTree(name) }
-          } catch .EROFS {
-            return nil
-          }
-        }
+    try root.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in
+      do throws(Errno) {
+        // Stores of earlier versions have none.
+        let staging = try state.openDirectory(name, makingWith: 0o700)
+        for entry in try staging.fd.entries() { try staging.fd.removeTree(entry.name) }
         return staging
+      } catch .EROFS, .ENOSPC {
+        return nil
       }
     }
   }
@@ -113,10 +100,7 @@ package final class Store: Sendable {
 
   /// Opens the directory that a user named; the one place where a whole path is walked.
   static func openRoot(_ path: String) throws(Errno) -> OwnedFD {
-    try path.withName { (name) throws(Errno) in
-      let named = try FD.cwd.openFollowing(name, O_RDONLY | O_DIRECTORY)
-      return named
-    }
+    try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
   }
 
   private static func readDescription(_ root: FD, path: String) throws(StoreError) -> StoreDescription {
@@ -141,7 +125,7 @@ package final class Store: Sendable {
 
   private static func part(_ name: String, of root: FD, path: String) throws(StoreError) -> OwnedFD {
     do throws(Errno) {
-      return try name.withName { (name) throws(Errno) in try root.open(name, O_RDONLY | O_DIRECTORY) }
+      return try root.open(name, O_RDONLY | O_DIRECTORY)
     } catch {
       switch error {
       case .ENOENT, .ENOTDIR, .ELOOP:

@@ -28,10 +28,7 @@ extension StoreCheck {
     }
     for app in apps {
       // What is being done to it is ended by the next who writes, if it was stopped.
-      let isChanging = intents.contains {
-        $0.intent.app.identifier == app.identifier && $0.intent.app.user == app.user
-      }
-      if !isChanging { checkBundle(of: app) }
+      if !intents.contains(where: { $0.intent.isAbout(app) }) { checkBundle(of: app) }
     }
     for container in containers where !container.isDoomed { check(container) }
     checkStrangers(among: Set(containers.map(\.path)))
@@ -63,9 +60,9 @@ extension StoreCheck {
         "the next use of the app makes it again")
     }
     guard container.kind.contentClass != nil else { return }
-    let metadata = try? StoreLayout.withParent(
-      of: "\(container.path)/\(ContainerLayout.metadataName)", in: store.tree
-    ) { (parent, name) throws(Errno) in try parent.contents(of: name, limit: 1 << 16) }
+    let metadata = try? store.tree.withParent(of: "\(container.path)/\(ContainerLayout.metadataName)") {
+      (parent, name) throws(Errno) in try parent.contents(of: name, limit: 1 << 16)
+    }
     let known = metadata.flatMap { ContainerMetadata($0) }
     guard known?.uuid != container.uuid || known?.identifier != container.identifier.text else { return }
     found(
@@ -89,17 +86,11 @@ extension StoreCheck {
     }
   }
 
-  private func status(_ path: String) -> FileStatus? {
-    try? StoreLayout.withParent(of: path, in: store.tree) { (parent, name) throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.status(of: name) }
-    }
-  }
+  private func status(_ path: String) -> FileStatus? { try? store.tree.status(at: path) }
 
   private func names(in path: String) -> [String] {
-    let directory = try? StoreLayout.withParent(of: path, in: store.tree) { (parent, name) throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
-    }
-    guard let directory, let entries = try? directory.fd.entries() else { return [] }
+    guard let directory = try? store.tree.openDirectory(at: path), let entries = try? directory.fd.entries()
+    else { return [] }
     return entries.map { String(decoding: $0.name, as: UTF8.self) }
   }
 }

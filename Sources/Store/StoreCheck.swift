@@ -95,19 +95,16 @@ package struct StoreCheck {
     let tree = store.path + "/tree"
     for directory in DomainTree.directories {
       let path = "\(tree)/\(directory.path)"
-      let parent = try? StoreLayout.withParent(of: directory.path, in: store.tree) {
-        (parent, name) throws(Errno) in (try parent.duplicated().release(), name)
-      }
-      guard let parent else {
+      let (above, name) = directory.path.splitAtName
+      guard let parent = try? store.tree.openDirectory(at: above) else {
         // Its parent was reported, and could not be put right.
         found(
           .failure, path, "can't be reached: its parent is missing or not a directory",
           "put the parent right first")
         continue
       }
-      let owned = OwnedFD(owning: parent.0.raw)
       check(
-        parent.1, in: owned.fd, path: path, mode: directory.mode, uid: owners.uid,
+        name, in: parent.fd, path: path, mode: directory.mode, uid: owners.uid,
         gid: owners.gid(of: directory.group))
     }
   }
@@ -121,7 +118,7 @@ package struct StoreCheck {
     }
     let status: FileStatus
     do throws(Errno) {
-      status = try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+      status = try parent.status(of: name)
     } catch {
       guard error == .ENOENT else {
         return found(.failure, path, "can't be looked at: \(error.message)", "check the disk below")
@@ -177,7 +174,7 @@ package struct StoreCheck {
   private mutating func checkNodes() throws(Errno) {
     var pending: [[[UInt8]]] = [[]]
     while let path = pending.popLast() {
-      guard let directory = try? open(path) else { continue }
+      guard let directory = try? store.tree.openDirectory(at: path) else { continue }
       for entry in try directory.fd.entries() {
         let child = path + [entry.name]
         switch entry.type {
@@ -197,11 +194,8 @@ package struct StoreCheck {
   /// Lists and flags that can't be understood count as the strictest; what they once said nobody can tell.
   private mutating func checkSecurity(of name: [UInt8], in directory: FD, _ path: [[UInt8]]) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
-    let damage = try? name.withName { (name) throws(Errno) in
-      let object = try directory.child(name)
-      return try metadata.damage(of: object.fd)
-    }
-    guard let damage else { return }
+    guard let object = try? directory.child(name), let damage = try? metadata.damage(of: object.fd)
+    else { return }
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
     if damage.list {
       found(
@@ -221,15 +215,6 @@ package struct StoreCheck {
     guard name.hasPrefix("."), name.contains(".new-") || name.contains(".removed-") else { return }
     found(
       .warning, path, "is left over from an 'insula user' command that was stopped", "remove it with 'rm -r'")
-  }
-
-  private func open(_ path: [[UInt8]]) throws(Errno) -> OwnedFD {
-    var directory = try store.tree.duplicated()
-    for name in path {
-      directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
-    }
-    // A duplicate shares its position with the original; an own open file doesn't.
-    return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
   }
 
   private func text(_ path: [[UInt8]]) -> String {

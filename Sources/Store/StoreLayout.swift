@@ -39,11 +39,11 @@ enum StoreLayout {
       try makeDirectory(name, in: root, mode: 0o700, uid: owners.uid, gid: owners.gid)
     }
     try makeLock(in: root)
-    try withParent(of: stagingPath, in: root) { (state, name) throws(Errno) in
+    try root.withParent(of: stagingPath) { (state, name) throws(Errno) in
       try makeDirectory(name, in: state, mode: 0o700, uid: owners.uid, gid: owners.gid)
     }
     try makeDirectory("tree", in: root, mode: DomainTree.root.mode, uid: owners.uid, gid: owners.gid)
-    let tree = try "tree".withName { (name) throws(Errno) in try root.openDirectory(name) }
+    let tree = try root.openDirectory("tree")
     for directory in DomainTree.directories { try make(directory, in: tree.fd, owners) }
     try tree.fd.synchronizeFilesystem()
     try root.replaceContents(of: descriptionName, with: description.encoded(), mode: 0o600)
@@ -51,31 +51,16 @@ enum StoreLayout {
 
   /// Makes the file to lock now, so that the store can be used on a disk that is full or read-only by then.
   private static func makeLock(in root: FD) throws(Errno) {
-    let state = try "state".withName { (name) throws(Errno) in try root.openDirectory(name) }
-    _ = try StoreLock.fileName.withName { (name) throws(Errno) in
-      try state.fd.open(name, O_RDWR | O_CREAT, mode: 0o600)
-    }
+    let state = try root.openDirectory("state")
+    _ = try state.fd.open(StoreLock.fileName, O_RDWR | O_CREAT, mode: 0o600)
   }
 
   /// Makes a standard directory, or gives one that is there its owner and mode.
   static func make(_ directory: StandardDirectory, in tree: FD, _ owners: Ownership) throws(Errno) {
     let gid = owners.gid(of: directory.group)
-    try withParent(of: directory.path, in: tree) { (parent, name) throws(Errno) in
+    try tree.withParent(of: directory.path) { (parent, name) throws(Errno) in
       try makeDirectory(name, in: parent, mode: directory.mode, uid: owners.uid, gid: gid)
     }
-  }
-
-  /// Opens the parent of a standard path, one name at a time.
-  static func withParent<Result: ~Copyable>(
-    of path: String, in tree: FD, _ body: (FD, String) throws(Errno) -> Result
-  ) throws(Errno) -> Result {
-    let parts = path.split(separator: "/").map(String.init)
-    guard let last = parts.last else { throw .EINVAL }
-    var parent = try tree.duplicated()
-    for part in parts.dropLast() {
-      parent = try part.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
-    }
-    return try body(parent.fd, last)
   }
 
   /// Makes a directory with exactly this owner and mode, whatever the umask; one that is there gets them.

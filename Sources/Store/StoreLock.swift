@@ -68,7 +68,7 @@ final class StoreLock: Sendable {
 
   /// Who has the lock, or nil if nobody has; looking doesn't disturb anyone.
   static func currentHolder(state: FD) -> StoreHolder? {
-    let opened = try? fileName.withName { (name) throws(Errno) in try state.open(name, O_RDONLY) }
+    let opened = try? state.open(fileName, O_RDONLY)
     guard let file = opened, (try? file.fd.isLockedByAnother()) == true else { return nil }
     return holder(in: file.fd) ?? StoreHolder(pid: 0, mountPoint: "")
   }

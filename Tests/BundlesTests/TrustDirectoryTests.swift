@@ -39,7 +39,7 @@ internal import Testing
     try trusted.add(two.certificate.pem(), at: testTime)
     #expect(throws: IdentityFailure.ambiguous("Test Root")) { try trusted.remove("Test Root") }
     // As openssl prints it, in capitals and with colons.
-    let start = one.certificate.fingerprint.prefix(6).map { hexadecimal([$0]).uppercased() }
+    let start = one.certificate.fingerprint.prefix(6).map { [$0].asHexadecimal.uppercased() }
     #expect(try trusted.remove(start.joined(separator: ":")) == one.certificate)
     #expect(try trusted.list() == [two.certificate])
     // A few digits could be anyone's.

@@ -13,7 +13,7 @@ enum Work {
   /// Runs what the words ask for: a kind of work, the store, and what else it takes.
   static func run(_ words: [String]) throws {
     let store = try open(words[1])
-    let registry = try Registry(state: store.state, path: store.path + "/state")
+    let registry = try Registry(of: store)
     switch words[0] {
     case "open": break
     case "change":

@@ -29,30 +29,17 @@ package final class AppContainer {
   ) throws(DataFailure) {
     self.path = "\(root)/\(path)"
     self.access = access
-    var names = path.split(separator: "/").map(String.init)
-    name = names.popLast() ?? ""
-    let container = name
-    containers = try explaining("open", self.path) { () throws(Errno) in
-      var parent = try tree.duplicated()
-      for name in names {
-        parent = try name.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
-      }
-      return parent
+    let (above, name) = path.splitAtName
+    self.name = name
+    do throws(Errno) {
+      containers = try tree.openDirectory(at: above)
+      directory = try containers.fd.openDirectory(name)
+      data = try directory.fd.openDirectory(ContainerLayout.dataName)
+      let status = try directory.fd.status()
+      owner = (status.st_uid, status.st_gid)
+    } catch {
+      throw .failed(doing: "open", path: self.path, errno: error)
     }
-    directory = try Self.open(container, in: containers.fd, self.path)
-    data = try Self.open(ContainerLayout.dataName, in: directory.fd, self.path)
-    let status = try Self.status(of: directory.fd, self.path)
-    owner = (status.st_uid, status.st_gid)
-  }
-
-  private static func open(_ name: String, in parent: FD, _ path: String) throws(DataFailure) -> OwnedFD {
-    try explaining("open", path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
-    }
-  }
-
-  private static func status(of directory: FD, _ path: String) throws(DataFailure) -> FileStatus {
-    try explaining("look at", path) { () throws(Errno) in try directory.status() }
   }
 
   /// Where things are made before they get their place: nobody looks for them under such names.
@@ -67,6 +54,9 @@ package final class AppContainer {
     }
   }
 
+  /// Removes something that was made among the containers and did not come to be one.
+  func discard(_ temporary: String) { try? access.removeTree(temporary, in: containers.fd) }
+
   /// Forces to disk what was written.
   func synchronize() throws(DataFailure) {
     // A FUSE mount passes no request for all of it on to the filesystem below.
@@ -77,20 +67,16 @@ package final class AppContainer {
   /// Makes a directory that is ours until it is given away, and opens it.
   func makeOwnDirectory(_ name: String, in parent: FD) throws(DataFailure) -> OwnedFD {
     try explaining("make", "\(path)/\(name)") { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in
-        try parent.makeDirectory(name, mode: ContainerLayout.mode)
-        return try parent.openDirectory(name)
-      }
+      try parent.makeDirectory(name, mode: ContainerLayout.mode)
+      return try parent.openDirectory(name)
     }
   }
 
   /// Makes a directory that is the user's.
   func makeDirectory(_ name: String, in parent: FD) throws(Errno) {
-    try name.withName { (name) throws(Errno) in
-      try parent.makeDirectory(name, mode: ContainerLayout.mode)
-      let made = try parent.child(name)
-      try give(made.fd)
-    }
+    try parent.makeDirectory(name, mode: ContainerLayout.mode)
+    let made = try parent.child(name)
+    try give(made.fd)
   }
 
   /// Makes something of ours the user's.
@@ -100,17 +86,14 @@ package final class AppContainer {
     try object.changeOwner(uid: owner.uid, gid: owner.gid)
   }
 
-  /// Opens one of the container's directories; nil if it is not there.
-  private func open(_ path: String) throws(Errno) -> OwnedFD? {
-    var directory = try self.directory.fd.duplicated()
-    for name in path.split(separator: "/").map(String.init) {
-      do throws(Errno) {
-        directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
-      } catch .ENOENT {
-        return nil
-      }
+  /// What is in one of the container's directories; nothing if it is not there.
+  private func entries(of path: String) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+    do throws(Errno) {
+      let directory = try directory.fd.openDirectory(at: path)
+      return try directory.fd.entries()
+    } catch .ENOENT {
+      return []
     }
-    return directory
   }
 
   /// Whether there is anything in it but what it begins with.
@@ -119,9 +102,7 @@ package final class AppContainer {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("look through", path) { () throws(Errno) in
         for path in known {
-          guard let directory = try open(path) else { continue }
-          let reading = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
-          for entry in try reading.fd.entries() {
+          for entry in try entries(of: path) {
             let name = String(decoding: entry.name, as: UTF8.self)
             // The link to the bundle is no data.
             let isFixture = path == ContainerLayout.dataName && entry.type == UInt8(DT_LNK)

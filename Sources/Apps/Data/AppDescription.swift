@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import Policy
 internal import Store
 
@@ -44,12 +45,11 @@ package struct AppDescription: Codable, Equatable, Sendable {
     team = app.team
     executable = app.executable
     path = app.path
-    let parts = app.path.split(separator: "/")
-    home = app.user != nil && parts.first == "Users" ? parts.dropFirst().first.map(String.init) : nil
+    home = app.user == nil ? nil : Homes.name(in: app.path)
     installed = app.installed
     groups = app.groups.map(\.text)
     clouds = app.clouds.map(\.text)
-    seal = app.seal.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    seal = app.seal.asHexadecimal
     self.containers = containers?.map {
       Container(kind: $0.kind.rawValue, identifier: $0.identifier.text, uuid: $0.uuid, path: $0.path)
     }

@@ -15,7 +15,7 @@ package struct AppQuestions {
   /// A store without a registry has no apps.
   package init(_ store: Store) throws(StoreError) {
     self.store = store
-    registry = try Registry.existing(state: store.state, path: store.path + "/state")
+    registry = try Registry.existing(of: store)
   }
 
   package init(_ store: Store, _ registry: Registry) {

@@ -37,17 +37,9 @@ extension AppContainer {
     return DataReport(count: copy.count, omissions: copy.omissions)
   }
 
-  private func discard(_ name: String) {
-    try? name.withName { (name) throws(Errno) in try access.removeTree(name, in: containers.fd) }
-  }
-
   private func exchange(_ temporary: String) throws(DataFailure) {
     try explaining("replace", path) { () throws(Errno) in
-      try temporary.withName { (temporary) throws(Errno) in
-        try name.withName { (name) throws(Errno) in
-          try containers.fd.rename(temporary, to: containers.fd, name, flags: UInt32(CLX_RENAME_EXCHANGE))
-        }
-      }
+      try containers.fd.rename(temporary, to: containers.fd, name, flags: UInt32(CLX_RENAME_EXCHANGE))
       try containers.fd.synchronize(dataOnly: false)
     }
   }
@@ -94,17 +86,12 @@ extension AppContainer {
 
   /// Makes one of a container's directories if it is not there; its parent is.
   private func complete(_ path: String, in top: FD) throws(Errno) {
-    var parent = try top.duplicated()
-    var names = path.split(separator: "/").map(String.init)
-    guard let last = names.popLast() else { return }
-    for name in names {
-      parent = try name.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
-    }
-    do throws(Errno) {
-      let status = try last.withName { (name) throws(Errno) in try parent.fd.status(of: name) }
-      guard status.isDirectory else { throw .ENOTDIR }
-    } catch .ENOENT {
-      try makeDirectory(last, in: parent.fd)
+    try top.withParent(of: path) { (parent, name) throws(Errno) in
+      do throws(Errno) {
+        guard try parent.status(of: name).isDirectory else { throw .ENOTDIR }
+      } catch .ENOENT {
+        try makeDirectory(name, in: parent)
+      }
     }
   }
 }

@@ -33,7 +33,7 @@ package final class DataPackage {
     let bytes: [UInt8]
     do throws(Errno) {
       bytes = try directory.contents(of: Self.infoName, limit: 1 << 20)
-      data = try Self.dataName.withName { (name) throws(Errno) in try directory.openDirectory(name) }
+      data = try directory.openDirectory(Self.dataName)
     } catch .ENOENT, .ENOTDIR, .ELOOP, .EINVAL {
       throw refuse("it has no \(Self.infoName), or no \(Self.dataName)")
     } catch {
@@ -66,7 +66,7 @@ package final class DataPackage {
       try data.entries().map { entry throws(Errno) in
         (
           String(decoding: entry.name, as: UTF8.self),
-          try entry.name.withName { (name) throws(Errno) in try data.status(of: name) }
+          try data.status(of: entry.name)
         )
       }
     }
@@ -89,9 +89,7 @@ extension AppContainer {
     progress: @escaping (TreeCopy.Count) -> Void = { _ in }
   ) throws(DataFailure) -> DataReport {
     let target = "\(parentPath)/\(name)"
-    if (try? name.withName({ (name) throws(Errno) in try parent.status(of: name) })) != nil {
-      throw .exists(path: target)
-    }
+    if parent.has(name) { throw .exists(path: target) }
     var rules = DataCopy.Rules(from: access, to: .package)
     rules.keepsSystemFlags = true
     rules.progress = progress
@@ -122,10 +120,10 @@ extension AppContainer {
     let package = try makeOwnDirectory(name.text, in: parent)
     let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd)
     do throws(TreeCopyFailure) {
-      for name in ContainerLayout.dataDirectories where isThere(name, in: data.fd) {
+      for name in ContainerLayout.dataDirectories where data.fd.has(name) {
         try copy.copy(Array(name.utf8), from: data.fd, in: target.fd)
       }
-      if isThere(ContainerLayout.metadataName, in: directory.fd) {
+      if directory.fd.has(ContainerLayout.metadataName) {
         try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: target.fd)
       }
       try copy.finish()
@@ -136,10 +134,6 @@ extension AppContainer {
       try package.fd.replaceContents(of: DataPackage.infoName, with: try Self.info(app), mode: 0o644)
       try parent.synchronizeFilesystem()
     }
-  }
-
-  private func isThere(_ name: String, in parent: FD) -> Bool {
-    (try? name.withName { (name) throws(Errno) in try parent.status(of: name) }) != nil
   }
 
   private static func info(_ app: AppDescription) throws(Errno) -> [UInt8] {

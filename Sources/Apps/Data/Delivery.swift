@@ -24,7 +24,7 @@ extension AppContainer {
       try copy.copy(name, from: source, to: Array(temporary.utf8), in: containers.fd)
       try copy.finish()
     } catch {
-      discardDelivery(temporary)
+      discard(temporary)
       throw .notCopied(from: String(decoding: name, as: UTF8.self), error)
     }
     do throws(DataFailure) {
@@ -33,13 +33,9 @@ extension AppContainer {
         try place(temporary, as: name, in: inbox.fd)
       }
     } catch {
-      discardDelivery(temporary)
+      discard(temporary)
       throw error
     }
-  }
-
-  private func discardDelivery(_ name: String) {
-    try? name.withName { (name) throws(Errno) in try access.removeTree(name, in: containers.fd) }
   }
 
   private func place(_ temporary: String, as name: [UInt8], in inbox: FD) throws(Errno) -> String {
@@ -47,12 +43,7 @@ extension AppContainer {
     while true {
       let candidate = number == 1 ? name : Self.numbered(name, number)
       do throws(Errno) {
-        try temporary.withName { (temporary) throws(Errno) in
-          try candidate.withName { (candidate) throws(Errno) in
-            try containers.fd.rename(
-              temporary, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
-          }
-        }
+        try containers.fd.rename(temporary, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
         try inbox.synchronize(dataOnly: false)
         return String(decoding: candidate, as: UTF8.self)
       } catch .EEXIST {
@@ -78,9 +69,9 @@ extension AppContainer {
   private func openInbox(_ workshop: Workshop) throws(DataFailure) -> OwnedFD {
     let place = "\(path)/\(ContainerLayout.inboxPath)"
     return try explaining("open", place) { () throws(Errno) in
-      let documents = try "Documents".withName { (name) throws(Errno) in try data.fd.openDirectory(name) }
+      let documents = try data.fd.openDirectory("Documents")
       do throws(Errno) {
-        return try "Inbox".withName { (name) throws(Errno) in try documents.fd.openDirectory(name) }
+        return try documents.fd.openDirectory("Inbox")
       } catch .ENOENT {
         do throws(Errno) {
           try workshop.put("Inbox", in: documents.fd) { (workshop, name) throws(Errno) in
@@ -89,7 +80,7 @@ extension AppContainer {
         } catch .EEXIST {
           // Someone has just made it.
         }
-        return try "Inbox".withName { (name) throws(Errno) in try documents.fd.openDirectory(name) }
+        return try documents.fd.openDirectory("Inbox")
       }
     }
   }

@@ -56,13 +56,13 @@ final class StagedSystem {
   deinit { remove() }
 
   private func remove() {
-    if isThere { try? name.withName { (name) throws(Errno) in try workshop.directory.removeTree(name) } }
+    if isThere { try? workshop.directory.removeTree(name) }
     isThere = false
   }
 
   func withDirectory<Result>(_ body: (FD) throws(SystemFailure) -> Result) throws(SystemFailure) -> Result {
     let directory = try attempting("open the copy of", source) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try workshop.directory.openDirectory(name) }
+      try workshop.directory.openDirectory(name)
     }
     return try body(directory.fd)
   }
@@ -93,23 +93,16 @@ final class StagedSystem {
 
   /// Gives it its name among the store's own files.
   func place(as newName: String, in parent: FD) throws(Errno) {
-    try name.withName { (name) throws(Errno) in
-      try newName.withName { (newName) throws(Errno) in
-        try workshop.directory.rename(name, to: parent, newName, flags: UInt32(CLX_RENAME_NOREPLACE))
-      }
-    }
+    try workshop.directory.rename(name, to: parent, newName, flags: UInt32(CLX_RENAME_NOREPLACE))
     isThere = false
     try parent.synchronize(dataOnly: false)
   }
 
   private static func give(_ entry: SystemSeal.Entry, in top: FD, uid: UInt32, gid: UInt32) throws(Errno) {
-    var directory = try top.duplicated()
     var names = entry.path.split(separator: UInt8(ascii: "/")).map { Array($0) }
     guard let last = names.popLast() else { return try top.changeOwner(uid: uid, gid: gid) }
-    for name in names {
-      directory = try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
-    }
-    let object = try last.withName { (name) throws(Errno) in try directory.fd.child(name) }
+    let parent = try top.openDirectory(at: names)
+    let object = try parent.fd.child(last)
     try object.fd.changeOwner(uid: uid, gid: gid)
     // A change of owner takes bits of the mode away.
     if case .link = entry.kind { return }
@@ -118,12 +111,10 @@ final class StagedSystem {
 
   /// What is not sealed has one form.
   private static func settleSignature(in top: FD) throws(Errno) {
-    let directory = try SystemSeal.directoryName.withName { (name) throws(Errno) in
-      try top.openDirectory(name)
-    }
+    let directory = try top.openDirectory(SystemSeal.directoryName)
     try directory.fd.changeMode(0o755)
     for name in [SystemSeal.sealName, SystemSeal.signatureName] {
-      let file = try name.withName { (name) throws(Errno) in try directory.fd.child(name) }
+      let file = try directory.fd.child(name)
       try file.fd.changeMode(0o644)
     }
   }

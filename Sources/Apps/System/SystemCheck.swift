@@ -16,43 +16,32 @@ struct SystemCheck {
   func findings(isDeep: Bool) throws(StoreError) -> [StoreFinding] {
     let versions = try registry.systemVersions()
     guard versions.next == nil else { return [] }
-    var findings = problem(versions.current, "tree", "System", isDeep) ?? []
-    if let previous = versions.previous {
-      findings += problem(previous, "state/system", "previous", isDeep) ?? []
+    // A missing '/System' is reported as all of the skeleton is.
+    let current = finding(
+      in: SystemDomain.treePath, versions.current, isDeep, missing: nil,
+      "install a version again with 'insula system update', or go back with 'insula system rollback'")
+    let previous = versions.previous.flatMap {
+      finding(
+        in: SystemDomain.previousPath, $0, isDeep, missing: "is missing, the system to go back to",
+        "it can't be gone back to; the next 'insula system update' replaces it")
     }
-    return findings
+    return [current, previous].compactMap(\.self)
   }
 
-  private func problem(
-    _ version: SystemVersion, _ place: String, _ name: String, _ isDeep: Bool
-  ) -> [StoreFinding]? {
-    let path = "\(store.path)/\(place)/\(name)"
-    let advice =
-      place == "tree"
-      ? "install a version again with 'insula system update', or go back with 'insula system rollback'"
-      : "it can't be gone back to; the next 'insula system update' replaces it"
-    guard let tree = try? open(place, name) else {
-      // A missing '/System' is reported as all of the skeleton is.
-      return place == "tree" ? nil : [finding(path, "is missing, the system to go back to", advice)]
+  private func finding(
+    in place: String, _ version: SystemVersion, _ isDeep: Bool, missing: String?, _ advice: String
+  ) -> StoreFinding? {
+    let path = "\(store.path)/\(place)"
+    func finding(_ problem: String) -> StoreFinding {
+      StoreFinding(severity: .failure, path: path, problem: problem, advice: advice)
     }
+    guard let tree = try? store.directory.openDirectory(at: place) else { return missing.map(finding) }
     let domain = SystemDomain(store, registry, trust: Trust(roots: []))
     do throws(SystemFailure) {
       try domain.check(tree.fd, version, path, isDeep: isDeep)
       return nil
     } catch {
-      return [finding(path, "is not the system that was installed: \(error)", advice)]
+      return finding("is not the system that was installed: \(error)")
     }
-  }
-
-  private func finding(_ path: String, _ problem: String, _ advice: String) -> StoreFinding {
-    StoreFinding(severity: .failure, path: path, problem: problem, advice: advice)
-  }
-
-  private func open(_ place: String, _ name: String) throws(Errno) -> OwnedFD {
-    if place == "tree" {
-      return try name.withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
-    }
-    let system = try "system".withName { (name) throws(Errno) in try store.state.openDirectory(name) }
-    return try name.withName { (name) throws(Errno) in try system.fd.openDirectory(name) }
   }
 }

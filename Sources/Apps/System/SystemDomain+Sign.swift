@@ -55,11 +55,8 @@ extension SystemDomain {
   }
 
   private static func productVersion(in tree: FD) -> String {
-    let bytes = try? "Library".withName { (library) throws(Errno) in
-      let library = try tree.openDirectory(library)
-      let services = try "CoreServices".withName { (name) throws(Errno) in try library.fd.openDirectory(name)
-      }
-      return try services.fd.contents(of: "SystemVersion.plist", limit: 1 << 20)
+    let bytes = try? tree.withParent(of: "Library/CoreServices/SystemVersion.plist") {
+      (services, name) throws(Errno) in try services.contents(of: name, limit: 1 << 20)
     }
     guard let bytes, let list = try? PropertyList(reading: bytes) else { return "" }
     return list.dictionary?["ProductVersion"]?.string ?? ""

@@ -40,6 +40,10 @@ package final class SystemDomain: Sendable {
   private static let previousName = "previous"
   private var path: String { "\(store.path)/state/\(Self.directoryName)" }
 
+  /// Where the two versions lie in a store.
+  static let treePath = "tree/\(treeName)"
+  static let previousPath = "state/\(directoryName)/\(previousName)"
+
   /// The versions that there are.
   package func versions() throws(SystemFailure) -> SystemVersions {
     try stored { () throws(StoreError) in try registry.systemVersions() }
@@ -98,7 +102,7 @@ package final class SystemDomain: Sendable {
       guard let previous = versions.previous else { throw .noPrevious }
       let path = "\(self.path)/\(Self.previousName)"
       let tree = try attempting("open", path) { () throws(Errno) in
-        try Self.previousName.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+        try directory.fd.openDirectory(Self.previousName)
       }
       // What a store begins with has no seal.
       if !previous.root.isEmpty { try verify(tree.fd, root: previous.root, path, progress) }
@@ -126,7 +130,7 @@ package final class SystemDomain: Sendable {
     if current.root.isEmpty { return [] }
     let path = "\(store.path)/tree/\(Self.treeName)"
     let tree = try attempting("open", path) { () throws(Errno) in
-      try Self.treeName.withName { (name) throws(Errno) in try store.tree.openDirectory(name) }
+      try store.tree.openDirectory(Self.treeName)
     }
     do throws(SystemFailure) {
       try verify(tree.fd, root: current.root, path, progress)
@@ -224,13 +228,9 @@ package final class SystemDomain: Sendable {
     if Self.root(of: Self.nextName, in: directory) == versions.current.root {
       try attempting("keep the version before in", path) { () throws(Errno) in
         let isThere = Self.root(of: Self.previousName, in: directory) != nil
-        try Self.nextName.withName { (next) throws(Errno) in
-          try Self.previousName.withName { (previous) throws(Errno) in
-            try directory.rename(
-              next, to: directory, previous,
-              flags: UInt32(isThere ? CLX_RENAME_EXCHANGE : CLX_RENAME_NOREPLACE))
-          }
-        }
+        try directory.rename(
+          Self.nextName, to: directory, Self.previousName,
+          flags: UInt32(isThere ? CLX_RENAME_EXCHANGE : CLX_RENAME_NOREPLACE))
         try directory.synchronize(dataOnly: false)
       }
     }
@@ -242,10 +242,7 @@ package final class SystemDomain: Sendable {
   /// Opens `state/system`, in which nothing is half done then.
   private func recovered() throws(SystemFailure) -> OwnedFD {
     let directory = try attempting("open", path) { () throws(Errno) in
-      try Self.directoryName.withName { (name) throws(Errno) in
-        do throws(Errno) { try store.state.makeDirectory(name, mode: 0o700) } catch .EEXIST {}
-        return try store.state.openDirectory(name)
-      }
+      try store.state.openDirectory(Self.directoryName, makingWith: 0o700)
     }
     guard let next = try versions().next else {
       remove(Self.nextName, in: directory.fd)
@@ -262,17 +259,15 @@ package final class SystemDomain: Sendable {
 
   /// What is left of it when this is stopped, the next one removes.
   private func remove(_ name: String, in directory: FD) {
-    try? name.withName { (name) throws(Errno) in try directory.removeTree(name) }
+    try? directory.removeTree(name)
   }
 
   /// The digest of the seal that lies in a tree, empty for one without; nil if there is no such tree.
   private static func root(of name: String, in parent: FD) -> [UInt8]? {
-    guard let tree = try? name.withName({ (name) throws(Errno) in try parent.openDirectory(name) })
-    else { return nil }
-    let seal = try? SystemSeal.directoryName.withName { (name) throws(Errno) in
-      let directory = try tree.fd.openDirectory(name)
-      return try directory.fd.contents(of: SystemSeal.sealName, limit: SystemSeal.maximumSize + 1)
-    }
-    return seal.map { (try? SystemSeal.rootHash(of: $0)) ?? [] } ?? []
+    guard let tree = try? parent.openDirectory(name) else { return nil }
+    guard let signature = try? tree.fd.openDirectory(SystemSeal.directoryName),
+      let seal = try? signature.fd.contents(of: SystemSeal.sealName, limit: SystemSeal.maximumSize + 1)
+    else { return [] }
+    return (try? SystemSeal.rootHash(of: seal)) ?? []
   }
 }

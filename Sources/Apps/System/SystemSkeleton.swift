@@ -19,19 +19,13 @@ enum SystemSkeleton {
   static func complete(_ top: FD) throws(SystemFailure) {
     for directory in directories where !directory.path.isEmpty {
       try attempting("make", directory.path) { () throws(Errno) in
-        var parent = try top.duplicated()
-        var names = directory.path.split(separator: "/").map(String.init)
-        guard let last = names.popLast() else { return }
-        for name in names {
-          parent = try name.withName { (name) throws(Errno) in try parent.fd.openDirectory(name) }
-        }
-        try last.withName { (name) throws(Errno) in
+        try top.withParent(of: directory.path) { (parent, name) throws(Errno) in
           do throws(Errno) {
-            try parent.fd.makeDirectory(name, mode: directory.mode)
+            try parent.makeDirectory(name, mode: directory.mode)
           } catch .EEXIST {
             return
           }
-          let made = try parent.fd.openDirectory(name)
+          let made = try parent.openDirectory(name)
           try made.fd.changeMode(directory.mode)
         }
       }

@@ -69,7 +69,7 @@ package struct Certificate: Sendable {
   package func isValid(at time: Int64) -> Bool { (validFrom...max(validFrom, validUntil)).contains(time) }
 
   /// The fingerprint as people compare it.
-  package var fingerprintText: String { hexadecimal(fingerprint) }
+  package var fingerprintText: String { fingerprint.asHexadecimal }
 }
 
 extension Certificate: Hashable {
@@ -77,7 +77,7 @@ extension Certificate: Hashable {
   package func hash(into hasher: inout Hasher) { hasher.combine(fingerprint) }
 }
 
-/// Digits for people, two for each byte.
-func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+extension Sequence<UInt8> {
+  /// Digits for people, two for each byte.
+  package var asHexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

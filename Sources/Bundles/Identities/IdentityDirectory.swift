@@ -92,8 +92,7 @@ package struct IdentityDirectory {
     guard try isThere(name) else { throw .notThere(name) }
     let directory = directory
     try explaining("remove the identity '\(name)'") { () throws(Errno) in
-      try (name + Self.suffix).withName { (file) throws(Errno) in try directory.remove(file, directory: false)
-      }
+      try directory.remove(name + Self.suffix, directory: false)
       try directory.synchronize(dataOnly: false)
     }
   }
@@ -105,7 +104,7 @@ package struct IdentityDirectory {
       let text: [UInt8]
       do throws(CryptoFailure) {
         // A name of its own, so that people can tell one root from another.
-        let number = hexadecimal(try Digest.whole(key.pem()).prefix(4))
+        let number = try Digest.whole(key.pem()).prefix(4).asHexadecimal
         let plan = CertificatePlan.authority(
           "Insula Development \(number)", from: time - Self.clockTolerance,
           until: time + Self.authorityYears * Self.year)
@@ -150,7 +149,7 @@ extension IdentityDirectory {
   private func isThere(_ name: String) throws(IdentityFailure) -> Bool {
     let directory = directory
     do throws(Errno) {
-      _ = try (name + Self.suffix).withName { (file) throws(Errno) in try directory.status(of: file) }
+      _ = try directory.status(of: name + Self.suffix)
       return true
     } catch {
       guard error == .ENOENT else { throw .failed(doing: "look for '\(name)'", errno: error) }

@@ -51,7 +51,7 @@ package struct TrustDirectory {
     let directory = directory
     let isThere = try explaining("look for \(file)") { () throws(Errno) in
       do throws(Errno) {
-        _ = try file.withName { (name) throws(Errno) in try directory.status(of: name) }
+        _ = try directory.status(of: file)
         return true
       } catch {
         guard error == .ENOENT else { throw error }
@@ -79,9 +79,7 @@ package struct TrustDirectory {
     guard matches.count == 1 else { throw .ambiguous(key) }
     let directory = directory
     try explaining("remove the trusted root '\(match.name)'") { () throws(Errno) in
-      try (match.fingerprintText + Self.suffix).withName { (name) throws(Errno) in
-        try directory.remove(name, directory: false)
-      }
+      try directory.remove(match.fingerprintText + Self.suffix, directory: false)
       try directory.synchronize(dataOnly: false)
     }
     return match

@@ -64,7 +64,7 @@ extension CodeBundle {
       last = String(name)
       let parent = directory.fd
       directory = try Finding.instead(of: .notABundle, "") { () throws(Errno) in
-        try last.withName { (name) throws(Errno) in try parent.openDirectoryToExamine(name) }
+        try parent.openDirectoryToExamine(last)
       }
     }
     return try CodeBundle(in: directory, name: last, depth: depth + 1, progress: progress)
@@ -86,7 +86,7 @@ extension CodeBundle {
   func guestsInSignature() -> [Finding] {
     let place = SealLayout.signatureDirectory
     do throws(Errno) {
-      let directory = try place.withName { (name) throws(Errno) in try base.openDirectoryToExamine(name) }
+      let directory = try base.openDirectoryToExamine(place)
       return try directory.fd.names(besides: SealLayout.parts).map {
         Finding(.guestInSignature, "\(place)/\($0)")
       }
@@ -104,7 +104,7 @@ extension FD {
     for (bytes, _) in try entries() {
       let name = String(decoding: bytes, as: UTF8.self)
       if known.contains(where: { $0.hasSameBytes(as: name) }) {
-        let isRegular = try bytes.withName { (name) throws(Errno) in try status(of: name).isRegular }
+        let isRegular = try status(of: bytes).isRegular
         if isRegular { continue }
       }
       strangers.append(name)

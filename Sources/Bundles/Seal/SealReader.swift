@@ -27,7 +27,7 @@ final class SealReader {
     of name: String, _ path: String, in directory: FD, _ wanted: ResourceSeal.Algorithm?, firstVersion: Bool
   ) throws(Finding) -> (wanted: [UInt8], firstVersion: [UInt8]?) {
     let file = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try directory.openToExamine(name) }
+      try directory.openToExamine(name)
     }
     let status = try Finding.instead(of: .unreadable, path) { () throws(Errno) in try file.fd.status() }
     guard status.isRegular else { throw Finding(.unreadable, path, .EINVAL) }

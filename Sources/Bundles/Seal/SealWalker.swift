@@ -57,7 +57,7 @@ final class SealWalker {
       throw Finding(.tooDeep, path)
     }
     let opened = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.owned.fd.openDirectoryToExamine(name) }
+      try parent.owned.fd.openDirectoryToExamine(name)
     }
     return SealWalk.Directory(opened, prefix: path + "/", depth: parent.depth + 1)
   }
@@ -169,7 +169,7 @@ final class SealWalker {
     -> UInt8
   {
     let status = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try directory.owned.fd.status(of: name) }
+      try directory.owned.fd.status(of: name)
     }
     return UInt8(truncatingIfNeeded: status.type >> 12)
   }

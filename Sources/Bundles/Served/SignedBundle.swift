@@ -19,7 +19,7 @@ struct SignedBundle {
   /// Finds the signature in one of the two places where it can be: a directory that someone has added is no reason to take one
   /// shape for the other.
   static func find(in root: FD, _ pin: SealPin) throws(Finding) -> SignedBundle {
-    let contents = try? "Contents".withName { (name) throws(Errno) in try root.openDirectoryToExamine(name) }
+    let contents = try? root.openDirectoryToExamine("Contents")
     guard let contents else { return try SignedBundle(in: root, prefix: "", pin) }
     do throws(Finding) {
       return try SignedBundle(in: contents.fd, prefix: "Contents/", pin)

@@ -81,12 +81,8 @@ package final class SystemContents: SealedContents {
   private static func read(in top: FD) throws(Finding) -> (bytes: [UInt8], signature: [UInt8]) {
     func part(_ name: String, limit: Int) throws(Finding) -> [UInt8] {
       try Finding.instead(of: .unreadable, "\(SystemSeal.directoryName)/\(name)") { () throws(Errno) in
-        let directory = try SystemSeal.directoryName.withName { (name) throws(Errno) in
-          try top.openDirectoryToExamine(name)
-        }
-        let file = try name.withName { (name) throws(Errno) in
-          try directory.fd.openToExamine(name, sparingTime: true)
-        }
+        let directory = try top.openDirectoryToExamine(SystemSeal.directoryName)
+        let file = try directory.fd.openToExamine(name, sparingTime: true)
         return try file.fd.contentsIfRegular(limit: limit)
       }
     }

@@ -121,7 +121,7 @@ extension CodeBundle {
 
   private func removeUnfinishedSignature() throws(Errno) {
     do throws(Errno) {
-      try Self.unfinished.withName { (name) throws(Errno) in try base.removeTree(name) }
+      try base.removeTree(Self.unfinished)
     } catch {
       guard error == .ENOENT else { throw error }
     }

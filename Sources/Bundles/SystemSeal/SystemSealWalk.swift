@@ -70,7 +70,7 @@ struct SystemSealWalk {
     at name: [UInt8], _ path: [UInt8], in directory: FD, depth: Int
   ) throws(SystemSealFailure) {
     let object = try doing("open", path) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try directory.child(name) }
+      try directory.child(name)
     }
     let status = try doing("look at", path) { () throws(Errno) in try object.fd.status() }
     guard UInt64(status.st_dev) == device else { throw Self.failure(path, "is on another filesystem") }
@@ -86,9 +86,7 @@ struct SystemSealWalk {
       let (size, digest) = try digest(reading.fd, path)
       try add(.file(size: size, digest: digest), path, reading.fd, status)
     case S_IFLNK:
-      let target = try doing("read", path) { () throws(Errno) in
-        Array(buffer.bytes[..<(try object.fd.readLink(into: buffer.bytes))])
-      }
+      let target = try doing("read", path) { () throws(Errno) in try object.fd.linkTarget() }
       try add(.link(target: target), path, object.fd, status)
     default: throw Self.failure(path, "is a fifo, a socket or a device, which no system has")
     }
@@ -123,7 +121,7 @@ struct SystemSealWalk {
         attributes: isLink ? nil : try attributes(of: object, path)))
   }
 
-  /// The digest of all attributes of users, by name; those by which lists and flags are kept or shown are none of them.
+  /// The digest of all attributes that go with a file, by name.
   func attributes(of object: FD, _ path: [UInt8]) throws(SystemSealFailure) -> [UInt8]? {
     let length: Int
     do throws(Errno) {
@@ -134,12 +132,8 @@ struct SystemSealWalk {
       throw Self.failure(path, "has attributes that can't be listed: \(error.message)")
     }
     guard length > 0 else { return nil }
-    let names = buffer.bytes[..<length].split(separator: 0).map { Array($0) }.filter { name in
-      name.starts(with: "user.".utf8)
-        && !["user.insula.", "user.org.insula.", "user.com.apple.system."].contains {
-          name.starts(with: $0.utf8)
-        }
-    }.sorted { $0.lexicographicallyPrecedes($1) }
+    let names = buffer.bytes[..<length].split(separator: 0).map { Array($0) }
+      .filter(KeptAttributes.contains).sorted { $0.lexicographicallyPrecedes($1) }
     if names.isEmpty { return nil }
     var all: [UInt8] = []
     for name in names {

@@ -44,9 +44,7 @@ package struct SystemSignature: Sendable {
   package init(in top: FD) throws(Failure) {
     var strangers: [String] = []
     do throws(Errno) {
-      let directory = try SystemSeal.directoryName.withName { (name) throws(Errno) in
-        try top.openDirectory(name)
-      }
+      let directory = try top.openDirectory(SystemSeal.directoryName)
       let names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
       strangers = names.filter { ![SystemSeal.sealName, SystemSeal.signatureName].contains($0) }
       bytes = try directory.fd.contents(of: SystemSeal.sealName, limit: SystemSeal.maximumSize + 1)
@@ -97,7 +95,7 @@ package struct SystemSignature: Sendable {
 
   /// Removes what is left of a signing that was stopped, which would be sealed otherwise.
   package static func removeUnfinished(in top: FD) {
-    try? unfinished.withName { (name) throws(Errno) in try top.removeTree(name) }
+    try? top.removeTree(unfinished)
   }
 
   private static func replace(_ files: [(name: String, bytes: [UInt8])], in top: FD) throws(Errno) {

@@ -16,12 +16,13 @@ extension Store {
     let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
     let noted = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
     guard let record = noted.first(where: { $0.path == path }) else { return nil }
-    let directories = [""] + ContainerLayout.directories(of: kind).map { "/\($0)" }
-    for directory in directories where status(path + directory)?.isDirectory != true { return nil }
-    if kind.contentClass != nil, status("\(path)/\(ContainerLayout.metadataName)")?.isRegular != true {
+    guard let container = try? tree.openDirectory(at: path) else { return nil }
+    func status(_ path: String) -> FileStatus? { try? container.fd.status(at: path) }
+    for directory in ContainerLayout.directories(of: kind) where status(directory)?.isDirectory != true {
       return nil
     }
-    if let bundle, status("\(path)/\(ContainerLayout.dataName)/\(bundle.bundleName)")?.isSymlink != true {
+    if kind.contentClass != nil, status(ContainerLayout.metadataName)?.isRegular != true { return nil }
+    if let bundle, status("\(ContainerLayout.dataName)/\(bundle.bundleName)")?.isSymlink != true {
       return nil
     }
     return record
@@ -30,7 +31,8 @@ extension Store {
   /// The name of a user's home.
   package func home(of user: UInt32) throws(StoreError) -> String {
     let account = Account.numbered(user)?.name
-    if let account, (try? Homes.checkName(account)) != nil, let status = status("Users/\(account)"),
+    if let account, (try? Homes.checkName(account)) != nil,
+      let status = try? tree.status(at: "Users/\(account)"),
       status.isDirectory, status.st_uid == user
     {
       return account
@@ -40,11 +42,5 @@ extension Store {
       throw .noHome(path: "\(path)/tree/Users/\(account ?? "of uid \(user)")")
     }
     return home.name
-  }
-
-  private func status(_ path: String) -> FileStatus? {
-    try? StoreLayout.withParent(of: path, in: tree) { (parent, name) throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.status(of: name) }
-    }
   }
 }

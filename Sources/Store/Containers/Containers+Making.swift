@@ -32,7 +32,7 @@ extension Containers {
 
   private func status(of name: String, in parent: FD) throws(Errno) -> FileStatus? {
     do throws(Errno) {
-      return try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+      return try parent.status(of: name)
     } catch .ENOENT {
       return nil
     }
@@ -45,21 +45,17 @@ extension Containers {
     try workshop.makeDirectory(name, mode: ContainerLayout.mode)
     let container = try workshop.openDirectory(name)
     for path in ContainerLayout.directories(of: record.kind) {
-      try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
-        try name.withName { (name) throws(Errno) in try Self.makeDirectory(name, in: parent, owner) }
+      try container.fd.withParent(of: path) { (parent, name) throws(Errno) in
+        try Self.makeDirectory(name, in: parent, owner)
       }
     }
     if let metadata = ContainerMetadata(record, gid: owner.gid) {
-      try ContainerLayout.metadataName.withName { (name) throws(Errno) in
-        try Self.makeFile(name, metadata.encoded, in: container.fd, owner)
-      }
+      try Self.makeFile(ContainerLayout.metadataName, metadata.encoded, in: container.fd, owner)
     }
     if let bundle { try makeLink(to: bundle, record, in: container.fd, owner) }
     for path in ContainerLayout.directories(of: record.kind).reversed() {
-      try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
-        let directory = try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
-        try directory.fd.synchronize(dataOnly: false)
-      }
+      let directory = try container.fd.openDirectory(at: path)
+      try directory.fd.synchronize(dataOnly: false)
     }
     try container.fd.changeOwner(uid: owner.uid, gid: owner.gid)
     try container.fd.changeMode(ContainerLayout.mode)
@@ -67,7 +63,7 @@ extension Containers {
   }
 
   private static func makeFile(
-    _ name: Name, _ bytes: [UInt8], in parent: FD, _ owner: Owner
+    _ name: some NameText, _ bytes: [UInt8], in parent: FD, _ owner: Owner
   ) throws(Errno) {
     let file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: ContainerLayout.metadataMode)
     try file.fd.writeAll(bytes)
@@ -80,18 +76,14 @@ extension Containers {
   private func makeLink(
     to app: InstalledApp, _ record: ContainerRecord, in container: FD, _ owner: Owner
   ) throws(Errno) {
-    let data = try ContainerLayout.dataName.withName { (name) throws(Errno) in
-      try container.openDirectory(name)
-    }
-    try app.bundleName.withName { (name) throws(Errno) in
-      try Self.makeLink(name, to: Self.target(of: app, record), in: data.fd, owner)
-    }
+    let data = try container.openDirectory(ContainerLayout.dataName)
+    try Self.makeLink(app.bundleName, to: Self.target(of: app, record), in: data.fd, owner)
   }
 
   private static func makeLink(
-    _ name: Name, to target: String, in parent: FD, _ owner: Owner
+    _ name: some NameText, to target: String, in parent: FD, _ owner: Owner
   ) throws(Errno) {
-    try target.withName { (target) throws(Errno) in try parent.makeSymlink(name, to: target.bytes) }
+    try parent.makeSymlink(name, to: target)
     let link = try parent.child(name)
     try link.fd.changeOwner(uid: owner.uid, gid: owner.gid)
   }
@@ -109,17 +101,13 @@ extension Containers {
   ) throws(StoreError) {
     let place = "\(path)/\(record.path)"
     try requireDirectory(name, in: parent, owner, place)
-    let container = try explaining("open", place) { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.openDirectory(name) }
-    }
+    let container = try explaining("open", place) { () throws(Errno) in try parent.openDirectory(name) }
     for path in ContainerLayout.directories(of: record.kind) {
-      let (parent, name) = try explaining("open", "\(place)/\(path)") { () throws(Errno) in
-        try StoreLayout.withParent(of: path, in: container.fd) { (parent, name) throws(Errno) in
-          (try parent.duplicated().release(), name)
-        }
+      let (above, name) = path.splitAtName
+      let parent = try explaining("open", "\(place)/\(above)") { () throws(Errno) in
+        try container.fd.openDirectory(at: above)
       }
-      let owned = OwnedFD(owning: parent.raw)
-      try requireDirectory(name, in: owned.fd, owner, "\(place)/\(path)")
+      try requireDirectory(name, in: parent.fd, owner, "\(place)/\(path)")
     }
     try explaining("complete the container", place) { () throws(Errno) in
       if let metadata = ContainerMetadata(record, gid: owner.gid) {
@@ -144,31 +132,20 @@ extension Containers {
   private func completeLink(
     to app: InstalledApp, _ record: ContainerRecord, in container: FD, _ owner: Owner
   ) throws(Errno) {
-    let data = try ContainerLayout.dataName.withName { (name) throws(Errno) in
-      try container.openDirectory(name)
-    }
+    let data = try container.openDirectory(ContainerLayout.dataName)
     let target = Self.target(of: app, record)
     var isThere = false
     for entry in try data.fd.entries() where entry.type == UInt8(DT_LNK) {
       let isOurs = entry.name.elementsEqual(app.bundleName.utf8)
-      let leads = try? entry.name.withName { (name) throws(Errno) in try Self.target(of: name, in: data.fd) }
-      if isOurs, leads.map({ $0.elementsEqual(target.utf8) }) == true {
+      if isOurs, (try? data.fd.linkTarget(of: entry.name))?.elementsEqual(target.utf8) == true {
         isThere = true
       } else if !isOurs {
-        try entry.name.withName { (name) throws(Errno) in try workshop.remove(name, from: data.fd) }
+        try workshop.remove(entry.name, from: data.fd)
       }
     }
     guard !isThere else { return }
     try workshop.put(app.bundleName, in: data.fd, flags: 0) { (workshop, name) throws(Errno) in
       try Self.makeLink(name, to: target, in: workshop, owner)
     }
-  }
-
-  private static func target(of name: Name, in parent: FD) throws(Errno) -> [UInt8] {
-    let link = try parent.child(name)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)
-    defer { buffer.deallocate() }
-    let count = try link.fd.readLink(into: buffer)
-    return Array(buffer[..<count])
   }
 }

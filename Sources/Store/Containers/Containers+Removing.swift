@@ -25,7 +25,7 @@ extension Containers {
 
   private func take(_ record: ContainerRecord) throws(Errno) {
     do throws(Errno) {
-      try withParent(of: record.path) { (parent, name) throws(Errno) in
+      try tree.fd.withParent(of: record.path) { (parent, name) throws(Errno) in
         try name.withName { (name) throws(Errno) in
           // Through a mount its list and its flags would hold it.
           let container = try parent.child(name)

@@ -12,7 +12,7 @@ package import Policy
 /// A container is noted in the registry, made where nobody sees it, and put in its place whole. Stopped at any moment, what is
 /// there is whole, and making it once more gives what is missing.
 package final class Containers: Sendable {
-  private let tree: OwnedFD
+  let tree: OwnedFD
   /// Where the tree is, for messages.
   let path: String
   let registry: Registry
@@ -70,8 +70,7 @@ package final class Containers: Sendable {
   private func openHome(_ name: String) throws(StoreError) -> OwnedFD {
     try Homes.checkName(name)
     do throws(Errno) {
-      let users = try "Users".withName { (name) throws(Errno) in try tree.fd.openDirectory(name) }
-      return try name.withName { (name) throws(Errno) in try users.fd.openDirectory(name) }
+      return try tree.fd.openDirectory(at: "Users/\(name)")
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       throw .noHome(path: "\(path)/Users/\(name)")
     } catch {
@@ -89,7 +88,7 @@ package final class Containers: Sendable {
       at += "/" + name
       try requireDirectory(name, in: directory.fd, owner, at)
       directory = try explaining("open", at) { () throws(Errno) in
-        try name.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
+        try directory.fd.openDirectory(name)
       }
     }
     return directory
@@ -100,7 +99,7 @@ package final class Containers: Sendable {
     let status: FileStatus
     do throws(Errno) {
       do throws(Errno) {
-        status = try name.withName { (name) throws(Errno) in try parent.status(of: name) }
+        status = try parent.status(of: name)
       } catch .ENOENT {
         try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
           try Self.makeDirectory(name, in: workshop, owner)
@@ -119,14 +118,7 @@ package final class Containers: Sendable {
     }
   }
 
-  /// Opens the directory that a path below the root of the tree lies in.
-  func withParent<Result: ~Copyable>(
-    of path: String, _ body: (FD, String) throws(Errno) -> Result
-  ) throws(Errno) -> Result {
-    try StoreLayout.withParent(of: path, in: tree.fd, body)
-  }
-
-  static func makeDirectory(_ name: Name, in parent: FD, _ owner: Owner) throws(Errno) {
+  static func makeDirectory(_ name: some NameText, in parent: FD, _ owner: Owner) throws(Errno) {
     try parent.makeDirectory(name, mode: ContainerLayout.mode)
     let made = try parent.child(name)
     try made.fd.changeOwner(uid: owner.uid, gid: owner.gid)

@@ -38,17 +38,13 @@ package struct Workshop: Sendable {
   ) throws(Errno) {
     let temporary = newName()
     do throws(Errno) {
-      try temporary.withName { (temporary) throws(Errno) in
-        try make(directory, temporary)
-        try name.withName { (name) throws(Errno) in
-          try visibly(parent) { () throws(Errno) in
-            try directory.rename(temporary, to: parent, name, flags: flags)
-          }
-        }
+      try temporary.withName { (temporary) throws(Errno) in try make(directory, temporary) }
+      try visibly(parent) { () throws(Errno) in
+        try directory.rename(temporary, to: parent, name, flags: flags)
       }
       try parent.synchronize(dataOnly: false)
     } catch {
-      try? temporary.withName { (temporary) throws(Errno) in try directory.removeTree(temporary) }
+      try? directory.removeTree(temporary)
       throw error
     }
   }
@@ -67,7 +63,7 @@ package struct Workshop: Sendable {
   }
 
   /// Removes one name, of something that is no directory.
-  package func remove(_ name: Name, from parent: FD) throws(Errno) {
+  package func remove(_ name: some NameText, from parent: FD) throws(Errno) {
     try visibly(parent) { () throws(Errno) in try parent.remove(name, directory: false) }
   }
 

@@ -113,7 +113,7 @@ package final class DataCopy {
         case S_IFLNK: try copyLink(name, from: source, to: newName, in: target)
         case S_IFIFO where rules.emptiness == .leftOut: leaveOut("a fifo holds nothing")
         case S_IFSOCK where rules.emptiness == .leftOut: leaveOut("a socket holds nothing")
-        default: throw fail(.specialFile(Self.kind(of: status)))
+        default: throw fail(.special(status))
         }
       }
     }
@@ -194,12 +194,7 @@ package final class DataCopy {
     let flags = try flags(of: link.fd)
     let copy = try doing("copy the link") { () throws(Errno) in
       let status = try link.fd.status()
-      let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX) + 1, alignment: 1)
-      defer { room.deallocate() }
-      let length = try link.fd.readLink(into: UnsafeMutableRawBufferPointer(rebasing: room.dropLast()))
-      room[length] = 0
-      guard let text = room.baseAddress else { throw .ENOMEM }
-      try target.makeSymlink(newName, to: text.assumingMemoryBound(to: CChar.self))
+      try target.makeSymlink(newName, to: try link.fd.linkTarget())
       let copy = try target.child(newName)
       if let owner = rules.owner { try Self.changeOwner(of: copy.fd, to: owner) }
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
@@ -264,14 +259,6 @@ package final class DataCopy {
     if flags.isEmpty { return }
     try doing("give its flags to the copy of") { () throws(Errno) in
       try rules.target.setFlags(flags, on: copy)
-    }
-  }
-
-  private static func kind(of status: FileStatus) -> String {
-    switch status.type {
-    case S_IFIFO: "fifo"
-    case S_IFSOCK: "socket"
-    default: "device"
     }
   }
 

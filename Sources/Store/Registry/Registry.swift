@@ -34,7 +34,7 @@ package final class Registry: Sendable {
   ) throws(StoreError) -> Registry? {
     let file = "\(path)/\(fileName)"
     do throws(Errno) {
-      guard try fileName.withName({ (name) throws(Errno) in try state.status(of: name) }).st_size > 0 else {
+      guard try state.status(of: fileName).st_size > 0 else {
         // One whose making was stopped.
         return nil
       }
@@ -47,6 +47,16 @@ package final class Registry: Sendable {
     if try version(of: database) == 0 { return nil }
     try migrate(database)
     return Registry(database)
+  }
+
+  /// The registry of a store, which gets one if it has none.
+  package convenience init(of store: Store) throws(StoreError) {
+    try self.init(state: store.state, path: store.path + "/state")
+  }
+
+  /// The registry of a store that has one already.
+  package static func existing(of store: Store) throws(StoreError) -> Registry? {
+    try existing(state: store.state, path: store.path + "/state")
   }
 
   /// Lends the database.
@@ -70,9 +80,7 @@ package final class Registry: Sendable {
   /// SQLite would make the file for everyone to read.
   private static func makeFile(in state: FD, _ path: String) throws(StoreError) {
     do throws(Errno) {
-      _ = try fileName.withName { (name) throws(Errno) in
-        try state.open(name, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
-      }
+      _ = try state.open(fileName, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
       try state.synchronize(dataOnly: false)
     } catch {
       guard error != .EEXIST else { return }

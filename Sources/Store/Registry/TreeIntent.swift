@@ -34,6 +34,11 @@ package struct TreeIntent: Codable, Equatable, Sendable {
     self.keepsData = keepsData
   }
 
+  /// Whether it is about that app, in any of its versions.
+  package func isAbout(_ other: InstalledApp) -> Bool {
+    app.user == other.user && app.identifier.isSame(as: other.identifier)
+  }
+
   /// The paths that change; those that differ only in case are one.
   var paths: Set<String> { Set(([app.path] + [before?.path].compactMap(\.self)).map { $0.lowercased() }) }
 }

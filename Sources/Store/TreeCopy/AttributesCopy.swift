@@ -3,7 +3,7 @@
 
 internal import LinuxIO
 
-/// Copies the extended attributes that users may set; not those by which insula keeps or shows lists and flags.
+/// Copies the extended attributes that go with a file.
 final class AttributesCopy {
   // As much as Linux lets there be, of names and of one value.
   private let names = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
@@ -14,11 +14,6 @@ final class AttributesCopy {
     value.deallocate()
   }
 
-  private static let copied = Array("user.".utf8)
-  private static let left = [
-    Array("user.insula.".utf8), Array("user.org.insula.".utf8), Array("user.com.apple.system.".utf8),
-  ]
-
   func copy(from source: FD, to target: FD) throws(Errno) {
     let length: Int
     do throws(Errno) {
@@ -27,10 +22,8 @@ final class AttributesCopy {
       return
     }
     guard length > 0 else { return }
-    for name in UnsafeRawBufferPointer(rebasing: names[..<length]).split(separator: 0) {
-      guard name.starts(with: Self.copied), !Self.left.contains(where: { name.starts(with: $0) }) else {
-        continue
-      }
+    for name in UnsafeRawBufferPointer(rebasing: names[..<length]).split(separator: 0)
+    where KeptAttributes.contains(name) {
       try Array(name).withName { (name) throws(Errno) in
         let count: Int
         do throws(Errno) {

@@ -71,7 +71,7 @@ package final class StagedTree {
 
   /// The top, open for reading.
   package func open() throws(Errno) -> OwnedFD {
-    try name.withName { (name) throws(Errno) in try workshop.directory.openDirectory(name) }
+    try workshop.directory.openDirectory(name)
   }
 
   /// Forces all of it to disk, with whatever else is on that filesystem: a file at a time would wait for the disk as often as
@@ -94,11 +94,9 @@ package final class StagedTree {
 
   /// Takes what has that name away in one step.
   package func take(_ oldName: String, from parent: FD) throws(Errno) {
-    try name.withName { (name) throws(Errno) in
-      try oldName.withName { (oldName) throws(Errno) in
-        guard oldName.isComponent else { throw .EINVAL }
-        try parent.rename(oldName, to: workshop.directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
-      }
+    try oldName.withName { (oldName) throws(Errno) in
+      guard oldName.isComponent else { throw .EINVAL }
+      try parent.rename(oldName, to: workshop.directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
     }
     isThere = true
   }
@@ -110,11 +108,9 @@ package final class StagedTree {
   }
 
   private func rename(to newName: String, in parent: FD, _ flags: UInt32) throws(Errno) {
-    try name.withName { (name) throws(Errno) in
-      try newName.withName { (newName) throws(Errno) in
-        guard newName.isComponent else { throw .EINVAL }
-        try workshop.directory.rename(name, to: parent, newName, flags: flags)
-      }
+    try newName.withName { (newName) throws(Errno) in
+      guard newName.isComponent else { throw .EINVAL }
+      try workshop.directory.rename(name, to: parent, newName, flags: flags)
     }
   }
 
@@ -131,6 +127,6 @@ package final class StagedTree {
   }
 
   private static func remove(_ name: String, from staging: FD) {
-    try? name.withName { (name) throws(Errno) in try staging.removeTree(name) }
+    try? staging.removeTree(name)
   }
 }

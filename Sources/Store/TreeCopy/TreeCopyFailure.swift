@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 package import LinuxIO
 
 /// Why a tree can't be copied.
@@ -17,6 +18,15 @@ package struct TreeCopyFailure: Error, Equatable, Sendable {
     case changed
     case cancelled
     case failed(doing: String, Errno)
+
+    /// For what is neither a file nor a directory nor a link.
+    static func special(_ status: FileStatus) -> Reason {
+      switch status.type {
+      case S_IFIFO: .specialFile("fifo")
+      case S_IFSOCK: .specialFile("socket")
+      default: .specialFile("device")
+      }
+    }
   }
 
   /// Where, below the top of the tree; empty for the top itself.

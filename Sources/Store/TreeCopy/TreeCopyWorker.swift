@@ -124,7 +124,7 @@ final class TreeCopyWorker {
       } else if status.isSymlink {
         try copyLink(bytes, path, in: directory)
       } else {
-        throw TreeCopyFailure(path: path, reason: .specialFile(Self.kind(of: status)))
+        throw TreeCopyFailure(path: path, reason: .special(status))
       }
     }
   }
@@ -149,9 +149,7 @@ final class TreeCopyWorker {
     }
     let mode: FileMode = status.permissions & 0o100 == 0 ? 0o644 : 0o755
     let copy = try doing("make a copy of", path) { () throws(Errno) in
-      try bytes.withName { (name) throws(Errno) in
-        try directory.target.fd.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
-      }
+      try directory.target.fd.open(bytes, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     }
     var counted: Int64 = 0
     let isWhole = try doing("copy", path) { () throws(Errno) in
@@ -183,12 +181,7 @@ final class TreeCopyWorker {
       try bytes.withName { (name) throws(Errno) in
         let link = try reading { () throws(Errno) in try directory.source.fd.child(name) }
         let status = try link.fd.status()
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX) + 1, alignment: 1)
-        defer { room.deallocate() }
-        let length = try link.fd.readLink(into: UnsafeMutableRawBufferPointer(rebasing: room.dropLast()))
-        room[length] = 0
-        guard let text = room.baseAddress else { throw .ENOMEM }
-        try directory.target.fd.makeSymlink(name, to: text.assumingMemoryBound(to: CChar.self))
+        try directory.target.fd.makeSymlink(name, to: try link.fd.linkTarget())
         let copy = try directory.target.fd.child(name)
         try copy.fd.changeOwner(uid: plan.uid, gid: plan.gid)
         try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
@@ -224,13 +217,5 @@ final class TreeCopyWorker {
 
   private static func failed(_ words: String, _ path: String, _ error: Errno) -> TreeCopyFailure {
     TreeCopyFailure(path: path, reason: .failed(doing: words, error))
-  }
-
-  private static func kind(of status: FileStatus) -> String {
-    switch status.type {
-    case S_IFIFO: "fifo"
-    case S_IFSOCK: "socket"
-    default: "device"
-    }
   }
 }

@@ -175,7 +175,7 @@ extension Volume {
 
     /// What is there now.
     var found: DirectoryNumber? {
-      guard let status = try? name.withName({ (name) throws(Errno) in try parent.status(of: name) }) else {
+      guard let status = try? parent.status(of: name) else {
         return nil
       }
       return DirectoryNumber(status)
