@@ -188,6 +188,28 @@ await() {
   die "nothing was mounted on $1; see $base/*.log: $(cat "$base"/*.log 2>/dev/null | tail -5)"
 }
 
+# Installs an app of a hundred small files into a mounted store: NAME PROGRAM. Its identity and root are those of the rows that sign.
+install_app() {
+  local name=$1 program=$2 app=$base/scratch/$1/Sealed.app number
+  local -x XDG_CONFIG_HOME=$base/scratch/config
+  {
+    mkdir "$base/scratch/$name" && "$program" new-app Sealed "$base/scratch/$name" &&
+      for number in $(seq 0 99); do head -c 4096 /dev/urandom >"$app/Contents/Resources/r$number" || return; done &&
+      if [ ! -e "$base/scratch/root.pem" ]; then
+        "$program" identity new Bench &&
+          "$program" identity export Bench --certificate "$base/scratch/root.pem" &&
+          "$program" trust add "$base/scratch/root.pem"
+      fi &&
+      "$program" sign "$app" &&
+      "$program" trust add "$base/scratch/root.pem" --store "$disk/store-$name" &&
+      "$program" install "$app" --store "$disk/store-$name"
+  } >"$base/$name.log" 2>&1 9>&- || {
+    say "$name can't install an app: $(tail -1 "$base/$name.log")"
+    return 0
+  }
+  contenders+=(--app "$name=$mnt/$name/Applications/Sealed.app/Contents/Resources")
+}
+
 # Mounts a store of its own with a build of insula: NAME PROGRAM.
 start_build() {
   local name=$1 program=$2 pid
@@ -201,6 +223,7 @@ start_build() {
   mkdir -p "$mnt/$name/Users/Shared/bench"
   add "$name" "$mnt/$name/Users/Shared/bench" "$pid"
   contenders+=(--program "$name=$(realpath "$program")")
+  [ -n "$memory" ] || install_app "$name" "$program"
   fact "$([ "$name" = insula ] && echo Insula || echo "$name")" "$("$program" --version 2>/dev/null | head -1 || true), defaults"
 }
 

@@ -247,8 +247,8 @@ load() {
   shift
   as_user mkdir "$place"
   "$@" "$place" || die "$name: the load itself failed, or what it wrote differs from what is in the store"
-  # A file's owner may make it immutable here, as on a Mac; this load may be stopped before it takes that back.
-  [ "$name" != chattr ] || as_user chattr -R -f -ia "$place" || true
+  # A file's owner may make it immutable here, as on a Mac; such a load may be stopped before it takes that back.
+  case $name in chattr | inode-flags) as_user chattr -R -f -ia "$place" || true ;; esac
   as_user timeout 120 rm -rf "$place" || die "$name: can't remove its files"
   [ ! -e "$store/tree/Users/Shared/$name" ] || die "$name: its files are still in the store"
   promises "$name"

@@ -13,8 +13,8 @@ package enum TreeChange: Equatable, Sendable {
   case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
   /// A bundle goes.
   case goes(BundlePlace, seal: [UInt8])
-  /// What the system domain consists of is exchanged as a whole.
-  case system
+  /// What the system domain consists of is exchanged as a whole, by the digests of both seals; none is empty.
+  case system(root: [UInt8], before: [UInt8])
 }
 
 /// Where a bundle is: the path of its directory below the root of the tree, without a slash at either end, and its name there.

@@ -12,7 +12,8 @@ struct CheckCommand: Command {
     arguments: [.init(name: "STORE", help: "the store (default: as for 'insula mount')", kind: .directory)],
     options: [
       .init(name: "repair", help: "make missing standard directories again, set their owners and modes"),
-      .init(name: "deep", help: "read every installed app and the system domain, and hold them against their seals"),
+      .init(
+        name: "deep", help: "hold every file of installed apps and of the system domain against its seal"),
       CommandDescription.json,
     ],
     details: [

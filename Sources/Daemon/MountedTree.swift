@@ -19,16 +19,8 @@ struct MountedTree: TreeWatch {
     case .replaced(let place, let seal, let before):
       try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)
     case .goes(let place, let seal): try volume.bundleGoes(from: place.path, seal: seal, body)
-    case .system:
-      // What is about to become current has been noted before.
-      let versions: SystemVersions?
-      do throws(StoreError) {
-        versions = try Registry.existing(state: store.state, path: "\(store.path)/state")?.systemVersions()
-      } catch {
-        throw .EIO
-      }
-      let current = versions?.current.root ?? []
-      try volume.systemIsReplaced(root: versions?.next?.root ?? current, before: current, body)
+    case .system(let root, let before):
+      try volume.systemIsReplaced(root: root, before: before, body)
     }
   }
 

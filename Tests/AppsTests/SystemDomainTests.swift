@@ -266,6 +266,7 @@ internal import Testing
     let tree = try TemporaryDirectory.open(house.system("2"))
     let watcher = Watcher(refuses: refuses)
     let domain = try house.domain(watch: watcher)
+    let before = try domain.versions().current.root
     var failure: SystemFailure?
     do {
       _ = try domain.update(from: tree.fd, named: "2")
@@ -273,7 +274,12 @@ internal import Testing
       failure = error
     }
     #expect((failure != nil) == refuses)
-    #expect(watcher.changes.withLock { $0 } == [.system])
+    guard case .system(let root, let old)? = watcher.changes.withLock({ $0.first }), old == before else {
+      Issue.record("nobody was told")
+      return
+    }
+    #expect(watcher.changes.withLock { $0.count } == 1)
+    #expect(try (root == domain.versions().current.root) == !refuses)
     #expect(house.face == (refuses ? "face 1\n" : "face 2\n"))
     #expect(try house.staged() == [] && state() == ["previous"] && house.domain().findings() == [])
   }

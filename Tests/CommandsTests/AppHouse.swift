@@ -51,6 +51,13 @@ struct AppHouse {
     return result.output
   }
 
+  /// Where a check finds something, but for the apps: what stands for their bundles here was never signed.
+  func problems() throws -> [String] {
+    let checked = try mounted.run("check", store, "--json")
+    let findings = try JSONSerialization.jsonObject(with: Data(checked.output.utf8)) as? [[String: Any]]
+    return try #require(findings).compactMap { $0["path"] as? String }.filter { !$0.hasSuffix(".app") }
+  }
+
   /// As nobody, about this store.
   func nobody(_ words: String...) throws -> ProgramResult {
     try Program.runAsNobody(

@@ -6,6 +6,8 @@ struct Arguments {
   var contenders: [Contender] = []
   /// By contender: the program, of those that are builds of insula.
   var programs: [String: String] = [:]
+  /// By contender: a directory of an installed app, of those that are builds of insula.
+  var apps: [String: String] = [:]
   var only: Set<String> = []
   var rounds = 7
   var seconds = 0.3
@@ -19,12 +21,13 @@ struct Arguments {
   var worker: [String] = []
 
   static let usage = """
-    usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--only ROW,...] [--rounds N] [--seconds S]
-                        [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
+    usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--app NAME=DIR]... [--only ROW,...]
+                        [--rounds N] [--seconds S] [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
            insula-bench --memory DIR:PID FILES
            insula-bench --list
 
     The first contender is the plain directory that the others are compared to. PID is the process that serves DIR.
+    --app names a directory of an installed app, with the files r0 to r99 of 4 KiB.
     """
 
   init(_ arguments: [String]) throws(Failure) {
@@ -43,6 +46,10 @@ struct Arguments {
         let halves = try value().split(separator: "=", maxSplits: 1).map(String.init)
         guard halves.count == 2, halves[1].hasPrefix("/") else { throw Failure("--program needs NAME=/PATH") }
         programs[halves[0]] = halves[1]
+      case "--app":
+        let halves = try value().split(separator: "=", maxSplits: 1).map(String.init)
+        guard halves.count == 2, halves[1].hasPrefix("/") else { throw Failure("--app needs NAME=/DIR") }
+        apps[halves[0]] = halves[1]
       case "--only": only.formUnion(try value().split(separator: ",").map(String.init))
       case "--rounds":
         guard let number = Int(try value()), number > 0 else { throw Failure("--rounds needs a number") }

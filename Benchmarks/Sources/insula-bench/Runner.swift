@@ -47,6 +47,14 @@ struct Runner {
           }
         }
       }
+    case .batchByBatch:
+      for index in workloads.indices {
+        complain("  \(workloads[index].title)")
+        warmUp(group, workloads[index], &rows[index], contenders)
+        for round in 1...rounds {
+          sampleInTurn(turns(contenders, in: round), group, workloads[index], &rows[index])
+        }
+      }
     case .together:
       for round in 1...rounds {
         for contender in turns(contenders, in: round) {
@@ -85,8 +93,7 @@ struct Runner {
         workload, for: contender, Meter(budget: budget ?? self.budget, pid: contender.pid))
       row.series[contender.name]?.samples.append(sample)
     } catch {
-      complain("    \(contender.name): \(error.description)")
-      row.series[contender.name]?.failure = error.description
+      fail(&row, contender.name, error)
     }
     settle(contenders.first?.directory ?? contender.directory)
   }
@@ -105,6 +112,48 @@ struct Runner {
     } while workload.repeats && meter.elapsed < meter.budget && monotonicNanoseconds() < end
     guard let sample = meter.sample else { throw Failure("nothing was timed") }
     return sample
+  }
+
+  /// A sample of each contender at the same time, batch by batch, until each has had its time or one has failed.
+  private func sampleInTurn(
+    _ contenders: [Contender], _ group: Group, _ workload: any Workload, _ row: inout Row
+  ) {
+    var runs: [Run] = []
+    defer { for index in runs.indices { runs[index].workload.tearDown() } }
+    for contender in contenders where row.series[contender.name]?.failure == nil {
+      var run = Run(
+        name: contender.name, workload: workload, meter: Meter(budget: budget, pid: contender.pid))
+      do {
+        try enter(contender, group)
+        try run.workload.setUp(for: contender)
+        runs.append(run)
+      } catch {
+        run.workload.tearDown()
+        fail(&row, contender.name, error)
+      }
+    }
+    while runs.contains(where: { $0.meter.elapsed < budget }) {
+      for index in runs.indices {
+        do { try runs[index].batch() } catch { return fail(&row, runs[index].name, error) }
+      }
+    }
+    for run in runs {
+      if let sample = run.meter.sample { row.series[run.name]?.samples.append(sample) }
+    }
+  }
+
+  /// A sample that is being taken while others are.
+  private struct Run {
+    let name: String
+    var workload: any Workload
+    var meter: Meter
+
+    mutating func batch() throws(Failure) { try workload.batch(&meter) }
+  }
+
+  private func fail(_ row: inout Row, _ contender: String, _ failure: Failure) {
+    complain("    \(contender): \(failure.description)")
+    row.series[contender]?.failure = failure.description
   }
 
   private func enter(_ contender: Contender, _ group: Group) throws(Failure) {

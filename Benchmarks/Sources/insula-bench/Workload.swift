@@ -98,6 +98,9 @@ struct Group {
     case rowByRow
     /// All rows of a contender in order, then the next contender: for rows that build on each other.
     case together
+    /// Row by row, and in each sample a batch of each contender in turn: for rows that ask whether two things cost the same, since
+    /// what disturbs one disturbs the other as well. The current directory is not changed between batches.
+    case batchByBatch
   }
 
   let name: String

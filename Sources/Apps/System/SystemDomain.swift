@@ -76,7 +76,7 @@ package final class SystemDomain: Sendable {
         try attempting("move", path) { () throws(Errno) in
           try staged.place(as: Self.nextName, in: directory.fd)
         }
-        try exchange(Self.nextName, in: directory.fd)
+        try exchange(Self.nextName, in: directory.fd, next.root, before: versions.current.root)
       } catch {
         try? stored { () throws(StoreError) in try registry.abandonSystem() }
         remove(Self.nextName, in: directory.fd)
@@ -93,7 +93,9 @@ package final class SystemDomain: Sendable {
   {
     try inTurn { () throws(SystemFailure) in
       let directory = try recovered()
-      guard let previous = try versions().previous else { throw .noPrevious }
+      let versions = try versions()
+      let current = versions.current
+      guard let previous = versions.previous else { throw .noPrevious }
       let path = "\(self.path)/\(Self.previousName)"
       let tree = try attempting("open", path) { () throws(Errno) in
         try Self.previousName.withName { (name) throws(Errno) in try directory.fd.openDirectory(name) }
@@ -102,7 +104,7 @@ package final class SystemDomain: Sendable {
       if !previous.root.isEmpty { try verify(tree.fd, root: previous.root, path, progress) }
       try stored { () throws(StoreError) in try registry.beginSystem(previous) }
       do throws(SystemFailure) {
-        try exchange(Self.previousName, in: directory.fd)
+        try exchange(Self.previousName, in: directory.fd, previous.root, before: current.root)
       } catch {
         try? stored { () throws(StoreError) in try registry.abandonSystem() }
         throw error
@@ -198,9 +200,11 @@ package final class SystemDomain: Sendable {
   }
 
   /// The one call that makes a change visible.
-  private func exchange(_ name: String, in directory: FD) throws(SystemFailure) {
+  private func exchange(
+    _ name: String, in directory: FD, _ root: [UInt8], before: [UInt8]
+  ) throws(SystemFailure) {
     try attempting("replace", "\(store.path)/tree/\(Self.treeName)") { () throws(Errno) in
-      try watch.changing(.system) { () throws(Errno) in
+      try watch.changing(.system(root: root, before: before)) { () throws(Errno) in
         try name.withName { (name) throws(Errno) in
           try Self.treeName.withName { (tree) throws(Errno) in
             try directory.rename(name, to: store.tree, tree, flags: UInt32(CLX_RENAME_EXCHANGE))

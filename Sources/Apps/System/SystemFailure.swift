@@ -34,6 +34,7 @@ extension SystemFailure: CustomStringConvertible {
       "\(path) has files of several owners, and in a rootless store all is its user's"
     case .sameVersion(let version):
       "this is the system that is there already" + (version.isEmpty ? "" : ", version \(version)")
+        + "; one that was damaged is replaced by the same tree, signed with another '--version'"
     case .noPrevious: "there is no version before this one to go back to"
     case .notCopied(let path, let failure): "\(path): \(failure); nothing was changed"
     case .store(let error): error.description

@@ -8,7 +8,7 @@ internal import LinuxIO
 /// One thread of a walk.
 final class SealWalker {
   /// Files that are given away as one piece of work.
-  private static let handful = 32
+  private static let handful = 8
 
   private let walk: SealWalk
   private var matcher: RuleMatcher

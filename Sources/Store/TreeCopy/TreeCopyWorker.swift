@@ -8,7 +8,7 @@ internal import LinuxIO
 /// One thread of a copy.
 final class TreeCopyWorker {
   /// Entries that are given away as one piece of work, and opened at once.
-  private static let handful = 32
+  private static let handful = 8
 
   private let run: TreeCopyRun
   private let contents = ContentsCopy()

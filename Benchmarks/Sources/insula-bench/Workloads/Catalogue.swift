@@ -12,6 +12,9 @@ enum Catalogue {
       Group(name: "tree", order: .together, mostRounds: 3, workloads: Program.tree(samples)),
       Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
       Group(
+        name: "sealed", order: .batchByBatch, mostRounds: .max, isOfInsulaOnly: true,
+        workloads: [OpenSealed(arguments)]),
+      Group(
         name: "verify", order: .rowByRow, mostRounds: 5, isOfInsulaOnly: true,
         workloads: Verification.rows(arguments) + Installation.rows(arguments)),
     ]
