@@ -20,7 +20,7 @@ internal import Testing
   init() throws {
     temporary = try TemporaryDirectory()
     directory = OwnedDirectory(try temporary.open())
-    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { call in
+    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600, mostClients: 32) { call in
       let words = "\(call.request.verb.rawValue) \(call.request.lazily ?? false) \(call.peer.uid)"
       return .reply(ControlReply(ok: true, message: words))
     }

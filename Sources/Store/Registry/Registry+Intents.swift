@@ -12,7 +12,9 @@ extension Registry {
   /// What this process is at: the registry's path and the intent's number.
   ///
   /// Nobody else changes a store meanwhile, so any other intent is of a process that was stopped, or could not be ended.
-  private static let live = Mutex<Set<String>>([])
+  ///
+  /// The number of one that is done is the next one's, perhaps before whoever did it has left: so it is kept with what is done.
+  private static let live = Mutex<[String: TreeIntent]>([:])
 
   private static func key(_ number: Int64, _ database: borrowing Database) -> String {
     "\(number) \(database.path)"
@@ -39,7 +41,7 @@ extension Registry {
       }
       // One that is not kept in the end has a number that the next one gets.
       let key = Self.key(noted.number, database)
-      Self.live.withLock { _ = $0.insert(key) }
+      Self.live.withLock { $0[key] = intent }
       return noted
     }
   }
@@ -48,7 +50,9 @@ extension Registry {
   package func leave(_ noted: NotedIntent) {
     try? use { (database) throws(StoreError) in
       let key = Self.key(noted.number, database)
-      Self.live.withLock { _ = $0.remove(key) }
+      Self.live.withLock { live in
+        if live[key] == noted.intent { live[key] = nil }
+      }
     }
   }
 
@@ -110,7 +114,7 @@ extension Registry {
       return (number: try row.integer(0), intent: intent)
     }
     return rows.map {
-      NotedIntent(number: $0.number, intent: $0.intent, isLive: live.contains(key($0.number, database)))
+      NotedIntent(number: $0.number, intent: $0.intent, isLive: live[key($0.number, database)] != nil)
     }
   }
 }
