@@ -25,14 +25,21 @@ extension Installer {
   func completeContainers(of app: InstalledApp) throws(AppFailure) {
     try making(app) { () throws(StoreError) in
       try containers.removeDoomed()
+      // What stands in the way in one home is no reason to leave the others as they are.
+      var failure: StoreError?
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
         guard let current = try registry.app(app.identifier, for: record.user),
           let home = Homes.name(in: record.path)
         else {
           continue
         }
-        do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome { continue }
+        do throws(StoreError) { _ = try containers.make(for: current, home: home) } catch .noHome {
+          continue
+        } catch {
+          failure = failure ?? error
+        }
       }
+      if let failure { throw failure }
     }
   }
 

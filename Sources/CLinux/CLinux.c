@@ -177,12 +177,12 @@ ssize_t clx_receive_with(int socket, void *bytes, size_t length, int *descriptor
   struct msghdr message = {
       .msg_iov = &data,
       .msg_iovlen = 1,
-      .msg_control = control.bytes,
+      .msg_control = descriptor ? control.bytes : NULL,
       // Not CMSG_SPACE, in whose padding the kernel would find room for a second descriptor.
-      .msg_controllen = CMSG_LEN(sizeof *descriptor)};
-  *descriptor = -1;
+      .msg_controllen = descriptor ? CMSG_LEN(sizeof *descriptor) : 0};
+  if (descriptor) *descriptor = -1;
   ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (count < 0) return count;
+  if (count < 0 || !descriptor) return count;
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
   if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
       header->cmsg_len == CMSG_LEN(sizeof *descriptor))

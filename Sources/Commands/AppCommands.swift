@@ -31,7 +31,7 @@ struct AppsCommand: Command {
     } else if apps.isEmpty {
       context.console.print("No apps are installed.")
     } else {
-      let rows = apps.map { [$0.identifier, $0.version, $0.home ?? "all", $0.path] }
+      let rows = apps.map { [$0.identifier, $0.version, $0.home ?? "all", $0.path].map(\.harmless) }
       context.console.print(table: [["IDENTIFIER", "VERSION", "FOR", "BUNDLE"]] + rows)
     }
     return .ok
@@ -66,7 +66,7 @@ struct InfoCommand: Command {
       context.console.print(json: app)
       return .ok
     }
-    context.console.print("\(app.name) (\(app.identifier))")
+    context.console.print("\(app.name.harmless) (\(app.identifier))")
     var rows = [
       ["  version", app.build == app.version ? app.version : "\(app.version) (build \(app.build))"],
       ["  team", app.team], ["  for", app.home ?? "all users"], ["  bundle", app.path],
@@ -74,7 +74,7 @@ struct InfoCommand: Command {
     ]
     rows += app.groups.map { ["  group", $0] } + app.clouds.map { ["  icloud", $0] }
     rows += (app.containers ?? []).map { ["  \($0.kind) container", $0.path] }
-    context.console.print(table: rows)
+    context.console.print(table: rows.map { [$0[0], $0[1].harmless] })
     return .ok
   }
 

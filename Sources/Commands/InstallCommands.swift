@@ -99,7 +99,7 @@ struct UpdateCommand: Command {
     if json {
       context.console.print(json: ["before": before, "now": app])
     } else {
-      context.console.print("Updated \(app.name) from \(before.release) to \(app.release).")
+      context.console.print("Updated \(app.name.harmless) from \(before.release) to \(app.release).")
     }
     return .ok
   }
@@ -154,8 +154,8 @@ struct UninstallCommand: Command {
 
 extension InstalledApp {
   /// What a person knows it by.
-  var title: String { "\(name) \(release) (\(identifier))" }
+  var title: String { "\(name.harmless) \(release) (\(identifier))" }
 
   /// The version that a person knows.
-  var release: String { shortVersion.isEmpty ? version : shortVersion }
+  var release: String { (shortVersion.isEmpty ? version : shortVersion).harmless }
 }

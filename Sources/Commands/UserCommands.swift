@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
+internal import Daemon
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 private let storeOption = CommandDescription.Option(
@@ -86,18 +89,28 @@ struct UserRemoveCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    try HomesAccess.open(store, writing: isMeant, context) { homes in
-      try homes.require(name)
-      guard isMeant else {
-        throw CommandFailure(
-          .failed,
-          "removing the home of \(name) deletes every file in it, and nothing was removed; "
-            + "if that is meant: 'insula user remove \(name) --delete-home'")
-      }
-      try homes.remove(name)
+    try HomesAccess.open(store, writing: false, context) { try $0.require(name) }
+    guard isMeant else {
+      throw CommandFailure(
+        .failed,
+        "removing the home of \(name) deletes every file in it, and nothing was removed; "
+          + "if that is meant: 'insula user remove \(name) --delete-home'")
     }
+    try removeApps(context)
+    try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     context.console.print("Removed the home of \(name).")
     return .ok
+  }
+
+  /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
+  private func removeApps(_ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    for app in try access.apps(for: nil, context) where app.home == name {
+      guard let identifier = AppIdentifier(app.identifier) else { continue }
+      var order = AppOrder(.uninstall, home: name)
+      order.identifier = identifier
+      _ = try access.perform(order, on: nil, context)
+    }
   }
 }
 

@@ -58,7 +58,8 @@ package struct AppWork: Sendable {
     var reply = ControlReply.done
     switch order.action {
     case .install, .update:
-      guard let source, let name = order.bundle else { return .malformed }
+      guard let name = order.bundle else { return .malformed }
+      guard let source else { return .withoutDirectory }
       if order.action == .install {
         reply.app = try installer.install(source, named: name, for: order.domain, asking: asker, wait)
       } else {
@@ -100,6 +101,12 @@ extension ControlReply {
 
   static let malformed = ControlReply(
     ok: false, errno: Errno.EINVAL.code, message: "something is missing from the request")
+
+  /// What a caller may do to their own files is not always what the daemon may.
+  static let withoutDirectory = ControlReply(
+    ok: false, errno: Errno.ENOTDIR.code,
+    message:
+      "no directory came along that the daemon may look at; copy the bundle out of a mount of your own first")
 }
 
 extension AppFailure {

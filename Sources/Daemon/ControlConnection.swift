@@ -20,14 +20,16 @@ final class ControlConnection: Sendable {
   }
 
   private let socket: OwnedFD
-  private let peer: ControlPeer
+  let peer: ControlPeer
+  private let passed: PassedDescriptors
   /// Only the server's thread takes in requests, and a job's only looks whether the caller is still there.
   private let incoming = Mutex(Incoming())
 
   var fd: FD { socket.fd }
 
-  init(_ socket: consuming OwnedFD) throws(Errno) {
+  init(_ socket: consuming OwnedFD, _ passed: PassedDescriptors) throws(Errno) {
     peer = try ControlPeer(of: socket.fd)
+    self.passed = passed
     self.socket = socket
   }
 
@@ -35,9 +37,11 @@ final class ControlConnection: Sendable {
   func receive(answeringWith handler: ControlServer.Handler) -> Next {
     incoming.withLock { incoming in
       do throws(Errno) {
-        guard let arrived = try LocalSocket.receive(from: fd, limit: 4096) else { return .isOver }
+        let arrived = try LocalSocket.receive(
+          from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.uid))
+        guard let arrived else { return .isOver }
         incoming.bytes += arrived.bytes
-        if let descriptor = arrived.descriptor { incoming.descriptor = descriptor }
+        if let descriptor = arrived.descriptor { incoming.descriptor = passed.keep(descriptor, of: peer.uid) }
       } catch {
         return error == .EAGAIN ? .goesOn : .isOver
       }

@@ -5,40 +5,61 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Work that takes longer than an answer may: one piece at a time, each on a thread of its own.
+/// Work that takes longer than an answer may: of one user one piece at a time, each on a thread of its own.
+///
+/// What is read for a user can lie where reading takes forever, in a filesystem of theirs. Then they are the one who waits.
 final class ControlJobs: Sendable {
+  /// What one user waits for.
+  private final class Line: Sendable {
+    let turn = Mutex(())
+  }
+
+  private struct Job {
+    let user: UInt32
+    let line: Line
+    let thread: JoinableThread
+  }
+
   private struct State {
     var isEnding = false
     var next = 0
-    var running: [Int: JoinableThread] = [:]
+    var running: [Int: Job] = [:]
     /// Have nothing left to do but to be joined.
     var ended: [Int] = []
   }
 
-  /// Those who wait and those who work.
-  private static let most = 16
+  /// Those of one user, who wait and who work.
+  private static let most = 8
+  /// For those that are in work when the daemon ends.
+  private let patience: Int
 
   private let state = Mutex(State())
-  private let turn = Mutex(())
+
+  /// At the end, jobs that don't see that they are cancelled are left alone after that many seconds.
+  init(patience: Int = 20) { self.patience = patience }
 
   var isEnding: Bool { state.withLock { $0.isEnding } }
 
-  /// Does a job for a caller, after those that were there before; the connection ends with it.
+  /// Does a job for a caller, after those of the same user that were there before; the connection ends with it.
   func start(_ job: @escaping ControlJob, for caller: ControlConnection) {
     clear()
+    let user = caller.peer.uid
     do throws(Errno) {
       try state.withLock { (state) throws(Errno) in
-        guard !state.isEnding, state.running.count < Self.most else { throw .EBUSY }
+        let others = state.running.values.filter { $0.user == user }
+        guard !state.isEnding, others.count < Self.most else { throw .EBUSY }
         let number = state.next
         state.next += 1
-        state.running[number] = try JoinableThread(name: "job") { [self] in
+        let line = others.first?.line ?? Line()
+        let thread = try JoinableThread(name: "job") { [self] in
           let reporter = ControlReporter(caller, self)
-          let reply = turn.withLock { _ in
+          let reply = line.turn.withLock { _ in
             reporter.isCancelled ? ControlReporter.cancelled : job(reporter)
           }
           reporter.finish(reply)
           self.state.withLock { $0.ended.append(number) }
         }
+        state.running[number] = Job(user: user, line: line, thread: thread)
       }
     } catch {
       _ = caller.send(
@@ -46,14 +67,22 @@ final class ControlJobs: Sendable {
     }
   }
 
-  /// Cancels what is in work and returns when it has ended; nothing is begun after that.
+  /// Cancels what is in work and returns when it has ended, or hangs for good; nothing is begun after that.
   func stop() {
-    let running = state.withLock { state in
-      state.isEnding = true
+    state.withLock { $0.isEnding = true }
+    for _ in 0..<(patience * 100) {
+      clear()
+      if state.withLock({ $0.running.isEmpty }) { return }
+      usleep(10_000)
+    }
+    let left = state.withLock { state in
       defer { state.running = [:] }
       return state.running.values.map { $0 }
     }
-    for thread in running { thread.join() }
+    for job in left {
+      DaemonLog.write("an order of uid \(job.user) does not end; it is left alone")
+      job.thread.detach()
+    }
   }
 
   private func clear() {
@@ -61,7 +90,7 @@ final class ControlJobs: Sendable {
       defer { state.ended = [] }
       return state.ended.compactMap { state.running.removeValue(forKey: $0) }
     }
-    for thread in ended { thread.join() }
+    for job in ended { job.thread.join() }
   }
 }
 

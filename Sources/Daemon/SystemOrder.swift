@@ -22,7 +22,8 @@ extension AppWork {
       var reply = ControlReply.done
       switch order.action {
       case .updateSystem:
-        guard let source, let name = order.bundle else { return .malformed }
+        guard let name = order.bundle else { return .malformed }
+        guard let source else { return .withoutDirectory }
         reply.system = try system.update(from: source, named: name) { count in
           wait.progress(InstallProgress(phase: .copying, done: count.bytes))
         }

@@ -18,7 +18,7 @@ package enum LocalSocket {
       let made = try directory.child(name)
       try made.fd.changeMode(mode)
     }
-    try check(Glibc.listen(socket.fd.raw, 16))
+    try check(Glibc.listen(socket.fd.raw, 128))
     return socket
   }
 
@@ -61,14 +61,18 @@ package enum LocalSocket {
 
   /// What has arrived, at most `limit` bytes, and a descriptor if one came with it; nil at the end.
   ///
-  /// EAGAIN if there is nothing yet.
+  /// EAGAIN if there is nothing yet. The descriptor is for the caller to close; unless `takesDescriptor` it never becomes ours.
   package static func receive(
-    from socket: FD, limit: Int
-  ) throws(Errno) -> (bytes: [UInt8], descriptor: SharedFD?)? {
+    from socket: FD, limit: Int, takesDescriptor: Bool = true
+  ) throws(Errno) -> (bytes: [UInt8], descriptor: FD?)? {
     var chunk = [UInt8](repeating: 0, count: limit)
     var raw: Int32 = -1
-    let count = try retrying { clx_receive_with(socket.raw, &chunk, limit, &raw) }
-    let descriptor = raw < 0 ? nil : SharedFD(OwnedFD(owning: raw))
+    let count = try retrying {
+      takesDescriptor
+        ? clx_receive_with(socket.raw, &chunk, limit, &raw) : clx_receive_with(socket.raw, &chunk, limit, nil)
+    }
+    let descriptor = raw < 0 ? nil : FD(raw)
+    // At the end there are no bytes, and no descriptor comes without any.
     return count == 0 ? nil : (Array(chunk[..<count]), descriptor)
   }
 

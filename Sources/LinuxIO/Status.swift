@@ -42,6 +42,16 @@ extension FD {
         raw, Name.empty.bytes, CLX_AT_EMPTY_PATH, mask, bytes.assumingMemoryBound(to: clx_statx.self)))
   }
 
+  /// Whether this is a directory, by what the kernel remembers: a filesystem that hangs is not asked.
+  package var isKnownDirectory: Bool {
+    let dontSync: Int32 = 0x4000
+    let typeOnly: UInt32 = 1
+    var status = clx_statx()
+    let flags = CLX_AT_EMPTY_PATH | dontSync
+    guard clx_statx(raw, Name.empty.bytes, flags, typeOnly, &status) == 0 else { return false }
+    return UInt32(status.stx_mode) & 0o170000 == 0o040000
+  }
+
   /// When the object was made, as far as the backing filesystem knows.
   package func creationTime() throws(Errno) -> FileTime? {
     var status = clx_statx()

@@ -73,19 +73,19 @@ internal import Testing
   }
 
   @Test func descriptorIsPassedOnAndNoMoreThanOne() throws {
-    let path = try temporary.write("contents", to: "file")
+    try temporary.write("contents", to: "file")
     let server = try server { call, _ in
       guard let passed = call.descriptor else { return ControlReply(ok: false, message: "nothing came") }
-      let text = try? passed.use { (fd) throws(Errno) in try fd.readToEnd(limit: 100) }
+      let text = try? passed.use { (fd) throws(Errno) in try fd.contents(of: "file", limit: 100) }
       return ControlReply(ok: true, message: text.map { String(decoding: $0, as: UTF8.self) })
     }
     defer { server.stop() }
-    let file = try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY) }
-    let reply = try client().ask(ControlRequest(.unmount), with: file.fd) { _ in }
+    let opened = try temporary.open()
+    let reply = try client().ask(ControlRequest(.unmount), with: opened.fd) { _ in }
     #expect(reply.message == "contents", "\(reply)")
     #expect(try client().ask(ControlRequest(.unmount), with: nil, progress: { _ in }).ok == false)
     let before = descriptorCount()
-    for _ in 0..<20 { _ = try client().ask(ControlRequest(.status), with: file.fd) { _ in } }
+    for _ in 0..<20 { _ = try client().ask(ControlRequest(.status), with: opened.fd) { _ in } }
     // What nobody wanted is closed with the connection; give the server a moment to see that it ended.
     for _ in 0..<100 where descriptorCount() > before + 4 { usleep(10_000) }
     #expect(descriptorCount() <= before + 4)

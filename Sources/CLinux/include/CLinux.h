@@ -132,9 +132,9 @@ int clx_peer_credentials(int socket, pid_t *_Nonnull pid, uid_t *_Nonnull uid, g
 int clx_peer_groups(int socket, gid_t *_Nonnull groups, unsigned room);
 
 // sendmsg(2) and recvmsg(2) with at most one descriptor (SCM_RIGHTS): the macros for such messages are C's alone.
-// -1 stands for no descriptor; what came beyond the first is closed by the kernel.
+// -1 stands for no descriptor; what came beyond the first is closed by the kernel, and so is the first where there is no room for it.
 ssize_t clx_send_with(int socket, const void *_Nonnull bytes, size_t length, int flags, int descriptor);
-ssize_t clx_receive_with(int socket, void *_Nonnull bytes, size_t length, int *_Nonnull descriptor);
+ssize_t clx_receive_with(int socket, void *_Nonnull bytes, size_t length, int *_Nullable descriptor);
 
 // setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread alone.
 void clx_set_fs_ids(uid_t uid, gid_t gid);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Synchronization
+
+/// Takes in what callers pass on, and gets rid of what it can't use.
+///
+/// `close(2)` of a file asks its filesystem, and one that is the caller's own (FUSE) may never answer: neither that nor a signal
+/// ends such a call. So a file is closed by a thread that nobody waits for, and who keeps some of these busy may pass on nothing
+/// more. A directory is closed without a question.
+final class PassedDescriptors: Sendable {
+  /// Files of one user that are being closed.
+  private static let most = 4
+
+  private let closing = Mutex<[UInt32: Int]>([:])
+
+  /// Whether to take a descriptor from this user: one that is not taken, the kernel lets go by itself.
+  func takes(from user: UInt32) -> Bool { closing.withLock { $0[user, default: 0] < Self.most } }
+
+  /// Keeps an open directory, and lets go of all else.
+  func keep(_ passed: FD, of user: UInt32) -> SharedFD? {
+    if passed.isKnownDirectory { return SharedFD(OwnedFD(owning: passed.raw)) }
+    closing.withLock { $0[user, default: 0] += 1 }
+    let thread = try? JoinableThread(name: "closing") { [self] in
+      _ = OwnedFD(owning: passed.raw)
+      closing.withLock { closing in
+        let left = closing[user, default: 1] - 1
+        closing[user] = left > 0 ? left : nil
+      }
+    }
+    // Without a thread it stays open, and counts: better than to wait here.
+    thread?.detach()
+    return nil
+  }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+@testable internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+/// What one user does to the control socket is nothing that others notice.
+@Suite struct ControlNeighboursTests {
+  private let temporary: TemporaryDirectory
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    guard chmod(temporary.path, 0o755) == 0 else { throw Errno.last }
+  }
+
+  /// A server that does a job for whoever asks to unmount, and answers all else at once.
+  private func server(
+    mostClients: Int = 512, _ job: @escaping @Sendable (ControlCall) -> ControlReply
+  ) throws -> ControlServer {
+    let directory = try temporary.open()
+    let server = try ControlServer(in: directory.fd, name: "s", mode: 0o666, mostClients: mostClients) {
+      call in
+      guard call.request.verb == .unmount else { return .reply(.done) }
+      return .job { _ in job(call) }
+    }
+    try server.start()
+    return server
+  }
+
+  private func client() throws -> ControlClient {
+    let directory = try temporary.open()
+    return try ControlClient(in: directory.fd, name: "s")
+  }
+
+  /// The same as another user.
+  private func stranger() throws -> ControlClient {
+    let found = Mutex<ControlClient?>(nil)
+    let directory = SharedFD(try temporary.open())
+    let thread = try JoinableThread(name: "stranger") {
+      guard clx_thread_setresuid(65534) == 0 else { return }
+      let client = try? directory.use { (fd) throws(Errno) in try ControlClient(in: fd, name: "s") }
+      found.withLock { $0 = client }
+    }
+    thread.join()
+    return try #require(found.withLock { $0 })
+  }
+
+  @Test(.enabled(if: getuid() == 0)) func jobThatHangsHoldsOnlyItsOwnUser() throws {
+    let gate = try Wakeup()
+    let mayEnd = SharedFD(try gate.fd.duplicated())
+    let hanging = try Wakeup()
+    let hangs = SharedFD(try hanging.fd.duplicated())
+    let server = try server { call in
+      guard call.peer.uid == 65534 else { return .done }
+      _ = try? hangs.use { (fd) throws(Errno) in try fd.writeAll([1, 0, 0, 0, 0, 0, 0, 0]) }
+      _ = try? mayEnd.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 20_000) }
+      return .done
+    }
+    defer { server.stop() }
+    let stranger = try stranger()
+    let asking = try JoinableThread(name: "asks") {
+      _ = try? stranger.ask(ControlRequest(.unmount), with: nil) { _ in }
+    }
+    #expect(try hanging.fd.waitUntilReadable(milliseconds: 5000))
+    #expect(try client().ask(ControlRequest(.unmount), milliseconds: 5000) == .done)
+    gate.ring()
+    asking.join()
+  }
+
+  @Test func jobThatHangsForGoodDoesNotKeepTheDaemonFromEnding() throws {
+    let gate = try Wakeup()
+    defer { gate.ring() }
+    let mayEnd = SharedFD(try gate.fd.duplicated())
+    let begun = try Wakeup()
+    let begins = SharedFD(try begun.fd.duplicated())
+    let jobs = ControlJobs(patience: 1)
+    let directory = try temporary.open()
+    let listener = try LocalSocket.listen(in: directory.fd, name: "l", mode: 0o600)
+    let caller = try LocalSocket.connect(in: directory.fd, name: "l")
+    let connection = try ControlConnection(try LocalSocket.accept(listener.fd), PassedDescriptors())
+    jobs.start(
+      { _ in
+        _ = try? begins.use { (fd) throws(Errno) in try fd.writeAll([1, 0, 0, 0, 0, 0, 0, 0]) }
+        _ = try? mayEnd.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 20_000) }
+        return .done
+      }, for: connection)
+    #expect(try begun.fd.waitUntilReadable(milliseconds: 5000))
+    let start = monotonicNanoseconds()
+    jobs.stop()
+    let seconds = Double(monotonicNanoseconds() - start) / 1e9
+    #expect(seconds > 0.9 && seconds < 10)
+    _ = consume caller
+  }
+
+  @Test func filesThatArePassedOnAreNoneOfOurs() throws {
+    let path = try temporary.write("contents", to: "file")
+    let server = try server { call in ControlReply(ok: call.descriptor == nil) }
+    defer { server.stop() }
+    let file = try path.withName { (name) throws(Errno) in try FD.cwd.open(name, O_RDONLY) }
+    let opened = try temporary.open()
+    let socket = try LocalSocket.connect(in: opened.fd, name: "s")
+    for passed in [file.fd, socket.fd] {
+      #expect(try client().ask(ControlRequest(.unmount), with: passed, progress: { _ in }).ok)
+    }
+    let directory = try temporary.open()
+    #expect(try client().ask(ControlRequest(.unmount), with: directory.fd, progress: { _ in }).ok == false)
+  }
+
+  @Test func whoeverKeepsFilesFromBeingClosedPassesOnNoMore() throws {
+    let directory = try temporary.open()
+    let listener = try LocalSocket.listen(in: directory.fd, name: "l", mode: 0o600)
+    let sender = try LocalSocket.connect(in: directory.fd, name: "l")
+    let receiver = try LocalSocket.accept(listener.fd)
+    _ = try LocalSocket.send([1, 2], with: directory.fd, to: sender.fd)
+    let refused = try #require(try LocalSocket.receive(from: receiver.fd, limit: 100, takesDescriptor: false))
+    #expect(refused.bytes == [1, 2] && refused.descriptor == nil)
+    _ = try LocalSocket.send([3], with: directory.fd, to: sender.fd)
+    let taken = try #require(try LocalSocket.receive(from: receiver.fd, limit: 100))
+    let descriptor = try #require(taken.descriptor)
+    #expect(PassedDescriptors().keep(descriptor, of: 1) != nil)
+  }
+
+  @Test(.enabled(if: getuid() == 0)) func crowdOfOneUserDrivesNobodyElseOut() throws {
+    let server = try server(mostClients: 8) { _ in .done }
+    defer { server.stop() }
+    let ours = try client()
+    #expect(try ours.ask(ControlRequest(.status), milliseconds: 5000) == .done)
+    let crowd = try (0..<20).map { _ in try stranger() }
+    #expect(try ours.ask(ControlRequest(.status), milliseconds: 5000) == .done)
+    #expect(throws: Errno.self) { try crowd[0].ask(ControlRequest(.status), milliseconds: 5000) }
+    #expect(try crowd[19].ask(ControlRequest(.status), milliseconds: 5000) == .done)
+  }
+}
