@@ -119,7 +119,7 @@ struct LimitTests {
     try writeAll(precious, to: base + "again")
     #expect(FD.text(of: base + "again", limit: 1 << 20) == precious)
     #expect(FD.text(of: base + "precious", limit: 1 << 20) == precious)
-    #expect(try mounted.run("unmount", mounted.point).status == 0)
+    #expect(try mounted.unmount().status == 0)
     #expect(try mounted.run("check", mounted.store).status == 0)
   }
 

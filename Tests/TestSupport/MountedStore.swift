@@ -57,6 +57,18 @@ package final class MountedStore: Sendable {
     guard result.status == 0 else { throw Failure(words: result.errors) }
   }
 
+  /// Takes the mount away.
+  ///
+  /// What this test had open, a program that another test starts at this moment has too, until it runs.
+  package func unmount() throws -> ProgramResult {
+    var result = try run(["unmount", point])
+    for _ in 0..<30 where result.status == 3 {
+      usleep(100_000)
+      result = try run(["unmount", point])
+    }
+    return result
+  }
+
   package func run(_ words: String...) throws -> ProgramResult { try run(words) }
 
   package func run(_ words: [String], before: [String] = []) throws -> ProgramResult {

@@ -23,6 +23,12 @@ package final class SmallDisk: Sendable {
   /// Makes it read-only, or writable again.
   package func remount(readOnly: Bool) throws(Errno) {
     let flags = UInt(MS_REMOUNT) | (readOnly ? UInt(MS_RDONLY) : 0)
-    try check(mount("tmpfs", path, "tmpfs", flags, nil))
+    // A program that another test starts at this moment has open what this one had, until it runs.
+    for _ in 0..<100 {
+      if mount("tmpfs", path, "tmpfs", flags, nil) == 0 { return }
+      guard Errno.last == .EBUSY else { break }
+      usleep(20_000)
+    }
+    throw Errno.last
   }
 }
