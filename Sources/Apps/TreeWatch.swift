@@ -13,7 +13,7 @@ package enum TreeChange: Equatable, Sendable {
   case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
   /// A bundle goes.
   case goes(BundlePlace, seal: [UInt8])
-  /// What the system domain consists of is exchanged as a whole, by the digests of both seals; none is empty.
+  /// What the system domain consists of is exchanged as a whole, by the digests of both seals; one of no bytes where there is none.
   case system(root: [UInt8], before: [UInt8])
 }
 
@@ -29,9 +29,7 @@ package struct BundlePlace: Hashable, Sendable {
 
   /// The place of what has that path.
   package init(path: String) {
-    let names = path.split(separator: "/")
-    parent = names.dropLast().joined(separator: "/")
-    name = names.last.map(String.init) ?? ""
+    (parent, name) = path.splitAtName
   }
 
   package var path: String { parent.isEmpty ? name : "\(parent)/\(name)" }

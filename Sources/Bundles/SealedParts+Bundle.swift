@@ -37,45 +37,12 @@ extension SealedParts {
 
   private static func pages(of bundle: CodeBundle) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
     guard let file = try bundle.openExecutable() else { return (0, []) }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * pageSize, alignment: pageSize)
-    defer { buffer.deallocate() }
-    file.fd.willBeReadOnce()
     bundle.progress?.addFile()
-    var digests: PageDigests
-    do throws(CryptoFailure) { digests = try PageDigests() } catch { throw finding(error, bundle) }
-    var size: UInt64 = 0
-    while true {
-      let filled = try Self.fill(buffer, from: file.fd, at: size, bundle)
-      for start in stride(from: 0, to: filled, by: pageSize) {
-        let page = UnsafeRawBufferPointer(rebasing: buffer[start..<min(start + pageSize, filled)])
-        do throws(CryptoFailure) { try digests.append(page) } catch { throw finding(error, bundle) }
-      }
-      size += UInt64(filled)
-      bundle.progress?.add(bytes: filled)
-      if filled < buffer.count { return (size, digests.bytes) }
-    }
-  }
-
-  private static func finding(_ failure: CryptoFailure, _ bundle: CodeBundle) -> Finding {
-    bundle.fromRoot(Finding(.unreadable, bundle.executablePath, detail: "SHA-256: \(failure.reason)"))
-  }
-
-  /// Reads until the buffer is full or the file at its end, so that pages end where pages of the file end.
-  private static func fill(
-    _ buffer: UnsafeMutableRawBufferPointer, from file: FD, at offset: UInt64, _ bundle: CodeBundle
-  ) throws(Finding) -> Int {
-    var filled = 0
-    do throws(Errno) {
-      while filled < buffer.count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-        let count = try file.read(into: rest, at: Int64(offset) + Int64(filled))
-        if count == 0 { break }
-        filled += count
-      }
+    do throws(Finding) {
+      return try SealedFile(file.fd, bundle.executablePath).pages { bundle.progress?.add(bytes: $0) }
     } catch {
-      throw bundle.fromRoot(Finding(.unreadable, bundle.executablePath, error))
+      throw bundle.fromRoot(error)
     }
-    return filled
   }
 }
 
@@ -83,9 +50,7 @@ extension Digest {
   /// SHA-256 of bytes that are all there.
   static func sha256(of bytes: [UInt8]) throws(Finding) -> [UInt8] {
     do throws(CryptoFailure) {
-      var digest = try Digest(.sha256)
-      bytes.withUnsafeBytes { digest.update($0) }
-      return digest.finish()
+      return try Digest.whole(bytes)
     } catch {
       throw Finding(.unreadable, detail: "SHA-256: \(error.reason)")
     }

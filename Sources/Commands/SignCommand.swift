@@ -42,9 +42,7 @@ struct SignCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities() else { throw Self.noIdentity }
-    let identities = IdentityDirectory(place.fd)
-    let identity = try identities.identity(named: identity ?? Self.onlyOne(in: identities))
+    let identity = try Self.identity(named: identity, in: context)
     let given = try entitlements.map { try context.contents(of: $0, limit: PropertyList.sizeLimit) }
     let named = NamedBundle(path, context)
     do {
@@ -72,10 +70,17 @@ struct SignCommand: Command {
     }
   }
 
-  static let noIdentity = CommandFailure(
+  /// Who signs: whoever is named, or the only identity that there is.
+  static func identity(named name: String?, in context: Context) throws -> Identity {
+    guard let place = try context.openIdentities() else { throw noIdentity }
+    let identities = IdentityDirectory(place.fd)
+    return try identities.identity(named: name ?? onlyOne(in: identities))
+  }
+
+  private static let noIdentity = CommandFailure(
     .failed, "there is no identity to sign with; 'insula identity new NAME' makes one")
 
-  static func onlyOne(in identities: IdentityDirectory) throws -> String {
+  private static func onlyOne(in identities: IdentityDirectory) throws -> String {
     let all = try identities.list()
     guard let first = all.first else { throw noIdentity }
     guard all.count == 1 else {

@@ -35,13 +35,7 @@ struct SystemUpdateCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     var order = AppOrder(.updateSystem, home: nil)
     order.bundle = path
-    guard let versions = try access.perform(order, on: tree.fd, context).system else { return .failed }
-    if json {
-      context.console.print(json: SystemDescription(versions))
-    } else {
-      context.console.print("The system is \(versions.current.words) now.")
-    }
-    return .ok
+    return tell(try access.perform(order, on: tree.fd, context).system, json, "now", context.console)
   }
 }
 
@@ -63,13 +57,7 @@ struct SystemRollbackCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
     let order = AppOrder(.rollbackSystem, home: nil)
-    guard let versions = try access.perform(order, on: nil, context).system else { return .failed }
-    if json {
-      context.console.print(json: SystemDescription(versions))
-    } else {
-      context.console.print("The system is \(versions.current.words) again.")
-    }
-    return .ok
+    return tell(try access.perform(order, on: nil, context).system, json, "again", context.console)
   }
 }
 
@@ -100,6 +88,17 @@ struct SystemInfoCommand: Command {
     context.console.print(table: rows)
     return .ok
   }
+}
+
+/// Says which system there is after an order.
+private func tell(_ versions: SystemVersions?, _ json: Bool, _ word: String, _ console: Console) -> ExitCode {
+  guard let versions else { return .failed }
+  if json {
+    console.print(json: SystemDescription(versions))
+  } else {
+    console.print("The system is \(versions.current.words) \(word).")
+  }
+  return .ok
 }
 
 /// The versions, for programs.

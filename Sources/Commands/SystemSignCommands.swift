@@ -42,9 +42,7 @@ struct SystemSignCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    guard let place = try context.openIdentities() else { throw SignCommand.noIdentity }
-    let identities = IdentityDirectory(place.fd)
-    let identity = try identities.identity(named: identity ?? SignCommand.onlyOne(in: identities))
+    let identity = try SignCommand.identity(named: identity, in: context)
     let tree = try context.openDirectory(path)
     let signed = try SystemDomain.sign(
       tree.fd, named: path, by: identity, version: version, keepingOwners: keepsOwners)

@@ -14,29 +14,26 @@ struct AppRequest {
   private let peer: ControlPeer
   private let apps: AppService
 
-  /// Nil for a request about something else.
-  init?(_ request: ControlRequest, _ peer: ControlPeer, _ apps: AppService) {
-    guard [.apps, .app, .path].contains(request.verb) else { return nil }
+  init(_ request: ControlRequest, _ peer: ControlPeer, _ apps: AppService) {
     self.request = request
     self.peer = peer
     self.apps = apps
   }
 
   func answer(_ store: Store) -> ControlReply {
-    let isMaster = peer.uid == 0 || peer.uid == ProcessID.user
-    guard isMaster || request.user == nil || request.user == peer.uid else {
+    guard peer.isMaster || request.user == nil || request.user == peer.uid else {
       return ControlReply(
         ok: false, errno: Errno.EPERM.code, message: "only root may ask about the apps of others")
     }
     do throws(StoreError) {
-      return try answer(store, for: isMaster ? request.user : peer.uid)
+      return try answer(store, for: peer.isMaster ? request.user : peer.uid)
     } catch {
       return ControlReply(error)
     }
   }
 
   private func answer(_ store: Store, for user: UInt32?) throws(StoreError) -> ControlReply {
-    let questions = try AppQuestions(store)
+    let questions = AppQuestions(store, try apps.knownRegistry())
     var reply = ControlReply.done
     switch request.verb {
     case .apps: reply.apps = try questions.apps(for: user)

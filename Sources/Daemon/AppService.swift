@@ -33,6 +33,14 @@ final class AppService: Sendable {
     }
   }
 
+  /// The registry if the store has one by now, be it by a command's doing.
+  func knownRegistry() throws(StoreError) -> Registry? {
+    try registry.withLock { (known) throws(StoreError) in
+      if known == nil { known = try Registry.existing(of: store) }
+      return known
+    }
+  }
+
   /// From here on, changes reach those who look at the tree.
   func serve(_ tree: MountedTree) { self.tree.withLock { $0 = tree } }
 

@@ -41,39 +41,39 @@ package struct AppWork: Sendable {
   package func perform(
     _ order: AppOrder, on source: FD?, asking asker: Asker, _ wait: InstallWait
   ) -> ControlReply {
-    if [.updateSystem, .rollbackSystem].contains(order.action) {
-      return performOnSystem(order, source, asking: asker, wait)
-    }
     do throws(AppFailure) {
-      return try done(order, source, asker, wait)
+      switch order.action {
+      case .install, .update: return try put(order, source, asker, wait)
+      case .uninstall: return try uninstall(order, asker)
+      case .updateSystem, .rollbackSystem: return performOnSystem(order, source, asking: asker, wait)
+      }
     } catch {
       return ControlReply(error)
     }
   }
 
-  private func done(
+  private func put(
     _ order: AppOrder, _ source: FD?, _ asker: Asker, _ wait: InstallWait
   ) throws(AppFailure) -> ControlReply {
+    guard let name = order.bundle else { return .malformed }
+    guard let source else { return .withoutDirectory }
     let installer = try installer()
     var reply = ControlReply.done
-    switch order.action {
-    case .install, .update:
-      guard let name = order.bundle else { return .malformed }
-      guard let source else { return .withoutDirectory }
-      if order.action == .install {
-        reply.app = try installer.install(source, named: name, for: order.domain, asking: asker, wait)
-      } else {
-        let (before, now) = try installer.update(
-          source, named: name, for: order.domain, asking: asker, allowingDowngrade: order.allowsDowngrade,
-          wait)
-        (reply.before, reply.app) = (before, now)
-      }
-    case .uninstall:
-      guard let identifier = order.identifier else { return .malformed }
-      reply.before = try installer.uninstall(
-        identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
-    case .updateSystem, .rollbackSystem: return .malformed
+    if order.action == .install {
+      reply.app = try installer.install(source, named: name, for: order.domain, asking: asker, wait)
+    } else {
+      let (before, now) = try installer.update(
+        source, named: name, for: order.domain, asking: asker, allowingDowngrade: order.allowsDowngrade, wait)
+      (reply.before, reply.app) = (before, now)
     }
+    return reply
+  }
+
+  private func uninstall(_ order: AppOrder, _ asker: Asker) throws(AppFailure) -> ControlReply {
+    guard let identifier = order.identifier else { return .malformed }
+    var reply = ControlReply.done
+    reply.before = try installer().uninstall(
+      identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
     return reply
   }
 

@@ -18,6 +18,9 @@ package struct ControlPeer: Equatable, Sendable {
     gid = peer.gid
     groups = try LocalSocket.peerGroups(of: socket)
   }
+
+  /// Whether it is root, or whoever the daemon is run by.
+  var isMaster: Bool { uid == 0 || uid == ProcessID.user }
 }
 
 /// A request as it arrived.

@@ -35,13 +35,9 @@ package final class ControlClient: Sendable {
 
   private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
     let line = ControlLine.encode(request)
-    let count =
-      if let descriptor {
-        try LocalSocket.send(line[...], with: descriptor, to: socket.fd)
-      } else {
-        try LocalSocket.send(line[...], to: socket.fd)
-      }
-    guard count == line.count else { throw .EAGAIN }
+    guard try LocalSocket.send(line[...], with: descriptor, to: socket.fd) == line.count else {
+      throw .EAGAIN
+    }
   }
 
   private func receive(milliseconds: Int32) throws(Errno) -> ControlReply {

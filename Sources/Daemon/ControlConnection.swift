@@ -22,7 +22,7 @@ final class ControlConnection: Sendable {
   private let socket: OwnedFD
   let peer: ControlPeer
   private let passed: PassedDescriptors
-  /// Only the server's thread takes in requests, and a job's only looks whether the caller is still there.
+  /// Only the server's thread takes in requests; a job only looks whether the caller is still there.
   private let incoming = Mutex(Incoming())
 
   var fd: FD { socket.fd }
@@ -78,11 +78,7 @@ final class ControlConnection: Sendable {
   }
 
   /// Whether the caller has hung up.
-  var isOver: Bool {
-    incoming.withLock { incoming in
-      guard (try? fd.waitUntilReadable(milliseconds: 0)) == true else { return false }
-      // Who waits for an answer has nothing to say: one that talks all the same is not listened to any more.
-      return true
-    }
-  }
+  ///
+  /// Who waits for an answer has nothing to say: one that talks all the same is not listened to any more.
+  var isOver: Bool { (try? fd.waitUntilReadable(milliseconds: 0)) == true }
 }

@@ -13,8 +13,9 @@ struct MountedTree: TreeWatch {
 
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
     switch change {
-    case .directory(let name, let parent):
-      try volume.directoryAppears(at: BundlePlace(parent: parent, name: name).path, body)
+    case .directory(_, let parent):
+      let directory = try store.tree.openDirectory(at: parent)
+      try volume.changeNames(in: directory.fd, body)
     case .appears(let place, let seal): try volume.bundleAppears(at: place.path, seal: seal, body)
     case .replaced(let place, let seal, let before):
       try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)

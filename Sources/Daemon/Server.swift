@@ -77,9 +77,9 @@ package final class Server: Sendable {
 
   /// Mounts the store; returns when the kernel has begun to use it.
   package static func start(
-    store: Store, mountPoint: String, options: ServeOptions
+    store: Store, registry: Registry?, mountPoint: String, options: ServeOptions
   ) throws -> Server {
-    let server = try Server(store, mountPoint, options)
+    let server = try Server(store, registry, mountPoint, options)
     do {
       try server.connect()
     } catch {
@@ -90,7 +90,9 @@ package final class Server: Sendable {
     return server
   }
 
-  private init(_ store: Store, _ mountPoint: String, _ options: ServeOptions) throws {
+  private init(
+    _ store: Store, _ registry: Registry?, _ mountPoint: String, _ options: ServeOptions
+  ) throws {
     self.store = store
     self.mountPoint = mountPoint
     self.options = options
@@ -119,7 +121,7 @@ package final class Server: Sendable {
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
     ) { DaemonLog.write($0) }
-    try Self.noteApps(of: store, in: volume)
+    if let registry { try Self.noteApps(of: store, registry, in: volume) }
     do throws(Errno) {
       view = try View(volume)
     } catch {
@@ -137,10 +139,7 @@ package final class Server: Sendable {
   }
 
   /// Tells the volume what is installed, before anyone can look.
-  private static func noteApps(of store: Store, in volume: Volume) throws {
-    guard let registry = try Registry.existing(of: store) else {
-      return
-    }
+  private static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
     let versions = try registry.systemVersions()
     do throws(Errno) {
       // Where a process was stopped while it replaced the system domain, it is one or the other.

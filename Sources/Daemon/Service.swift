@@ -43,7 +43,8 @@ package enum Service {
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
     let apps = try AppService(store, settings)
     let server = try Server.start(
-      store: store, mountPoint: settings.mountPoint, options: settings.options)
+      store: store, registry: apps.knownRegistry(), mountPoint: settings.mountPoint,
+      options: settings.options)
     apps.serve(server.tree)
     store.announce(mountPoint: settings.mountPoint)
     let control: ListeningPlace
@@ -104,21 +105,20 @@ package enum Service {
   private static func answer(
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
   ) -> ControlAnswer {
-    let (request, peer) = (call.request, call.peer)
-    if let questions = AppRequest(request, peer, apps) { return .reply(questions.answer(store)) }
-    if request.verb == .unmount, peer.uid != 0, peer.uid != ProcessID.user {
-      return .refusal("only root and the owner of the daemon may do this")
-    }
-    do throws(Errno) {
-      switch request.verb {
-      case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
-      case .unmount: try server.unmount(lazily: request.lazily ?? false)
-      case .order: return apps.answer(call)
-      case .apps, .app, .path: throw .EINVAL
+    switch call.request.verb {
+    case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
+    case .unmount:
+      guard call.peer.isMaster else {
+        return .refusal("only root and the owner of the daemon may do this")
       }
-      return .reply(.done)
-    } catch {
-      return .reply(ControlReply(ok: false, errno: error.code, message: error.message))
+      do throws(Errno) {
+        try server.unmount(lazily: call.request.lazily ?? false)
+        return .reply(.done)
+      } catch {
+        return .refusal(error.message, error)
+      }
+    case .order: return apps.answer(call)
+    case .apps, .app, .path: return .reply(AppRequest(call.request, call.peer, apps).answer(store))
     }
   }
 

@@ -8,32 +8,20 @@ internal import Glibc
 ///
 /// A structure of our own: C's has a copy in every C module that includes its header, and which of them the compiler adds
 /// our properties to hangs on what was compiled before. The names are those that every manual page uses.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 package struct FileStatus: Sendable {
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_dev: dev_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_ino: ino_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_nlink: nlink_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_mode: FileMode = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_uid: uid_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_gid: gid_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_rdev: dev_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_size: off_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_blksize: blksize_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_blocks: blkcnt_t = 0
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_atim = FileTime()
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_mtim = FileTime()
-  // swift-format-ignore: AlwaysUseLowerCamelCase
   package var st_ctim = FileTime()
 
   package init() {}

@@ -76,23 +76,19 @@ package enum LocalSocket {
     return count == 0 ? nil : (Array(chunk[..<count]), descriptor)
   }
 
-  /// Sends bytes and, with the first of them, a descriptor for the other end to have too.
-  package static func send(_ bytes: ArraySlice<UInt8>, with descriptor: FD, to socket: FD) throws(Errno)
-    -> Int
-  {
+  /// Sends without waiting and without a signal when the other end is gone; the count that went out.
+  ///
+  /// With the first of the bytes goes a descriptor for the other end to have too, if one is given.
+  package static func send(
+    _ bytes: ArraySlice<UInt8>, with descriptor: FD? = nil, to socket: FD
+  ) throws(Errno) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     return try retrying {
       bytes.withUnsafeBytes { buffer in
-        buffer.baseAddress.map { clx_send_with(socket.raw, $0, buffer.count, flags, descriptor.raw) } ?? 0
+        buffer.baseAddress.map {
+          clx_send_with(socket.raw, $0, buffer.count, flags, descriptor?.raw ?? -1)
+        } ?? 0
       }
-    }
-  }
-
-  /// Sends without waiting and without a signal when the other end is gone; the count that went out.
-  package static func send(_ bytes: ArraySlice<UInt8>, to socket: FD) throws(Errno) -> Int {
-    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-    return try retrying {
-      bytes.withUnsafeBytes { Glibc.send(socket.raw, $0.baseAddress, $0.count, flags) }
     }
   }
 

@@ -169,14 +169,12 @@ extension NodeTable {
   /// Whether the kernel was told of the object of that number, in that directory, and may have kept its attributes.
   ///
   /// A guess, since numbers are given out again: for what may be answered either way.
-  func isKnown(_ inode: UInt64, in parent: borrowing Pin) -> Bool {
+  func isKnown(_ inode: UInt64, device: UInt32, in parent: NodeID) -> Bool {
     state.withLock { state in
-      guard let device = state.index(of: parent.id).map({ state.slab[$0].pointee.device }),
-        let index = state.find(inode: inode, device: device)
-      else { return false }
+      guard let index = state.find(inode: inode, device: device) else { return false }
       let node = state.slab[index]
       return node.pointee.flags.contains(.attributesCached)
-        && node.pointee.parent == UInt32(truncatingIfNeeded: parent.id.raw)
+        && node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw)
     }
   }
 

@@ -12,13 +12,12 @@ package struct AppQuestions {
   private let store: Store
   private let registry: Registry?
 
-  /// A store without a registry has no apps.
   package init(_ store: Store) throws(StoreError) {
-    self.store = store
-    registry = try Registry.existing(of: store)
+    self.init(store, try Registry.existing(of: store))
   }
 
-  package init(_ store: Store, _ registry: Registry) {
+  /// A store without a registry has no apps.
+  package init(_ store: Store, _ registry: Registry?) {
     self.store = store
     self.registry = registry
   }

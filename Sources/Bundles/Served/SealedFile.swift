@@ -27,6 +27,12 @@ struct SealedFile {
 
   /// What stands for an executable: its size, and the digest of the digests of its pages.
   func pageDigest() throws(Finding) -> [UInt8] {
+    let (size, pages) = try pages()
+    return Self.payload(size: size, pages: try Digest.sha256(of: pages))
+  }
+
+  /// The file's size, and the digests of its pages, one behind the other.
+  func pages(_ read: (Int) -> Void = { _ in }) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
     var size: UInt64 = 0
     var pages: PageDigests
     do throws(CryptoFailure) { pages = try PageDigests() } catch { throw finding(error) }
@@ -40,8 +46,9 @@ struct SealedFile {
           throw finding(error)
         }
       }
+      read(piece.count)
     }
-    return Self.payload(size: size, pages: try Digest.sha256(of: pages.bytes))
+    return (size, pages.bytes)
   }
 
   static func payload(size: UInt64, pages: [UInt8]) -> [UInt8] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 package import Policy
 
 /// An app that is installed, as the registry knows it.
@@ -47,7 +48,7 @@ package struct InstalledApp: Codable, Equatable, Sendable {
   }
 
   /// The name of its bundle: the last one of its path.
-  package var bundleName: String { path.split(separator: "/").last.map(String.init) ?? path }
+  package var bundleName: String { path.splitAtName.name }
 }
 
 /// A container, as the registry knows it.

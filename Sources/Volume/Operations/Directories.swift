@@ -79,7 +79,9 @@ extension View {
     if !found.name.isComponent {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
-    } else if withAttributes, !nodes.isKnown(inode, in: parent) {
+    } else if withAttributes,
+      !nodes.isKnown(inode, device: UInt32(truncatingIfNeeded: parentStatus.st_dev), in: parent.id)
+    {
       // What the kernel knows already it need not be told again, and a tree that was just made is known as a whole.
       entry = try? self.entry(found.name, in: parent, judged, by: caller)
     }

@@ -23,60 +23,23 @@ extension Volume {
   package func bundleAppears(
     at path: String, seal: [UInt8], _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    let place = SealedPlace(path, isSettled: false, loading: Self.loading([seal]))
-    // Before anyone can find it, or its first moments would be those of an ordinary directory.
-    sealedPlaces.add(place, way.name, above: way.above)
-    do throws(Errno) {
-      try names.change(body)
-    } catch {
-      sealedPlaces.remove(way.name, in: way.directory)
-      throw error
-    }
-    place.settle(way.found, loading: nil)
-    nameChanged(in: way)
+    let new = Self.loading([seal])
+    try sealChanges(at: path, from: nil, to: new, meanwhile: new, body)
   }
 
   /// Does `body`, which lets a bundle take the place of another one.
   package func bundleIsReplaced(
     at path: String, seal: [UInt8], before: [UInt8], _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    guard let place = sealedPlaces.find(way.name, in: way.directory) else {
-      return try bundleAppears(at: path, seal: seal, body)
-    }
-    place.begin(loading: Self.loading([before, seal]))
-    do throws(Errno) {
-      try names.change(body)
-    } catch {
-      place.settle(way.found, loading: Self.loading([before]))
-      throw error
-    }
-    place.settle(way.found, loading: Self.loading([seal]))
-    nameChanged(in: way)
+    try sealChanges(
+      at: path, from: Self.loading([before]), to: Self.loading([seal]),
+      meanwhile: Self.loading([before, seal]), body)
   }
 
   /// Does `body`, which takes a bundle away.
   package func bundleGoes(from path: String, seal: [UInt8], _ body: () throws(Errno) -> Void) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    let place = sealedPlaces.find(way.name, in: way.directory)
-    place?.begin(loading: Self.loading([seal]))
-    do throws(Errno) {
-      try names.change(body)
-    } catch {
-      place?.settle(way.found, loading: nil)
-      throw error
-    }
-    place?.settle(nil, loading: nil)
-    sealedPlaces.remove(way.name, in: way.directory)
-    nameChanged(in: way)
-  }
-
-  /// Does `body`, which makes a directory that is no bundle.
-  package func directoryAppears(at path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    try names.change(body)
-    nameChanged(in: way)
+    let old = Self.loading([seal])
+    try sealChanges(at: path, from: old, to: nil, meanwhile: old, body)
   }
 
   /// Notes that the system domain is sealed by a seal of one of these digests; one of no bytes says that it may have none.
@@ -91,20 +54,31 @@ extension Volume {
   package func systemIsReplaced(
     root: [UInt8], before: [UInt8], _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let way = try Way(to: "System", in: tree)
+    try sealChanges(
+      at: "System", from: before.isEmpty ? nil : systemLoading([before]),
+      to: root.isEmpty ? nil : systemLoading([root]), meanwhile: systemLoading([before, root]), body)
+  }
+
+  /// Does `body`, after which what is at a path has another seal than before; nil where it has none.
+  ///
+  /// `meanwhile` reads either of the two: for a while it is one or the other.
+  private func sealChanges(
+    at path: String, from before: SealedPlace.Loading?, to after: SealedPlace.Loading?,
+    meanwhile: @escaping SealedPlace.Loading, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let way = try Way(to: path, in: tree)
     let known = sealedPlaces.find(way.name, in: way.directory)
-    // For a while it is one or the other, also where one of them has no seal.
-    let either = try systemLoading([before, root])
-    let place = known ?? SealedPlace("System", isSettled: false, loading: either)
-    place.begin(loading: either)
+    let place = known ?? SealedPlace(path, isSettled: false, loading: meanwhile)
+    place.begin(loading: meanwhile)
+    // Before anyone can find it, or its first moments would be those of an ordinary directory.
     if known == nil { sealedPlaces.add(place, way.name, above: way.above) }
-    var current = root
+    var current = after
     defer {
-      if current.isEmpty {
+      if let current {
+        place.settle(way.found, loading: current)
+      } else {
         place.settle(nil, loading: nil)
         sealedPlaces.remove(way.name, in: way.directory)
-      } else {
-        place.settle(way.found, loading: try? systemLoading([current]))
       }
       nameChanged(in: way)
     }
