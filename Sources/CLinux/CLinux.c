@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <sched.h>
@@ -145,21 +144,23 @@ int clx_landlock_scope(uint64_t scopes) {
 }
 int clx_initgroups(const char *user, gid_t group) { return initgroups(user, group); }
 
-static_assert(sizeof(struct clx_filter) == sizeof(struct sock_filter), "sock_filter");
 #if defined(__x86_64__)
-const uint32_t clx_audit_arch = AUDIT_ARCH_X86_64;
+uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_X86_64; }
 #elif defined(__aarch64__)
-const uint32_t clx_audit_arch = AUDIT_ARCH_AARCH64;
+uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_AARCH64; }
 #else
 #error "say here which architecture the filter of system calls is for"
 #endif
-const int32_t clx_call_ioctl = SYS_ioctl;
-const int32_t clx_refused_calls[] = {
+uint32_t clx_filter_ioctl(void) { return SYS_ioctl; }
+static const int32_t refused_calls[] = {
     SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
     SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl, SYS_swapon, SYS_swapoff,
     SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_open_by_handle_at, SYS_mount,
     SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick,
-    SYS_move_mount, SYS_open_tree, SYS_mount_setattr, SYS_fanotify_init, SYS_pidfd_getfd, -1};
+    SYS_move_mount, SYS_open_tree, SYS_mount_setattr, SYS_fanotify_init, SYS_pidfd_getfd};
+int32_t clx_refused_call(unsigned index) {
+  return index < sizeof refused_calls / sizeof *refused_calls ? refused_calls[index] : -1;
+}
 
 // struct file_handle ends in a flexible array, which Swift can't lay out.
 union handle_buffer {

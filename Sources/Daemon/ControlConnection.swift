@@ -67,7 +67,9 @@ final class ControlConnection: Sendable {
         ControlReply(ok: false, message: "this is not a request that this insula understands"))
     }
     var call = ControlCall(request: request, peer: peer, descriptor: descriptor)
-    if request.verb == .run, let process = try? ProcessID.openPeer(of: fd) { call.process = SharedFD(process) }
+    if request.verb == .run, let process = try? ProcessID.openPeer(of: fd) {
+      call.process = SharedFD(process)
+    }
     return handler(call)
   }
 

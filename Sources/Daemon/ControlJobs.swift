@@ -63,8 +63,10 @@ final class ControlJobs: Sendable {
         state.running[number] = Job(user: user, queue: queue, line: line, thread: thread)
       }
     } catch {
-      _ = caller.send(
-        ControlReply(ok: false, errno: error.code, message: "too much is going on at once; try it again"))
+      var reply = ControlReply(
+        ok: false, errno: error.code, message: "too much is going on at once; try it again")
+      if !isEnding { reply.failure = ControlReply.crowded }
+      _ = caller.send(reply)
     }
   }
 

@@ -79,6 +79,8 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var failure: String?
 
   package static let done = ControlReply(ok: true)
+  /// The ``failure`` of one who must wait until others of the same user have been served.
+  package static let crowded = "crowded"
 
   package init(
     ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil,

@@ -108,7 +108,8 @@ final class LaunchService: Sendable {
     let found = views(for: call).filter { $0.launch.app.identifier.text == identifier }
     guard !found.isEmpty else {
       return .reply(
-        ControlReply(ok: false, errno: Errno.ESRCH.code, message: "\(identifier) does not run; see 'insula ps'"))
+        ControlReply(
+          ok: false, errno: Errno.ESRCH.code, message: "\(identifier) does not run; see 'insula ps'"))
     }
     var reply = ControlReply.done
     reply.running = found.map(RunningApp.init)
@@ -140,7 +141,9 @@ extension ControlReply {
 extension [RunningView] {
   /// A line for each.
   var lines: String {
-    map { "  \($0.launch.app.identifier), pid \($0.pid), of \(Account.numbered($0.user)?.name ?? "uid \($0.user)")" }
-      .joined(separator: "\n")
+    map {
+      "  \($0.launch.app.identifier), pid \($0.pid), of \(Account.numbered($0.user)?.name ?? "uid \($0.user)")"
+    }
+    .joined(separator: "\n")
   }
 }

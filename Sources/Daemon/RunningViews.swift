@@ -149,7 +149,8 @@ package final class RunningViews: Sendable {
       DaemonLog.write("\(view.launch.app.identifier) of uid \(view.user), pid \(view.pid), is ended")
     }
     for view in end(views) {
-      DaemonLog.write("the view of \(view.launch.app.identifier), pid \(view.pid), is still in use; it goes all the same")
+      DaemonLog.write(
+        "the view of \(view.launch.app.identifier), pid \(view.pid), is still in use; it goes all the same")
     }
   }
 

@@ -22,7 +22,8 @@ extension AppWork {
       let list = users.joined(separator: "; ")
       return ControlReply(
         ok: false, errno: Errno.EBUSY.code,
-        message: "apps run, which use the system domain (\(list)); end them first: 'insula ps', 'insula kill ID'")
+        message:
+          "apps run, which use the system domain (\(list)); end them first: 'insula ps', 'insula kill ID'")
     }
     do {
       let system = try system()

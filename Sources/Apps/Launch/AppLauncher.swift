@@ -36,8 +36,9 @@ package final class AppLauncher: Sendable {
     let verdict = try verdict(on: app)
     do throws(StoreError) {
       let home = try store.home(of: user)
-      var isWhole = try store.wholeContainer(
-        .data, app.identifier, of: user, home: home, bundle: app, registry) != nil
+      var isWhole =
+        try store.wholeContainer(
+          .data, app.identifier, of: user, home: home, bundle: app, registry) != nil
       for group in app.groups where isWhole {
         isWhole = try store.wholeContainer(.group, group, of: user, home: home, bundle: nil, registry) != nil
       }

@@ -30,5 +30,7 @@ extension CodeBundle {
   }
 
   /// The main executable, from the bundle's directory on.
-  package var executableFromRoot: String { shape == .contents ? "Contents/\(executablePath)" : executablePath }
+  package var executableFromRoot: String {
+    shape == .contents ? "Contents/\(executablePath)" : executablePath
+  }
 }

@@ -145,16 +145,11 @@ int clx_landlock_scope(uint64_t scopes);
 /// Behind _GNU_SOURCE: initgroups(3).
 int clx_initgroups(const char *_Nonnull user, gid_t group);
 
-/// What a filter for seccomp(2) is made of: an instruction, and the numbers in <linux/audit.h> and <asm/unistd.h>.
-struct clx_filter {
-  uint16_t code;
-  uint8_t yes, no;
-  uint32_t value;
-};
-extern const uint32_t clx_audit_arch;
-/// The numbers of the system calls that no app gets; ends in -1.
-extern const int32_t clx_refused_calls[];
-extern const int32_t clx_call_ioctl;
+/// Numbers for a filter of system calls, from <linux/audit.h> and <asm/unistd.h>.
+uint32_t clx_filter_architecture(void);
+uint32_t clx_filter_ioctl(void);
+/// The calls that no app gets, one by one; -1 after the last.
+int32_t clx_refused_call(unsigned index);
 
 /// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
 int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
