@@ -40,7 +40,7 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   let isDelete = rights.contains(.delete)
   if object.zone.isSealed { return .sealed }
   if isDelete, let parent, parent.zone.isSealed { return .sealed }
-  if object.zone.isFixture { return .place }
+  if object.zone.isFixture || refusesAsDelivery(rights, on: object) { return .place }
   if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
   if object.isDirectory, object.zone.hasFixedNames,
     !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
@@ -50,6 +50,14 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   if object.flags.refuse(rights, to: object.kind) { return .flags }
   if isDelete, let parent, parent.flags.refuse(.deleteChild, to: parent.kind) { return .flags }
   return nil
+}
+
+/// What was delivered is read and taken away; its Inbox loses what is in it, and stays.
+private func refusesAsDelivery(_ rights: Rights, on object: Object) -> Bool {
+  guard object.zone.isDelivery else { return false }
+  // Only a directory is an Inbox. What has come there otherwise under its name is nothing to keep.
+  let stays = object.zone == .inbox && object.isDirectory
+  return !rights.intersection(.modifying).isSubset(of: stays ? .deleteChild : [.delete, .deleteChild])
 }
 
 /// Root passes lists and modes, but runs only what someone may run.

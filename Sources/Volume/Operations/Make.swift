@@ -47,7 +47,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
     try object.fd.link(into: directory.fd, as: name)
     do throws(Errno) {
@@ -78,7 +78,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
