@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import CLinux
+internal import Daemon
 internal import Glibc
 internal import LinuxIO
 internal import Policy
