@@ -20,6 +20,10 @@ struct MountedTree: TreeWatch {
     case .replaced(let place, let seal, let before):
       try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)
     case .goes(let place, let seal): try volume.bundleGoes(from: place.path, seal: seal, body)
+    case .delivered(let name, let source, let inbox):
+      let from = try store.tree.openDirectory(at: source)
+      let to = try store.tree.openDirectory(at: inbox)
+      try name.withName { (name) throws(Errno) in try volume.deliver(name, from: from.fd, to: to.fd, body) }
     case .system(let root, let before):
       try volume.systemIsReplaced(root: root, before: before, body)
     }

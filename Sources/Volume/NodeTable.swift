@@ -223,11 +223,13 @@ extension NodeTable {
     }
   }
 
-  /// Gives the node of an object that has a name now, if there is one, a zone.
-  func setZone(_ zone: Zone, inode: UInt64, device: UInt32) {
+  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
+  /// have in there.
+  func setZone(_ zone: Zone, inode: UInt64, device: UInt32, withAllBelow: Bool) {
     state.withLock { state in
       guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
       state.setZone(zone, of: index)
+      if withAllBelow { state.rezone(below: index) }
     }
   }
 }

@@ -47,7 +47,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     let judged = self.object(try object.fd.status(), object)
     try refuseAcross(judged, place)
     try authorizeLink(to: judged, by: caller)
@@ -82,7 +82,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     try refuseCompanion(kind, in: place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)

@@ -87,7 +87,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let file: OwnedFD

@@ -40,7 +40,7 @@ extension View {
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
     try authorize(.search, on: target, by: caller)
-    try refuseSealedName(newName, in: to)
+    try refuseReservedName(newName, in: to)
     try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
@@ -54,8 +54,10 @@ extension View {
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
     if parent != newParent {
-      try authorizeNewParent(of: moved, by: caller)
-      if let replaced, isExchange { try authorizeNewParent(of: replaced, by: caller) }
+      try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
+      if let replaced, isExchange {
+        try authorizeNewParent(of: replaced, zone(of: name, in: from), by: caller)
+      }
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     let fromFD = from.fd
@@ -107,9 +109,12 @@ extension View {
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
-  private func authorizeNewParent(of moved: Doomed, by caller: Caller) throws(Errno) {
+  ///
+  /// What was delivered may leave and be changed no sooner, so for that the zone counts into which it comes.
+  private func authorizeNewParent(of moved: Doomed, _ zone: Zone, by caller: Caller) throws(Errno) {
     guard moved.object.isDirectory else { return }
-    try authorize(.addSubdirectory, on: moved.object, by: caller)
+    let object = moved.object.zone.isDelivery ? moved.object.moved(to: zone) : moved.object
+    try authorize(.addSubdirectory, on: object, by: caller)
   }
 
   /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.
@@ -149,7 +154,8 @@ extension View {
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)
         nodes.setZone(
-          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev))
+          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
+          withAllBelow: child.inside != zone.inside)
         if child.namesMatter, status.isDirectory { settleZones(below: name, in: directory.fd, child) }
       }
     }
