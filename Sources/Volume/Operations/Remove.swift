@@ -21,6 +21,7 @@ extension View {
     holdIfLastName(doomed, name, in: directory)
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
+    removeCompanion(name, in: directory)
   }
 
   package func rename(
@@ -34,6 +35,7 @@ extension View {
     let to = try nodes.pin(newParent)
     let source = object(try from.fd.status(), from)
     let target = parent == newParent ? source : object(try to.fd.status(), to)
+    try refuseAcross(source, target)
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
@@ -60,9 +62,13 @@ extension View {
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     let fromFD = from.fd
     let toFD = to.fd
+    // What the view does not have is not in its way, and is not to be lost.
+    let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
+    if isUnseen, isExchange { throw .ENOENT }
     try volume.names.change { () throws(Errno) in
-      try fromFD.rename(name, to: toFD, newName, flags: flags)
+      try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
     }
+    noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
     withdrawChildren(of: from.id, ifClosed: target)
     if isExchange { withdrawChildren(of: to.id, ifClosed: source) }
@@ -94,10 +100,12 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Doomed {
     try authorize(.search, on: place, by: caller)
+    let reach = scope.reach(of: try position(of: name, in: directory))
     let status = try directory.fd.status(of: name)
     let security = security(of: name, status, in: directory.fd)
     return Doomed(
-      status: status, object: Object(status, zone: zone(of: name, in: directory), security: security))
+      status: status,
+      object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
@@ -126,7 +134,8 @@ extension View {
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
     let zone = zone(of: name, in: parent)
     let namesMatter = nodes.moved(
-      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone)
+      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone,
+      position: scope.position(of: name, in: parent.position))
     if namesMatter { settleZones(below: name, in: parent.fd, zone) }
   }
 
