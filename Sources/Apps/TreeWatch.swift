@@ -13,6 +13,8 @@ package enum TreeChange: Equatable, Sendable {
   case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
   /// A bundle goes.
   case goes(BundlePlace, seal: [UInt8])
+  /// Something that was made beside a container comes into its Inbox: its name, the directory it was made in, and the Inbox.
+  case delivered(name: String, from: String, inbox: String)
   /// What the system domain consists of is exchanged as a whole, by the digests of both seals; one of no bytes where there is none.
   case system(root: [UInt8], before: [UInt8])
 }

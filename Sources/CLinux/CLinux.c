@@ -152,6 +152,7 @@ uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_AARCH64; }
 #error "say here which architecture the filter of system calls is for"
 #endif
 uint32_t clx_filter_ioctl(void) { return SYS_ioctl; }
+uint32_t clx_filter_memfd_create(void) { return SYS_memfd_create; }
 static const int32_t refused_calls[] = {
     SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
     SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl, SYS_swapon, SYS_swapoff,

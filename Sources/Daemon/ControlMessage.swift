@@ -69,7 +69,7 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var finding: String?
   /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the tree.
   package var apps: [AppDescription]?
-  /// For ``ControlRequest/Verb/path``: below the root of the tree.
+  /// For ``ControlRequest/Verb/path``, and where something was delivered: below the root of the tree.
   package var path: String?
   /// For ``ControlRequest/Verb/run``.
   package var launch: LaunchPlan?

@@ -26,6 +26,10 @@ struct MountedTree: TreeWatch {
       try views.changing(place.path) { () throws(Errno) in
         try volume.bundleGoes(from: place.path, seal: seal, body)
       }
+    case .delivered(let name, let source, let inbox):
+      let from = try store.tree.openDirectory(at: source)
+      let to = try store.tree.openDirectory(at: inbox)
+      try name.withName { (name) throws(Errno) in try volume.deliver(name, from: from.fd, to: to.fd, body) }
     case .system(let root, let before):
       try views.changing("System") { () throws(Errno) in
         try volume.systemIsReplaced(root: root, before: before, body)

@@ -28,7 +28,7 @@ extension Server {
     var limits: DetachedMount.Limits = [.noDevices, .noSetUserID]
     if !launch.entitlements.runsWhatItWrites { limits.insert(.noPrograms) }
     if options.readOnly { limits.insert(.readOnly) }
-    let made = try Mount.detached(for: caller.user, caller.group, source: options.source, limits)
+    let made = try Mount.detached(for: caller.user, caller.group, source: "insula", limits)
     let mount = made.mount
     try serve(launch, by: caller, connection: made.takeConnection())
     return mount
@@ -37,7 +37,7 @@ extension Server {
   private func serve(
     _ launch: AppLaunch, by caller: LaunchedBy, connection: consuming OwnedFD
   ) throws(Errno) {
-    let view = try View(volume)
+    let view = try View(volume, scope: Scope(launch.places), user: caller.user)
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks

@@ -15,6 +15,8 @@ package struct ServerReport: Codable, Sendable {
   /// How often something in an installed app or in the system domain was refused because it is not what was sealed.
   package var sealRefusals: UInt64 = 0
   package var fileHandles = false
+  /// Whether all apps may run what they have written.
+  package var writableCode = false
   package var nodes = 0
   package var openFiles = 0
   package var openDirectories = 0
@@ -231,6 +233,7 @@ package final class Server: Sendable {
     report.passthrough = counts.passthrough
     report.sealRefusals = counts.sealRefusals
     report.fileHandles = usesHandles
+    report.writableCode = store.description.allowsWritableCode
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles
     report.openDirectories = counts.openDirectories

@@ -36,6 +36,9 @@ struct Node {
     /// Its descriptor does not only name the object: calls for attributes take it.
     static let descriptorIsReadable = Flags(rawValue: 1 << 11)
 
+    /// Has the name of memory that databases share, and was granted.
+    static let isSharedMemory = Flags(rawValue: 1 << 12)
+
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
 
@@ -60,6 +63,8 @@ struct Node {
   /// How many opens there are from which a map for writing could be made.
   var mappers: UInt32 = 0
   var zone: Zone = .system
+  /// Where it is in the view's scope.
+  var position: Position = .nowhere
   var flags: Flags = []
 
   var hash: Int { Identity.hash(inode: inode, device: device) }

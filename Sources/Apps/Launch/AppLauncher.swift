@@ -46,8 +46,9 @@ package final class AppLauncher: Sendable {
         isWhole = try store.wholeContainer(.cloud, cloud, of: user, home: home, bundle: nil, registry) != nil
       }
       if !isWhole { _ = try making().make(for: app, home: home) }
-      return AppLaunch(
-        app, home: home, verdict.entitlements, executable: "\(app.path)/\(verdict.executable)")
+      var entitlements = verdict.entitlements
+      if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
+      return AppLaunch(app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)")
     } catch {
       throw .store(error)
     }

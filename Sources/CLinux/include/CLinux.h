@@ -148,6 +148,7 @@ int clx_initgroups(const char *_Nonnull user, gid_t group);
 /// Numbers for a filter of system calls, from <linux/audit.h> and <asm/unistd.h>.
 uint32_t clx_filter_architecture(void);
 uint32_t clx_filter_ioctl(void);
+uint32_t clx_filter_memfd_create(void);
 /// The calls that no app gets, one by one; -1 after the last.
 int32_t clx_refused_call(unsigned index);
 

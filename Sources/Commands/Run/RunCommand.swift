@@ -53,14 +53,15 @@ struct RunCommand: Command {
     try OwnNamespace.keepDescriptors()
     try become(account, context)
     let place = try ViewPlace()
-    let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: daemon.store)) : nil
+    let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection, context)
     if let mount { try place.attach(mount) }
     try place.allowPrograms(in: plan.executablePlaces)
     try place.write(SandboxFiles(account, plan))
     let sandbox = Sandbox(plan, place)
     let program = RunningProgram(
-      path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables)
+      path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil))
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor says so.
     _ = OwnNamespace.stayAmongOurselves()
     return .program(

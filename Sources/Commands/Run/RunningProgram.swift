@@ -13,6 +13,7 @@ internal import LinuxIO
 struct RunningProgram {
   let path: String
   let environment: [String]
+  let filter: SystemCallFilter
 
   /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
   private static let endings: [(name: String, number: Int32)] = [
@@ -82,9 +83,10 @@ struct RunningProgram {
   }
 
   private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
-    let filter = try LinuxIO.pipe()
-    try filter.write.fd.writeAll(SystemCallFilter.bytes)
-    let reading = filter.takeRead()
+    let ends = try LinuxIO.pipe()
+    // It fits into the pipe.
+    try ends.write.fd.writeAll(filter.bytes)
+    let reading = ends.takeRead()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -34,6 +34,7 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Entry {
     let parent = directory.fd
+    _ = try position(of: name, in: directory)
     let settled = volume.names.settled
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
     return try entry(object, name, in: directory, place, foundAfter: settled, by: caller)
@@ -50,6 +51,7 @@ extension View {
     var object = object
     let status = try object.fd.status()
     let zone = zone(of: name, in: directory)
+    let position = try position(of: name, in: directory)
     var validity = entryValidity(in: place)
     var sealed: SealedNode?
     if zone.isSealedPlace {
@@ -64,10 +66,15 @@ extension View {
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       let isForAll = try authorizeMeetingPoint(
-        Object(status, zone: zone, security: security), isFifo: status.type == S_IFIFO, by: caller)
+        Object(status, zone: zone, reach: scope.reach(of: position), security: security),
+        isFifo: status.type == S_IFIFO, by: caller)
       if !isForAll, !isPrivate { validity = 0 }
     }
-    let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone, sealed: sealed)
+    let node = try nodes.intern(
+      object, status, named: name, in: directory.id, zone: zone, position: position, sealed: sealed)
+    if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
+      _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
+    }
     if let madeAfter {
       noteSecurity(.none, of: node, readAfter: madeAfter)
     } else if let foundAfter {
@@ -81,6 +88,11 @@ extension View {
   private func noteChildrenCached(_ directory: NodeID) {
     _ = nodes.with(directory) { $0.flags.insert(.childrenCached) }
   }
+}
+
+extension Name {
+  /// What SQLite calls the memory that the users of a write-ahead log share.
+  fileprivate var endsLikeSharedMemory: Bool { buffer.suffix(4).elementsEqual("-shm".utf8) }
 }
 
 extension Zone {

@@ -47,13 +47,17 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
-    try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
+    try refuseReservedName(name, in: directory)
+    let judged = self.object(try object.fd.status(), object)
+    try refuseAcross(judged, place)
+    try authorizeLink(to: judged, by: caller)
     try object.fd.link(into: directory.fd, as: name)
+    addCompanion(name, in: directory)
     do throws(Errno) {
       return try entry(name, in: directory, place, by: caller)
     } catch {
       try? directory.fd.remove(name, directory: false)
+      removeCompanion(name, in: directory)
       throw error
     }
   }
@@ -78,11 +82,13 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
+    try refuseCompanion(kind, in: place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
+    addCompanion(name, in: directory)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
       if new.list == nil { try settleGroup(of: object.fd, new.gid) }
@@ -91,6 +97,7 @@ extension View {
     } catch {
       // The client is told that there is nothing, and its kernel remembers that.
       try? fd.remove(name, directory: isDirectory)
+      removeCompanion(name, in: directory)
       throw error
     }
   }
