@@ -30,16 +30,17 @@ package final class NodeTable: Sendable {
 
   /// Starts with the root.
   ///
-  /// `handleRoot` and `quietRoot` outlive the table.
-  package init(
-    root: consuming OwnedFD, zone: Zone, handleRoot: FD?, quietRoot: FD? = nil, capacity: Int
+  /// `handleRoot` and `quietRoot` outlive the table. `known` is where it is noted what the view knows.
+  init(
+    root: consuming OwnedFD, zone: Zone, handleRoot: FD?, quietRoot: FD? = nil, capacity: Int,
+    known: KnownObjectsOfView? = nil
   ) throws(Errno) {
     self.handleRoot = handleRoot
     self.quietRoot = quietRoot
     self.capacity = max(capacity, 16)
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
-    var state = NodeTableState()
+    var state = NodeTableState(known: known)
     guard let index = state.slab.allocate() else { throw .ENOMEM }
     precondition(index == Self.rootIndex, "the first slot is the root's")
     let node = state.slab[index]
@@ -141,7 +142,8 @@ extension NodeTable {
   /// An object that has a name now, and so is the only one of its number, loses what it could be found by: this name,
   /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
-  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle.
+  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
+  /// whoever has it open, but not a directory that is someone's working directory.
   func hold(
     inode: UInt64, device: UInt32, losing name: Name, in parent: NodeID, isLast: Bool,
     open: () throws(Errno) -> OwnedFD
@@ -154,7 +156,8 @@ extension NodeTable {
       else { return nil }
       state.holdDescriptor(index, limit: limit)
       let node = state.slab[index]
-      return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
+      let isLost = handleRoot == nil || node.pointee.flags.contains(.isDirectory)
+      return node.pointee.descriptor < 0 && isLost ? Self.id(index, node.pointee.generation) : nil
     }
     guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }
     // The number may have been another object's, whose node is still known: it must not get this one.
@@ -196,21 +199,39 @@ extension NodeTable {
     }
   }
 
-  /// An object has another name now.
+  /// What follows for a table from an object's having another name.
+  struct Moved {
+    /// What is below it may have come into other zones, and into which hangs on names, which are not known here.
+    var namesMatter = false
+    /// It can't be looked for by that name, and there are no handles.
+    var isLost = false
+  }
+
+  /// An object has another name now, in a directory that this table may not know.
   ///
-  /// What is below it may have come into another zone; the answer tells whether that hangs on names, which are not known here.
-  func moved(inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone) -> Bool {
+  /// What is below it may have come into another zone.
+  func moved(_ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone) -> Moved {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else {
-        return false
+      guard let index = state.find(inode: object.inode, device: object.device), index != Self.rootIndex else {
+        return Moved()
       }
       let node = state.slab[index]
       let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
-      node.pointee.parent = UInt32(truncatingIfNeeded: parent.raw)
+      // Slot 0 is nobody's.
+      let parent = state.find(inode: parent.inode, device: parent.device) ?? 0
+      node.pointee.parent = parent
       state.setZone(zone, of: index)
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }
-      return rezone && zone.namesMatter
+      return Moved(namesMatter: rezone && zone.namesMatter, isLost: parent == 0 && handleRoot == nil)
+    }
+  }
+
+  /// The node of an object that has a name now, if the kernel has one; `body` may look at it and change what is noted in it.
+  func with<Result>(_ object: ObjectNumber, _ body: (NodeID, inout Node) -> Result) -> Result? {
+    state.withLock { state in
+      guard let index = state.find(inode: object.inode, device: object.device) else { return nil }
+      return body(Self.id(index, state.slab[index].pointee.generation), &state.slab[index].pointee)
     }
   }
 
@@ -231,8 +252,10 @@ extension NodeTable {
     package let id: NodeID
     package let fd: FD
     package let zone: Zone
-    /// The object's number, for tables of directories.
-    let number: DirectoryNumber
+    /// The object's number, for tables of objects.
+    let number: ObjectNumber
+    /// Whether the kernel remembered names of the directory when the request began.
+    let namesAreRemembered: Bool
     /// What was known of the object's list and flags when the request began.
     let security: KnownSecurity
     private let index: UInt32
@@ -243,7 +266,8 @@ extension NodeTable {
       self.index = index
       fd = FD(node.descriptor)
       zone = node.zone
-      number = DirectoryNumber(inode: node.inode, device: node.device)
+      number = node.number
+      namesAreRemembered = node.flags.contains(.childrenCached)
       security = KnownSecurity(node.flags)
       self.table = table
     }
@@ -253,13 +277,14 @@ extension NodeTable {
 
   /// Holds a node for a request.
   ///
-  /// ESTALE if the kernel has no business with it, or its object is gone.
-  package func pin(_ id: NodeID) throws(Errno) -> Pin {
-    if let pin = try pinIfOpen(id) { return pin }
+  /// ESTALE if the kernel has no business with it, or its object is gone. `isNamed` says that the kernel has named the node, and so
+  /// has taken in the answer that told it of it.
+  package func pin(_ id: NodeID, isNamed: Bool = true) throws(Errno) -> Pin {
+    if let pin = try pinIfOpen(id, isNamed) { return pin }
     try reopen(id)
     // Between the two another thread may have needed the room; a few attempts make that as good as impossible.
     for _ in 0..<8 {
-      if let pin = try pinIfOpen(id) { return pin }
+      if let pin = try pinIfOpen(id, isNamed) { return pin }
       try reopen(id)
     }
     throw .ENFILE
@@ -282,13 +307,14 @@ extension NodeTable {
     _ = with(pin.id) { $0.flags.insert(.descriptorIsReadable) }
   }
 
-  private func pinIfOpen(_ id: NodeID) throws(Errno) -> Pin? {
+  private func pinIfOpen(_ id: NodeID, _ isNamed: Bool) throws(Errno) -> Pin? {
     try state.withLock { (state) throws(Errno) -> Pin? in
       guard let index = state.index(of: id) else { throw .ESTALE }
       let node = state.slab[index]
       guard node.pointee.descriptor >= 0 else { return nil }
       node.pointee.pins += 1
       node.pointee.flags.insert(.recent)
+      if isNamed { node.pointee.toldAt = 0 }
       return Pin(id, index, node.pointee, self)
     }
   }
@@ -329,7 +355,7 @@ extension NodeTable {
     }
     while let child = missing.popLast() {
       guard let place = place(of: child) else { throw .ESTALE }
-      let parent = try pin(place.parent)
+      let parent = try pin(place.parent, isNamed: false)
       let found = try place.name.withName { (name) throws(Errno) in
         do throws(Errno) {
           return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
