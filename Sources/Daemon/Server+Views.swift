@@ -41,6 +41,8 @@ extension Server {
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks
+    // Elsewhere files are opened so where a map that two views write to must not be had.
+    settings.sharesDirectMaps = isSystem
     let session = try Session(view, over: connection, settings: settings)
     let number = views.number()
     views.add(RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view))

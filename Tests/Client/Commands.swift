@@ -20,6 +20,17 @@ struct Commands {
     {
       return answer
     }
+    if name == "coherence" {
+      // Seed, steps, whether maps are seen, the place itself, and the place through each view.
+      var coherence = Coherence(
+        roots: Array(arguments.dropFirst(4)), truth: text(3), seed: UInt64(number(0)),
+        canMap: text(2) == "maps")
+      do throws(Stale) {
+        return "ok\t" + (try coherence.run(steps: number(1)))
+      } catch {
+        return "\(EIO)\t\(error.words)"
+      }
+    }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
     if name == "hammer by" {
       return hammer(
