@@ -53,6 +53,8 @@ package struct NobodyWatches: TreeWatch {
   package init() {}
 
   package func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) { try body() }
+}
 
+extension TreeWatch {
   package func users(of path: String) -> [String] { [] }
 }
