@@ -63,8 +63,8 @@ final class SeveralMounts {
   func unmount(_ number: Int) throws { try Mount.remove(at: temporary.appending("\(number)"), lazily: true) }
 
   /// Frees everyone who waits for an answer, whatever holds it up.
-  func abort() {
-    for number in views.indices {
+  func abort(_ numbers: [Int]? = nil) {
+    for number in numbers ?? Array(views.indices) {
       // Not by a look at the mount, which would wait as well.
       let mounts = FD.text(of: "/proc/self/mountinfo", limit: 1 << 20) ?? ""
       let point = temporary.appending("\(number)")
