@@ -106,10 +106,15 @@ struct Coherence {
   /// A name, taken or free.
   mutating func someName() -> String { "n\(pick(6))" }
 
-  /// A place, and what is there.
-  mutating func somePlace() -> (directory: Item, path: String, name: String, item: Item?) {
+  /// A place, and what is there; as a rule one that is taken, or one that is free.
+  mutating func somePlace(
+    taken: Bool? = nil
+  ) -> (directory: Item, path: String, name: String, item: Item?) {
     let (directory, path) = someDirectory()
-    let name = someName()
+    var name = someName()
+    if let taken, !oneIn(5) {
+      for _ in 0..<8 where (directory.children[name] != nil) != taken { name = someName() }
+    }
     return (directory, path + "/" + name, name, directory.children[name])
   }
 

@@ -88,7 +88,7 @@ extension Coherence {
   }
 
   private mutating func makeDirectory(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: false)
     now = "making directory \(place.path) in \(view)"
     try check("mkdir", Int(mkdir(roots[view] + place.path, 0o755)), place.item == nil ? 0 : EEXIST)
     let item = place.item ?? Item(.directory, mode: 0o755)
@@ -97,7 +97,7 @@ extension Coherence {
   }
 
   private mutating func makeSymlink(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: false)
     now = "making link \(place.path) in \(view)"
     let target = "target\(pick(1000))"
     try check("symlink", Int(symlink(target, roots[view] + place.path)), place.item == nil ? 0 : EEXIST)
@@ -109,7 +109,7 @@ extension Coherence {
   }
 
   private mutating func remove(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: true)
     now = "removing \(place.path) in \(view)"
     let path = roots[view] + place.path
     if let item = place.item, item.kind == .directory {
@@ -124,7 +124,7 @@ extension Coherence {
   }
 
   private mutating func rename(_ view: Int) throws(Stale) {
-    let from = somePlace()
+    let from = somePlace(taken: true)
     let to = somePlace()
     let exchange = oneIn(4)
     now = "renaming \(from.path) to \(to.path) in \(view)\(exchange ? ", exchanging" : "")"
@@ -165,8 +165,8 @@ extension Coherence {
   }
 
   private mutating func link(_ view: Int) throws(Stale) {
-    let from = somePlace()
-    let to = somePlace()
+    let from = somePlace(taken: true)
+    let to = somePlace(taken: false)
     now = "linking \(from.path) to \(to.path) in \(view)"
     guard let item = from.item, item.kind == .file else { return }
     let result = Glibc.link(roots[view] + from.path, roots[view] + to.path)
@@ -179,7 +179,7 @@ extension Coherence {
   }
 
   private mutating func changeMode(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: true)
     guard let item = place.item, item.kind != .symlink else { return }
     let modes: [mode_t] =
       item.kind == .directory ? [0o700, 0o755, 0o777, 0o711] : [0o600, 0o644, 0o755, 0o400]
@@ -205,7 +205,7 @@ extension Coherence {
       resize(handle.item)
       return try lookAtHandles(of: handle.item)
     }
-    let place = somePlace()
+    let place = somePlace(taken: true)
     guard let item = place.item, item.kind == .file else { return }
     now = "truncating \(place.path) in \(view)"
     try check("truncate", Int(Glibc.truncate(roots[view] + place.path, off_t(size))), 0)
@@ -215,7 +215,7 @@ extension Coherence {
   }
 
   private mutating func setAttribute(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: true)
     guard let item = place.item, item.kind == .file else { return }
     let name = oneIn(2) ? "user.a" : "user.b"
     let path = roots[view] + place.path
@@ -232,7 +232,7 @@ extension Coherence {
   }
 
   private mutating func setTimes(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: true)
     guard let item = place.item else { return }
     now = "setting the times of \(place.path) in \(view)"
     let time = timespec(tv_sec: 1_000_000_000 + pick(1_000_000), tv_nsec: pick(1_000_000_000))
@@ -244,7 +244,7 @@ extension Coherence {
   // MARK: What is open
 
   private mutating func open(_ view: Int) throws(Stale) {
-    let place = somePlace()
+    let place = somePlace(taken: true)
     guard let item = place.item, item.kind != .symlink else { return }
     now = "opening \(place.path) in \(view)"
     let canWrite = item.kind == .file && !oneIn(3)

@@ -16,20 +16,9 @@ struct Commands {
     func text(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
     func number(_ index: Int) -> Int { Int(text(index)) ?? 0 }
     if let answer = runNames(name, text, number) ?? runFiles(name, text, number)
-      ?? runLocks(name, text, number)
+      ?? runLocks(name, text, number) ?? runCoherence(name, arguments)
     {
       return answer
-    }
-    if name == "coherence" {
-      // Seed, steps, whether maps are seen, the place itself, and the place through each view.
-      var coherence = Coherence(
-        roots: Array(arguments.dropFirst(4)), truth: text(3), seed: UInt64(number(0)),
-        canMap: text(2) == "maps")
-      do throws(Stale) {
-        return "ok\t" + (try coherence.run(steps: number(1)))
-      } catch {
-        return "\(EIO)\t\(error.words)"
-      }
     }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
     if name == "hammer by" {
@@ -168,6 +157,14 @@ struct Commands {
 
   private func runLocks(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
     switch name {
+    case "alarm":
+      // In so many milliseconds whatever is waited for is interrupted.
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = { _ in }
+      sigaction(SIGALRM, &action, nil)
+      var timer = itimerval()
+      timer.it_value.tv_usec = number(0) * 1000
+      return answer(setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil))
     case "flock": return answer(flock(files[number(0)], Int32(number(1))))
     case "lock":
       // Style, file, kind, start, length.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
@@ -64,20 +63,11 @@ final class SeveralMounts {
   /// Takes one of the mounts away.
   func unmount(_ number: Int) throws { try Mount.remove(at: temporary.appending("\(number)"), lazily: true) }
 
-  /// Frees everyone who waits for an answer, whatever holds it up.
-  func abort() {
-    for number in views.indices {
-      // Not by a look at the mount, which would wait as well.
-      let mounts = FD.text(of: "/proc/self/mountinfo", limit: 1 << 20) ?? ""
-      let point = temporary.appending("\(number)")
-      for line in mounts.split(separator: "\n") where line.contains(" \(point) ") {
-        guard let device = line.split(separator: " ").dropFirst(2).first?.split(separator: ":").last else {
-          continue
-        }
-        let file = clx_open("/sys/fs/fuse/connections/\(device)/abort", O_WRONLY, 0)
-        _ = write(file, "1", 1)
-        close(file)
-      }
+  /// Ends connections: frees everyone who waits for an answer, whatever holds it up.
+  func abort(_ numbers: [Int]? = nil) {
+    for number in numbers ?? Array(views.indices) {
+      // By force: that ends the connection even where the mount is busy, and asks it nothing.
+      _ = umount2(temporary.appending("\(number)"), Int32(MNT_FORCE.rawValue))
     }
   }
 
