@@ -103,9 +103,22 @@ static int at_terminal(char **words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// Prints the kind and the bytes of a file's handle.
+static int print_handle(const char *path) {
+  struct { struct file_handle head; unsigned char bytes[128]; } handle;
+  int mount;
+  handle.head.handle_bytes = 128;
+  if (name_to_handle_at(AT_FDCWD, path, &handle.head, &mount, 0) != 0) return 1;
+  printf("%d ", handle.head.handle_type);
+  for (unsigned i = 0; i < handle.head.handle_bytes; i++) printf("%02x", handle.head.f_handle[i]);
+  printf("\n");
+  return 0;
+}
+
 int main(int argc, char **words) {
   if (argc >= 3 && strcmp(words[1], "victim") == 0) hold_prizes(words[2]);
   if (argc >= 3 && strcmp(words[1], "terminal") == 0) return at_terminal(words + 2);
+  if (argc == 3 && strcmp(words[1], "handle") == 0) return print_handle(words[2]);
   if (argc == 2 && strcmp(words[1], "list") == 0) {
     for (int i = 0; i < count; i++) printf("%s %s\n", attempts[i].name, attempts[i].who == ROOT ? "root" : "user");
     return 0;
