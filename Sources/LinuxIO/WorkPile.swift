@@ -57,10 +57,13 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
 
   /// Does all of it on this thread and others: `makeWorker` is called once on each.
   ///
-  /// Returns when all is done. Where no more threads are to be had, it is done by fewer.
-  package func work(name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void) {
+  /// Returns when all is done. Where no more threads are to be had, it is done by fewer. `waits` says that the work is partly waiting:
+  /// one thread more than there are CPUs keeps them at work.
+  package func work(
+    name: String, waits: Bool = false, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
+  ) {
     var others: [JoinableThread] = []
-    for _ in 1..<Self.threads {
+    for _ in 1..<Self.threads + (waits ? 1 : 0) {
       guard let thread = try? JoinableThread(name: name, { [self] in run(makeWorker()) }) else { break }
       others.append(thread)
     }
@@ -73,10 +76,10 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
   ///
   /// Throws, and nothing is done, where no thread is to be had.
   package func workElsewhere(
-    name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
+    name: String, waits: Bool = false, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
   ) throws(Errno) {
     var others: [JoinableThread] = []
-    for _ in 0..<Self.threads {
+    for _ in 0..<Self.threads + (waits ? 1 : 0) {
       do throws(Errno) {
         others.append(try JoinableThread(name: name) { [self] in run(makeWorker()) })
       } catch {

@@ -12,7 +12,7 @@ final class FollowedCopy {
   static let smallest: Int64 = 1 << 20
   /// Few and small enough for most of it to be in the processor's cache when it is read for the second and third time.
   private static let pieces = 4
-  private static let pieceSize = 256 << 10
+  private static let pieceSize = 512 << 10
 
   private let memory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: FollowedCopy.pieces * FollowedCopy.pieceSize, alignment: 4096)
@@ -26,7 +26,7 @@ final class FollowedCopy {
   ) throws(Errno) -> Bool {
     let ring = PieceRing(memory, pieces: Self.pieces)
     // Where there is no thread to be had, it follows on this one.
-    let thread = try? JoinableThread(name: "follow") { ring.readAll { follower.append($0) } }
+    let thread = size < 1 << 26 ? nil : try? JoinableThread(name: "follow") { ring.readAll { follower.append($0) } }
     defer {
       ring.end()
       thread?.join()
