@@ -65,7 +65,7 @@ final class SeveralMounts {
   func abort(_ numbers: [Int]? = nil) {
     for number in numbers ?? Array(views.indices) {
       // By force: that ends the connection even where the mount is busy, and asks it nothing.
-      _ = umount2(temporary.appending("\(number)"), Int32(MNT_FORCE.rawValue))
+      _ = umount2(temporary.appending("\(number)"), Int32(MNT_FORCE))
     }
   }
 
