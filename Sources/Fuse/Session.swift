@@ -13,6 +13,8 @@ package struct ConnectionSettings: Sendable {
   package var passthrough = false
   /// Let the kernel keep locks to itself, unseen by other sessions on the same files.
   package var localLocks = false
+  /// Let memory maps be shared of files that are opened past the page cache (``OpenMode/direct``).
+  package var sharesDirectMaps = false
 
   package init() {}
 }

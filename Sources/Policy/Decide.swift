@@ -43,6 +43,7 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   if object.zone.isSealed { return .sealed }
   if isDelete, let parent, parent.zone.isSealed { return .sealed }
   if !object.mayBeReached(with: rights, in: parent) || object.zone.isFixture { return .place }
+  if object.isHeldAsDelivery(against: rights) { return .place }
   if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
   if object.isDirectory, object.zone.hasFixedNames,
     !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
@@ -65,6 +66,14 @@ extension Object {
     }
     guard rights.contains(.delete), let parent, !parent.reach.contains(.write) else { return true }
     return parent.reach.contains(.beside) && reach.contains(.revocable)
+  }
+
+  /// Whether it is an Inbox, which only loses what is in it, or was delivered, and is only read and taken away.
+  fileprivate func isHeldAsDelivery(against rights: Rights) -> Bool {
+    guard zone.isDelivery else { return false }
+    // Only a directory is an Inbox. What has come there otherwise under its name is nothing to keep.
+    let mayLose: Rights = zone == .inbox && isDirectory ? .deleteChild : [.delete, .deleteChild]
+    return !rights.intersection(.modifying).isSubset(of: mayLose)
   }
 }
 

@@ -54,4 +54,9 @@ package struct Object: Sendable {
   }
 
   package var isDirectory: Bool { kind == .directory }
+
+  /// The same at another place.
+  package func moved(to zone: Zone) -> Object {
+    Object(uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach)
+  }
 }

@@ -108,6 +108,12 @@ package struct Scope: Sendable {
     return places[index].reach
   }
 
+  /// Where something is in a place if the scope has nothing to say about it.
+  package func inside(_ position: Position) -> Position {
+    guard let index = position.placeIndex, places.indices.contains(index) else { return position }
+    return Position(throughout: places[index].inside.reach)
+  }
+
   private func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
     places[index].children.first { places[$0].name.elementsEqual(name) }
   }

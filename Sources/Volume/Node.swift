@@ -40,6 +40,9 @@ struct Node {
     /// Another view has changed it while an answer was on its way that the kernel may take in after it has been told.
     static let isDoubtful = Flags(rawValue: 1 << 13)
 
+    /// Has the name of memory that databases share, and was granted.
+    static let isSharedMemory = Flags(rawValue: 1 << 12)
+
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
 
@@ -69,6 +72,8 @@ struct Node {
   /// has that inode.
   var toldAt: UInt32 = 0
   var zone: Zone = .system
+  /// Where it is in the view's scope.
+  var position: Position = .nowhere
   var flags: Flags = []
 
   var hash: Int { Identity.hash(inode: inode, device: device) }

@@ -245,17 +245,27 @@ struct NodeTableState: @unchecked Sendable {
 
   /// Gives every known node below a directory that has moved the zone that it now has, but for names that matter.
   ///
-  /// A look at every node, for a rare event: a directory moves from one domain to another, or to where containers are.
   mutating func rezone(below top: UInt32) {
     let zone = slab[top].pointee.zone.inside
+    forEach(below: top) { index, _ in setZone(zone, of: index) }
+  }
+
+  /// Gives every known node below a directory that has moved to another part of a view's scope its position.
+  ///
+  /// In a place that the scope has something to say about, what is below is looked for again by names.
+  func reposition(below top: UInt32) {
+    let position = slab[top].pointee.position.throughout.map { Position(throughout: $0) } ?? .nowhere
+    forEach(below: top) { _, node in node.pointee.position = position }
+  }
+
+  /// Visits every known node below a directory: a look at every node, for a rare event, such as that a directory moves from
+  /// one domain to another, or to where containers are.
+  private func forEach(below top: UInt32, _ body: (UInt32, UnsafeMutablePointer<Node>) -> Void) {
     slab.forEach { index, node in
       var ancestor = node.pointee.parent
       // No tree is as deep as this; it only bounds what a damaged one could do.
       for _ in 0..<100_000 where ancestor > NodeTable.rootIndex {
-        if ancestor == top {
-          setZone(zone, of: index)
-          return
-        }
+        if ancestor == top { return body(index, node) }
         guard let next = slab.slot(ancestor), next.pointee.flags.contains(.inUse) else { return }
         ancestor = next.pointee.parent
       }

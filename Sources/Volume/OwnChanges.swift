@@ -3,6 +3,7 @@
 
 internal import Fuse
 package import LinuxIO
+internal import Policy
 
 // Changes of the tree that no kernel has asked for: the daemon's own.
 
@@ -12,6 +13,25 @@ extension Volume {
     let changed = ObjectNumber(try directory.status())
     try names.change(body)
     nameChanged(in: changed)
+  }
+
+  /// Does `body`, which moves something from one directory of the tree to an app's Inbox.
+  ///
+  /// What a kernel knows of it from before is as little to be changed from then on as what is newly found there.
+  package func deliver(
+    _ name: Name, from source: FD, to inbox: FD, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let left = ObjectNumber(try source.status())
+    let entered = ObjectNumber(try inbox.status())
+    let status = try source.status(of: name)
+    try names.change(body)
+    forEachView { view in
+      view.nodes.setZone(
+        .delivered, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
+        withAllBelow: status.isDirectory)
+    }
+    nameChanged(in: left)
+    nameChanged(in: entered)
   }
 
   /// Lets the kernel of every view look again at the names of a directory.

@@ -34,6 +34,26 @@ internal import Testing
     #expect(try house.findings(deep: true) == [])
   }
 
+  /// Files of a size that are digested while they are copied: what they are held against is still the seal.
+  @Test func largeFileIsTheOneThatWasSigned() throws {
+    let place = "Contents/Resources/large"
+    let source = try house.bundle {
+      $0.files["Resources/large"] = String(repeating: "0123456789abcdef", count: 200_000)
+    }
+    let app = try house.install()
+    #expect(try Program.run(["diff", "-r", source, "\(house.tree)/\(app.path)"]).status == 0)
+    #expect(try house.findings(deep: true) == [])
+    try house.uninstall()
+    try house.temporary.write(
+      String(repeating: "0123456789abcdef", count: 199_999) + "0123456789abcdeF", to: "Editor.app/\(place)")
+    guard case .refused(_, let findings)? = appFailure({ try house.install() }) else {
+      Issue.record("it was installed")
+      return
+    }
+    #expect(findings == [Bundles.Finding(.changed, place)])
+    #expect(try house.staged() == [])
+  }
+
   @Test func filesOfAnAppForAllAreRootsAndTheAdministrators() throws {
     let source = try house.bundle()
     chmod(source + "/Contents/Resources", 0o700)
@@ -106,6 +126,22 @@ internal import Testing
     #expect(appFailure { try house.update(for: house.users, asking: stranger) } != nil)
     let failure = appFailure { try house.uninstall(of: house.users, asking: stranger) }
     #expect(failure == .notAllowed(doing: "remove apps from", path: "/\(house.users.path)"))
+  }
+
+  @Test(.enabled(if: Program.isRoot, "flags are kept by root's daemon"))
+  func flagsOfAUsersApplicationsHoldInstallsThere() throws {
+    try house.bundle()
+    let directory = try house.store.tree.openDirectory(at: house.users.path)
+    try Metadata(isSystem: true).setFlags(.userImmutable, on: directory.fd)
+    let before = try house.snapshot()
+    for asker in [house.owner, Asker.ourselves] {
+      #expect(
+        appFailure { try house.install(for: house.users, asking: asker) }
+          == .notAllowed(doing: "install apps in", path: "/\(house.users.path)"))
+    }
+    #expect(try house.snapshot() == before)
+    try Metadata(isSystem: true).setFlags([], on: directory.fd)
+    try house.install(for: house.users, asking: house.owner)
   }
 
   @Test func homeThatIsNotThere() throws {

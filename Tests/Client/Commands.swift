@@ -125,14 +125,20 @@ struct Commands {
     case "fsync": return answer(fsync(files[number(0)]))
     case "syncfs": return answer(clx_syncfs(files[number(0)]))
     case "map":
+      // Shared, for reading and writing, or privately for reading.
       mapSize = number(1)
-      let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)
+      let isPrivate = text(2) == "private"
+      let memory = mmap(
+        nil, mapSize, isPrivate ? PROT_READ : PROT_READ | PROT_WRITE, isPrivate ? MAP_PRIVATE : MAP_SHARED,
+        files[number(0)], 0)
       guard memory != MAP_FAILED else { return answer(-1) }
       map = memory
       return "ok"
     case "store":
       map?.storeBytes(of: UInt8(truncatingIfNeeded: number(1)), toByteOffset: number(0), as: UInt8.self)
       return "ok"
+    case "load":
+      return answer(0, map.map { "\($0.load(fromByteOffset: number(0), as: UInt8.self))" } ?? "")
     case "unmap":
       defer { map = nil }
       return answer(munmap(map, mapSize))

@@ -4,6 +4,7 @@
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Volume
 
@@ -20,10 +21,10 @@ final class SeveralMounts {
 
   /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the other's.
   ///
-  /// `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
+  /// `scope` is what all but the first have of the tree, and `user` whose they are. `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
-    say: @escaping @Sendable (String) -> Void = { _ in }
+    scope: Scope = .wholeTree, user: UInt32? = nil, say: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Applications", "tree/Users", "tree/Users/Shared"] {
@@ -37,7 +38,7 @@ final class SeveralMounts {
     volumeSettings.fileHandles = !rootless
     let volume = Volume(tree: tree.fd, settings: volumeSettings, say: say)
     self.volume = volume
-    views = try (0..<count).map { _ in try View(volume) }
+    views = try (0..<count).map { $0 == 0 ? try View(volume) : try View(volume, scope: scope, user: user) }
     pool = try WorkerPool(PoolSettings())
     try pool.start()
     for (number, view) in views.enumerated() {
@@ -46,6 +47,7 @@ final class SeveralMounts {
       var wanted = ConnectionSettings()
       wanted.passthrough = !rootless
       wanted.localLocks = localLocks
+      wanted.sharesDirectMaps = number > 0
       try temporary.makeDirectory("\(number)", mode: 0o755)
       let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}
@@ -63,9 +65,10 @@ final class SeveralMounts {
 
   /// Ends connections: frees everyone who waits for an answer, whatever holds it up.
   func abort(_ numbers: [Int]? = nil) {
+    // MNT_FORCE ends the connection even where the mount is busy, and asks it nothing.
+    let force: Int32 = 1
     for number in numbers ?? Array(views.indices) {
-      // By force: that ends the connection even where the mount is busy, and asks it nothing.
-      _ = umount2(temporary.appending("\(number)"), Int32(MNT_FORCE))
+      _ = umount2(temporary.appending("\(number)"), force)
     }
   }
 

@@ -19,8 +19,10 @@ extension NodeTable {
 
   /// An object has another name now, in a directory that this table may not know.
   ///
-  /// What is below it may have come into another zone.
-  func moved(_ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone) -> Moved {
+  /// What is below it may have come into another zone, and to another part of the view's scope.
+  func moved(
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone, position: Position = .whole
+  ) -> Moved {
     state.withLock { state in
       guard let index = state.find(inode: object.inode, device: object.device), index != Self.rootIndex else {
         return Moved()
@@ -30,18 +32,23 @@ extension NodeTable {
       // Slot 0 is nobody's.
       let parent = state.find(inode: parent.inode, device: parent.device) ?? 0
       node.pointee.parent = parent
+      let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
+      node.pointee.position = position
       state.setZone(zone, of: index)
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }
+      if isElsewhere { state.reposition(below: index) }
       return Moved(namesMatter: rezone && zone.namesMatter, isLost: parent == 0 && handleRoot == nil)
     }
   }
 
-  /// Gives the node of an object that has a name now, if there is one, a zone.
-  func setZone(_ zone: Zone, inode: UInt64, device: UInt32) {
+  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
+  /// have in there.
+  func setZone(_ zone: Zone, inode: UInt64, device: UInt32, withAllBelow: Bool) {
     state.withLock { state in
       guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
       state.setZone(zone, of: index)
+      if withAllBelow { state.rezone(below: index) }
     }
   }
 }

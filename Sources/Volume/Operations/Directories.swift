@@ -84,6 +84,8 @@ extension View {
     if !found.name.isComponent {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
+    } else if scope.position(of: found.name, in: parent.position) == .nowhere {
+      return
     } else if let validity,
       !nodes.isKnown(inode, device: UInt32(truncatingIfNeeded: parentStatus.st_dev), in: parent.id)
     {

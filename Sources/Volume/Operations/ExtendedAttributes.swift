@@ -96,7 +96,7 @@ extension View {
 
   private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
     if object.zone.isSealed { throw .EROFS }
-    if object.zone.isFixture { throw .EPERM }
+    if object.zone.isReadOnly { throw .EPERM }
     switch AttributeFamily(name) {
     case .ours: throw .EPERM
     case .posixACL: throw .EOPNOTSUPP

@@ -35,6 +35,7 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
     let parent = directory.fd
+    _ = try position(of: name, in: directory)
     let settled = volume.names.settled
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
     return try entry(object, name, in: directory, validity, foundAfter: settled, by: caller)
@@ -51,6 +52,7 @@ extension View {
     var object = object
     let status = try object.fd.status()
     let zone = zone(of: name, in: directory)
+    let position = try position(of: name, in: directory)
     var validity = nameValidity
     var sealed: SealedNode?
     if zone.isSealedPlace {
@@ -65,10 +67,15 @@ extension View {
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       let isForAll = try authorizeMeetingPoint(
-        Object(status, zone: zone, security: security), isFifo: status.type == S_IFIFO, by: caller)
+        Object(status, zone: zone, reach: scope.reach(of: position), security: security),
+        isFifo: status.type == S_IFIFO, by: caller)
       if !isForAll, !isPrivate { validity = 0 }
     }
-    let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone, sealed: sealed)
+    let node = try nodes.intern(
+      object, status, named: name, in: directory.id, zone: zone, position: position, sealed: sealed)
+    if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
+      _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
+    }
     if let madeAfter {
       noteSecurity(.none, of: node, readAfter: madeAfter)
     } else if let foundAfter {
@@ -96,8 +103,14 @@ extension View {
   /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its kernel remembers that.
   func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
     try? directory.fd.remove(name, directory: isDirectory)
+    removeCompanion(name, in: directory)
     others.namesChanged(in: directory.number)
   }
+}
+
+extension Name {
+  /// What SQLite calls the memory that the users of a write-ahead log share.
+  fileprivate var endsLikeSharedMemory: Bool { buffer.suffix(4).elementsEqual("-shm".utf8) }
 }
 
 extension Zone {

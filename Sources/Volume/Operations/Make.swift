@@ -47,10 +47,13 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
-    try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
+    try refuseReservedName(name, in: directory)
+    let judged = self.object(try object.fd.status(), object)
+    try refuseAcross(judged, place)
+    try authorizeLink(to: judged, by: caller)
     let validity = nameValidity(in: directory, place)
     try object.fd.link(into: directory.fd, as: name)
+    addCompanion(name, in: directory)
     others.namesChanged(in: directory.number)
     others.attributesChanged(of: object.number)
     do throws(Errno) {
@@ -82,12 +85,14 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
+    try refuseCompanion(kind, in: place)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
+    addCompanion(name, in: directory)
     others.namesChanged(in: directory.number)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }

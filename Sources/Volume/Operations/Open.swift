@@ -51,7 +51,7 @@ extension View {
     }
     return try opened(
       object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
-      isSealed: judged.zone.isSealedPlace)
+      isRevocable: judged.isRevocable, isSealed: judged.zone.isSealedPlace)
   }
 
   /// Answers when the file has been read for its seal, which notes what it finds.
@@ -92,7 +92,7 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
@@ -104,8 +104,11 @@ extension View {
         }
       }
     } catch .EEXIST where flags & O_EXCL == 0 {
+      // What exists outside the view is not the caller's to open.
+      guard scope.position(of: name, in: directory.position) != .nowhere else { throw .EPERM }
       return try openExisting(name, in: directory, validity, flags: flags, by: caller)
     }
+    addCompanion(name, in: directory)
     others.namesChanged(in: directory.number)
     do throws(Errno) {
       if new.list == nil { try settleGroup(of: file.fd, new.gid) }
@@ -156,7 +159,9 @@ extension View {
     let object = try file.fd.reopened(pathOnly)
     let fileStatus = try object.fd.status()
     let zone = directory.zone.zone(of: Name.empty)
-    let node = try nodes.intern(object, fileStatus, named: Name.empty, in: parent, zone: zone)
+    let node = try nodes.intern(
+      object, fileStatus, named: Name.empty, in: parent, zone: zone,
+      position: scope.position(of: Name.empty, in: directory.position))
     nodes.hold(
       inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev),
       losing: Name.empty, in: parent, isLast: true
@@ -191,13 +196,15 @@ extension View {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let object = try nodes.pin(node, isNamed: false)
+      let isRevocable = scope.reach(of: object.position).contains(.revocable)
       // What has neither list nor flags, as nearly all that is made, need not be looked at.
       var mayAppendAlone = false
       if object.security != .none {
         mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let opened = try opened(
-        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone)
+        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone,
+        isRevocable: isRevocable)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -208,17 +215,21 @@ extension View {
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
-    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isSealed: Bool = false
+    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isRevocable: Bool, isSealed: Bool = false
   ) throws(Errno) -> Opened {
     let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
-    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for.
-    let backing = backings.open(node) { mayAppendAlone ? nil : registerBacking(object) }
+    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
+    // back, so what was granted goes through us as well.
+    let backing = backings.open(node) { mayAppendAlone || isRevocable ? nil : registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
       let appends = access.contains(.append)
       // Opened before the file got the list or the flag; no map of it can be kept from writing.
       if appends, backing != nil, access.contains(.read) { throw .EBUSY }
+      // Opened before it came to where it was granted.
+      if isRevocable, backing != nil { throw .EBUSY }
+      if isRevocable, access.writes { try refuseSharedMemory(node) }
       if backing == nil || appends {
         // What was just made is kept as it is: the new mode may not let us open it again.
         if let created {
@@ -229,10 +240,12 @@ extension View {
       }
       noteOpened(node, access)
       var mode = openMode(node, backing)
-      // Which has no shared memory maps: see Handshake.
+      // Which has no shared memory maps in the view of the whole tree: see Handshake.
       if appends { mode.insert(.direct) }
+      if isRevocable { mode = mode.subtracting(.keepCache).union(.direct) }
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
-      let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
+      let file = OpenFile(node: node, access: access, descriptor: descriptor, isRevocable: isRevocable)
+      let handle = try isRevocable ? addWhileGranted(file) : files.add(file)
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }

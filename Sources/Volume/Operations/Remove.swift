@@ -21,6 +21,7 @@ extension View {
     holdIfLastName(doomed, name, in: directory)
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
+    removeCompanion(name, in: directory)
     others.namesChanged(in: directory.number)
     others.attributesChanged(of: doomed.number)
   }
@@ -36,11 +37,12 @@ extension View {
     let to = try nodes.pin(newParent)
     let source = object(try from.fd.status(), from)
     let target = parent == newParent ? source : object(try to.fd.status(), to)
+    try refuseAcross(source, target)
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
     try authorize(.search, on: target, by: caller)
-    try refuseSealedName(newName, in: to)
+    try refuseReservedName(newName, in: to)
     try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
@@ -54,15 +56,21 @@ extension View {
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
     if parent != newParent {
-      try authorizeNewParent(of: moved, by: caller)
-      if let replaced, isExchange { try authorizeNewParent(of: replaced, by: caller) }
+      try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
+      if let replaced, isExchange {
+        try authorizeNewParent(of: replaced, zone(of: name, in: from), by: caller)
+      }
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     let fromFD = from.fd
     let toFD = to.fd
+    // What the view does not have is not in its way, and is not to be lost.
+    let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
+    if isUnseen, isExchange { throw .ENOENT }
     try volume.names.change { () throws(Errno) in
-      try fromFD.rename(name, to: toFD, newName, flags: flags)
+      try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
     }
+    noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
     withdrawNames(in: from, ifClosed: target)
     if isExchange { withdrawNames(in: to, ifClosed: source) }
@@ -94,16 +102,21 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Doomed {
     try authorize(.search, on: place, by: caller)
+    let reach = scope.reach(of: try position(of: name, in: directory))
     let status = try directory.fd.status(of: name)
     let security = security(of: name, status, in: directory.fd)
     return Doomed(
-      status: status, object: Object(status, zone: zone(of: name, in: directory), security: security))
+      status: status,
+      object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
-  private func authorizeNewParent(of moved: Doomed, by caller: Caller) throws(Errno) {
+  ///
+  /// What was delivered may leave and be changed no sooner, so for that the zone counts into which it comes.
+  private func authorizeNewParent(of moved: Doomed, _ zone: Zone, by caller: Caller) throws(Errno) {
     guard moved.object.isDirectory else { return }
-    try authorize(.addSubdirectory, on: moved.object, by: caller)
+    let object = moved.object.zone.isDelivery ? moved.object.moved(to: zone) : moved.object
+    try authorize(.addSubdirectory, on: object, by: caller)
   }
 
   /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.
@@ -131,7 +144,8 @@ extension View {
   func noteMoved(
     _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone
   ) {
-    let moved = nodes.moved(object, to: name, in: parent, zone: zone)
+    let moved = nodes.moved(
+      object, to: name, in: parent, zone: zone, position: position(of: name, in: parent, directory))
     if moved.isLost {
       // Until the kernel asks for it by a name of a directory that is known here.
       nodes.hold(
@@ -156,7 +170,8 @@ extension View {
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)
         nodes.setZone(
-          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev))
+          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
+          withAllBelow: child.inside != zone.inside)
         if child.namesMatter, status.isDirectory { settleZones(below: name, in: directory.fd, child) }
       }
     }
