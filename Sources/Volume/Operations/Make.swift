@@ -53,6 +53,7 @@ extension View {
     try authorizeLink(to: judged, by: caller)
     try object.fd.link(into: directory.fd, as: name)
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     do throws(Errno) {
       return try entry(name, in: directory, place, by: caller)
     } catch {
@@ -89,6 +90,7 @@ extension View {
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
       if new.list == nil { try settleGroup(of: object.fd, new.gid) }

@@ -103,6 +103,7 @@ extension View {
       return try openExisting(name, in: directory, place, flags: flags, by: caller)
     }
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     do throws(Errno) {
       if new.list == nil { try settleGroup(of: file.fd, new.gid) }
       return try finishCreation(
