@@ -37,7 +37,7 @@ package enum ChosenFiles: Equatable, Sendable {
       throw .failed(doing: "open", path: "/\(app.path)", errno: error)
     }
     let signed: PropertyList.Dictionary
-    do throws(Finding) {
+    do throws(Bundles.Finding) {
       signed = try CodeBundle(in: directory, name: app.bundleName).entitlements(pinnedBy: app.seal)
     } catch {
       throw .refused(bundle: app.bundleName, [error])

@@ -69,6 +69,8 @@ package final class Server: Sendable {
   /// Through which what is sealed is read: that changes nothing in it, not even a time.
   private let quietTree: PrivateMount?
   private let volume: Volume
+  /// What users have granted their apps.
+  let grants: GrantService
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -79,7 +81,7 @@ package final class Server: Sendable {
 
   /// Mounts the store; returns when the kernel has begun to use it.
   package static func start(
-    store: Store, registry: Registry?, mountPoint: String, options: ServeOptions
+    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions
   ) throws -> Server {
     let server = try Server(store, registry, mountPoint, options)
     do {
@@ -93,7 +95,8 @@ package final class Server: Sendable {
   }
 
   private init(
-    _ store: Store, _ registry: Registry?, _ mountPoint: String, _ options: ServeOptions
+    _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
+    _ options: ServeOptions
   ) throws {
     self.store = store
     self.mountPoint = mountPoint
@@ -123,7 +126,8 @@ package final class Server: Sendable {
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
     ) { DaemonLog.write($0) }
-    if let registry { try Self.noteApps(of: store, registry, in: volume) }
+    if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
+    grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
     do throws(Errno) {
       view = try View(volume)
     } catch {
@@ -248,5 +252,6 @@ package final class Server: Sendable {
   package func waitUntilUnmounted() {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
     pool.stop()
+    grants.finish()
   }
 }

@@ -61,7 +61,7 @@ final class Grants: Sendable {
   private let state = Mutex(State())
   private let count = Atomic<Int>(0)
   let moving = Mutex(())
-  private let listener = Mutex<(@Sendable ([GrantRecord], [Int64]) -> Void)?>(nil)
+  private let listener = Mutex<(@Sendable ([Int64]) -> Void)?>(nil)
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
@@ -146,14 +146,14 @@ final class Grants: Sendable {
 
   // MARK: Those who keep them
 
-  /// Has every change that is made by a rename told: what is another now, and which have gone.
-  func tell(_ listener: @escaping @Sendable ([GrantRecord], [Int64]) -> Void) {
+  /// Has the numbers of those told that have changed or gone by what someone did with names.
+  func tell(_ listener: @escaping @Sendable ([Int64]) -> Void) {
     self.listener.withLock { $0 = listener }
   }
 
-  func report(_ changed: [GrantRecord], gone: [Int64] = []) {
-    guard !changed.isEmpty || !gone.isEmpty else { return }
+  func report(_ changed: [Int64]) {
+    if changed.isEmpty { return }
     let listener = listener.withLock { $0 }
-    listener?(changed, gone)
+    listener?(changed)
   }
 }

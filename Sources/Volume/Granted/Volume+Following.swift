@@ -135,8 +135,7 @@ extension Volume {
   /// Brings what has been worked out to all views, and to those who keep it.
   private func apply(_ changes: Changes) {
     guard !changes.moved.isEmpty else { return }
-    var gone: [Int64] = []
-    var changed: [GrantRecord] = []
+    var merged: [Int64] = []
     var claims: [GrantHolder: [(old: ScopePlace, new: ScopePlace)]] = [:]
     for (id, change) in changes.moved {
       var new = change.new
@@ -146,27 +145,25 @@ extension Volume {
       }
       if let other, var kept = grants.entry(other.id) {
         grants.remove(id)
-        gone.append(id)
         let before = kept.record.place
         kept.record.isWritable = kept.record.isWritable || new.record.isWritable
         grants.put(kept)
         claims[new.holder, default: []] += [
           (change.old.record.place, kept.record.place), (before, kept.record.place),
         ]
-        changed.append(kept.record)
+        merged.append(other.id)
         continue
       }
       let way = way(along: new.record.path)
       new.steps = way.steps
       if let found = way.found { new.record.identity = found.identity }
       grants.put(new)
-      changed.append(new.record)
       claims[new.holder, default: []].append((change.old.record.place, new.record.place))
     }
     for (holder, claims) in claims {
       for view in grants.views(of: holder) { view.follow(claims, changes.moves) }
     }
-    grants.report(changed, gone: gone)
+    grants.report(Array(changes.moved.keys) + merged)
   }
 
   // MARK: What stays with its name
@@ -208,7 +205,7 @@ extension Volume {
       view.follow(
         [(old.record.place, new.record.place)], [], beside: keepingOther ? old.record.path : nil)
     }
-    grants.report([new.record])
+    grants.report([id])
   }
 
   /// Looks again at what is on the way to a grant.
@@ -219,6 +216,6 @@ extension Volume {
     let known = entry.record.identity
     if let found = way.found { entry.record.identity = found.identity }
     grants.put(entry)
-    if entry.record.identity != known { grants.report([entry.record]) }
+    if entry.record.identity != known { grants.report([id]) }
   }
 }

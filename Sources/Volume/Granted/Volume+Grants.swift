@@ -9,24 +9,29 @@ internal import Synchronization
 // What the daemon does with grants; none of this is for a request's own thread.
 
 extension Volume {
-  /// Has every change told that a rename makes: what is another grant now, and the numbers of those that have gone.
+  /// Has the numbers of those told that become others, or go, by what someone does with names.
   ///
   /// On the thread of a request: whoever keeps it must not make that wait.
-  package func tellGrants(_ listener: @escaping @Sendable ([GrantRecord], [Int64]) -> Void) {
+  package func tellGrants(_ listener: @escaping @Sendable ([Int64]) -> Void) {
     grants.tell(listener)
   }
 
   /// All that is granted.
   package var granted: [GrantRecord] { grants.all }
 
+  /// Those of these numbers.
+  package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] {
+    numbers.compactMap { grants.entry($0)?.record }
+  }
+
   /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
   ///
   /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is now.
   package func loadGrants(_ records: [GrantRecord]) {
     grants.moving.withLock { _ in
-      var changed: [GrantRecord] = []
-      for record in records {
-        var record = record
+      var changed: [Int64] = []
+      for known in records {
+        var record = known
         var way = way(along: record.path)
         if way.found?.identity != record.identity {
           if let path = path(of: record.identity), GrantPath.isPath(path) {
@@ -34,7 +39,7 @@ extension Volume {
             way = self.way(along: path)
           }
           if let found = way.found { record.identity = found.identity }
-          if record != records.first(where: { $0.id == record.id }) { changed.append(record) }
+          if record != known { changed.append(record.id) }
         }
         grants.put(Grants.Entry(record: record, steps: way.steps))
       }
