@@ -11,6 +11,8 @@ internal import Synchronization
 /// What was seen of a bundle that is about to be copied; nothing of it is relied on.
 struct SeenBundle {
   let contents: AppContents
+  /// From the bundle's own directory.
+  let executablePath: String
   let size: TreeSize
 }
 
@@ -32,7 +34,9 @@ extension Installer {
       let bundle = try Self.bundle(source, name)
       let contents = try AppContents(bundle, bundle.verifySignature(trust, at: now))
       do throws(Errno) {
-        return SeenBundle(contents: contents, size: try TreeSize.measured(source))
+        return SeenBundle(
+          contents: contents, executablePath: bundle.fromRoot(bundle.executablePath),
+          size: try TreeSize.measured(source))
       } catch {
         throw .refused(bundle: name, [Bundles.Finding(.unreadable, detail: error.message)])
       }
@@ -49,9 +53,13 @@ extension Installer {
     report.expect(seen.size)
     try checkSpace(for: seen.size)
     report.enter(.copying)
+    let known = KnownDigests()
+    let executable = seen.executablePath
     let plan = TreeCopy(
       uid: directory.uid, gid: directory.gid, reader: asker.reader, progress: { report.copied($0) },
-      isCancelled: report.wait.isCancelled)
+      isCancelled: report.wait.isCancelled,
+      // The main executable is sealed page by page.
+      follower: { $0.utf8.elementsEqual(executable.utf8) ? nil : CopiedDigest(known) })
     let tree: StagedTree
     do {
       tree = try StagedTree(source, in: store, plan)
@@ -65,17 +73,17 @@ extension Installer {
         bundle: name, TreeCopyFailure(path: "", reason: .failed(doing: "copy", error as? Errno ?? .EIO)))
     }
     report.enter(.verifying)
-    return try verify(tree, name, report)
+    return try verify(tree, name, known, report)
   }
 
-  /// Looks at all of a copy, while the disk takes it in.
+  /// Looks at all of a copy, while the disk takes it in; what is `known` of it was computed from what was written.
   private func verify(
-    _ tree: StagedTree, _ name: String, _ report: InstallReport
+    _ tree: StagedTree, _ name: String, _ known: KnownDigests, _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {
     let synchronization = DiskSynchronization(of: store)
     let result = Result { () throws(AppFailure) in
       let top = try opening("") { () throws(Errno) in try tree.open() }
-      let bundle = try Self.bundle(top.fd, name)
+      let bundle = try Self.bundle(top.fd, name, known)
       let contents = try AppContents(bundle, bundle.verify(trust, at: time()))
       do throws(Bundles.Finding) {
         return VerifiedCopy(tree: tree, contents: contents, seal: try bundle.sealDigest())
@@ -91,12 +99,14 @@ extension Installer {
   }
 
   /// Opens a bundle's directory anew, so that nobody else's reading disturbs ours.
-  private static func bundle(_ directory: FD, _ name: String) throws(AppFailure) -> CodeBundle {
+  private static func bundle(
+    _ directory: FD, _ name: String, _ known: KnownDigests? = nil
+  ) throws(AppFailure) -> CodeBundle {
     let root: OwnedFD
     do throws(Errno) { root = try directory.reopened(O_RDONLY | O_DIRECTORY) } catch {
       throw .refused(bundle: name, [Bundles.Finding(.unreadable, detail: error.message)])
     }
-    do throws(Bundles.Finding) { return try CodeBundle(in: root, name: name) } catch {
+    do throws(Bundles.Finding) { return try CodeBundle(in: root, name: name, known: known) } catch {
       throw .refused(bundle: name, [error])
     }
   }

@@ -43,6 +43,9 @@ package protocol TreeWatch: Sendable {
   ///
   /// What `body` throws is thrown; then nothing has changed.
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno)
+
+  /// What runs from a bundle, or from the system domain, which then stays as it is: changing it is EBUSY.
+  func users(of path: String) -> [String]
 }
 
 /// Nobody looks at the tree: it is not mounted.
@@ -50,4 +53,8 @@ package struct NobodyWatches: TreeWatch {
   package init() {}
 
   package func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) { try body() }
+}
+
+extension TreeWatch {
+  package func users(of path: String) -> [String] { [] }
 }

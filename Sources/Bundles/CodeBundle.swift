@@ -29,6 +29,8 @@ package final class CodeBundle: Sendable {
   package let depth: Int
   /// Counts what is read of it.
   let progress: ReadProgress?
+  /// What need not be read of it.
+  let known: KnownDigests?
 
   private let ownedRoot: OwnedFD
   private let ownedBase: OwnedFD
@@ -40,11 +42,13 @@ package final class CodeBundle: Sendable {
 
   /// Opens the bundle that a directory, open for reading, is.
   package init(
-    in root: consuming OwnedFD, name: String, depth: Int = 0, progress: ReadProgress? = nil
+    in root: consuming OwnedFD, name: String, depth: Int = 0, progress: ReadProgress? = nil,
+    known: KnownDigests? = nil
   ) throws(Finding) {
     self.name = name
     self.depth = depth
     self.progress = progress
+    self.known = known
     guard depth <= Self.depthLimit else { throw Finding(.tooDeep, detail: "bundles in bundles") }
     if let contents = try Self.contents(of: root.fd) {
       ownedBase = contents
@@ -69,6 +73,9 @@ package final class CodeBundle: Sendable {
 
   /// A finding about a path that begins at ``base``, as one about the whole bundle.
   func fromRoot(_ finding: Finding) -> Finding { shape.fromRoot(finding) }
+
+  /// A path that begins at ``base``, as one from the bundle's directory.
+  package func fromRoot(_ path: String) -> String { shape == .flat ? path : "Contents/\(path)" }
 
   /// The directory Contents, if that is the bundle's shape.
   private static func contents(of root: FD) throws(Finding) -> OwnedFD? {

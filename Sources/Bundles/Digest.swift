@@ -4,7 +4,9 @@
 internal import CCrypto
 
 /// A digest of bytes that come piece by piece, by libcrypto.
-package struct Digest: ~Copyable {
+///
+/// It is safe to send: the context is this digest's own, and a digest is one thread's at a time, since it can't be copied.
+package struct Digest: ~Copyable, @unchecked Sendable {
   /// The functions that seals use.
   package enum Algorithm: Sendable {
     /// Only to read seals of old bundles; nothing is trusted because of it.

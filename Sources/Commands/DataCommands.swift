@@ -66,7 +66,8 @@ struct DeliverCommand: Command {
   ) throws -> String {
     let delivery = try container.prepareDelivery(of: name, in: directory)
     do {
-      guard let path = try access.perform(AppOrder(delivery), on: nil, context).path else {
+      let order = AppOrder(delivery)
+      guard let path = try access.renewed(context).perform(order, on: nil, context).path else {
         throw AppsAccess.noAnswer
       }
       return path

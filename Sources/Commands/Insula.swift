@@ -14,6 +14,7 @@ package enum Insula {
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,
+    RunCommand.self, ProcessesCommand.self, KillCommand.self,
     DeliverCommand.self, ExportCommand.self, ImportCommand.self,
     SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
     SystemVerifyCommand.self,

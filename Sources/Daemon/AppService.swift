@@ -9,7 +9,7 @@ internal import Synchronization
 /// What a daemon does to apps while it serves their store.
 final class AppService: Sendable {
   private let store: Store
-  private let isReadOnly: Bool
+  let isReadOnly: Bool
   /// Made with the first order: a full disk is no reason not to mount a store.
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.

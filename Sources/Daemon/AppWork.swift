@@ -128,7 +128,7 @@ extension AppFailure {
   fileprivate var errno: Errno? {
     switch self {
     case .notAllowed: .EPERM
-    case .busy: .EBUSY
+    case .busy, .running: .EBUSY
     case .cancelled: .EINTR
     case .noSpace: .ENOSPC
     case .failed(_, _, let errno): errno

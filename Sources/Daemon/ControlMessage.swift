@@ -26,6 +26,12 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case grant
     /// What have apps been granted? In parts: ``after`` says where to go on. Root sees all.
     case grants
+    /// Let one run: its view comes back, or is served over the connection that comes along.
+    case run
+    /// What runs? Root sees all.
+    case running
+    /// End one that runs, or send it ``signal``.
+    case end
   }
 
   package let verb: Verb
@@ -43,6 +49,8 @@ package struct ControlRequest: Codable, Equatable, Sendable {
   package var after: Int64?
   /// For which user; root may leave that open, and for everyone else it is themselves.
   package var user: UInt32?
+  /// For ``Verb/end``: only this, and no waiting.
+  package var signal: Int32?
 
   package init(_ verb: Verb, lazily: Bool? = nil) {
     self.verb = verb
@@ -75,10 +83,16 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var grants: [GrantedPlace]?
   /// There are more: what to ask for ``ControlRequest/after``.
   package var next: Int64?
+  /// For ``ControlRequest/Verb/run``.
+  package var launch: LaunchPlan?
+  /// For ``ControlRequest/Verb/running`` and ``ControlRequest/Verb/end``; where a mount stays, what keeps it.
+  package var running: [RunningApp]?
   /// What kind of failure it was, so that commands end with the same code with a daemon and without.
   package var failure: String?
 
   package static let done = ControlReply(ok: true)
+  /// The ``failure`` of one who must wait until others of the same user have been served.
+  package static let crowded = "crowded"
 
   package init(
     ok: Bool, errno: Int32? = nil, message: String? = nil, status: DaemonStatus? = nil,

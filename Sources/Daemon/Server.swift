@@ -24,6 +24,8 @@ package struct ServerReport: Codable, Sendable {
   package var locks = 0
   package var requests: UInt64 = 0
   package var threads = 0
+  /// How many apps run.
+  package var views = 0
 }
 
 /// Why a store can't be served.
@@ -59,18 +61,20 @@ package enum ServeFailure: Error, CustomStringConvertible {
 package final class Server: Sendable {
   private let store: Store
   private let mountPoint: String
-  private let options: ServeOptions
+  let options: ServeOptions
   private let view: View
-  private let pool: WorkerPool
+  let pool: WorkerPool
   private let usesHandles: Bool
   /// The store as it is served, where reading it follows other rules than the filesystem that it lies on.
   private let privateStore: PrivateMount?
   private let parts: ServedParts
   /// Through which what is sealed is read: that changes nothing in it, not even a time.
   private let quietTree: PrivateMount?
-  private let volume: Volume
+  let volume: Volume
   /// What users have granted their apps.
   let grants: GrantService
+  /// The apps that run.
+  package let views = RunningViews()
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -220,7 +224,9 @@ package final class Server: Sendable {
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
-  var tree: MountedTree { MountedTree(store: store, volume: view.volume) }
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views) }
+
+  var isSystem: Bool { store.description.mode == .system }
 
   /// What `insula status` shows.
   package func report() -> ServerReport {
@@ -239,6 +245,7 @@ package final class Server: Sendable {
     report.locks = counts.locks
     report.requests = pool.requests
     report.threads = pool.threadCount
+    report.views = views.count
     return report
   }
 
@@ -251,6 +258,8 @@ package final class Server: Sendable {
   /// Returns when the mount is gone and all that came through it is done.
   package func waitUntilUnmounted() {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
+    // Whoever has taken the tree away has left nothing for them to come from.
+    views.endAll()
     pool.stop()
     grants.finish()
   }

@@ -20,6 +20,9 @@ package struct FilesystemKind: Equatable, Sendable {
 
   package init(magic: UInt64) { self.magic = magic }
 
+  /// And what it has grown from, ext2 and ext3, which have the same number.
+  package static let ext4 = FilesystemKind(magic: 0xef53)
+
   /// The name that `mount(8)` uses, or the number for one that is not on the list.
   package var name: String { Self.names[magic] ?? "0x" + String(magic, radix: 16) }
 

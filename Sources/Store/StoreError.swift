@@ -104,7 +104,7 @@ extension StoreError: CustomStringConvertible {
     case .homeExists(let path):
       "the home \(path) exists already, nothing was changed; 'insula user list' shows the homes"
     case .noHome(let path):
-      "there is no home \(path); 'insula user list' shows the homes"
+      "there is no home \(path); 'insula user add' makes one, and 'insula user list' shows those there are"
     case .registryBusy(let path):
       "another process is changing \(path) and does not end; try it again, or see who it is with 'fuser -v \(path)'"
     case .registryDamaged(let path, let what):

@@ -29,6 +29,9 @@ extension AppContainer {
     guard let identifier = AppIdentifier(self.name), let home = Homes.name(in: location) else {
       throw .failed(doing: "deliver to", path: path, errno: .EINVAL)
     }
+    // Links were followed when it was named: one that is still here leads nowhere.
+    let isLink = try explaining("look at", name) { () throws(Errno) in try source.status(of: name).isSymlink }
+    if isLink { throw .failed(doing: "open", path: name, errno: .ENOENT) }
     let workshop = self.workshop(Self.deliveryPurpose)
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)

@@ -67,7 +67,7 @@ extension CodeBundle {
         try parent.openDirectoryToExamine(last)
       }
     }
-    return try CodeBundle(in: directory, name: last, depth: depth + 1, progress: progress)
+    return try CodeBundle(in: directory, name: last, depth: depth + 1, progress: progress, known: known)
   }
 
   /// What lies beside `Contents` and does not belong there.

@@ -19,7 +19,7 @@ final class SealWalker {
 
   init(walk: SealWalk, matcher: RuleMatcher, firstVersion: SealWalk.FirstVersion?) {
     self.walk = walk
-    reader = SealReader(walk.bundle.progress)
+    reader = SealReader(walk.bundle.progress, walk.bundle.known)
     self.matcher = matcher
     self.firstVersion = firstVersion
   }

@@ -172,14 +172,14 @@ package final class DataCopy {
       try target.open(newName, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
     }
     let before = count.bytes
-    let isWhole = try doing("copy") { () throws(Errno) in
+    let outcome = try doing("copy") { () throws(Errno) in
       try contents.copy(from: file.fd, status, to: copy.fd) { copied in
         count.bytes = before + copied
         rules.progress(count)
         return true
       }
     }
-    guard isWhole else { throw fail(.changed) }
+    guard outcome == .whole else { throw fail(.changed) }
     count.bytes = before + Int64(status.st_size)
     try finish(copy.fd, as: file.fd, status)
     let flags = try flags(of: file.fd)

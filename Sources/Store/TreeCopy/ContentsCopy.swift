@@ -9,6 +9,7 @@ internal import LinuxIO
 final class ContentsCopy {
   private var canShare = true
   private var canCopyInKernel = true
+  private let followed = FollowedCopy()
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
 
   deinit { buffer.deallocate() }
@@ -18,25 +19,53 @@ final class ContentsCopy {
   /// How much is copied between two calls of `progress`.
   private static let step = 1 << 24
 
-  /// Copies a file as long as it was when `status` was taken; false if it has become shorter, or `progress` says that it is over.
+  enum Outcome {
+    /// It has become shorter, or `progress` said that it is over.
+    case cutShort
+    case whole
+    /// It is whole, and whoever was to follow has had all of it.
+    case followed
+  }
+
+  /// Copies a file as long as it was when `status` was taken.
+  ///
+  /// `follower` gets what is in a large file where that passes through our memory; where it does not, reading the copy costs less.
   func copy(
-    from source: FD, _ status: FileStatus, to target: FD, progress: (Int64) -> Bool
-  ) throws(Errno) -> Bool {
+    from source: FD, _ status: FileStatus, to target: FD, follower: (any CopyFollower)? = nil,
+    progress: (Int64) -> Bool
+  ) throws(Errno) -> Outcome {
     let size = Int64(status.st_size)
-    guard size > 0 else { return true }
+    guard size > 0 else { return .whole }
     if canShare {
       do throws(Errno) {
         try source.shareContents(with: target)
-        return try target.status().st_size >= status.st_size
+        return try target.status().st_size >= status.st_size ? .whole : .cutShort
       } catch .EOPNOTSUPP, .ENOTTY, .EXDEV, .EINVAL, .ENOSYS, .EPERM {
         canShare = false
       }
     }
     // Blocks of 512 bytes, whatever the filesystem's own are.
     if Int64(status.st_blocks) * 512 < size {
-      return try copyAroundHoles(from: source, to: target, size, progress)
+      return try copyAroundHoles(from: source, to: target, size, progress) ? .whole : .cutShort
     }
-    return try copyRange(from: source, to: target, 0..<size, progress)
+    if let follower, size >= FollowedCopy.smallest {
+      try Self.makeRoom(size, in: target)
+      return try followed.copy(from: source, to: target, size, follower, step: Int64(Self.step), progress)
+        ? .followed : .cutShort
+    }
+    return try copyRange(from: source, to: target, 0..<size, progress) ? .whole : .cutShort
+  }
+
+  /// Has all of a large file's blocks allocated at once where they would be reserved one by one as they are written, which
+  /// takes ext4 as long as the writing itself.
+  private static func makeRoom(_ size: Int64, in target: FD) throws(Errno) {
+    // Elsewhere it gains nothing, or keeps the filesystem from compressing the file.
+    guard try target.filesystemKind() == .ext4 else { return }
+    do throws(Errno) {
+      try target.allocate(mode: 0, offset: 0, length: size)
+    } catch .EOPNOTSUPP, .ENOSYS {
+      // A filesystem of that family that has no extents.
+    }
   }
 
   private func copyAroundHoles(
@@ -97,11 +126,7 @@ final class ContentsCopy {
     }
     let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(wanted))
     let count = try source.read(into: part, at: position)
-    var written = 0
-    while written < count {
-      written += try target.write(
-        UnsafeRawBufferPointer(rebasing: buffer[written..<count]), at: position + Int64(written))
-    }
+    try target.writeAll(UnsafeRawBufferPointer(rebasing: part[..<count]), at: position)
     return count
   }
 }

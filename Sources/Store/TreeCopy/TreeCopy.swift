@@ -39,12 +39,16 @@ package struct TreeCopy: Sendable {
   let reader: ReaderIdentity?
   let progress: @Sendable (Count) -> Void
   let isCancelled: @Sendable () -> Bool
+  let follower: @Sendable (String) -> (any CopyFollower)?
 
   /// `progress` is called after each file, and now and then during a large one: by any thread, but by one at a time.
+  ///
+  /// `follower` says who wants to take in what is in a large file, by its path below the top.
   package init(
     uid: UInt32, gid: UInt32, limits: Limits = Limits(), reader: ReaderIdentity? = nil,
     progress: @escaping @Sendable (Count) -> Void = { _ in },
-    isCancelled: @escaping @Sendable () -> Bool = { false }
+    isCancelled: @escaping @Sendable () -> Bool = { false },
+    follower: @escaping @Sendable (String) -> (any CopyFollower)? = { _ in nil }
   ) {
     self.uid = uid
     self.gid = gid
@@ -52,6 +56,7 @@ package struct TreeCopy: Sendable {
     self.reader = reader
     self.isCancelled = isCancelled
     self.progress = progress
+    self.follower = follower
   }
 
   /// Copies `source`, a directory that is open for reading, to the new directory `name`.

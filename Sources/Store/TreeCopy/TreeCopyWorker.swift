@@ -152,8 +152,9 @@ final class TreeCopyWorker {
       try directory.target.fd.open(bytes, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     }
     var counted: Int64 = 0
-    let isWhole = try doing("copy", path) { () throws(Errno) in
-      try contents.copy(from: file.fd, status, to: copy.fd) { copied in
+    let follower = Int64(status.st_size) < FollowedCopy.smallest ? nil : plan.follower(path)
+    let outcome = try doing("copy", path) { () throws(Errno) in
+      try contents.copy(from: file.fd, status, to: copy.fd, follower: follower) { copied in
         let more = copied - counted
         counted = copied
         run.count { $0.bytes += more }
@@ -162,11 +163,12 @@ final class TreeCopyWorker {
     }
     // Whoever said that it is over has said why.
     if run.isOver { return }
-    guard isWhole else { throw TreeCopyFailure(path: path, reason: .changed) }
+    guard outcome != .cutShort else { throw TreeCopyFailure(path: path, reason: .changed) }
     try doing("finish the copy of", path) { () throws(Errno) in
       try attributes.copy(from: file.fd, to: copy.fd)
       try settle(copy.fd, mode: mode)
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
+      if outcome == .followed { follower?.finish(try copy.fd.status()) }
     }
     run.count {
       $0.files += 1

@@ -29,7 +29,7 @@ extension View {
     settleScope()
     grantedUse.waitForAll()
     let open = files.all.filter { $0.isRevocable && !isGranted($0) }
-    for node in Set(open.map(\.node)) { connection?.contentsChanged(node) }
+    kernel.speak { kernel in for node in Set(open.map(\.node)) { kernel.contentsChanged(node) } }
     grantedUse.endDraining()
     grantedUse.waitForAll()
   }
@@ -42,8 +42,10 @@ extension View {
   func settleScope() {
     let places = nodes.settlePositions(scope)
     // Listings that the kernel keeps are as good as the attributes that it has.
-    for place in places { connection?.attributesChanged(place) }
-    _ = connection?.entriesChanged()
+    kernel.speak { kernel in
+      for place in places { kernel.attributesChanged(place) }
+      _ = kernel.entriesChanged()
+    }
   }
 
   private func reach(of node: NodeID) -> Reach {

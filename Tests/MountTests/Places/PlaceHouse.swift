@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// People, and a mounted store in which one of them has an app, which shares containers with a group and in iCloud.
+///
+/// In their shells `$app` is what the app is called, `$container`, `$data`, `$documents`, `$inbox`, `$group` and `$cloud` are its places, `$home`
+/// its user's home, `$bundle` the app itself; `deliver FILE...` does what its name says.
+final class PlaceHouse {
+  static let app = "org.example.editor"
+  let cast: Cast
+  /// Who gets as far as the app's places.
+  let people: [Person]
+
+  init(rootless: Bool = false) throws {
+    cast = try Cast(rootless: rootless)
+    people = rootless ? [.owner] : [.owner, .root]
+    let owner = try #require(cast.account(.owner)).account
+    let mounted = cast.mounted
+    try Self.run(mounted, ["user", "add", owner.name, "--store", mounted.store])
+    try installEditor(for: owner)
+    func place(_ word: String) throws -> String {
+      let words = ["path", Self.app, word, "--user", owner.name, "--store", mounted.store]
+      return String(try Self.run(mounted, words).dropLast())
+    }
+    let data = try place("home")
+    cast.words = [
+      "app": Self.app, "data": data, "container": String(data.dropLast("/Data".count)),
+      "documents": "\(data)/Documents", "inbox": "\(data)/Documents/Inbox",
+      "group": try place("group:group.org.example"), "cloud": try place("icloud"),
+      "bundle": try place("bundle"), "home": mounted.path("Users/\(owner.name)"),
+      "work": cast.workshop.path,
+    ]
+    try perform("mkdir -m 777 $work/place; cd $work/place; echo text >letter.txt", as: .owner)
+  }
+
+  @discardableResult
+  private static func run(_ mounted: MountedStore, _ words: [String]) throws -> String {
+    let result = try mounted.run(words)
+    guard result.status == 0 else { throw MountedStore.Failure(words: "\(words): \(result.errors)") }
+    return result.output
+  }
+
+  private func installEditor(for owner: Account) throws {
+    let mounted = cast.mounted
+    let made = mounted.temporary
+    let apps = try made.makeDirectory("apps", mode: 0o777)
+    let entitlements = try made.write(Self.entitlements, to: "entitlements")
+    chmod(entitlements, 0o644)
+    for words in [
+      ["identity", "new", "tester", "--team", "ABCDE12345"],
+      ["identity", "export", "tester", "--certificate", "\(apps)/root.pem"],
+      ["trust", "add", "\(apps)/root.pem", "--store", mounted.store], ["new-app", "Editor", apps],
+      ["sign", "\(apps)/Editor.app", "--identity", "tester", "--entitlements", entitlements],
+      ["install", "\(apps)/Editor.app", "--user", owner.name, "--store", mounted.store],
+    ] {
+      try Self.run(mounted, words)
+    }
+  }
+
+  private static let entitlements = """
+    <?xml version="1.0" encoding="UTF-8"?>
+    <plist version="1.0"><dict><key>com.apple.security.application-groups</key>
+    <array><string>group.org.example</string></array>
+    <key>com.apple.developer.icloud-container-identifiers</key>
+    <array><string>iCloud.org.example</string></array></dict></plist>
+    """
+
+  /// A line of shell as somebody, which must succeed; what it prints.
+  @discardableResult
+  func perform(_ line: String, as person: Person) throws -> String {
+    let result = try run(line, as: person)
+    guard result.status == 0 else {
+      throw MountedStore.Failure(words: "\(person): \(line): \(result.output)\(result.errors)")
+    }
+    return result.output
+  }
+
+  func run(_ line: String, as person: Person) throws -> ProgramResult {
+    let deliver = "deliver() { insula deliver $app \"$@\" --user $owner --store $store >/dev/null; }"
+    return try cast.run("\(deliver); \(line)", as: person, in: cast.workshop.path)
+  }
+
+  /// All that can be told of what is in a place, but when it was last read.
+  func fingerprint(_ place: String, as person: Person) throws -> String {
+    try perform(
+      """
+      cd "\(place)" && find . -printf '%P %y %m %n %s %U:%G %T@ %C@ %l\\n' | sort &&
+        find . -type f -print0 | sort -z | xargs -0r sha256sum &&
+        find . -print0 | sort -z | xargs -0 getfattr -h -d -m - -e hex
+      """, as: person)
+  }
+}
