@@ -201,7 +201,8 @@ extension Scope {
   /// The position of a path that the scope has something to say about, or once had; nil for any other.
   package func place(at path: [[UInt8]]) -> Position? { find(path[...]).map { Position(place: $0) } }
 
-  private func position(at path: [[UInt8]]) -> Position {
+  /// Where a path below the root of the tree leads.
+  package func position(at path: [[UInt8]]) -> Position {
     path.reduce(root) { position(of: $1, in: $0) }
   }
 

@@ -14,7 +14,7 @@ extension GrantService {
   func answer(_ call: ControlCall) -> ControlAnswer {
     guard let order = call.request.grant else { return .reply(.malformed) }
     let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
-    return .job { _ in self.perform(order, asking: asker) }
+    return .job(.grants) { _ in self.perform(order, asking: asker) }
   }
 
   /// What there is, of the caller's or, for root, of all.
