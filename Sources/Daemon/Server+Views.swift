@@ -51,5 +51,7 @@ extension Server {
       views.remove(number)
       throw error
     }
+    // What the kernel has looked up before that, it would forget at once.
+    guard view.waitUntilStarted(milliseconds: 20_000) else { throw .EIO }
   }
 }

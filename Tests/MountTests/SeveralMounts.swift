@@ -69,9 +69,10 @@ final class SeveralMounts {
 
   /// Ends connections: frees everyone who waits for an answer, whatever holds it up.
   func abort(_ numbers: [Int]? = nil) {
+    // MNT_FORCE ends the connection even where the mount is busy, and asks it nothing.
+    let force: Int32 = 1
     for number in numbers ?? Array(views.indices) {
-      // By force: that ends the connection even where the mount is busy, and asks it nothing.
-      _ = umount2(temporary.appending("\(number)"), Int32(MNT_FORCE.rawValue))
+      _ = umount2(temporary.appending("\(number)"), force)
     }
   }
 

@@ -45,8 +45,11 @@ struct RunningProgram {
       let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
       let number = Int32(truncatingIfNeeded: information.ssi_signo)
-      // The kernel's own are the terminal's, and went to all of the group.
-      if number != SIGCHLD, information.ssi_code <= 0 { Self.pass(number, to: pid) }
+      guard number != SIGCHLD else { continue }
+      // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
+      // process of the session.
+      let isOurs = information.ssi_code <= 0 || number == SIGHUP && getsid(0) == getpid()
+      if isOurs { Self.pass(number, to: pid) }
     }
   }
 
