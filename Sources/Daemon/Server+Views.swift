@@ -18,11 +18,11 @@ struct LaunchedBy {
 extension Server {
   /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its mount comes back.
   func serve(
-    _ launch: AppLaunch, by caller: LaunchedBy, over theirs: SharedFD?
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
   ) throws(Errno) -> SharedFD? {
     if let theirs {
       let copy = try theirs.use { (fd) throws(Errno) in try fd.duplicated() }
-      try serve(launch, by: caller, connection: copy)
+      try serve(launch, view, by: caller, connection: copy)
       return nil
     }
     var limits: DetachedMount.Limits = [.noDevices, .noSetUserID]
@@ -30,17 +30,18 @@ extension Server {
     if options.readOnly { limits.insert(.readOnly) }
     let made = try Mount.detached(for: caller.user, caller.group, source: "insula", limits)
     let mount = made.mount
-    try serve(launch, by: caller, connection: made.takeConnection())
+    try serve(launch, view, by: caller, connection: made.takeConnection())
     return mount
   }
 
   private func serve(
-    _ launch: AppLaunch, by caller: LaunchedBy, connection: consuming OwnedFD
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD
   ) throws(Errno) {
-    let view = try View(volume, scope: Scope(launch.places), user: caller.user)
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks
+    // Elsewhere files are opened so where a map that two views write to must not be had.
+    settings.sharesDirectMaps = isSystem
     let session = try Session(view, over: connection, settings: settings)
     let number = views.number()
     views.add(RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view))

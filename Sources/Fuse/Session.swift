@@ -155,5 +155,8 @@ package final class Session: @unchecked Sendable {
   /// Lets go of everyone who still waits.
   ///
   /// After the connection has ended.
-  package func finish() { parked.failAll(.ECONNABORTED) }
+  package func finish() {
+    parked.failAll(.ECONNABORTED)
+    fileSystem.ended()
+  }
 }

@@ -57,10 +57,13 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
 
   /// Does all of it on this thread and others: `makeWorker` is called once on each.
   ///
-  /// Returns when all is done. Where no more threads are to be had, it is done by fewer.
-  package func work(name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void) {
+  /// Returns when all is done. Where no more threads are to be had, it is done by fewer. `waits` says that the work is partly waiting:
+  /// one thread more than there are CPUs keeps them at work.
+  package func work(
+    name: String, waits: Bool = false, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
+  ) {
     var others: [JoinableThread] = []
-    for _ in 1..<Self.threads {
+    for _ in 1..<Self.threads(waits) {
       guard let thread = try? JoinableThread(name: name, { [self] in run(makeWorker()) }) else { break }
       others.append(thread)
     }
@@ -68,15 +71,15 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
     for thread in others { thread.join() }
   }
 
-  /// Like ``work(name:_:)``, with none of it on this thread: the others may change what threads have of their own, as they end
+  /// Like ``work(name:waits:_:)``, with none of it on this thread: the others may change what threads have of their own, as they end
   /// with the work.
   ///
   /// Throws, and nothing is done, where no thread is to be had.
   package func workElsewhere(
-    name: String, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
+    name: String, waits: Bool = false, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
   ) throws(Errno) {
     var others: [JoinableThread] = []
-    for _ in 0..<Self.threads {
+    for _ in 0..<Self.threads(waits) {
       do throws(Errno) {
         others.append(try JoinableThread(name: name) { [self] in run(makeWorker()) })
       } catch {
@@ -87,7 +90,9 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
     for thread in others { thread.join() }
   }
 
-  private static var threads: Int { min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 8) }
+  private static func threads(_ waits: Bool) -> Int {
+    min(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) + (waits ? 1 : 0), 8)
+  }
 
   private func run(_ worker: (Work) -> Void) {
     var isDone = false

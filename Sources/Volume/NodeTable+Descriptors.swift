@@ -18,8 +18,10 @@ extension NodeTable {
     package let zone: Zone
     /// Where it is in the view's scope.
     let position: Position
-    /// The object's number, for tables of directories.
-    let number: DirectoryNumber
+    /// The object's number, for tables of objects.
+    let number: ObjectNumber
+    /// Whether the kernel remembered names of the directory when the request began.
+    let namesAreRemembered: Bool
     /// What was known of the object's list and flags when the request began.
     let security: KnownSecurity
     private let index: UInt32
@@ -31,7 +33,8 @@ extension NodeTable {
       fd = FD(node.descriptor)
       zone = node.zone
       position = node.position
-      number = DirectoryNumber(inode: node.inode, device: node.device)
+      number = node.number
+      namesAreRemembered = node.flags.contains(.childrenCached)
       security = KnownSecurity(node.flags)
       self.table = table
     }
@@ -41,20 +44,21 @@ extension NodeTable {
 
   /// Holds a node for a request.
   ///
-  /// ESTALE if the kernel has no business with it, or its object is gone; ENOENT if it has left the view.
-  package func pin(_ id: NodeID) throws(Errno) -> Pin {
-    let pin = try pinWherever(id)
+  /// ESTALE if the kernel has no business with it, or its object is gone; ENOENT if it has left the view. `isNamed` says that the
+  /// kernel has named the node, and so has taken in the answer that told it of it.
+  package func pin(_ id: NodeID, isNamed: Bool = true) throws(Errno) -> Pin {
+    let pin = try pinWherever(id, isNamed: isNamed)
     guard pin.position != .nowhere else { throw .ENOENT }
     return pin
   }
 
   /// Holds a node that may have left the view.
-  func pinWherever(_ id: NodeID) throws(Errno) -> Pin {
-    if let pin = try pinIfOpen(id) { return pin }
+  func pinWherever(_ id: NodeID, isNamed: Bool) throws(Errno) -> Pin {
+    if let pin = try pinIfOpen(id, isNamed) { return pin }
     try reopen(id)
     // Between the two another thread may have needed the room; a few attempts make that as good as impossible.
     for _ in 0..<8 {
-      if let pin = try pinIfOpen(id) { return pin }
+      if let pin = try pinIfOpen(id, isNamed) { return pin }
       try reopen(id)
     }
     throw .ENFILE
@@ -77,13 +81,14 @@ extension NodeTable {
     _ = with(pin.id) { $0.flags.insert(.descriptorIsReadable) }
   }
 
-  private func pinIfOpen(_ id: NodeID) throws(Errno) -> Pin? {
+  private func pinIfOpen(_ id: NodeID, _ isNamed: Bool) throws(Errno) -> Pin? {
     try state.withLock { (state) throws(Errno) -> Pin? in
       guard let index = state.index(of: id) else { throw .ESTALE }
       let node = state.slab[index]
       guard node.pointee.descriptor >= 0 else { return nil }
       node.pointee.pins += 1
       node.pointee.flags.insert(.recent)
+      if isNamed { node.pointee.toldAt = 0 }
       return Pin(id, index, node.pointee, self)
     }
   }
@@ -124,7 +129,7 @@ extension NodeTable {
     }
     while let child = missing.popLast() {
       guard let place = place(of: child) else { throw .ESTALE }
-      let parent = try pinWherever(place.parent)
+      let parent = try pinWherever(place.parent, isNamed: false)
       let found = try place.name.withName { (name) throws(Errno) in
         do throws(Errno) {
           return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }

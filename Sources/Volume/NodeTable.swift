@@ -4,8 +4,8 @@
 internal import CLinux
 package import Fuse
 internal import Glibc
-package import LinuxIO
-package import Policy
+internal import LinuxIO
+internal import Policy
 internal import Synchronization
 
 // The nodes of one view: every object that its kernel side knows.
@@ -30,17 +30,17 @@ package final class NodeTable: Sendable {
 
   /// Starts with the root.
   ///
-  /// `handleRoot` and `quietRoot` outlive the table.
-  package init(
+  /// `handleRoot` and `quietRoot` outlive the table. `known` is where it is noted what the view knows.
+  init(
     root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, quietRoot: FD? = nil,
-    capacity: Int
+    capacity: Int, known: KnownObjectsOfView? = nil
   ) throws(Errno) {
     self.handleRoot = handleRoot
     self.quietRoot = quietRoot
     self.capacity = max(capacity, 16)
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
-    var state = NodeTableState()
+    var state = NodeTableState(known: known)
     guard let index = state.slab.allocate() else { throw .ENOMEM }
     precondition(index == Self.rootIndex, "the first slot is the root's")
     let node = state.slab[index]
@@ -144,7 +144,8 @@ extension NodeTable {
   /// An object that has a name now, and so is the only one of its number, loses what it could be found by: this name,
   /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
-  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle.
+  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
+  /// whoever has it open, but not a directory that is someone's working directory.
   func hold(
     inode: UInt64, device: UInt32, losing name: Name, in parent: NodeID, isLast: Bool,
     open: () throws(Errno) -> OwnedFD
@@ -157,7 +158,8 @@ extension NodeTable {
       else { return nil }
       state.holdDescriptor(index, limit: limit)
       let node = state.slab[index]
-      return node.pointee.descriptor < 0 && handleRoot == nil ? Self.id(index, node.pointee.generation) : nil
+      let isLost = handleRoot == nil || node.pointee.flags.contains(.isDirectory)
+      return node.pointee.descriptor < 0 && isLost ? Self.id(index, node.pointee.generation) : nil
     }
     guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }
     // The number may have been another object's, whose node is still known: it must not get this one.
@@ -199,37 +201,11 @@ extension NodeTable {
     }
   }
 
-  /// An object has another name now.
-  ///
-  /// What is below it may have come into another zone; the answer tells whether that hangs on names, which are not known here.
-  func moved(
-    inode: UInt64, device: UInt32, to name: Name, in parent: NodeID, zone: Zone,
-    position: Position = .whole
-  ) -> Bool {
+  /// The node of an object that has a name now, if the kernel has one; `body` may look at it and change what is noted in it.
+  func with<Result>(_ object: ObjectNumber, _ body: (NodeID, inout Node) -> Result) -> Result? {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else {
-        return false
-      }
-      let node = state.slab[index]
-      let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
-      node.pointee.parent = UInt32(truncatingIfNeeded: parent.raw)
-      let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
-      node.pointee.position = position
-      state.setZone(zone, of: index)
-      if handleRoot == nil { node.pointee.remember(name) }
-      if rezone { state.rezone(below: index) }
-      if isElsewhere { state.reposition(below: index) }
-      return rezone && zone.namesMatter
-    }
-  }
-
-  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
-  /// have in there.
-  func setZone(_ zone: Zone, inode: UInt64, device: UInt32, withAllBelow: Bool) {
-    state.withLock { state in
-      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
-      state.setZone(zone, of: index)
-      if withAllBelow { state.rezone(below: index) }
+      guard let index = state.find(inode: object.inode, device: object.device) else { return nil }
+      return body(Self.id(index, state.slab[index].pointee.generation), &state.slab[index].pointee)
     }
   }
 }

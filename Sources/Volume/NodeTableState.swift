@@ -20,8 +20,12 @@ struct NodeTableState: @unchecked Sendable {
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
   private(set) var held = 0
+  /// Where it is noted what this view knows; nil for the view that is asked itself.
+  let known: KnownObjectsOfView?
   /// What seals say of the nodes that are in sealed places.
   var sealed: [UInt32: SealedNode] = [:]
+
+  init(known: KnownObjectsOfView? = nil) { self.known = known }
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
@@ -84,11 +88,13 @@ struct NodeTableState: @unchecked Sendable {
     let bucket = node.pointee.hash & (buckets.count - 1)
     node.pointee.next = buckets[bucket]
     buckets[bucket] = index
+    known?.add(node.pointee.number)
   }
 
   /// Frees a node; gives the descriptor that is to be closed, or -1.
   mutating func remove(_ index: UInt32) -> Int32 {
     let node = slab[index]
+    known?.remove(node.pointee.number)
     let bucket = node.pointee.hash & (buckets.count - 1)
     if buckets[bucket] == index {
       buckets[bucket] = node.pointee.next
@@ -120,6 +126,7 @@ struct NodeTableState: @unchecked Sendable {
     slab.forEach { _, node in
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
       free(node.pointee.name)
+      known?.remove(node.pointee.number)
     }
     slab.removeAll()
     clock = []

@@ -103,19 +103,9 @@ extension View {
     let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
     let object = Object(status, zone: node.zone, reach: .everything, security: security)
     let closes = status.isDirectory && entryValidity(in: object) == 0
-    volume.forEachView { $0.forgetSecurity(of: identity, closes: closes) }
-  }
-
-  /// Takes back what this view and its kernel know of an object that has another list, or other flags.
-  fileprivate func forgetSecurity(of identity: Identity, closes: Bool) {
-    let cached = nodes.with(identity) { id, node -> (id: NodeID, attributes: Bool, children: Bool) in
-      node.flags.subtract(.security)
-      let attributes = node.flags.remove(.attributesCached) != nil
-      return (id, attributes, closes && node.flags.remove(.childrenCached) != nil)
-    }
-    guard let cached else { return }
-    if cached.attributes { connection?.attributesChanged(cached.id) }
-    if cached.children { _ = connection?.entriesChanged() }
+    let known: Memory = [.security, .attributes]
+    forget(closes ? known.union(.names) : known, of: node.number)
+    others.rightsChanged(of: node.number, object, known)
   }
 }
 

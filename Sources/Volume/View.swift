@@ -28,7 +28,9 @@ package final class View: FileSystem {
   let backings = Backings()
   /// What is read and written now of what was granted, and what may still be written back.
   let grantedUse = GrantedUse()
-  private let link = Mutex<(any Connection)?>(nil)
+  /// Where it is noted for the other views what this one knows; nil for the one that is asked itself.
+  let known: KnownObjectsOfView?
+  let kernel = KernelLink()
   /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
   private let canWithdraw = Atomic<Bool>(false)
   private let passthroughRefused = Atomic<Bool>(false)
@@ -38,22 +40,35 @@ package final class View: FileSystem {
     self.volume = volume
     self.scope = ViewScope(scope)
     self.user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
-    number = volume.numberView()
     startedSignal = try Wakeup()
-    let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
-    nodes = try NodeTable(
-      root: root, zone: .top, position: scope.root,
-      handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-      quietRoot: volume.quietTree, capacity: volume.settings.descriptors)
+    let (number, isIndexed) = volume.views.number()
+    self.number = number
+    known = isIndexed ? KnownObjectsOfView(all: volume.known, view: number) : nil
+    do throws(Errno) {
+      let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
+      nodes = try NodeTable(
+        root: root, zone: .top, position: scope.root,
+        handleRoot: volume.settings.fileHandles ? volume.tree : nil,
+        quietRoot: volume.quietTree, capacity: volume.settings.descriptors, known: known)
+    } catch {
+      volume.views.ended(number)
+      throw error
+    }
   }
 
-  deinit { volume.removeView(number) }
+  deinit { volume.views.ended(number) }
 
   package func started(_ connection: any Connection) {
-    link.withLock { $0 = connection }
-    volume.add(self)
+    kernel.begin(connection)
+    volume.views.add(self)
     canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
     startedSignal.ring()
+  }
+
+  package func ended() {
+    volume.views.remove(number)
+    kernel.end()
+    volume.locks.releaseAll(of: number)
   }
 
   /// Waits for the kernel to begin; false when the time is over.
@@ -64,7 +79,7 @@ package final class View: FileSystem {
   /// The kernel's end.
   ///
   /// There is none before the first request, nor in tests without one.
-  var connection: (any Connection)? { link.withLock { $0 } }
+  var connection: (any Connection)? { kernel.connection }
 
   /// Whether data goes past the daemon: the kernel can, and the backing filesystem has not refused.
   var usesPassthrough: Bool {

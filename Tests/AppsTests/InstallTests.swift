@@ -34,6 +34,26 @@ internal import Testing
     #expect(try house.findings(deep: true) == [])
   }
 
+  /// Files of a size that are digested while they are copied: what they are held against is still the seal.
+  @Test func largeFileIsTheOneThatWasSigned() throws {
+    let place = "Contents/Resources/large"
+    let source = try house.bundle {
+      $0.files["Resources/large"] = String(repeating: "0123456789abcdef", count: 200_000)
+    }
+    let app = try house.install()
+    #expect(try Program.run(["diff", "-r", source, "\(house.tree)/\(app.path)"]).status == 0)
+    #expect(try house.findings(deep: true) == [])
+    try house.uninstall()
+    try house.temporary.write(
+      String(repeating: "0123456789abcdef", count: 199_999) + "0123456789abcdeF", to: "Editor.app/\(place)")
+    guard case .refused(_, let findings)? = appFailure({ try house.install() }) else {
+      Issue.record("it was installed")
+      return
+    }
+    #expect(findings == [Bundles.Finding(.changed, place)])
+    #expect(try house.staged() == [])
+  }
+
   @Test func filesOfAnAppForAllAreRootsAndTheAdministrators() throws {
     let source = try house.bundle()
     chmod(source + "/Contents/Resources", 0o700)

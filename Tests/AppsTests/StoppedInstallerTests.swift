@@ -94,8 +94,11 @@ internal import Testing
     #expect(try bundles() == [] && containers() == [])
   }
 
+  /// One of them so large that it is digested while it is copied.
   private func manyFiles() -> [String: String] {
-    Dictionary(uniqueKeysWithValues: (0..<8).map { ("Resources/\($0)/file", "\($0)") })
+    var files = Dictionary(uniqueKeysWithValues: (0..<8).map { ("Resources/\($0)/file", "\($0)") })
+    files["Resources/large"] = String(repeating: "0123456789abcdef", count: 70_000)
+    return files
   }
 
   // MARK: The three

@@ -16,7 +16,7 @@ struct Commands {
     func text(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
     func number(_ index: Int) -> Int { Int(text(index)) ?? 0 }
     if let answer = runNames(name, text, number) ?? runFiles(name, text, number)
-      ?? runLocks(name, text, number)
+      ?? runLocks(name, text, number) ?? runCoherence(name, arguments)
     {
       return answer
     }
@@ -157,6 +157,14 @@ struct Commands {
 
   private func runLocks(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
     switch name {
+    case "alarm":
+      // In so many milliseconds whatever is waited for is interrupted.
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = { _ in }
+      sigaction(SIGALRM, &action, nil)
+      var timer = itimerval()
+      timer.it_value.tv_usec = number(0) * 1000
+      return answer(setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil))
     case "flock": return answer(flock(files[number(0)], Int32(number(1))))
     case "lock":
       // Style, file, kind, start, length.

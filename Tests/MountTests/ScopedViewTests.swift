@@ -138,7 +138,7 @@ struct ScopedViewTests {
     #expect(try names(mounts.path(1, "beside")) == [".letter.new", "letter"])
     #expect(errno { rename(saved, mounts.path(1, "beside/letter")) } == nil)
     #expect(try names(mounts.path(1, "beside")) == ["letter"])
-    #expect(try String(contentsOfFile: mounts.stored("beside/letter"), encoding: .utf8) == "second draft")
+    #expect(try String(contentsOfFile: mounts.backing("beside/letter"), encoding: .utf8) == "second draft")
     // What the user has beside it is neither seen nor replaced.
     let hidden = mounts.path(1, "beside/private")
     #expect(open(hidden, O_CREAT | O_RDWR, 0o644) == -1 && Errno.last == .EPERM)
@@ -148,7 +148,7 @@ struct ScopedViewTests {
     #expect(errno { mkdir(mounts.path(1, "beside/directory"), 0o755) } == .EPERM)
     #expect(errno { symlink("letter", mounts.path(1, "beside/link")) } == .EPERM)
     #expect(
-      try String(contentsOfFile: mounts.stored("beside/private"), encoding: .utf8) == "beside/private\n")
+      try String(contentsOfFile: mounts.backing("beside/private"), encoding: .utf8) == "beside/private\n")
     mounts.views[1].withdraw(Self.letter)
     #expect(errno { access(saved, F_OK) } == .ENOENT)
     #expect(errno { access(mounts.path(1, "beside"), F_OK) } == .ENOENT)

@@ -3,16 +3,18 @@
 
 internal import LinuxIO
 
-/// Copies by read and write, while another thread lets someone take the bytes in.
+/// Copies by read and write, and lets someone take the bytes in who would otherwise read the copy again.
 ///
-/// So they come from memory once for the copy and for whoever wants to know them, who would be half as fast as a copy: a digest
-/// takes longer than a read and a write together.
+/// So they come from memory once, and the disk has work from the first piece on. A digest takes longer than read and write together;
+/// for several files it is computed between them, as each CPU copies a file of its own, and for a very large one beside them.
 final class FollowedCopy {
-  /// What is smaller is read again in less time than it takes to start a thread.
+  /// What is smaller is read again in no time.
   static let smallest: Int64 = 1 << 20
-  /// Few and small enough for most of it to be in the processor's cache when it is read for the second and third time.
+  /// From here on one CPU would be at work long after the others are done.
+  private static let smallestWithThread: Int64 = 1 << 26
   private static let pieces = 4
-  private static let pieceSize = 256 << 10
+  /// Little enough for a piece to be in the processor's cache when it is read for the second and third time.
+  private static let pieceSize = 512 << 10
 
   private let memory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: FollowedCopy.pieces * FollowedCopy.pieceSize, alignment: 4096)
@@ -25,8 +27,10 @@ final class FollowedCopy {
     _ progress: (Int64) -> Bool
   ) throws(Errno) -> Bool {
     let ring = PieceRing(memory, pieces: Self.pieces)
-    // Where there is no thread to be had, it follows on this one.
-    let thread = try? JoinableThread(name: "follow") { ring.readAll { follower.append($0) } }
+    // Where there is none, the same piece is filled again and again.
+    let thread =
+      size < Self.smallestWithThread
+      ? nil : try? JoinableThread(name: "follow") { ring.readAll { follower.append($0) } }
     defer {
       ring.end()
       thread?.join()

@@ -35,11 +35,14 @@ final class PieceRing: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// The piece that is to be filled next; waits until it has been read.
+  /// The piece that is to be filled next; waits, where none is free, until half of them are: to wake up for each would cost more than
+  /// to fill it.
   func free() -> UnsafeMutableRawBufferPointer {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
-    while filled - read == counts.count { pthread_cond_wait(changed, lock) }
+    if filled - read == counts.count {
+      while filled - read > counts.count / 2 { pthread_cond_wait(changed, lock) }
+    }
     return piece(filled)
   }
 
@@ -49,7 +52,7 @@ final class PieceRing: @unchecked Sendable {
     defer { pthread_mutex_unlock(lock) }
     counts[filled % counts.count] = count
     filled += 1
-    pthread_cond_signal(changed)
+    if filled - read == 1 { pthread_cond_signal(changed) }
   }
 
   /// Says that nothing more will come.
@@ -66,7 +69,7 @@ final class PieceRing: @unchecked Sendable {
       body(next)
       pthread_mutex_lock(lock)
       read += 1
-      pthread_cond_signal(changed)
+      if filled - read == counts.count / 2 { pthread_cond_signal(changed) }
       pthread_mutex_unlock(lock)
     }
   }

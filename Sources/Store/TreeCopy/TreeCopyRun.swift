@@ -44,9 +44,9 @@ final class TreeCopyRun: Sendable {
       let worker = TreeCopyWorker(self)
       return { worker.work(on: $0) }
     }
-    guard plan.reader != nil else { return pile.work(name: "copy", makeWorker) }
+    guard plan.reader != nil else { return pile.work(name: "copy", waits: true, makeWorker) }
     do throws(Errno) {
-      try pile.workElsewhere(name: "copy", makeWorker)
+      try pile.workElsewhere(name: "copy", waits: true, makeWorker)
     } catch {
       fail(TreeCopyFailure(path: "", reason: .failed(doing: "start a thread to copy", error)))
     }

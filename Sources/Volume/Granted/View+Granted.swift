@@ -29,7 +29,7 @@ extension View {
     settleScope()
     grantedUse.waitForAll()
     let open = files.all.filter { $0.isRevocable && !isGranted($0) }
-    for node in Set(open.map(\.node)) { connection?.contentsChanged(node) }
+    kernel.speak { kernel in for node in Set(open.map(\.node)) { kernel.contentsChanged(node) } }
     grantedUse.endDraining()
     grantedUse.waitForAll()
   }
@@ -39,11 +39,13 @@ extension View {
   }
 
   /// Makes what is known to the view and to its kernel fit the scope.
-  private func settleScope() {
+  func settleScope() {
     let places = nodes.settlePositions(scope)
     // Listings that the kernel keeps are as good as the attributes that it has.
-    for place in places { connection?.attributesChanged(place) }
-    _ = connection?.entriesChanged()
+    kernel.speak { kernel in
+      for place in places { kernel.attributesChanged(place) }
+      _ = kernel.entriesChanged()
+    }
   }
 
   private func reach(of node: NodeID) -> Reach {

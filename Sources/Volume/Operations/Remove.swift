@@ -22,6 +22,9 @@ extension View {
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
     removeCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
+    others.namesChanged(in: directory.number)
+    others.attributesChanged(of: doomed.number)
   }
 
   package func rename(
@@ -65,30 +68,37 @@ extension View {
     // What the view does not have is not in its way, and is not to be lost.
     let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
     if isUnseen, isExchange { throw .ENOENT }
-    try volume.names.change { () throws(Errno) in
-      try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
+    let move = NameMove(
+      name: name, from: fromFD, fromNumber: from.number, newName: newName, to: toFD, toNumber: to.number,
+      isExchange: isExchange,
+      moved: DirectoryNumber(moved.status), exchanged: replaced.map { DirectoryNumber($0.status) },
+      isOfPlace: from.zone == .containers && to.zone == .containers)
+    try following(move) { () throws(Errno) in
+      try volume.names.change { () throws(Errno) in
+        try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
+      }
     }
     noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
-    withdrawChildren(of: from.id, ifClosed: target)
-    if isExchange { withdrawChildren(of: to.id, ifClosed: source) }
+    withdrawNames(in: from, ifClosed: target)
+    if isExchange { withdrawNames(in: to, ifClosed: source) }
     noteMoved(moved, to: newName, in: to)
     if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
+    others.namesChanged(in: from.number)
+    if parent != newParent { others.namesChanged(in: to.number) }
+    if let replaced, !isExchange { others.attributesChanged(of: replaced.number) }
   }
 
   /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
-  private func withdrawChildren(of source: NodeID, ifClosed target: Object) {
-    guard entryValidity(in: target) == 0 else { return }
-    withdrawChildren(of: source)
+  private func withdrawNames(in source: borrowing NodeTable.Pin, ifClosed target: Object) {
+    if entryValidity(in: target) == 0 { forget(.names, of: source.number) }
   }
 
   /// A name that is about to go, and what it stands for now.
   private struct Doomed {
     let status: FileStatus
     let object: Object
-    var identity: (inode: UInt64, device: UInt32) {
-      (UInt64(status.st_ino), UInt32(truncatingIfNeeded: status.st_dev))
-    }
+    var number: ObjectNumber { ObjectNumber(status) }
     /// The right to a directory that lets one add such a thing to it.
     var addition: Rights { object.isDirectory ? .addSubdirectory : .addFile }
   }
@@ -126,17 +136,31 @@ extension View {
     guard isLast || !volume.settings.fileHandles else { return }
     let fd = directory.fd
     nodes.hold(
-      inode: doomed.identity.inode, device: doomed.identity.device, losing: name, in: directory.id,
+      inode: doomed.number.inode, device: doomed.number.device, losing: name, in: directory.id,
       isLast: isLast
     ) { () throws(Errno) in try fd.child(name) }
+    others.hold(doomed.number, losing: name, in: directory, isLast: isLast)
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
     let zone = zone(of: name, in: parent)
-    let namesMatter = nodes.moved(
-      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone,
-      position: scope.position(of: name, in: parent.position))
-    if namesMatter { settleZones(below: name, in: parent.fd, zone) }
+    noteMoved(moved.number, to: name, in: parent.number, parent.fd, zone: zone)
+    others.moved(moved.number, to: name, in: parent, zone: zone)
+  }
+
+  /// An object has another name now, whichever view it was given through, in a directory that this one may not know.
+  func noteMoved(
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone
+  ) {
+    let moved = nodes.moved(
+      object, to: name, in: parent, zone: zone, position: position(of: name, in: parent, directory))
+    if moved.isLost {
+      // Until the kernel asks for it by a name of a directory that is known here.
+      nodes.hold(
+        inode: object.inode, device: object.device, losing: name, in: .root, isLast: true
+      ) { () throws(Errno) in try directory.child(name) }
+    }
+    if moved.namesMatter { settleZones(below: name, in: directory, zone) }
   }
 
   /// Gives what is known below a directory that has come to where names matter (a home, a container) its zones.
