@@ -185,7 +185,9 @@ extension Scope {
       followed[Position(place: start)] = position(at: move.new)
       // Each comes after its parent.
       for index in alive where index > start {
-        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else { continue }
+        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else {
+          continue
+        }
         followed[Position(place: index)] = position(of: places[index].name, in: parent)
       }
     }
