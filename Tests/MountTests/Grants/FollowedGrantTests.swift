@@ -4,6 +4,7 @@
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Store
 internal import TestSupport
 internal import Testing
 internal import Volume
