@@ -108,6 +108,12 @@ package final class MountedStore: Sendable {
   /// The daemon's number, as the program tells it.
   package func daemon() throws -> Int32? { (try? count("pid")).map(Int32.init) }
 
+  /// The store's own number.
+  package func uuid() throws -> String {
+    guard let uuid = try status()["uuid"] as? String else { throw Failure(words: "status has no uuid") }
+    return uuid
+  }
+
   /// Whether something is mounted there.
   package var isMounted: Bool { (try? MountTable.current().top(at: point)) != nil }
 

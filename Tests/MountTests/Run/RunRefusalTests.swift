@@ -148,4 +148,34 @@ struct RunRefusalTests {
     try house.mounted.mount()
     #expect(try house.inside("true").status == 0)
   }
+
+  private static let babble = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent()
+    .deletingLastPathComponent().appendingPathComponent("Fixtures/babble.py").path
+
+  /// Neither does it stop the daemon, nor does anything stay of it.
+  @Test(arguments: [false, true])
+  func senselessRequestsAreAnsweredOrEnded(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    let daemon = try #require(try house.mounted.daemon())
+    func descriptors() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
+    }
+    #expect(try house.inside("true").status == 0)
+    let before = try descriptors()
+    let socket =
+      rootless ? "\(house.mounted.store)/state/control.sock" : "/run/insula/\(try house.mounted.uuid()).sock"
+    for seed in 1...3 {
+      let result = try house.shell("exec /usr/bin/python3 \(Self.babble) \(socket) \(seed)")
+      #expect(
+        result.status == 0 && Int(result.output.dropLast()) ?? 0 > 50,
+        "seed \(seed): \(result.output)\(result.errors)")
+    }
+    #expect(try house.inside("echo fine").output == "fine\n")
+    for _ in 0..<200 where try house.mounted.count("views") > 0 { usleep(20_000) }
+    #expect(try house.mounted.count("views") == 0)
+    for _ in 0..<100 where try descriptors() > before + 4 { usleep(50_000) }
+    #expect(try descriptors() <= before + 4)
+    #expect(try house.mounted.daemon() == daemon)
+  }
 }
