@@ -47,6 +47,8 @@ extension AppFailure: CustomStringConvertible {
     case .groupOfOtherTeam(let group, let app, let team):
       "the container \(group) is shared by \(app) of the team \(team); only apps of one team share a container"
     case .busy(let identifier): StoreError.appBusy(identifier: identifier).description
+    case .running(let identifier, let users):
+      "\(identifier) runs (\(users.joined(separator: "; "))), nothing was changed; end it first: 'insula kill \(identifier)'"
     case .noSpace(let needed, let free, let path):
       "there is no room in \(path): \(needed) bytes are needed, \(free) are free"
     case .cancelled: "stopped, nothing was changed"

@@ -32,6 +32,8 @@ package enum AppFailure: Error, Equatable, Sendable {
   case groupOfOtherTeam(group: String, app: String, team: String)
   /// Another installation of the same app, or to the same place, has not ended.
   case busy(identifier: String)
+  /// It runs.
+  case running(identifier: String, [String])
   case noSpace(needed: Int64, free: Int64, path: String)
   case cancelled
   /// The app is installed, updated or removed, and only its containers are not as they should be.

@@ -73,18 +73,7 @@ extension Installer {
   private func openEveryones(asking asker: Asker, _ doing: String) throws(AppFailure) -> AppsDirectory {
     let path = AppDomain.everyone.path
     let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(path) }
-    let object = try opening(path) { () throws(Errno) in
-      let status = try directory.fd.status()
-      let isSystem = store.description.mode == .system
-      let security = try Metadata(isSystem: isSystem).security(of: directory.fd)
-      return Object(
-        uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory,
-        zone: .applications,
-        flags: security.flags, acl: security.acl)
-    }
-    let answer = decide(
-      [.addSubdirectory, .execute], on: object, by: asker.subject, isMember: asker.membership)
-    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
+    try authorize(directory.fd, path, .applications, asker, doing)
     let own = try opening("") { () throws(Errno) in try store.directory.status() }
     return AppsDirectory(
       directory: directory, path: path, user: nil, uid: own.st_uid,
@@ -101,8 +90,26 @@ extension Installer {
       throw .notAllowed(doing: doing, path: "/\(path)")
     }
     let directory = try openApplications(in: home.fd, owner, path, making: making)
+    try authorize(directory.fd, path, .homeApplications, asker, doing)
     return AppsDirectory(
       directory: directory, path: path, user: owner.st_uid, uid: owner.st_uid, gid: owner.st_gid)
+  }
+
+  /// Throws unless the one who asks may put bundles into a directory, by its mode, list and flags.
+  private func authorize(
+    _ directory: FD, _ path: String, _ zone: Zone, _ asker: Asker, _ doing: String
+  ) throws(AppFailure) {
+    let object = try opening(path) { () throws(Errno) in
+      let status = try directory.status()
+      let isSystem = store.description.mode == .system
+      let security = try Metadata(isSystem: isSystem).security(of: directory)
+      return Object(
+        uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory, zone: zone,
+        flags: security.flags, acl: security.acl)
+    }
+    let answer = decide(
+      [.addSubdirectory, .search], on: object, by: asker.subject, isMember: asker.membership)
+    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
   }
 
   /// Opens the home of that name.

@@ -29,10 +29,9 @@ extension Installer {
       try end(noted, directory.fd)
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
-    // What was removed may have had containers that are still there.
-    try registered { () throws(StoreError) in
-      try alone { () throws(StoreError) in _ = try containers.removeDoomed() }
-    }
+    // What was removed may have had containers that are still there. One that can't be removed stays doomed, and is no reason
+    // to keep the store from being used.
+    try? alone { () throws(StoreError) in _ = try containers.removeDoomed() }
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.

@@ -19,6 +19,7 @@ extension Installer {
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)") }
+    try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
     let noted = try registered { () throws(StoreError) in
       try registry.begin(.uninstall(app, keepingData: keepingData))
@@ -34,5 +35,11 @@ extension Installer {
     old.remove()
     try completeContainers(of: app)
     return app
+  }
+
+  /// What runs keeps its bundle.
+  func refuseWhileRunning(_ app: InstalledApp) throws(AppFailure) {
+    let users = watch.users(of: app.path)
+    if !users.isEmpty { throw .running(identifier: app.identifier.text, users) }
   }
 }

@@ -60,6 +60,7 @@ extension Installer {
       }
       throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
     }
+    try refuseWhileRunning(known)
     try contents.checkTeam(among: apps)
     try contents.checkIsLater(than: known, allowingDowngrade)
     if known.bundleName != name {

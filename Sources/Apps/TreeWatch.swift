@@ -13,6 +13,8 @@ package enum TreeChange: Equatable, Sendable {
   case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
   /// A bundle goes.
   case goes(BundlePlace, seal: [UInt8])
+  /// Something that was made beside a container comes into its Inbox: its name, the directory it was made in, and the Inbox.
+  case delivered(name: String, from: String, inbox: String)
   /// What the system domain consists of is exchanged as a whole, by the digests of both seals; one of no bytes where there is none.
   case system(root: [UInt8], before: [UInt8])
 }
@@ -41,6 +43,9 @@ package protocol TreeWatch: Sendable {
   ///
   /// What `body` throws is thrown; then nothing has changed.
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno)
+
+  /// What runs from a bundle, or from the system domain, which then stays as it is: changing it is EBUSY.
+  func users(of path: String) -> [String]
 }
 
 /// Nobody looks at the tree: it is not mounted.
@@ -48,4 +53,8 @@ package struct NobodyWatches: TreeWatch {
   package init() {}
 
   package func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) { try body() }
+}
+
+extension TreeWatch {
+  package func users(of path: String) -> [String] { [] }
 }

@@ -6,8 +6,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
 #include <linux/openat2.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -106,6 +109,58 @@ int clx_mount_setattr(int dir, const char *path, unsigned flags, uint64_t set, u
   // struct mount_attr {attr_set, attr_clr, propagation, userns_fd}.
   uint64_t attributes[4] = {set, clear, 0, 0};
   return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof attributes);
+}
+
+int clx_fsopen(const char *type) { return (int)syscall(SYS_fsopen, type, 1); }
+int clx_fsconfig(int context, unsigned command, const char *key, const char *value) {
+  return (int)syscall(SYS_fsconfig, context, command, key, value, 0);
+}
+int clx_fsmount(int context, uint64_t attributes) { return (int)syscall(SYS_fsmount, context, 1, attributes); }
+int clx_move_mount(int mount, int dir, const char *path) {
+  return (int)syscall(SYS_move_mount, mount, "", dir, path, 4 | (*path ? 0 : 0x40));
+}
+int clx_unshare(int flags) { return unshare(flags); }
+int clx_pidfd_send_signal(int process, int signal) {
+  return (int)syscall(SYS_pidfd_send_signal, process, signal, NULL, 0);
+}
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+int clx_peer_process(int socket, int *process) {
+  socklen_t length = sizeof *process;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, process, &length);
+}
+int clx_landlock_scope(uint64_t scopes) {
+  // struct landlock_ruleset_attr {handled_access_fs, handled_access_net, scoped}.
+  uint64_t attributes[3] = {0, 0, scopes};
+  int rules = (int)syscall(SYS_landlock_create_ruleset, attributes, sizeof attributes, 0);
+  if (rules < 0) return -1;
+  int result = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (result == 0) result = (int)syscall(SYS_landlock_restrict_self, rules, 0);
+  int error = errno;
+  close(rules);
+  errno = error;
+  return result;
+}
+int clx_initgroups(const char *user, gid_t group) { return initgroups(user, group); }
+
+#if defined(__x86_64__)
+uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_X86_64; }
+#elif defined(__aarch64__)
+uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_AARCH64; }
+#else
+#error "say here which architecture the filter of system calls is for"
+#endif
+uint32_t clx_filter_ioctl(void) { return SYS_ioctl; }
+uint32_t clx_filter_memfd_create(void) { return SYS_memfd_create; }
+static const int32_t refused_calls[] = {
+    SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
+    SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl, SYS_swapon, SYS_swapoff,
+    SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_open_by_handle_at, SYS_mount,
+    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick,
+    SYS_move_mount, SYS_open_tree, SYS_mount_setattr, SYS_fanotify_init, SYS_pidfd_getfd};
+int32_t clx_refused_call(unsigned index) {
+  return index < sizeof refused_calls / sizeof *refused_calls ? refused_calls[index] : -1;
 }
 
 // struct file_handle ends in a flexible array, which Swift can't lay out.

@@ -20,6 +20,15 @@ extension AppsAccess {
     return reply
   }
 
+  /// The same for one more order: a connection to a daemon ends with its order.
+  func renewed(_ context: Context) throws -> AppsAccess {
+    guard case .daemon(_, let status) = self else { return self }
+    guard let found = DaemonSearch(context).daemon(at: [status.store, status.mountPoint]) else {
+      throw CommandFailure(.failed, "the daemon of \(status.store) went away; what it has done is done")
+    }
+    return .daemon(found.client, found.status)
+  }
+
   private static func ask(
     _ client: ControlClient, _ status: DaemonStatus, _ order: AppOrder, _ bundle: FD?,
     _ progress: OrderProgress

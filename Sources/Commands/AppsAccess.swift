@@ -101,7 +101,7 @@ enum AppsAccess {
     }
   }
 
-  private static let noAnswer = CommandFailure(.failed, "the daemon gave an answer that makes no sense")
+  static let noAnswer = CommandFailure(.failed, "the daemon gave an answer that makes no sense")
 
   private func ask(
     _ verb: ControlRequest.Verb, _ identifier: AppIdentifier? = nil, _ place: AppPlace? = nil, user: UInt32?

@@ -126,7 +126,9 @@ struct ParsedArguments: Equatable {
     if description.arguments.last?.isRepeated != true, positional.count > description.arguments.count {
       throw description.error("too many arguments, from '\(positional[description.arguments.count])' on")
     }
-    if positional.contains("") { throw description.error("an argument is empty") }
+    let meant =
+      description.arguments.last?.mayBeEmpty == true ? description.arguments.count - 1 : positional.count
+    if positional.prefix(meant).contains("") { throw description.error("an argument is empty") }
   }
 }
 

@@ -16,6 +16,8 @@ struct CommandDescription: Sendable {
     var kind = Kind.other
     /// Whether there may be several; only the last argument's business.
     var isRepeated = false
+    /// Whether nothing may stand for it, as among what is passed on.
+    var mayBeEmpty = false
 
     /// As it stands in a synopsis.
     var placeholder: String {

@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import CLinux
+internal import Daemon
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -21,8 +22,8 @@ struct DeliverCommand: Command {
     ],
     options: [AppsAccess.userOption, AppsAccess.storeOption],
     details: [
-      "The Inbox is made for the first delivery. A name that is taken gets a number: 'Letter-2.txt'. The app may\n"
-        + "read what it gets and remove it, and moves it away to change it."
+      "The Inbox is made for the first delivery. A name that is taken gets a number: 'Letter-2.txt'. What is in an\n"
+        + "Inbox can be read, removed and moved away, and not be changed there, by the app or by anyone else."
     ],
     examples: ["insula deliver com.example.editor Letter.txt"])
 
@@ -49,14 +50,31 @@ struct DeliverCommand: Command {
         let full = context.absolute(file)
         let (parent, name) = try full.splitAtFile()
         let directory = try context.openDirectory(parent)
-        let delivered = try container.deliver(directory.fd, Array(name.utf8))
-        context.console.print("\(container.path)/\(ContainerLayout.inboxPath)/\(delivered)")
+        let delivered = try deliver(name, in: directory.fd, to: container, access, context)
+        context.console.print("\(access.root)/\(delivered)")
       } catch {
         failures += 1
         context.console.note("\(file): \(CommandFailure(error).message)")
       }
     }
     return failures == 0 ? .ok : .failed
+  }
+
+  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon.
+  private func deliver(
+    _ name: String, in directory: FD, to container: AppContainer, _ access: AppsAccess, _ context: Context
+  ) throws -> String {
+    let delivery = try container.prepareDelivery(of: name, in: directory)
+    do {
+      let order = AppOrder(delivery)
+      guard let path = try access.renewed(context).perform(order, on: nil, context).path else {
+        throw AppsAccess.noAnswer
+      }
+      return path
+    } catch {
+      container.discard(delivery)
+      throw error
+    }
   }
 }
 

@@ -16,6 +16,8 @@ package enum ExitCode: Hashable, Sendable {
   case problemsFound
   /// What is wrong with a bundle; each kind has a number of its own.
   case found(BundleProblem)
+  /// What an app has ended with.
+  case program(Int32)
 
   /// The number that the process ends with.
   package var rawValue: Int32 {
@@ -30,6 +32,7 @@ package enum ExitCode: Hashable, Sendable {
     case .notPermitted: 7
     case .problemsFound: 8
     case .found(let problem): problem.number
+    case .program(let status): status
     }
   }
 
@@ -67,6 +70,7 @@ package enum ExitCode: Hashable, Sendable {
     case .notPermitted: "not permitted to this user"
     case .problemsFound: "`check` or `doctor` has found something that needs attention"
     case .found(let problem): problem.meaning
+    case .program: "what the app has ended with"
     }
   }
 }

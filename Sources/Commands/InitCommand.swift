@@ -18,7 +18,10 @@ struct InitCommand: Command {
     options: [
       .init(
         name: "admin-group", value: "NAME",
-        help: "the group that administers /Applications and /Library (default: sudo, else wheel)")
+        help: "the group that administers /Applications and /Library (default: sudo, else wheel)"),
+      .init(
+        name: "allow-writable-code",
+        help: "let all apps run what they have written; without it only those that are entitled to"),
     ],
     details: [
       "Made by root, the store is for all users of the machine; made by a user, it is that user's alone, and\n"
@@ -28,10 +31,12 @@ struct InitCommand: Command {
 
   private let store: String?
   private let adminGroup: String?
+  private let allowsWritableCode: Bool
 
   init(_ arguments: ParsedArguments) {
     store = arguments.argument(0)
     adminGroup = arguments.value("admin-group")
+    allowsWritableCode = arguments.has("allow-writable-code")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -41,8 +46,9 @@ struct InitCommand: Command {
     }
     let path = context.absolute(store ?? context.defaultStore)
     let group = try chooseGroup(context)
-    try Store.create(
-      at: path, StoreDescription(mode: context.isRoot ? .system : .rootless, adminGroup: group))
+    let description = StoreDescription(
+      mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode)
+    try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "yours alone"
     context.console.print("Made the store \(path) (\(whose)).")
     let command = store == nil ? "insula mount" : "insula mount \(path)"

@@ -70,6 +70,7 @@ struct StatusCommand: Command {
         json: [
           "mounted": JSONValue.bool(false), "store": .string(store.path),
           "uuid": .string(store.description.uuidText), "mode": .string(store.description.mode.rawValue),
+          "writableCode": .bool(store.description.allowsWritableCode),
           "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
         ])
     } else if let holder {

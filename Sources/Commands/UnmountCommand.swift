@@ -67,7 +67,22 @@ struct UnmountCommand: Command {
       if try MountTable.current().top(at: mount.mountPoint) != mount { return }
       return try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
     }
-    if reply.ok { return }
+    if reply.ok {
+      for app in reply.running ?? [] {
+        context.console.note("ended \(app.identifier), pid \(app.pid)")
+      }
+      return
+    }
+    if let running = reply.running, !running.isEmpty {
+      let list = running.map { app in
+        "  \(app.identifier), pid \(app.pid), of \(Account.numbered(app.user)?.name ?? "uid \(app.user)")"
+      }
+      throw CommandFailure(
+        .busy,
+        "\(mount.mountPoint) is busy, and stays mounted; apps run:\n" + list.joined(separator: "\n")
+          + "\nend these first ('insula kill ID'), or have them ended now with 'insula unmount --lazy \(mount.mountPoint)'"
+      )
+    }
     if let code = reply.errno { throw Errno(code) }
     throw CommandFailure(.failed, "can't unmount \(mount.mountPoint): \(reply.message ?? "it was refused")")
   }

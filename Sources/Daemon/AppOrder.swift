@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
+package import Apps
 package import Policy
 
 /// What is to be done to the apps of a store: asked of a daemon, or done by the command itself where none runs.
@@ -13,6 +13,8 @@ package struct AppOrder: Codable, Equatable, Sendable {
     /// Puts the directory that comes as a descriptor in the place of the system domain.
     case updateSystem
     case rollbackSystem
+    /// Puts a copy that the caller has made into an app's Inbox.
+    case deliver
   }
 
   package let action: Action
@@ -22,6 +24,8 @@ package struct AppOrder: Codable, Equatable, Sendable {
   package var bundle: String?
   /// Which app, for ``Action/uninstall``.
   package var identifier: AppIdentifier?
+  /// For ``Action/deliver``.
+  package var delivery: Delivery?
   /// Whose; nil for everyone's.
   package var home: String?
   package var allowsDowngrade = false
@@ -30,6 +34,12 @@ package struct AppOrder: Codable, Equatable, Sendable {
   package init(_ action: Action, home: String?) {
     self.action = action
     self.home = home
+  }
+
+  /// An order to deliver something.
+  package init(_ delivery: Delivery) {
+    self.init(.deliver, home: delivery.home)
+    self.delivery = delivery
   }
 
   var domain: AppDomain { home.map(AppDomain.user) ?? .everyone }

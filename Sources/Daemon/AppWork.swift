@@ -45,6 +45,7 @@ package struct AppWork: Sendable {
       switch order.action {
       case .install, .update: return try put(order, source, asker, wait)
       case .uninstall: return try uninstall(order, asker)
+      case .deliver: return try deliver(order, asker)
       case .updateSystem, .rollbackSystem: return performOnSystem(order, source, asking: asker, wait)
       }
     } catch {
@@ -74,6 +75,19 @@ package struct AppWork: Sendable {
     var reply = ControlReply.done
     reply.before = try installer().uninstall(
       identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
+    return reply
+  }
+
+  private func deliver(_ order: AppOrder, _ asker: Asker) throws(AppFailure) -> ControlReply {
+    guard let delivery = order.delivery else { return .malformed }
+    let deliverer: Deliverer
+    do throws(StoreError) {
+      deliverer = Deliverer(store, registry, containers: try containers(), watch: watch)
+    } catch {
+      throw .store(error)
+    }
+    var reply = ControlReply.done
+    reply.path = try deliverer.deliver(delivery, asking: asker)
     return reply
   }
 
@@ -114,7 +128,7 @@ extension AppFailure {
   fileprivate var errno: Errno? {
     switch self {
     case .notAllowed: .EPERM
-    case .busy: .EBUSY
+    case .busy, .running: .EBUSY
     case .cancelled: .EINTR
     case .noSpace: .ENOSPC
     case .failed(_, _, let errno): errno

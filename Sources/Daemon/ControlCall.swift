@@ -29,6 +29,8 @@ package struct ControlCall: Sendable {
   package let peer: ControlPeer
   /// What the caller has opened and passed on, if anything.
   package let descriptor: SharedFD?
+  /// The very process that has connected, where the request is about it.
+  package var process: SharedFD?
 }
 
 /// What follows from a request.
@@ -36,11 +38,23 @@ package enum ControlAnswer: Sendable {
   /// It is answered.
   case reply(ControlReply)
   /// It takes its time, and is done on another thread.
-  case job(ControlJob)
+  case job(ControlQueue = .orders, ControlJob)
 
   package static func refusal(_ message: String, _ errno: Errno = .EPERM) -> ControlAnswer {
     .reply(ControlReply(ok: false, errno: errno.code, message: message))
   }
+}
+
+/// What one user waits for: in each of these one thing after the other.
+package enum ControlQueue: Sendable {
+  /// Changes of what is installed.
+  case orders
+  /// What apps are granted, and what is taken back.
+  case grants
+  /// Apps that are to run.
+  case launches
+  /// Apps that are to end.
+  case endings
 }
 
 /// Something that takes its time; it says how far it is, and ends with the answer.

@@ -9,6 +9,8 @@ package final class ControlClient: Sendable {
   private let socket: OwnedFD
   /// What has arrived beyond the last reply.
   private let received = Mutex<[UInt8]>([])
+  /// What has come along with the last reply.
+  private let passed = Mutex<SharedFD?>(nil)
 
   /// Connects to the daemon that listens under `name`; ECONNREFUSED or ENOENT if none does.
   package init(in directory: FD, name: String) throws(Errno) {
@@ -33,6 +35,9 @@ package final class ControlClient: Sendable {
     }
   }
 
+  /// The descriptor that has come along with what was asked for.
+  package func takePassed() -> SharedFD? { passed.withLock { $0.take() } }
+
   private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
     let line = ControlLine.encode(request)
     guard try LocalSocket.send(line[...], with: descriptor, to: socket.fd) == line.count else {
@@ -51,8 +56,13 @@ package final class ControlClient: Sendable {
         }
         guard received.count < ControlLine.replyLimit else { throw .E2BIG }
         guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }
-        guard let bytes = try socket.fd.readAvailable(limit: 65536) else { throw .ECONNABORTED }
-        received += bytes
+        guard let arrived = try LocalSocket.receive(from: socket.fd, limit: 65536) else {
+          throw .ECONNABORTED
+        }
+        if let descriptor = arrived.descriptor {
+          passed.withLock { $0 = SharedFD(OwnedFD(owning: descriptor.raw)) }
+        }
+        received += arrived.bytes
       }
     }
   }

@@ -11,7 +11,7 @@ final class ControlConnection: Sendable {
     case goesOn
     case isOver
     /// It belongs to a job from now on.
-    case waits(ControlJob)
+    case waits(ControlQueue, ControlJob)
   }
 
   private struct Incoming {
@@ -51,7 +51,7 @@ final class ControlConnection: Sendable {
         switch answer(line, incoming.descriptor, handler) {
         case .reply(let reply): if !send(reply) { return .isOver }
         // Nothing is read while it runs, so what else has arrived would lie there unseen.
-        case .job(let job): return .waits(job)
+        case .job(let queue, let job): return .waits(queue, job)
         }
         incoming.descriptor = nil
       }
@@ -66,15 +66,19 @@ final class ControlConnection: Sendable {
       return .reply(
         ControlReply(ok: false, message: "this is not a request that this insula understands"))
     }
-    return handler(ControlCall(request: request, peer: peer, descriptor: descriptor))
+    var call = ControlCall(request: request, peer: peer, descriptor: descriptor)
+    if request.verb == .run, let process = try? ProcessID.openPeer(of: fd) {
+      call.process = SharedFD(process)
+    }
+    return handler(call)
   }
 
   /// Sends a reply whole, or tells that it could not.
   ///
   /// It fits into the socket's buffer, unless the client has left earlier ones lying there.
-  func send(_ reply: ControlReply) -> Bool {
+  func send(_ reply: ControlReply, with descriptor: FD? = nil) -> Bool {
     let bytes = ControlLine.encode(reply)
-    return (try? LocalSocket.send(bytes[...], to: fd)) == bytes.count
+    return (try? LocalSocket.send(bytes[...], with: descriptor, to: fd)) == bytes.count
   }
 
   /// Whether the caller has hung up.

@@ -5,7 +5,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Work that takes longer than an answer may: of one user one piece at a time, each on a thread of its own.
+/// Work that takes longer than an answer may: of one user and queue one piece at a time, each on a thread of its own.
 ///
 /// What is read for a user can lie where reading takes forever, in a filesystem of theirs. Then they are the one who waits.
 final class ControlJobs: Sendable {
@@ -16,6 +16,7 @@ final class ControlJobs: Sendable {
 
   private struct Job {
     let user: UInt32
+    let queue: ControlQueue
     let line: Line
     let thread: JoinableThread
   }
@@ -40,13 +41,13 @@ final class ControlJobs: Sendable {
 
   var isEnding: Bool { state.withLock { $0.isEnding } }
 
-  /// Does a job for a caller, after those of the same user that were there before; the connection ends with it.
-  func start(_ job: @escaping ControlJob, for caller: ControlConnection) {
+  /// Does a job for a caller, after those of the same user that were in the queue before; the connection ends with it.
+  func start(_ job: @escaping ControlJob, in queue: ControlQueue = .orders, for caller: ControlConnection) {
     clear()
     let user = caller.peer.uid
     do throws(Errno) {
       try state.withLock { (state) throws(Errno) in
-        let others = state.running.values.filter { $0.user == user }
+        let others = state.running.values.filter { $0.user == user && $0.queue == queue }
         guard !state.isEnding, others.count < Self.most else { throw .EBUSY }
         let number = state.next
         state.next += 1
@@ -59,11 +60,13 @@ final class ControlJobs: Sendable {
           reporter.finish(reply)
           self.state.withLock { $0.ended.append(number) }
         }
-        state.running[number] = Job(user: user, line: line, thread: thread)
+        state.running[number] = Job(user: user, queue: queue, line: line, thread: thread)
       }
     } catch {
-      _ = caller.send(
-        ControlReply(ok: false, errno: error.code, message: "too much is going on at once; try it again"))
+      var reply = ControlReply(
+        ok: false, errno: error.code, message: "too much is going on at once; try it again")
+      if !isEnding { reply.failure = ControlReply.crowded }
+      _ = caller.send(reply)
     }
   }
 
@@ -102,6 +105,8 @@ package final class ControlReporter: Sendable {
   private let connection: ControlConnection
   private let jobs: ControlJobs
   private let lastReport = Mutex<UInt64>(0)
+  /// What goes along with the last answer.
+  private let passed = Mutex<SharedFD?>(nil)
 
   init(_ connection: ControlConnection, _ jobs: ControlJobs) {
     self.connection = connection
@@ -123,12 +128,22 @@ package final class ControlReporter: Sendable {
     _ = connection.send(ControlReply(ok: true, progress: progress))
   }
 
+  /// Has the caller get a descriptor along with the answer.
+  func pass(_ descriptor: SharedFD) { passed.withLock { $0 = descriptor } }
+
   /// Says how it ended; one who was slow to read what went before gets a few seconds.
   fileprivate func finish(_ reply: ControlReply) {
+    let passed = passed.withLock { $0 }
     for _ in 0..<50 {
-      if connection.send(reply) || isCancelled { return }
+      if send(reply, passed) || isCancelled { return }
       usleep(100_000)
     }
+  }
+
+  private func send(_ reply: ControlReply, _ passed: SharedFD?) -> Bool {
+    guard let passed else { return connection.send(reply) }
+    let isSent = try? passed.use { (fd) throws(Errno) in connection.send(reply, with: fd) }
+    return isSent ?? false
   }
 
   /// Whether nobody waits for it any more, or the daemon is about to end.

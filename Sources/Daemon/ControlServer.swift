@@ -68,7 +68,7 @@ package final class ControlServer: Sendable {
         switch client.receive(answeringWith: handler) {
         case .goesOn: active.append(client)
         case .isOver: break
-        case .waits(let job): jobs.start(job, for: client)
+        case .waits(let queue, let job): jobs.start(job, in: queue, for: client)
         }
       }
       clients = silent + active

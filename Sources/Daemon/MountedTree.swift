@@ -10,6 +10,7 @@ internal import Volume
 struct MountedTree: TreeWatch {
   let store: Store
   let volume: Volume
+  let views: RunningViews
 
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
     switch change {
@@ -18,11 +19,26 @@ struct MountedTree: TreeWatch {
       try volume.changeNames(in: directory.fd, body)
     case .appears(let place, let seal): try volume.bundleAppears(at: place.path, seal: seal, body)
     case .replaced(let place, let seal, let before):
-      try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)
-    case .goes(let place, let seal): try volume.bundleGoes(from: place.path, seal: seal, body)
+      try views.changing(place.path) { () throws(Errno) in
+        try volume.bundleIsReplaced(at: place.path, seal: seal, before: before, body)
+      }
+    case .goes(let place, let seal):
+      try views.changing(place.path) { () throws(Errno) in
+        try volume.bundleGoes(from: place.path, seal: seal, body)
+      }
+    case .delivered(let name, let source, let inbox):
+      let from = try store.tree.openDirectory(at: source)
+      let to = try store.tree.openDirectory(at: inbox)
+      try name.withName { (name) throws(Errno) in try volume.deliver(name, from: from.fd, to: to.fd, body) }
     case .system(let root, let before):
-      try volume.systemIsReplaced(root: root, before: before, body)
+      try views.changing("System") { () throws(Errno) in
+        try volume.systemIsReplaced(root: root, before: before, body)
+      }
     }
+  }
+
+  func users(of path: String) -> [String] {
+    views.all(using: path).map { "\($0.launch.app.identifier), pid \($0.pid)" }
   }
 
   /// The containers in its homes; every view sees what becomes of them.

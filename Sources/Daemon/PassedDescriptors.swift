@@ -8,7 +8,7 @@ internal import Synchronization
 ///
 /// `close(2)` of a file asks its filesystem, and one that is the caller's own (FUSE) may never answer: neither that nor a signal
 /// ends such a call. So a file is closed by a thread that nobody waits for, and who keeps some of these busy may pass on nothing
-/// more. A directory is closed without a question.
+/// more. A directory is closed without a question, and so is a connection to the kernel's FUSE.
 final class PassedDescriptors: Sendable {
   /// Files of one user that are being closed.
   private static let most = 4
@@ -18,9 +18,9 @@ final class PassedDescriptors: Sendable {
   /// Whether to take a descriptor from this user: one that is not taken, the kernel lets go by itself.
   func takes(from user: UInt32) -> Bool { closing.withLock { $0[user, default: 0] < Self.most } }
 
-  /// Keeps an open directory, and lets go of all else.
+  /// Keeps what is closed without a question, and lets go of all else.
   func keep(_ passed: FD, of user: UInt32) -> SharedFD? {
-    if passed.isKnownDirectory { return SharedFD(OwnedFD(owning: passed.raw)) }
+    if passed.isKnownDirectory || passed.isKnownFuseDevice { return SharedFD(OwnedFD(owning: passed.raw)) }
     closing.withLock { $0[user, default: 0] += 1 }
     let thread = try? JoinableThread(name: "closing") { [self] in
       _ = OwnedFD(owning: passed.raw)

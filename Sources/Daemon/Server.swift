@@ -15,6 +15,8 @@ package struct ServerReport: Codable, Sendable {
   /// How often something in an installed app or in the system domain was refused because it is not what was sealed.
   package var sealRefusals: UInt64 = 0
   package var fileHandles = false
+  /// Whether all apps may run what they have written.
+  package var writableCode = false
   package var nodes = 0
   package var openFiles = 0
   package var openDirectories = 0
@@ -22,6 +24,8 @@ package struct ServerReport: Codable, Sendable {
   package var locks = 0
   package var requests: UInt64 = 0
   package var threads = 0
+  /// How many apps run.
+  package var views = 0
 }
 
 /// Why a store can't be served.
@@ -57,16 +61,20 @@ package enum ServeFailure: Error, CustomStringConvertible {
 package final class Server: Sendable {
   private let store: Store
   private let mountPoint: String
-  private let options: ServeOptions
+  let options: ServeOptions
   private let view: View
-  private let pool: WorkerPool
+  let pool: WorkerPool
   private let usesHandles: Bool
   /// The store as it is served, where reading it follows other rules than the filesystem that it lies on.
   private let privateStore: PrivateMount?
   private let parts: ServedParts
   /// Through which what is sealed is read: that changes nothing in it, not even a time.
   private let quietTree: PrivateMount?
-  private let volume: Volume
+  let volume: Volume
+  /// What users have granted their apps.
+  let grants: GrantService
+  /// The apps that run.
+  package let views = RunningViews()
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -77,7 +85,7 @@ package final class Server: Sendable {
 
   /// Mounts the store; returns when the kernel has begun to use it.
   package static func start(
-    store: Store, registry: Registry?, mountPoint: String, options: ServeOptions
+    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions
   ) throws -> Server {
     let server = try Server(store, registry, mountPoint, options)
     do {
@@ -91,7 +99,8 @@ package final class Server: Sendable {
   }
 
   private init(
-    _ store: Store, _ registry: Registry?, _ mountPoint: String, _ options: ServeOptions
+    _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
+    _ options: ServeOptions
   ) throws {
     self.store = store
     self.mountPoint = mountPoint
@@ -121,7 +130,8 @@ package final class Server: Sendable {
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
     ) { DaemonLog.write($0) }
-    if let registry { try Self.noteApps(of: store, registry, in: volume) }
+    if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
+    grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
     do throws(Errno) {
       view = try View(volume)
     } catch {
@@ -214,7 +224,9 @@ package final class Server: Sendable {
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
-  var tree: MountedTree { MountedTree(store: store, volume: view.volume) }
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views) }
+
+  var isSystem: Bool { store.description.mode == .system }
 
   /// What `insula status` shows.
   package func report() -> ServerReport {
@@ -225,6 +237,7 @@ package final class Server: Sendable {
     report.passthrough = counts.passthrough
     report.sealRefusals = counts.sealRefusals
     report.fileHandles = usesHandles
+    report.writableCode = store.description.allowsWritableCode
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles
     report.openDirectories = counts.openDirectories
@@ -232,6 +245,7 @@ package final class Server: Sendable {
     report.locks = counts.locks
     report.requests = pool.requests
     report.threads = pool.threadCount
+    report.views = views.count
     return report
   }
 
@@ -244,6 +258,9 @@ package final class Server: Sendable {
   /// Returns when the mount is gone and all that came through it is done.
   package func waitUntilUnmounted() {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
+    // Whoever has taken the tree away has left nothing for them to come from.
+    views.endAll()
     pool.stop()
+    grants.finish()
   }
 }

@@ -43,13 +43,15 @@ package enum Service {
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
     let apps = try AppService(store, settings)
     let server = try Server.start(
-      store: store, registry: apps.knownRegistry(), mountPoint: settings.mountPoint,
-      options: settings.options)
-    apps.serve(server.tree)
+      store: store,
+      registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
+      mountPoint: settings.mountPoint, options: settings.options)
+    apps.serve(server.tree, server.grants)
     store.announce(mountPoint: settings.mountPoint)
+    let launches = LaunchService(store, server, apps, mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
-      control = try listen(store, server, apps, settings)
+      control = try listen(store, server, apps, launches, settings)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
@@ -67,11 +69,12 @@ package enum Service {
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
+    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
+    _ settings: Settings
   ) throws -> ListeningPlace {
     do throws(Errno) {
       return try settings.place.listen(for: store) { call in
-        answer(call, store, server, apps, settings)
+        answer(call, store, server, apps, launches, settings)
       }
     } catch {
       throw ServiceFailure.controlSocket(
@@ -94,6 +97,7 @@ package enum Service {
 
   /// Unmounts; those who still use the mount may finish, and nobody new gets in.
   private static func end(_ server: Server) {
+    server.views.endAll()
     do throws(Errno) {
       try server.unmount(lazily: false)
     } catch {
@@ -103,7 +107,8 @@ package enum Service {
   }
 
   private static func answer(
-    _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ settings: Settings
+    _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
+    _ settings: Settings
   ) -> ControlAnswer {
     switch call.request.verb {
     case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
@@ -111,14 +116,40 @@ package enum Service {
       guard call.peer.isMaster else {
         return .refusal("only root and the owner of the daemon may do this")
       }
-      do throws(Errno) {
-        try server.unmount(lazily: call.request.lazily ?? false)
-        return .reply(.done)
-      } catch {
-        return .refusal(error.message, error)
-      }
+      return unmount(server, lazily: call.request.lazily ?? false)
     case .order: return apps.answer(call)
+    case .grant: return server.grants.answer(call)
+    case .grants: return .reply(server.grants.list(call))
+    case .run: return launches.run(call)
+    case .running: return .reply(launches.list(call))
+    case .end: return launches.end(call)
     case .apps, .app, .path: return .reply(AppRequest(call.request, call.peer, apps).answer(store))
+    }
+  }
+
+  /// While apps run the mount is busy; who wants it to go all the same wants them to end.
+  private static func unmount(_ server: Server, lazily: Bool) -> ControlAnswer {
+    let running = server.views.all()
+    guard !running.isEmpty else { return .reply(takeAway(server, lazily: lazily)) }
+    guard lazily else {
+      var reply = ControlReply(ok: false, errno: Errno.EBUSY.code, message: "apps run:\n" + running.lines)
+      reply.running = running.map(RunningApp.init)
+      return .reply(reply)
+    }
+    return .job(.endings) { _ in
+      server.views.endAll()
+      var reply = takeAway(server, lazily: true)
+      reply.running = running.map(RunningApp.init)
+      return reply
+    }
+  }
+
+  private static func takeAway(_ server: Server, lazily: Bool) -> ControlReply {
+    do throws(Errno) {
+      try server.unmount(lazily: lazily)
+      return .done
+    } catch {
+      return ControlReply(ok: false, errno: error.code, message: error.message)
     }
   }
 

@@ -17,6 +17,14 @@ extension AppWork {
       return ControlReply(
         ok: false, errno: Errno.EPERM.code, message: "only root may change the system domain")
     }
+    let users = watch.users(of: "System")
+    guard users.isEmpty else {
+      let list = users.joined(separator: "; ")
+      return ControlReply(
+        ok: false, errno: Errno.EBUSY.code,
+        message:
+          "apps run, which use the system domain (\(list)); end them first: 'insula ps', 'insula kill ID'")
+    }
     do {
       let system = try system()
       var reply = ControlReply.done

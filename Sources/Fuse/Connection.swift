@@ -17,6 +17,11 @@ package protocol Connection: Sendable {
   /// The kernel is to forget the attributes that it has of this object, and those in replies under way.
   func attributesChanged(_ node: NodeID)
 
+  /// The kernel is to write out what it has of a file in its page cache, and drop it from there and from every memory map.
+  ///
+  /// Not from a request's own thread: this waits for reads and writes of the file that are under way.
+  func contentsChanged(_ node: NodeID)
+
   /// The kernel is to look up every name again before it next walks over it. False where it can't (before Linux 6.16).
   func entriesChanged() -> Bool
 
@@ -30,9 +35,9 @@ package protocol Connection: Sendable {
 /// Speaks to the kernel over a session.
 struct SessionConnection: Connection {
   let passthrough: Bool
-  // The session owns the filesystem, which keeps this: unowned, or neither would ever end. The session outlives all that
-  // its filesystem does for it.
-  private unowned let session: Session
+  // The session owns the filesystem, which keeps this, so this must not own the session. Other views' threads come here too,
+  // also while it ends.
+  private weak let session: Session?
 
   init(_ session: Session, passthrough: Bool) {
     self.session = session
@@ -41,22 +46,32 @@ struct SessionConnection: Connection {
 
   func attributesChanged(_ node: NodeID) {
     // An offset below zero: attributes only, no page is waited for. ENOENT just says that nothing was cached.
+    guard let session else { return }
     _ = fuse_lowlevel_notify_inval_inode(session.raw, node.raw, -1, 0)
+  }
+
+  func contentsChanged(_ node: NodeID) {
+    guard let session else { return }
+    // A length of zero: to the end.
+    _ = fuse_lowlevel_notify_inval_inode(session.raw, node.raw, 0, 0)
   }
 
   func entriesChanged() -> Bool {
     let incrementEpoch: Int32 = 8
+    guard let session else { return false }
     return session.write(unique: 0, code: incrementEpoch, UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
   func registerBacking(_ file: FD) throws(Errno) -> Int32 {
     let backingOpen: UInt = 0x4010_e501
+    guard let session else { throw .ENOTCONN }
     var map = (file.raw, UInt32(0), UInt64(0))
     return try check(clx_ioctl(session.fd.raw, backingOpen, &map))
   }
 
   func unregisterBacking(_ id: Int32) {
     let backingClose: UInt = 0x4004_e502
+    guard let session else { return }
     var id = id
     _ = clx_ioctl(session.fd.raw, backingClose, &id)
   }

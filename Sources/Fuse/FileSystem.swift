@@ -15,6 +15,8 @@ package import LinuxIO
 package protocol FileSystem: AnyObject, Sendable {
   /// The connection is up; `connection` says what the kernel agreed to.
   func started(_ connection: any Connection)
+  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more.
+  func ended()
 
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
@@ -59,8 +61,10 @@ package protocol FileSystem: AnyObject, Sendable {
   func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int
+  /// `fromCache` says that the kernel writes back what is in its page cache, be it by a memory map, through any handle.
   func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
+    clearsSetID: Bool
   ) throws(Errno) -> Int
   func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno)
   func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?)
@@ -117,6 +121,9 @@ package protocol FileSystem: AnyObject, Sendable {
 }
 
 extension FileSystem {
+  /// A filesystem that speaks to the kernel only while it serves a request.
+  package func ended() {}
+
   /// A filesystem that never needs long to open a file.
   package func open(
     _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen

@@ -15,6 +15,7 @@ struct Handshake {
     static let extended: UInt32 = 1 << 30
   }
   private enum Flag2 {
+    static let directMaps: UInt32 = 1 << 4
     static let passthrough: UInt32 = 1 << 5
     static let noExport: UInt32 = 1 << 6
   }
@@ -56,8 +57,8 @@ struct Handshake {
     var flags2: UInt32 = 0
     if offered & Flag.extended != 0 {
       flags |= Flag.extended
-      // Not FUSE_DIRECT_IO_ALLOW_MMAP: files are opened so where a shared map must not be had.
-      flags2 = offered2 & Flag2.noExport
+      // FUSE_DIRECT_IO_ALLOW_MMAP only where asked for: files are opened so where a shared map must not be had.
+      flags2 = offered2 & (settings.sharesDirectMaps ? Flag2.noExport | Flag2.directMaps : Flag2.noExport)
       if settings.passthrough { flags2 |= offered2 & Flag2.passthrough }
     }
     body.storeBytes(of: flags, toByteOffset: Reply.flags, as: UInt32.self)

@@ -32,6 +32,45 @@ package enum Mount {
     return connection
   }
 
+  /// A connection to the kernel, and the mount that it is to serve.
+  package struct Detached: ~Copyable {
+    private let connection: OwnedFD
+    package let mount: SharedFD
+
+    init(connection: consuming OwnedFD, mount: SharedFD) {
+      self.connection = connection
+      self.mount = mount
+    }
+
+    package consuming func takeConnection() -> OwnedFD { connection }
+  }
+
+  /// Makes a filesystem that only one user can enter, and a mount of it that has no place yet.
+  ///
+  /// Not even root can enter it. Corresponds to `fsmount(2)`.
+  package static func detached(
+    for user: UInt32, _ group: UInt32, source: String, _ limits: DetachedMount.Limits
+  ) throws(Errno) -> Detached {
+    let connection = OwnedFD(owning: try check(clx_open("/dev/fuse", O_RDWR | O_CLOEXEC, 0)))
+    let options = [
+      ("source", source), ("subtype", "insula"), ("fd", "\(connection.fd.raw)"), ("rootmode", "40000"),
+      ("user_id", "\(user)"), ("group_id", "\(group)"),
+    ]
+    let mount = try DetachedMount.make(type: "fuse", options: options, limits)
+    return Detached(connection: connection, mount: SharedFD(mount))
+  }
+
+  /// Mounts in a user namespace of our own, over a directory; gives the connection for someone to serve.
+  ///
+  /// Only we can enter it. Corresponds to `mount(2)`.
+  package static func ofOurOwn(
+    over directory: FD, source: String, _ limits: DetachedMount.Limits
+  ) throws(Errno) -> OwnedFD {
+    let made = try detached(for: geteuid(), getegid(), source: source, limits)
+    try made.mount.use { (mount) throws(Errno) in try mount.attach(over: directory) }
+    return made.takeConnection()
+  }
+
   /// Takes a mount away.
   ///
   /// Corresponds to `umount2(2)`.

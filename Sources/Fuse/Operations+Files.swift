@@ -80,11 +80,12 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
   table.write = { request, node, bytes, size, offset, info in
     serve(request) { (files, _) throws(Errno) in
       guard let info, let bytes, Session.isInCurrentMessage(bytes, count: size) else { throw .EINVAL }
-      // FUSE_WRITE_KILL_SUIDGID, which libfuse hides.
-      let killSetID = Wire.word(at: 60, of: Session.currentMessage) & 1 << 2 != 0
+      // FUSE_WRITE_CACHE and FUSE_WRITE_KILL_SUIDGID, which libfuse hides.
+      let writeFlags = Wire.word(at: 60, of: Session.currentMessage)
       return try files.write(
         NodeID(node), handle: HandleID(info.pointee.fh), at: Int64(offset),
-        from: UnsafeRawBufferPointer(start: bytes, count: size), clearsSetID: killSetID)
+        from: UnsafeRawBufferPointer(start: bytes, count: size), fromCache: writeFlags & 1 << 0 != 0,
+        clearsSetID: writeFlags & 1 << 2 != 0)
     } _: { request, _, count in
       _ = fuse_reply_write(request, count)
     }

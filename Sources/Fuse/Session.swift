@@ -13,6 +13,8 @@ package struct ConnectionSettings: Sendable {
   package var passthrough = false
   /// Let the kernel keep locks to itself, unseen by other sessions on the same files.
   package var localLocks = false
+  /// Let memory maps be shared of files that are opened past the page cache (``OpenMode/direct``).
+  package var sharesDirectMaps = false
 
   package init() {}
 }
@@ -153,5 +155,8 @@ package final class Session: @unchecked Sendable {
   /// Lets go of everyone who still waits.
   ///
   /// After the connection has ended.
-  package func finish() { parked.failAll(.ECONNABORTED) }
+  package func finish() {
+    parked.failAll(.ECONNABORTED)
+    fileSystem.ended()
+  }
 }

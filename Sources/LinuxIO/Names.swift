@@ -26,6 +26,12 @@ extension FD {
       owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
   }
 
+  /// Names the directory that this one is in; at the root of the filesystem, itself.
+  package func openParent() throws(Errno) -> OwnedFD {
+    let flags = CLX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+    return OwnedFD(owning: try retrying { clx_openat(raw, "..", flags, 0) })
+  }
+
   /// Opens what this descriptor names once more, with other flags.
   package func reopened(_ flags: Int32) throws(Errno) -> OwnedFD {
     try withOwnLink { (links, link) throws(Errno) in

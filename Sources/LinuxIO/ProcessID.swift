@@ -32,6 +32,24 @@ package enum ProcessID {
   package static func open(_ pid: Int32) throws(Errno) -> OwnedFD {
     OwnedFD(owning: try check(clx_pidfd_open(pid, 0)))
   }
+
+  /// Names the process at the other end of a socket, the very one that has connected.
+  ///
+  /// Corresponds to `SO_PEERPIDFD`.
+  package static func openPeer(of socket: FD) throws(Errno) -> OwnedFD {
+    var raw: Int32 = -1
+    try check(clx_peer_process(socket.raw, &raw))
+    return OwnedFD(owning: raw)
+  }
+}
+
+extension FD {
+  /// Sends a signal to the process that this names; ESRCH when it has ended.
+  ///
+  /// Corresponds to `pidfd_send_signal(2)`.
+  package func send(signal: Int32) throws(Errno) {
+    try check(clx_pidfd_send_signal(raw, signal))
+  }
 }
 
 extension FD {

@@ -27,7 +27,9 @@ package enum ContainerLayout {
   /// What an app has as its home.
   package static let dataName = "Data"
   /// Where what others deliver to the app is put, in the app's container; it is made for the first delivery.
-  package static let inboxPath = "Data/Documents/Inbox"
+  package static let inboxPath = "\(documentsPath)/\(inboxName)"
+  package static let documentsPath = "Data/Documents"
+  package static let inboxName = "Inbox"
   /// All of it is its owner's alone.
   package static let mode: UInt32 = 0o700
   package static let metadataMode: UInt32 = 0o600

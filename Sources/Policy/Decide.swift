@@ -23,6 +23,8 @@ package func decide(
   if !rights.isDisjoint(with: .modifying), let refusal = refusalForAll(of: rights, on: object, in: parent) {
     return .deny(refusal)
   }
+  // As on a filesystem from which nothing is run.
+  if rights.contains(.execute), !object.isDirectory, !object.reach.contains(.execute) { return .deny(.mode) }
   if subject.isSuperuser { return decideForSuperuser(rights, on: object) }
 
   if rights.contains(.delete),
@@ -40,7 +42,8 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   let isDelete = rights.contains(.delete)
   if object.zone.isSealed { return .sealed }
   if isDelete, let parent, parent.zone.isSealed { return .sealed }
-  if object.zone.isFixture { return .place }
+  if !object.mayBeReached(with: rights, in: parent) || object.zone.isFixture { return .place }
+  if object.isHeldAsDelivery(against: rights) { return .place }
   if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
   if object.isDirectory, object.zone.hasFixedNames,
     !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
@@ -50,6 +53,28 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   if object.flags.refuse(rights, to: object.kind) { return .flags }
   if isDelete, let parent, parent.flags.refuse(.deleteChild, to: parent.kind) { return .flags }
   return nil
+}
+
+extension Object {
+  /// Whether the view lets something be changed so.
+  ///
+  /// Beside a file that was granted, files may be made, and what was granted there may be removed or replaced.
+  fileprivate func mayBeReached(with rights: Rights, in parent: Object?) -> Bool {
+    guard reach.contains(.write) else {
+      return reach.contains(.beside) && isDirectory
+        && rights.isDisjoint(with: .modifying.subtracting(.addFile))
+    }
+    guard rights.contains(.delete), let parent, !parent.reach.contains(.write) else { return true }
+    return parent.reach.contains(.beside) && reach.contains(.revocable)
+  }
+
+  /// Whether it is an Inbox, which only loses what is in it, or was delivered, and is only read and taken away.
+  fileprivate func isHeldAsDelivery(against rights: Rights) -> Bool {
+    guard zone.isDelivery else { return false }
+    // Only a directory is an Inbox. What has come there otherwise under its name is nothing to keep.
+    let mayLose: Rights = zone == .inbox && isDirectory ? .deleteChild : [.delete, .deleteChild]
+    return !rights.intersection(.modifying).isSubset(of: mayLose)
+  }
 }
 
 /// Root passes lists and modes, but runs only what someone may run.

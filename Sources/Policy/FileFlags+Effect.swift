@@ -29,7 +29,7 @@ package func decideFlagChange(
   to flags: FileFlags, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
   if object.zone.isSealed { return .deny(.sealed) }
-  if object.zone.isFixture { return .deny(.place) }
+  if object.zone.isReadOnly || !object.reach.contains(.write) { return .deny(.place) }
   let changed = flags.symmetricDifference(object.flags)
   if changed.isEmpty { return .allow }
   let settable: FileFlags =

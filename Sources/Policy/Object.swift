@@ -36,10 +36,12 @@ package struct Object: Sendable {
   package let zone: Zone
   package let flags: FileFlags
   package let acl: AccessControl
+  /// What the view that is asked through lets be done to it.
+  package let reach: Reach
 
   package init(
     uid: UInt32, gid: UInt32, mode: UInt32, kind: Kind, zone: Zone, flags: FileFlags = [],
-    acl: AccessControl = .none
+    acl: AccessControl = .none, reach: Reach = .everything
   ) {
     self.uid = uid
     self.gid = gid
@@ -48,7 +50,13 @@ package struct Object: Sendable {
     self.zone = zone
     self.flags = flags
     self.acl = acl
+    self.reach = reach
   }
 
   package var isDirectory: Bool { kind == .directory }
+
+  /// The same at another place.
+  package func moved(to zone: Zone) -> Object {
+    Object(uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach)
+  }
 }

@@ -40,6 +40,11 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case groupContainer
   /// What in a container is the daemon's: what describes it, and the link to the app's bundle.
   case containerFixture
+  /// The Documents of an app, in which its Inbox is.
+  case containerDocuments
+  /// Where others put things for an app, and all that they have put there: to be read and taken away, and never changed.
+  case inbox
+  case delivered
   /// Anything else in the user domain.
   case user
   /// An installed app and all that is in it.
@@ -65,7 +70,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .containers: Self.isHidden(name) ? .user : .container
     case .groupContainers: Self.isHidden(name) ? .user : .groupContainer
     case .container: name.elementsEqual(ContainerLayout.dataName.utf8) ? .containerData : .containerFixture
-    case .containerData: Self.isContainerDirectory(name) ? .user : .containerFixture
+    case .containerData: Self.zoneInData(of: name)
+    case .containerDocuments: name.elementsEqual(ContainerLayout.inboxName.utf8) ? .inbox : .user
+    case .inbox, .delivered: .delivered
     case .groupContainer: name.elementsEqual(ContainerLayout.metadataName.utf8) ? .containerFixture : .user
     case .sharedStandard, .homeApplications, .containerFixture, .user: .user
     case .system, .localApp, .networkApp, .userApp: self
@@ -80,7 +87,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .homeApplications: .userApp
     case .top, .system, .library, .localStandard, .local, .networkStandard, .network, .users, .sharedStandard,
       .home, .homeLibrary, .containers, .groupContainers, .container, .containerData, .groupContainer,
-      .containerFixture, .user, .localApp, .networkApp, .userApp:
+      .containerFixture, .containerDocuments, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
       nil
     }
   }
@@ -88,6 +95,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// The zone of what lies so deep in here that its name makes no difference.
   package var inside: Zone {
     if isSealedPlace { return self }
+    if isDelivery { return .delivered }
     return switch domain {
     case .system: .system
     case .local: .local
@@ -103,7 +111,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .applications, .library, .localStandard, .utilities, .local, .localApp: .local
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
-      .container, .containerData, .groupContainer, .containerFixture, .user, .userApp:
+      .container, .containerData, .groupContainer, .containerFixture, .containerDocuments, .inbox, .delivered,
+      .user, .userApp:
       .user
     }
   }
@@ -125,8 +134,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard:
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
-      .groupContainers, .container, .containerData, .groupContainer, .containerFixture, .user, .localApp,
-      .networkApp, .userApp:
+      .groupContainers, .container, .containerData, .groupContainer, .containerFixture, .containerDocuments,
+      .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
       false
     }
   }
@@ -137,14 +146,20 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether what is here is changed by the daemon alone.
   package var isFixture: Bool { self == .containerFixture }
 
+  /// Whether this is an Inbox or in one.
+  package var isDelivery: Bool { self == .inbox || self == .delivered }
+
+  /// Whether what is here stays as it is, though it may go: nobody changes it but the daemon.
+  package var isReadOnly: Bool { isFixture || isDelivery }
+
   /// Whether children may have a zone other than their siblings', so that names matter.
   package var namesMatter: Bool {
     switch self {
     case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
-      .groupContainers, .container, .containerData, .groupContainer:
+      .groupContainers, .container, .containerData, .containerDocuments, .groupContainer:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
-      .homeApplications, .containerFixture, .user, .localApp, .networkApp, .userApp:
+      .homeApplications, .containerFixture, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
       false
     }
   }
@@ -169,11 +184,14 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     ("Containers", .containers), ("Group Containers", .groupContainers),
   ]
 
-  private static func isContainerDirectory(_ name: some Collection<UInt8>) -> Bool {
-    containerDirectories.contains { name.elementsEqual($0.utf8) }
+  private static func zoneInData(of name: some Collection<UInt8>) -> Zone {
+    for (known, zone) in dataZones where name.elementsEqual(known.utf8) { return zone }
+    return .containerFixture
   }
 
-  private static let containerDirectories = ["Documents", "Library", "tmp"]
+  private static let dataZones: [(String, Zone)] = [
+    ("Documents", .containerDocuments), ("Library", .user), ("tmp", .user),
+  ]
 
   /// Whether a name begins with a dot, or is none.
   private static func isHidden(_ name: some Collection<UInt8>) -> Bool {

@@ -118,7 +118,7 @@ package final class Homes: Sendable {
   }
 
   /// The names that a home can have are those that an account and a path can have.
-  static func checkName(_ name: String) throws(StoreError) {
+  package static func checkName(_ name: String) throws(StoreError) {
     let reason: String? =
       if name.isEmpty {
         "it is empty"

@@ -37,17 +37,26 @@ package struct StoreDescription: Codable, Equatable, Sendable {
   package let mode: Mode
   package let adminGroup: AdminGroup
   package let created: Date
-  /// Nothing uses it yet; a later version of the same format may.
+  /// By their names; those that nothing here knows are a later version's of the same format.
   package let options: [String: String]
 
-  package init(mode: Mode, adminGroup: AdminGroup, uuid: UUID = UUID(), created: Date = Date()) {
+  /// Whether apps may run what they can write, where nothing of their own says so.
+  package var allowsWritableCode: Bool { options[Self.writableCode] == Self.allowed }
+
+  private static let writableCode = "WritableCode"
+  private static let allowed = "allowed"
+
+  package init(
+    mode: Mode, adminGroup: AdminGroup, uuid: UUID = UUID(), created: Date = Date(),
+    allowsWritableCode: Bool = false
+  ) {
     format = Self.currentFormat
     self.uuid = uuid
     self.mode = mode
     self.adminGroup = adminGroup
     // A property list keeps whole seconds.
     self.created = Date(timeIntervalSince1970: created.timeIntervalSince1970.rounded())
-    options = [:]
+    options = allowsWritableCode ? [Self.writableCode: Self.allowed] : [:]
   }
 
   /// The UUID as it is written in names and messages.

@@ -35,6 +35,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case appBusy(identifier: String)
   case noContainer(path: String, what: String)
   case notEntitled(identifier: String, to: String, has: [String])
+  case tooManyGrants(identifier: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -103,7 +104,7 @@ extension StoreError: CustomStringConvertible {
     case .homeExists(let path):
       "the home \(path) exists already, nothing was changed; 'insula user list' shows the homes"
     case .noHome(let path):
-      "there is no home \(path); 'insula user list' shows the homes"
+      "there is no home \(path); 'insula user add' makes one, and 'insula user list' shows those there are"
     case .registryBusy(let path):
       "another process is changing \(path) and does not end; try it again, or see who it is with 'fuser -v \(path)'"
     case .registryDamaged(let path, let what):
@@ -125,6 +126,9 @@ extension StoreError: CustomStringConvertible {
     case .notEntitled(let identifier, let to, let has):
       "\(identifier) is not entitled to \(to); "
         + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
+    case .tooManyGrants(let identifier):
+      "so much has been granted to \(identifier), or to all apps together, that there is no room for more; "
+        + "grant it the folder that these files are in, and see 'insula grants'"
     }
   }
 }
@@ -144,7 +148,7 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noContainer:
+      .registryFailed, .appExists, .noContainer, .tooManyGrants:
       .failed
     }
   }

@@ -75,6 +75,21 @@ final class LockTable: Sendable {
     }
   }
 
+  /// Gives back all that was taken through a view that has ended; nobody of it waits any more.
+  func releaseAll(of view: UInt32) {
+    let answered = state.withLock { objects -> [ParkedReply] in
+      var answered: [ParkedReply] = []
+      for object in Array(objects.keys) {
+        objects[object]?.posix.removeAll { $0.holder.view == view }
+        objects[object]?.flock.removeAll { $0.holder.view == view }
+        objects[object]?.waiters.removeAll { $0.lock.holder.view == view }
+        answered += Self.grantWaiters(of: object, &objects)
+      }
+      return answered
+    }
+    for reply in answered { reply.send(nil) }
+  }
+
   /// Drops a waiter whose request has been interrupted.
   func abandon(_ reply: ParkedReply) {
     state.withLock { objects in

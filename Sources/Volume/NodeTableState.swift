@@ -20,8 +20,12 @@ struct NodeTableState: @unchecked Sendable {
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
   private(set) var held = 0
+  /// Where it is noted what this view knows; nil for the view that is asked itself.
+  let known: KnownObjectsOfView?
   /// What seals say of the nodes that are in sealed places.
   var sealed: [UInt32: SealedNode] = [:]
+
+  init(known: KnownObjectsOfView? = nil) { self.known = known }
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
@@ -84,11 +88,13 @@ struct NodeTableState: @unchecked Sendable {
     let bucket = node.pointee.hash & (buckets.count - 1)
     node.pointee.next = buckets[bucket]
     buckets[bucket] = index
+    known?.add(node.pointee.number)
   }
 
   /// Frees a node; gives the descriptor that is to be closed, or -1.
   mutating func remove(_ index: UInt32) -> Int32 {
     let node = slab[index]
+    known?.remove(node.pointee.number)
     let bucket = node.pointee.hash & (buckets.count - 1)
     if buckets[bucket] == index {
       buckets[bucket] = node.pointee.next
@@ -120,6 +126,7 @@ struct NodeTableState: @unchecked Sendable {
     slab.forEach { _, node in
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
       free(node.pointee.name)
+      known?.remove(node.pointee.number)
     }
     slab.removeAll()
     clock = []
@@ -238,17 +245,27 @@ struct NodeTableState: @unchecked Sendable {
 
   /// Gives every known node below a directory that has moved the zone that it now has, but for names that matter.
   ///
-  /// A look at every node, for a rare event: a directory moves from one domain to another, or to where containers are.
   mutating func rezone(below top: UInt32) {
     let zone = slab[top].pointee.zone.inside
+    forEach(below: top) { index, _ in setZone(zone, of: index) }
+  }
+
+  /// Gives every known node below a directory that has moved to another part of a view's scope its position.
+  ///
+  /// In a place that the scope has something to say about, what is below is looked for again by names.
+  func reposition(below top: UInt32) {
+    let position = slab[top].pointee.position.throughout.map { Position(throughout: $0) } ?? .nowhere
+    forEach(below: top) { _, node in node.pointee.position = position }
+  }
+
+  /// Visits every known node below a directory: a look at every node, for a rare event, such as that a directory moves from
+  /// one domain to another, or to where containers are.
+  private func forEach(below top: UInt32, _ body: (UInt32, UnsafeMutablePointer<Node>) -> Void) {
     slab.forEach { index, node in
       var ancestor = node.pointee.parent
       // No tree is as deep as this; it only bounds what a damaged one could do.
       for _ in 0..<100_000 where ancestor > NodeTable.rootIndex {
-        if ancestor == top {
-          setZone(zone, of: index)
-          return
-        }
+        if ancestor == top { return body(index, node) }
         guard let next = slab.slot(ancestor), next.pointee.flags.contains(.inUse) else { return }
         ancestor = next.pointee.parent
       }

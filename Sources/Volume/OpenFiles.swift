@@ -52,6 +52,9 @@ final class HandleTable<Item: Sendable>: Sendable {
     }
   }
 
+  /// All that are open.
+  var all: [Item] { state.withLock { $0.slots.compactMap(\.item) } }
+
   private static func index(_ handle: HandleID, _ state: State) -> Int? {
     let index = Int(UInt32(truncatingIfNeeded: handle.raw))
     guard index < state.slots.count, state.slots[index].item != nil,
@@ -70,6 +73,8 @@ struct OpenFile: Sendable {
   let access: Access
   /// Only where data goes through the daemon: with passthrough the kernel has the file, and we need no descriptor.
   let descriptor: SharedFD?
+  /// Whether each read and write must ask if it is still granted.
+  let isRevocable: Bool
 
   struct Access: OptionSet, Sendable {
     let rawValue: UInt8

@@ -19,7 +19,7 @@ internal import Store
 extension View {
   /// What counts of a node's object for a decision.
   func object(_ status: FileStatus, _ node: borrowing NodeTable.Pin) -> Object {
-    Object(status, zone: node.zone, security: security(of: node))
+    Object(status, zone: node.zone, reach: scope.reach(of: node.position), security: security(of: node))
   }
 
   /// The list and the flags of a node's object.
@@ -101,21 +101,11 @@ extension View {
     guard let identity = nodes.with(node.id, { $0.identity }) else { return }
     volume.securities.changed(identity)
     let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
-    let object = Object(status, zone: node.zone, security: security)
+    let object = Object(status, zone: node.zone, reach: .everything, security: security)
     let closes = status.isDirectory && entryValidity(in: object) == 0
-    volume.forEachView { $0.forgetSecurity(of: identity, closes: closes) }
-  }
-
-  /// Takes back what this view and its kernel know of an object that has another list, or other flags.
-  fileprivate func forgetSecurity(of identity: Identity, closes: Bool) {
-    let cached = nodes.with(identity) { id, node -> (id: NodeID, attributes: Bool, children: Bool) in
-      node.flags.subtract(.security)
-      let attributes = node.flags.remove(.attributesCached) != nil
-      return (id, attributes, closes && node.flags.remove(.childrenCached) != nil)
-    }
-    guard let cached else { return }
-    if cached.attributes { connection?.attributesChanged(cached.id) }
-    if cached.children { _ = connection?.entriesChanged() }
+    let known: Memory = [.security, .attributes]
+    forget(closes ? known.union(.names) : known, of: node.number)
+    others.rightsChanged(of: node.number, object, known)
   }
 }
 
@@ -130,10 +120,10 @@ extension Security {
 
 extension Object {
   /// What counts for a decision.
-  init(_ status: FileStatus, zone: Zone, security: Security) {
+  init(_ status: FileStatus, zone: Zone, reach: Reach, security: Security) {
     self.init(
       uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
-      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl)
+      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl, reach: reach)
   }
 
   /// Whether there is a list, be it one that can't be read.

@@ -5,45 +5,70 @@ internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 internal import Synchronization
 
 /// One face of a volume: what one connection to the kernel sees.
 ///
 /// Operations are in the files beside this one.
 ///
-/// This is the view of the whole tree; callers are judged by their ids.
+/// The view of the whole tree is everyone's, and callers are judged by their ids. That of a running app is one user's, and has only
+/// what its scope says.
 package final class View: FileSystem {
   package let volume: Volume
+  /// What of the tree is in it.
+  let scope: ViewScope
+  /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another; nil if all can.
+  let user: UInt32?
   /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
   let number: UInt32
   let nodes: NodeTable
   let files = OpenFiles()
   let directories = OpenDirectories()
   let backings = Backings()
-  private let link = Mutex<(any Connection)?>(nil)
+  /// What is read and written now of what was granted, and what may still be written back.
+  let grantedUse = GrantedUse()
+  /// Where it is noted for the other views what this one knows; nil for the one that is asked itself.
+  let known: KnownObjectsOfView?
+  let kernel = KernelLink()
   /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
   private let canWithdraw = Atomic<Bool>(false)
   private let passthroughRefused = Atomic<Bool>(false)
   private let startedSignal: Wakeup
 
-  package init(_ volume: Volume) throws(Errno) {
+  package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
     self.volume = volume
-    number = volume.numberView()
+    self.scope = ViewScope(scope)
+    self.user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
     startedSignal = try Wakeup()
-    let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
-    nodes = try NodeTable(
-      root: root, zone: .top, handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-      quietRoot: volume.quietTree, capacity: volume.settings.descriptors)
+    let (number, isIndexed) = volume.views.number()
+    self.number = number
+    known = isIndexed ? KnownObjectsOfView(all: volume.known, view: number) : nil
+    do throws(Errno) {
+      let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
+      nodes = try NodeTable(
+        root: root, zone: .top, position: scope.root,
+        handleRoot: volume.settings.fileHandles ? volume.tree : nil,
+        quietRoot: volume.quietTree, capacity: volume.settings.descriptors, known: known)
+    } catch {
+      volume.views.ended(number)
+      throw error
+    }
   }
 
-  deinit { volume.removeView(number) }
+  deinit { volume.views.ended(number) }
 
   package func started(_ connection: any Connection) {
-    link.withLock { $0 = connection }
-    volume.add(self)
+    kernel.begin(connection)
+    volume.views.add(self)
     canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
     startedSignal.ring()
+  }
+
+  package func ended() {
+    volume.views.remove(number)
+    kernel.end()
+    volume.locks.releaseAll(of: number)
   }
 
   /// Waits for the kernel to begin; false when the time is over.
@@ -54,7 +79,7 @@ package final class View: FileSystem {
   /// The kernel's end.
   ///
   /// There is none before the first request, nor in tests without one.
-  var connection: (any Connection)? { link.withLock { $0 } }
+  var connection: (any Connection)? { kernel.connection }
 
   /// Whether data goes past the daemon: the kernel can, and the backing filesystem has not refused.
   var usesPassthrough: Bool {
@@ -75,21 +100,21 @@ package final class View: FileSystem {
     }
   }
 
-  /// Whether only one user can ever get here, so that nothing cached for one can be seen by another.
-  var isPrivate: Bool { !volume.settings.isSystem }
+  /// Whether only one user can ever get here.
+  var isPrivate: Bool { user != nil }
 
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
   func entryValidity(in directory: Object) -> Double {
-    let open = isPrivate ? mayUserSearch(directory) : isSearchableByAll(directory)
+    let open = user.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
     return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
   }
 
   /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
-  private func mayUserSearch(_ directory: Object) -> Bool {
-    let user = Subject(uid: ProcessID.user, gid: ProcessID.group)
+  private func maySearch(_ directory: Object, _ user: UInt32) -> Bool {
     // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
-    return decide(.search, on: directory, by: user) { _ in .unknown } == .allow
+    let group = user == ProcessID.user ? ProcessID.group : .max
+    return decide(.search, on: directory, by: Subject(uid: user, gid: group)) { _ in .unknown } == .allow
   }
 
   /// What `insula status` shows.

@@ -4,7 +4,6 @@
 internal import Glibc
 package import LinuxIO
 internal import Store
-internal import Synchronization
 
 /// How a volume behaves; the same for all its views.
 package struct VolumeSettings: Sendable {
@@ -40,6 +39,8 @@ package final class Volume: Sendable {
   let metadata: Metadata
   let securities = SecurityCache()
   let names = NameChanges()
+  /// What users have granted their apps.
+  let grants = Grants()
   /// What is sealed, and what reads large files for that.
   package let sealedPlaces: SealedPlaces
   let reading = SealReading()
@@ -47,8 +48,9 @@ package final class Volume: Sendable {
   let quietTree: FD?
   /// Where objects are made that have a list from the start; nil where there is no such place.
   let staging: Staging?
-  private let lastView = Atomic<UInt32>(0)
-  private let views = Mutex<[UInt32: WeakView]>([:])
+  /// What sees it, and which of those know what.
+  let views = Views()
+  let known = KnownObjects()
 
   /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
   ///
@@ -66,22 +68,8 @@ package final class Volume: Sendable {
     metadata = Metadata(isSystem: settings.isSystem)
   }
 
-  /// A number for a new view.
-  func numberView() -> UInt32 { lastView.wrappingAdd(1, ordering: .relaxed).newValue }
-
-  private struct WeakView: Sendable {
-    weak let view: View?
-  }
-
-  /// From here on the view is told of what others change.
-  func add(_ view: View) { views.withLock { $0[view.number] = WeakView(view: view) } }
-
-  func removeView(_ number: UInt32) { views.withLock { $0[number] = nil } }
-
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.
-  func forEachView(_ body: (View) -> Void) {
-    for view in views.withLock({ Array($0.values) }) { if let view = view.view { body(view) } }
-  }
+  func forEachView(_ body: (View) -> Void) { for view in views.all { body(view) } }
 
   /// Whether this machine, this user and this backing filesystem let objects be opened by handles.
   package static func canUseHandles(_ tree: FD) -> Bool {

@@ -12,12 +12,12 @@ internal import Testing
     (String(repeating: "ä", count: 125) + ".txt", String(repeating: "ä", count: 124) + "-2.txt"),
   ])
   func numberComesBeforeTheExtension(name: String, expected: String) {
-    #expect(AppContainer.numbered(Array(name.utf8), 2) == Array(expected.utf8))
+    #expect(Deliverer.numbered(Array(name.utf8), 2) == Array(expected.utf8))
   }
 
   @Test func numberedNamesAreNamesThatFilesCanHave() {
     for name in ["x." + String(repeating: "y", count: 253), String(repeating: ".", count: 255)] {
-      #expect(AppContainer.numbered(Array(name.utf8), 99_999).count <= 255)
+      #expect(Deliverer.numbered(Array(name.utf8), 99_999).count <= 255)
     }
   }
 }

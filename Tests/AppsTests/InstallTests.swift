@@ -128,6 +128,22 @@ internal import Testing
     #expect(failure == .notAllowed(doing: "remove apps from", path: "/\(house.users.path)"))
   }
 
+  @Test(.enabled(if: Program.isRoot, "flags are kept by root's daemon"))
+  func flagsOfAUsersApplicationsHoldInstallsThere() throws {
+    try house.bundle()
+    let directory = try house.store.tree.openDirectory(at: house.users.path)
+    try Metadata(isSystem: true).setFlags(.userImmutable, on: directory.fd)
+    let before = try house.snapshot()
+    for asker in [house.owner, Asker.ourselves] {
+      #expect(
+        appFailure { try house.install(for: house.users, asking: asker) }
+          == .notAllowed(doing: "install apps in", path: "/\(house.users.path)"))
+    }
+    #expect(try house.snapshot() == before)
+    try Metadata(isSystem: true).setFlags([], on: directory.fd)
+    try house.install(for: house.users, asking: house.owner)
+  }
+
   @Test func homeThatIsNotThere() throws {
     try house.bundle()
     for name in ["nobody-at-all", "Shared", "..", "", ".new", "a/b"] {

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -35,6 +36,26 @@ internal import Testing
     #expect(
       appFailure { try house.uninstall(of: house.users) }
         == .notInstalled(identifier: "org.example.editor", domain: "/\(house.users.path)"))
+  }
+
+  @Test(.enabled(if: Program.isRoot, "only root can make a file that can't be removed"))
+  func containerThatCantBeRemovedKeepsNothingElse() throws {
+    try house.install(for: house.users)
+    let held = "\(house.tree)/\(library)/Containers/org.example.editor/Data/Documents/held"
+    #expect(FileManager.default.createFile(atPath: held, contents: nil))
+    try #require(Program.run(["chattr", "+i", held]).status == 0)
+    defer {
+      for name in (try? house.staged()) ?? [] {
+        _ = try? Program.run(["chattr", "-R", "-i", "\(house.store.path)/state/staging/\(name)"])
+      }
+      _ = try? Program.run(["chattr", "-R", "-i", "\(house.tree)/\(library)/Containers"])
+    }
+    #expect(appFailure { try house.uninstall(of: house.users) } != nil)
+    #expect(try house.names("\(library)/Group Containers") == [])
+    // Nor is it a reason not to use the store.
+    try house.installer().recover()
+    try house.bundle("Other.app") { $0.identifier = "org.example.other" }
+    try house.install("Other.app")
   }
 
   @Test func dataThatIsKeptIsThereForTheNext() throws {

@@ -16,10 +16,11 @@ struct Commands {
     func text(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
     func number(_ index: Int) -> Int { Int(text(index)) ?? 0 }
     if let answer = runNames(name, text, number) ?? runFiles(name, text, number)
-      ?? runLocks(name, text, number)
+      ?? runLocks(name, text, number) ?? runCoherence(name, arguments)
     {
       return answer
     }
+    if name == "use granted" { useGranted(text(0), text(1), notes: text(2), slot: number(3)) }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
     if name == "hammer by" {
       return hammer(
@@ -125,14 +126,20 @@ struct Commands {
     case "fsync": return answer(fsync(files[number(0)]))
     case "syncfs": return answer(clx_syncfs(files[number(0)]))
     case "map":
+      // Shared, for reading and writing, or privately for reading.
       mapSize = number(1)
-      let memory = mmap(nil, mapSize, PROT_READ | PROT_WRITE, MAP_SHARED, files[number(0)], 0)
+      let isPrivate = text(2) == "private"
+      let memory = mmap(
+        nil, mapSize, isPrivate ? PROT_READ : PROT_READ | PROT_WRITE, isPrivate ? MAP_PRIVATE : MAP_SHARED,
+        files[number(0)], 0)
       guard memory != MAP_FAILED else { return answer(-1) }
       map = memory
       return "ok"
     case "store":
       map?.storeBytes(of: UInt8(truncatingIfNeeded: number(1)), toByteOffset: number(0), as: UInt8.self)
       return "ok"
+    case "load":
+      return answer(0, map.map { "\($0.load(fromByteOffset: number(0), as: UInt8.self))" } ?? "")
     case "unmap":
       defer { map = nil }
       return answer(munmap(map, mapSize))
@@ -151,6 +158,14 @@ struct Commands {
 
   private func runLocks(_ name: String, _ text: (Int) -> String, _ number: (Int) -> Int) -> String? {
     switch name {
+    case "alarm":
+      // In so many milliseconds whatever is waited for is interrupted.
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = { _ in }
+      sigaction(SIGALRM, &action, nil)
+      var timer = itimerval()
+      timer.it_value.tv_usec = number(0) * 1000
+      return answer(setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil))
     case "flock": return answer(flock(files[number(0)], Int32(number(1))))
     case "lock":
       // Style, file, kind, start, length.

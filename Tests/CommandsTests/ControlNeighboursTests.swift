@@ -88,7 +88,7 @@ internal import Testing
         _ = try? begins.use { (fd) throws(Errno) in try fd.writeAll([1, 0, 0, 0, 0, 0, 0, 0]) }
         _ = try? mayEnd.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 20_000) }
         return .done
-      }, for: connection)
+      }, in: .orders, for: connection)
     #expect(try begun.fd.waitUntilReadable(milliseconds: 5000))
     let start = monotonicNanoseconds()
     jobs.stop()

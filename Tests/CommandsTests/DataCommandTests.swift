@@ -192,10 +192,69 @@ internal import Testing
     #expect(FD.text(of: inbox + "/Note-2.rtfd/TXT.rtf", limit: 100) == "inside")
     var status = FileStatus()
     #expect(lstat(inbox, &status) == 0 && status.st_mode & 0o7777 == 0o700 && status.st_uid == 65534)
-    // In the tree the Inbox is its owner's, like all of the home.
     try house.shell("mv Letter-2.txt ..; rm Letter-3.txt; rm -r Note.rtfd", in: inbox)
     #expect(try deliver("Letter.txt") == "\(inbox)/Letter-2.txt\n")
     #expect(try deliver("missing").contains("missing"))
+    // Several at once, of which one is missing.
+    let both = try house.nobody(
+      "deliver", "com.example.editor", letter, house.mounted.temporary.appending("missing"), letter)
+    #expect(both.status != 0 && both.output == "\(inbox)/Letter-3.txt\n\(inbox)/Letter-4.txt\n")
+  }
+
+  @Test(arguments: [false, true]) func deliveriesAreMarkedAsComingFromElsewhere(isMounted: Bool) throws {
+    let house = try AppHouse(isMounted: isMounted)
+    let letter = try house.mounted.temporary.write("one", to: "Letter.txt")
+    #expect(setxattr(letter, "user.com.apple.quarantine", "0000;;;", 7, 0) == 0)
+    try house.mounted.temporary.makeDirectory("Note.rtfd")
+    _ = try house.mounted.temporary.write("inside", to: "Note.rtfd/TXT.rtf")
+    symlink("TXT.rtf", house.mounted.temporary.appending("Note.rtfd/link"))
+    let before = time(nil)
+    for name in ["Letter.txt", "Note.rtfd"] {
+      let path = house.mounted.temporary.appending(name)
+      try house.run("deliver", "com.example.editor", path, "--user", "nobody", "--store", house.store)
+    }
+    let inbox = house.mounted.backing("\(AppHouse.container)/Data/Documents/Inbox")
+    var numbers: [String: String] = [:]
+    for name in ["Letter.txt", "Note.rtfd", "Note.rtfd/TXT.rtf"] {
+      let value = try house.rootShell(
+        "getfattr --only-values -n user.com.apple.quarantine '\(name)'", in: inbox)
+      let parts = value.split(separator: ";").map(String.init)
+      try #require(parts.count == 4, "\(name): \(value)")
+      #expect(parts[0] == "0081" && parts[2] == "insula" && parts[1].count == 8)
+      let when = try #require(Int(parts[1], radix: 16))
+      #expect(when >= before && when <= time(nil))
+      numbers[name] = try #require(UUID(uuidString: parts[3])).uuidString
+    }
+    #expect(numbers["Note.rtfd"] == numbers["Note.rtfd/TXT.rtf"], "one occasion")
+    #expect(numbers["Note.rtfd"] != numbers["Letter.txt"])
+    // The original is as it was.
+    let own = try house.rootShell("getfattr --only-values -n user.com.apple.quarantine '\(letter)'", in: "/")
+    #expect(own == "0000;;;")
+  }
+
+  @Test(arguments: [
+    ("com.example.nothing", "echo x >it", "com.example.nothing"),
+    ("com.example.roots", "echo x >it", "com.example.roots"),
+    ("com.example.editor", "echo x >it; chmod 0 it", "Permission denied"),
+    ("com.example.editor", "mkdir it; echo x >it/in; chmod 0 it/in", "Permission denied"),
+    ("com.example.editor", "mkfifo it", "it is a fifo"),
+    ("com.example.editor", "mkdir it; mkfifo it/pipe", "it/pipe is a fifo"),
+    ("com.example.editor", "mknod it c 1 5", "is a device"),
+    ("com.example.editor", "ln -s nowhere it", "No such file"),
+    ("com.example.editor", "mkdir -p it/$(yes d | head -300 | paste -sd/)", "more than 250 directories deep"),
+  ])
+  func whatCanNotBeDeliveredIsRefusedByName(app: String, making: String, words: String) throws {
+    let house = try AppHouse(isMounted: true)
+    let place = try house.mounted.temporary.makeDirectory("place", mode: 0o777)
+    // As root, so that what has the mode 0 is nobody else's.
+    try house.rootShell(making, in: place)
+    let result = try house.nobody("deliver", app, place + "/it")
+    #expect(result.status != 0 && result.errors.contains(words), "\(result.errors)")
+    let inbox = house.mounted.backing("\(AppHouse.container)/Data/Documents/Inbox")
+    #expect((try? FileManager.default.contentsOfDirectory(atPath: inbox)) ?? [] == [])
+    let containers = house.mounted.backing("Users/nobody/Library/Containers")
+    let left = (try? FileManager.default.contentsOfDirectory(atPath: containers)) ?? []
+    #expect(left.filter { $0.hasPrefix(".") } == [])
   }
 
   @Test func rootDeliversAndMovesForOthersAndFollowsNoLinkOfTheirs() throws {
@@ -207,7 +266,8 @@ internal import Testing
     var status = FileStatus()
     #expect(lstat(home + "/Documents/Inbox/Letter.txt", &status) == 0 && status.st_uid == 65534)
     // An Inbox that leads elsewhere.
-    try house.shell("mv Documents/Inbox Documents/was; ln -s \(other) Documents/Inbox", in: home)
+    let documents = house.mounted.backing("\(AppHouse.container)/Data/Documents")
+    try house.rootShell("mv Inbox was; ln -s \(other) Inbox", in: documents)
     let result = try house.mounted.run([
       "deliver", "com.example.editor", letter, "--user", "nobody", "--store", house.store,
     ])

@@ -6,6 +6,7 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Store
 internal import TestSupport
 internal import Testing
 
@@ -38,6 +39,14 @@ internal import Testing
     var status = stat()
     #expect(stat(store + "/tree/Applications", &status) == 0)
     #expect(AccountGroup.numbered(status.st_gid)?.name == "daemon")
+  }
+
+  @Test(arguments: [false, true]) func storeTellsWhetherAppsMayRunWhatTheyWrite(allowed: Bool) throws {
+    #expect(shell.run(["init", "store"] + (allowed ? ["--allow-writable-code"] : [])).code == .ok)
+    let status = Data(shell.run("status", "store", "--json").output.utf8)
+    let fields = try JSONSerialization.jsonObject(with: status) as? [String: Any]
+    #expect(fields?["writableCode"] as? Bool == allowed)
+    #expect(try Store(opening: store, .inspect).description.allowsWritableCode == allowed)
   }
 
   @Test func everyCommandTellsThatThereIsNoStore() {

@@ -32,7 +32,8 @@ extension FakeFiles {
     return count
   }
   func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
+    clearsSetID: Bool
   ) throws(Errno) -> Int {
     // Reads what it is given, as a filesystem does.
     try ask("write", node, String(decoding: bytes, as: UTF8.self) + (clearsSetID ? " kill" : ""), offset)

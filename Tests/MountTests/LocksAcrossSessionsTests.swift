@@ -133,36 +133,80 @@ struct LocksAcrossSessionsTests {
     #expect(try third.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
   }
 
+  @Test(arguments: ["posix wait", "ofd wait", "flock"])
+  func interruptedClientIsNotWaitedFor(style: String) throws {
+    let mounts = try TwoMounts()
+    let (first, second) = try clients(mounts)
+    if style == "flock" {
+      #expect(try first.errno("flock", "0", "\(LOCK_EX)") == 0)
+    } else {
+      #expect(try first.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
+    }
+    #expect(try second.errno("alarm", "300") == 0)
+    let wait = style == "flock" ? ["flock", "0", "\(LOCK_EX)"] : ["lock", style, "0", Self.write, "0", "0"]
+    try second.send(wait)
+    #expect(try second.answer()?.errno == EINTR)
+    // It has left the queue: what is given back is free.
+    #expect(try first.errno("flock", "0", "\(LOCK_UN)") == 0)
+    #expect(try first.errno("lock", "posix", "0", Self.none, "0", "0") == 0)
+    for view in mounts.views { #expect(view.counts.locks == 0) }
+  }
+
+  /// A view that ends takes along what was locked through it, and whoever still waits there.
+  @Test func endedViewLeavesNoLock() throws {
+    let mounts = try SeveralMounts(3)
+    var (first, second): (Client?, Client) = try clients(mounts)
+    let third = try Client()
+    #expect(try third.errno("open", mounts.path(2, "file"), "\(O_RDWR)") == 0)
+    #expect(try second.errno("lock", "posix", "0", Self.write, "0", "0") == 0)
+    #expect(try second.errno("flock", "0", "\(LOCK_EX)") == 0)
+    try first?.send("lock", "posix wait", "0", Self.write, "0", "0")
+    try third.send("flock", "0", "\(LOCK_EX)")
+    #expect(try first?.answer(milliseconds: 200) == nil)
+    #expect(try third.answer(milliseconds: 10) == nil)
+    // What is aborted tells of no close.
+    mounts.abort([1])
+    #expect(try first?.answer()?.errno == 0)
+    #expect(try third.answer()?.errno == 0)
+    #expect(try second.errno("open", mounts.path(1, "file"), "\(O_RDWR)") != 0)
+    first = nil
+  }
+
   @Test(arguments: ["delete", "wal"])
-  func databaseIsWrittenThroughBothAtOnce(journal: String) throws {
+  func databaseIsWrittenThroughAllAtOnce(journal: String) throws {
     guard try Program.run(["sqlite3", "--version"]).status == 0 else {
       print("not tested: sqlite3 is not installed")
       return
     }
-    // Locks are what this is about. Names that one view remembers are not withdrawn when another changes them.
-    let mounts = try TwoMounts(remembering: false)
+    let mounts = try SeveralMounts(3)
     let start = "pragma journal_mode=\(journal); create table t (who integer, n integer, unique (who, n));"
     let made = try Program.run(["sqlite3", mounts.path(0, "db"), start])
     #expect(made.status == 0 && made.output.hasPrefix(journal), "\(made.errors)")
-    // Each says which rows it was told are there.
+    // Each says which rows it was told are there. One opens the database once, one for each row.
     let acknowledged = Mutex<[String]>([])
-    let writers = try (0..<4).map { who in
-      let path = mounts.path(who % 2, "db")
-      let script = """
+    let failures = Mutex<[String]>([])
+    let writers = try (0..<6).map { who in
+      let path = mounts.path(who % 3, "db")
+      let once = """
+        for n in $(seq 1 200); do echo "insert into t values (\(who), $n); select '\(who)|$n';"; done |
+          sqlite3 -bail -cmd '.timeout 120000' '\(path)'
+        """
+      let eachTime = """
         for n in $(seq 1 40); do
-          sqlite3 -cmd '.timeout 30000' '\(path)' "insert into t values (\(who), $n)" && echo "\(who)|$n"
+          sqlite3 -bail -cmd '.timeout 120000' '\(path)' "insert into t values (\(who), $n)" && echo "\(who)|$n"
         done
         """
       return try JoinableThread(name: "writer") {
-        let rows =
-          (try? Program.run(["sh", "-c", script]))?.output.split(separator: "\n").map(String.init) ?? []
-        acknowledged.withLock { $0 += rows }
+        guard let result = try? Program.run(["sh", "-c", who < 3 ? once : eachTime]) else { return }
+        acknowledged.withLock { $0 += result.output.split(separator: "\n").map(String.init) }
+        if !result.errors.isEmpty { failures.withLock { $0.append(result.errors) } }
       }
     }
     for writer in writers { writer.join() }
     let rows = acknowledged.withLock { $0 }
-    #expect(rows.count == 160)
-    for number in 0..<2 {
+    #expect(failures.withLock { $0 } == [])
+    #expect(rows.count == 3 * 200 + 3 * 40)
+    for number in 0..<3 {
       let path = mounts.path(number, "db")
       #expect(try Program.run(["sqlite3", path, "pragma integrity_check"]).output == "ok\n")
       let found = try Program.run(["sqlite3", path, "select who, n from t"]).output.split(separator: "\n")

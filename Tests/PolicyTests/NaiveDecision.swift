@@ -27,6 +27,9 @@ struct NaiveObject {
   var closed: Bool
   /// What in a container is nobody's to change.
   var fixture: Bool
+  /// An Inbox, or something in one.
+  var inbox: Bool
+  var delivered: Bool
   var flags: UInt32
   var list: [NaiveEntry]?
   var damaged: Bool
@@ -90,6 +93,10 @@ struct NaiveDecision {
       if deletes, parent?.sealed == true { return .sealed }
     }
     if r & Bit.writeClass != 0, node.fixture { return .place }
+    let changes = r & Bit.writeClass
+    if node.inbox, node.kind == .directory, changes & ~Bit.deleteChild != 0 { return .place }
+    if node.inbox, node.kind != .directory, changes & ~(Bit.delete | Bit.deleteChild) != 0 { return .place }
+    if node.delivered, changes & ~(Bit.delete | Bit.deleteChild) != 0 { return .place }
     if deletes, node.skeleton || parent?.closed == true { return .place }
     if node.closed, node.kind == .directory, r & (Bit.write | Bit.append | Bit.deleteChild) != 0 {
       return .place

@@ -64,6 +64,39 @@ internal import Testing
     containerData | containerFixture | file | - | none | root | link | place
     containerData | user | dir | - | none | owner | delete | place
     containerData | user | dir | - | none | owner | add_file,delete_child | allow
+    containerData | containerDocuments | dir | - | none | owner | delete | place
+    containerData | containerDocuments | dir | - | none | owner | add_file,add_subdirectory,delete_child | allow
+    containerDocuments | user | dir | - | none | owner | delete,write,writesecurity | allow
+    containerDocuments | inbox | dir | - | none | owner | list,search,readattr,readextattr,readsecurity | allow
+    containerDocuments | inbox | dir | - | none | owner | delete_child | allow
+    containerDocuments | inbox | dir | - | none | owner | delete | place
+    containerDocuments | inbox | dir | - | none | root | delete | place
+    containerDocuments | inbox | dir | - | everyone +ALL | root | add_file | place
+    containerDocuments | inbox | dir | - | none | owner | add_subdirectory | place
+    containerDocuments | inbox | dir | uchg | none | owner | writesecurity | place
+    containerDocuments | inbox | dir | - | none | other | writeattr | place
+    containerDocuments | inbox | symlink | - | none | owner | delete | allow
+    containerDocuments | inbox | file | - | none | owner | write | place
+    inbox | delivered | file | - | none | owner | read,execute,readattr,readextattr,readsecurity | allow
+    inbox | delivered | file | - | none | owner | delete | allow
+    inbox | delivered | file | - | none | root | delete | allow
+    inbox | delivered | file | - | none | other | delete | sticky
+    inbox | delivered | file | uchg | none | owner | delete | flags
+    inbox | delivered | file | uchg | none | owner | write | place
+    inbox | delivered | file | - | everyone +ALL | owner | write | place
+    inbox | delivered | file | - | everyone +ALL | root | append | place
+    inbox | delivered | file | - | none | owner | read,write | place
+    inbox | delivered | file | - | none | root | writeattr | place
+    inbox | delivered | file | - | none | owner | writeextattr | place
+    inbox | delivered | file | - | none | root | writesecurity | place
+    inbox | delivered | file | - | none | root | chown | place
+    inbox | delivered | file | - | none | owner | link | place
+    inbox | delivered | file | - | none | owner | delete,write | place
+    inbox | delivered | symlink | - | none | owner | writeattr | place
+    inbox | delivered | dir | - | none | owner | delete,delete_child,list,search | allow
+    inbox | delivered | dir | - | none | root | add_file | place
+    delivered | delivered | dir | - | none | owner | add_subdirectory | place
+    delivered | delivered | file | - | none | owner | delete | allow
     containers | container | dir | - | none | owner | delete | allow
     containers | container | dir | - | none | owner | add_file | place
     containers | container | file | - | none | owner | write,delete | allow
@@ -87,7 +120,7 @@ internal import Testing
     """)
 
   /// Any place that is not sealed lets root do what no rule of the place forbids.
-  @Test(arguments: Zone.allCases.filter { !$0.isSealed && !$0.hasFixedNames && !$0.isFixture })
+  @Test(arguments: Zone.allCases.filter { !$0.isSealed && !$0.hasFixedNames && !$0.isReadOnly })
   func rootPassesListsAndModes(zone: Zone) {
     for acl in [
       AccessControl.none, .damaged, .list(AccessControlList([.init(.deny, .everyone, .genericAll)])),

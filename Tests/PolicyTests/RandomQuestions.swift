@@ -88,7 +88,8 @@ struct Questions {
     let naive = NaiveObject(
       uid: below(5), gid: groupID(Int(below(8))), mode: chance(3) ? below(0o10000) : below(0o10000) | 0o666,
       kind: naiveKind,
-      sealed: sealed, skeleton: skeleton, closed: isClosed, fixture: zone == .containerFixture, flags: flags,
+      sealed: sealed, skeleton: skeleton, closed: isClosed, fixture: zone == .containerFixture,
+      inbox: zone == .inbox, delivered: zone == .delivered, flags: flags,
       list: list, damaged: isDamaged)
     let acl: AccessControl =
       if let list { .list(AccessControlList(list.map(Self.inOurWords))) } else {
@@ -112,7 +113,7 @@ struct Questions {
 
   private mutating func zone() -> (Zone, sealed: Bool, skeleton: Bool) {
     guard chance(12) else { return (chance(2) ? .user : chance(2) ? .local : .network, false, false) }
-    switch below(16) {
+    switch below(19) {
     case 0: return (.top, true, true)
     case 1: return (.system, true, false)
     case 2: return (.applications, false, true)
@@ -128,6 +129,9 @@ struct Questions {
     case 12: return (chance(2) ? .homeApplications : .networkApplications, false, false)
     case 13: return (.localApp, true, false)
     case 14: return (chance(2) ? .networkApp : .userApp, true, false)
+    case 15: return (.inbox, false, false)
+    case 16: return (.delivered, false, false)
+    case 17: return (.containerDocuments, false, false)
     default: return (.sharedStandard, false, true)
     }
   }

@@ -30,7 +30,17 @@ internal import Testing
       ("/Users/anna/Library/Containers/com.x/Data", .containerData),
       ("/Users/anna/Library/Containers/com.x/\(ContainerLayout.metadataName)", .containerFixture),
       ("/Users/anna/Library/Containers/com.x/other", .containerFixture),
-      ("/Users/anna/Library/Containers/com.x/Data/Documents", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents", .containerDocuments),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/file", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/inbox", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/a/Inbox", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/Inbox", .inbox),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/Inbox/file", .delivered),
+      ("/Users/anna/Library/Containers/com.x/Data/Documents/Inbox/Inbox/Inbox", .delivered),
+      ("/Users/anna/Library/Containers/.com.x/Data/Documents/Inbox/file", .user),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents/Inbox/file", .user),
+      ("/Users/anna/Library/Group Containers/group.x/Documents/Inbox/file", .user),
+      ("/Users/anna/Documents/Inbox/file", .user),
       ("/Users/anna/Library/Containers/com.x/Data/Library", .user),
       ("/Users/anna/Library/Containers/com.x/Data/Library/Containers/a", .user),
       ("/Users/anna/Library/Containers/com.x/Data/tmp", .user),
@@ -100,7 +110,10 @@ internal import Testing
   @Test func namesMatterExactlyWhereChildrenDiffer() {
     let names =
       DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) }
-      + ["Containers", "Group Containers", "Data", ContainerLayout.metadataName, "Documents", ".x", "other"]
+      + [
+        "Containers", "Group Containers", "Data", ContainerLayout.metadataName, "Documents", "Inbox", ".x",
+        "other",
+      ]
     for zone in Zone.allCases {
       let children = Set(names.map { zone.zone(of: $0.utf8) })
       #expect(zone.namesMatter == (children.count > 1), "\(zone)")
@@ -119,9 +132,17 @@ internal import Testing
   @Test func containersHaveFixedNamesAndTheirContentsHaveNot() {
     for path in ContainerLayout.directories(of: .data) {
       let zone = zone(of: "/Users/anna/Library/Containers/com.x/" + path)
-      #expect(zone.hasFixedNames == (path == "Data") && !zone.isFixture, "\(path)")
+      #expect(zone.hasFixedNames == (path == "Data") && !zone.isReadOnly, "\(path)")
     }
     #expect(zone(of: "/Users/anna/Library/Containers/com.x").hasFixedNames)
+  }
+
+  @Test func whatWasDeliveredIsSoAllTheWayDown() {
+    let inbox = zone(of: "/Users/anna/Library/Containers/com.x/" + ContainerLayout.inboxPath)
+    #expect(inbox == .inbox && inbox.isDelivery && inbox.isReadOnly && inbox.inside == .delivered)
+    let deep = ["Data", "Documents", "Inbox", ""].reduce(inbox) { $0.zone(of: $1.utf8) }
+    #expect(deep == .delivered && deep.isDelivery && deep.isReadOnly && deep.inside == .delivered)
+    #expect(Zone.allCases.filter(\.isDelivery) == [.inbox, .delivered])
   }
 
   @Test func domainsKeepTheirMasters() {

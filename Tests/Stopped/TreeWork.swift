@@ -34,7 +34,10 @@ enum TreeWork {
         from: DataPackage(directory.fd, path: words[3]), replacing: true)
     case "deliver":
       let directory = try open(parent)
-      _ = try container.deliver(directory.fd, Array(name.utf8))
+      let delivery = try container.prepareDelivery(of: name, in: directory.fd)
+      let deliverer = Deliverer(
+        store, registry, containers: try Containers(store, registry), watch: NobodyWatches())
+      _ = try deliverer.deliver(delivery, asking: .ourselves)
     default:
       guard let app = try AppQuestions(store, registry).apps(for: nil).first else { throw Work.Unknown() }
       let directory = try open(parent)

@@ -15,6 +15,7 @@ final class RecordingConnection: Connection {
   enum Event: Equatable {
     case attributes(NodeID)
     case entries
+    case contents(NodeID)
     case register(Int32)
     case unregister(Int32)
   }
@@ -38,6 +39,7 @@ final class RecordingConnection: Connection {
   private func note(_ event: Event) { noted.withLock { $0.append(event) } }
 
   func attributesChanged(_ node: NodeID) { note(.attributes(node)) }
+  func contentsChanged(_ node: NodeID) { note(.contents(node)) }
   func entriesChanged() -> Bool {
     note(.entries)
     return canWithdraw

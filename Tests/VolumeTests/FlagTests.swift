@@ -189,7 +189,7 @@ struct FlagTests {
       #expect(opened.mode.contains(.direct) && !opened.mode.contains(.passthrough) && opened.backing == 0)
       // The offset is what the client believes; it goes to the end.
       _ = try withBytes("6") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: false)
+        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false)
       }
       #expect(tree.temporary.text(of: file)?.hasPrefix("123456") == true)
       func refused(_ body: (View) throws(Errno) -> Void) -> Errno? { view.errno(body) }

@@ -181,12 +181,12 @@ struct GateTests {
       try expectKept()
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: true)
+        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: true)
       }
       try expectKept()
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, clearsSetID: false)
+        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false)
       }
       #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == mode)
       view.release(node, handle: opened.handle, flockOwner: nil)

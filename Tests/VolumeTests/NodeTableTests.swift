@@ -181,10 +181,9 @@ private final class Model {
     guard Glibc.rename(temporary.appending(path), temporary.appending(free.path)) == 0 else {
       throw Errno.last
     }
-    try free.name.withName { name in
-      _ = table.moved(
-        inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev), to: name,
-        in: free.parent, zone: .user)
+    try free.name.withName { (name) throws(Errno) in
+      guard let parent = table.with(free.parent, { $0.number }) else { throw .ESTALE }
+      _ = table.moved(ObjectNumber(status), to: name, in: parent, zone: .user)
     }
     object.names = object.names.map { $0 == path ? free.path : $0 }
     byName[path] = nil

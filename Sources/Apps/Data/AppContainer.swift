@@ -18,7 +18,8 @@ package final class AppContainer {
   let data: OwnedFD
   /// The container's name.
   let name: String
-  /// Where it is, for messages.
+  /// Where it is below the root of the tree, and, for messages, as a whole.
+  let location: String
   package let path: String
   let access: SecurityAccess
   let owner: (uid: UInt32, gid: UInt32)
@@ -27,6 +28,7 @@ package final class AppContainer {
   package init(
     _ path: String, in tree: FD, at root: String, access: SecurityAccess
   ) throws(DataFailure) {
+    location = path
     self.path = "\(root)/\(path)"
     self.access = access
     let (above, name) = path.splitAtName

@@ -126,7 +126,7 @@ extension CodeBundle {
   }
 
   /// Says in which file a part lies.
-  private func located(_ finding: Finding) -> Finding {
+  func located(_ finding: Finding) -> Finding {
     let path: String
     switch finding.kind {
     case .infoPlistAltered: path = "Info.plist"

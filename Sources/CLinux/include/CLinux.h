@@ -119,6 +119,38 @@ int clx_accept4(int fd, int flags);
 #define CLX_MOUNT_ATTR_NODIRATIME 0x80
 int clx_open_tree(int dir, const char *_Nonnull path, unsigned flags);
 int clx_mount_setattr(int dir, const char *_Nonnull path, unsigned flags, uint64_t set, uint64_t clear);
+/// The calls by which a mount is made before it has a place: fsopen(2), fsconfig(2), fsmount(2), move_mount(2).
+#define CLX_FSCONFIG_SET_STRING 1
+#define CLX_FSCONFIG_CMD_CREATE 6
+#define CLX_MOUNT_ATTR_RDONLY 0x1
+#define CLX_MOUNT_ATTR_NOSUID 0x2
+#define CLX_MOUNT_ATTR_NODEV 0x4
+#define CLX_MOUNT_ATTR_NOEXEC 0x8
+int clx_fsopen(const char *_Nonnull type);
+int clx_fsconfig(int context, unsigned command, const char *_Nullable key, const char *_Nullable value);
+int clx_fsmount(int context, uint64_t attributes);
+int clx_move_mount(int mount, int dir, const char *_Nonnull path);
+
+/// unshare(2): behind _GNU_SOURCE.
+#define CLX_CLONE_NEWNS 0x00020000
+#define CLX_CLONE_NEWUSER 0x10000000
+int clx_unshare(int flags);
+int clx_pidfd_send_signal(int process, int signal);
+/// SO_PEERPIDFD (Linux 6.5): a descriptor of the very process that has connected.
+int clx_peer_process(int socket, int *_Nonnull process);
+/// landlock_create_ruleset(2) and landlock_restrict_self(2) with nothing but scopes, which glibc has no names for.
+#define CLX_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET 1
+#define CLX_LANDLOCK_SCOPE_SIGNAL 2
+int clx_landlock_scope(uint64_t scopes);
+/// Behind _GNU_SOURCE: initgroups(3).
+int clx_initgroups(const char *_Nonnull user, gid_t group);
+
+/// Numbers for a filter of system calls, from <linux/audit.h> and <asm/unistd.h>.
+uint32_t clx_filter_architecture(void);
+uint32_t clx_filter_ioctl(void);
+uint32_t clx_filter_memfd_create(void);
+/// The calls that no app gets, one by one; -1 after the last.
+int32_t clx_refused_call(unsigned index);
 
 /// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
 int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,

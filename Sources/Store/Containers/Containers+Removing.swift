@@ -6,11 +6,17 @@ internal import LinuxIO
 
 extension Containers {
   /// Removes the containers of apps that are gone; what was stopped on the way there is ended.
+  ///
+  /// One that can't be removed keeps none of the others, and is tried again the next time.
   @discardableResult
   package func removeDoomed() throws(StoreError) -> [ContainerRecord] {
     try clearWorkshop()
     let doomed = try registry.containers(isDoomed: true)
-    for record in doomed { try remove(record) }
+    var failure: StoreError?
+    for record in doomed {
+      do throws(StoreError) { try remove(record) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
     return doomed
   }
 

@@ -37,6 +37,8 @@ package final class DataCopy {
     /// Whether flags that are root's to set come over.
     package var keepsSystemFlags = ProcessID.user == 0
     package var keepsSetID = false
+    /// Attributes that all copied files and directories get, whatever they had.
+    package var marks: [(name: String, value: [UInt8])] = []
     package var depth = 250
     /// Called after each file, and now and then during a large one.
     package var progress: (TreeCopy.Count) -> Void = { _ in }
@@ -219,6 +221,7 @@ package final class DataCopy {
   private func finish(_ copy: FD, as original: FD, _ status: FileStatus) throws(Errno) {
     try doing("finish the copy of") { () throws(Errno) in
       try attributes.copy(from: original, to: copy)
+      for mark in rules.marks { try AttributesCopy.set(mark.name, to: mark.value, on: copy) }
       if let owner = rules.owner { try Self.changeOwner(of: copy, to: owner) }
       let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID
       try copy.changeMode(status.permissions & ~dropped)

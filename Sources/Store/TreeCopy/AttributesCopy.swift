@@ -37,4 +37,13 @@ final class AttributesCopy {
       }
     }
   }
+
+  static func set(_ name: String, to value: [UInt8], on target: FD) throws(Errno) {
+    try name.withName { (name) throws(Errno) in
+      try withUnsafeTemporaryAllocation(byteCount: value.count, alignment: 1) { (bytes) throws(Errno) in
+        bytes.copyBytes(from: value)
+        try target.setAttribute(name.bytes, to: UnsafeRawBufferPointer(bytes), flags: 0)
+      }
+    }
+  }
 }

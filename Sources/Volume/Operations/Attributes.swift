@@ -23,8 +23,10 @@ extension View {
     let object = try nodes.pin(node)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
+    // Read when it has been noted that the kernel will remember it.
+    let validity = attributes(status, of: node).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
-    return attributeValidity(status, of: node)
+    return validity
   }
 
   /// Throws unless the caller may see the object's attributes, which only a list can forbid.
@@ -54,8 +56,26 @@ extension View {
   }
 
   /// The attributes with the time for which they hold.
-  func attributes(_ status: FileStatus, of node: NodeID) -> Attributes {
-    Attributes(status, validity: attributeValidity(status, of: node))
+  ///
+  /// `withName` says that they are part of the answer that makes the node known to the kernel, which will keep the name.
+  func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
+    let validity = attributeValidity(status, of: node, withName: withName)
+    guard validity > 0, volume.views.areSeveral else { return Attributes(status, validity: validity) }
+    // From here on others tell the kernel what they change. What they had changed before is looked at now.
+    guard let object = try? nodes.pin(node, isNamed: false), let now = try? object.fd.status(),
+      !mayBeWrittenElsewhere(now, object)
+    else { return Attributes(status, validity: 0) }
+    return Attributes(now, validity: validity)
+  }
+
+  /// Whether the file may be changing without a word to this view's kernel.
+  private func mayBeWrittenElsewhere(_ status: FileStatus, _ object: borrowing NodeTable.Pin) -> Bool {
+    guard status.isRegular, !object.zone.isSealedPlace else { return false }
+    switch writingElsewhere(of: object.number) {
+    case .none: return false
+    case .open: return true
+    case .perhapsMapped: return isHeldForWriting(object.id)
+    }
   }
 
   /// For how long the kernel may answer with these attributes itself.
@@ -66,10 +86,13 @@ extension View {
   /// after the last such close whether the file is still held open for writing.
   ///
   /// Nor is anything kept where a list may refuse someone to see it: the kernel would not ask.
-  private func attributeValidity(_ status: FileStatus, of node: NodeID) -> Double {
-    if nodes.with(node, { $0.flags.contains(.securityKnown) }) == false, let object = try? nodes.pin(node) {
+  private func attributeValidity(_ status: FileStatus, of node: NodeID, withName: Bool) -> Double {
+    if nodes.with(node, { $0.flags.contains(.securityKnown) }) == false,
+      let object = try? nodes.pin(node, isNamed: false)
+    {
       learnSecurity(of: object)
     }
+    let now = withName ? coarseSeconds() : 0
     let cacheSeconds = volume.settings.cacheSeconds
     let noted = nodes.with(node) { node -> (mayChange: Bool, ask: Bool) in
       // Not known: it has been changed just now, or can't be read.
@@ -77,6 +100,7 @@ extension View {
       if !isForAll || node.mappers > 0 { return (true, false) }
       if node.flags.contains(.mayBeMapped) { return (true, true) }
       if cacheSeconds > 0 { node.flags.insert(.attributesCached) }
+      if withName { node.toldAt = now }
       return (false, false)
     }
     guard let noted else { return 0 }
@@ -86,14 +110,16 @@ extension View {
       guard node.mappers == 0, node.flags.contains(.securityKnown), !node.flags.contains(.hidesAttributes)
       else { return false }
       node.flags.remove(.mayBeMapped)
+      known?.unmapped(node.number)
       node.flags.insert(.attributesCached)
+      if withName { node.toldAt = now }
       return true
     }
     return settled == true ? cacheSeconds : 0
   }
 
   private func isHeldForWriting(_ node: NodeID) -> Bool {
-    guard let object = try? nodes.pin(node) else { return true }
+    guard let object = try? nodes.pin(node, isNamed: false) else { return true }
     // O_NONBLOCK: where someone has a lease on the file, opening it would wait for them.
     guard let file = try? object.fd.reopened(O_RDONLY | O_NONBLOCK) else { return true }
     return file.fd.isOpenForWriting()

@@ -27,8 +27,10 @@ extension View {
   }
 
   package func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, clearsSetID: Bool
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
+    clearsSetID: Bool
   ) throws(Errno) -> Int {
+    if fromCache, let written = try writeBeforeEnd(node, handle, at: offset, bytes) { return written }
     if clearsSetID {
       let object = try nodes.pin(node)
       try clearSetID(object.fd)
@@ -76,6 +78,17 @@ extension View {
     _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let file = try files.find(handle)
+    if file.isRevocable {
+      return try whileGranted(node, access) { () throws(Errno) in
+        try lend(file, node, access, body)
+      }
+    }
+    return try lend(file, node, access, body)
+  }
+
+  private func lend<Result>(
+    _ file: OpenFile, _ node: NodeID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
     if let descriptor = file.descriptor { return try descriptor.use(body) }
     // That the handle has the access was asked at open; here only root's daemon opens, whose right it does not need.
     if access == .write, !file.access.contains(.write) { throw .EBADF }

@@ -11,6 +11,7 @@ internal import Policy
 
 extension View {
   package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
+    settleDoubt(of: node)
     let object = try nodes.pin(node)
     let judged = self.object(try object.fd.status(), object)
     try authorize(.list, on: judged, by: caller)
@@ -21,9 +22,12 @@ extension View {
     }
     let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
+    // If another view has changed it since, it is read again, whatever its times say.
     // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
     // asks for the listing instead.
-    return Opened(handle: handle, mode: mayRefuseAttributes(judged) ? [] : [.keepCache, .cacheListing])
+    if mayRefuseAttributes(judged) { return Opened(handle: handle, mode: []) }
+    let keeps = mayKeepContents(of: node)
+    return Opened(handle: handle, mode: keeps ? [.keepCache, .cacheListing] : .cacheListing)
   }
 
   package func readDirectory(
@@ -44,6 +48,7 @@ extension View {
     // Attributes are for those who could look each entry up.
     let judged = object(status, parent)
     let withAttributes = writer.withAttributes && denial(of: .search, on: judged, to: caller) == nil
+    let validity = withAttributes ? nameValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
     defer { buffer.deallocate() }
@@ -54,7 +59,7 @@ extension View {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
-        add(found, in: parent, status, judged, withAttributes, to: &writer, by: caller)
+        add(found, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
       }
     }
   }
@@ -69,21 +74,23 @@ extension View {
 
   /// Adds one entry.
   ///
-  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others.
+  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So are all without `validity`.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
-    _ judged: Object, _ withAttributes: Bool, to writer: inout DirectoryWriter, by caller: Caller
+    _ validity: Double?, to writer: inout DirectoryWriter, by caller: Caller
   ) {
     var inode = found.inode
     var entry: Entry?
     if !found.name.isComponent {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
-    } else if withAttributes,
+    } else if scope.position(of: found.name, in: parent.position) == .nowhere {
+      return
+    } else if let validity,
       !nodes.isKnown(inode, device: UInt32(truncatingIfNeeded: parentStatus.st_dev), in: parent.id)
     {
       // What the kernel knows already it need not be told again, and a tree that was just made is known as a whole.
-      entry = try? self.entry(found.name, in: parent, judged, by: caller)
+      entry = try? self.entry(found.name, in: parent, validity, by: caller)
     }
     writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)
   }

@@ -72,6 +72,7 @@ extension View {
     try authorizeChange(of: name, on: self.object(status, object), by: caller)
     nodes.prepareForAttributes(object, status)
     try object.fd.setAttribute(name.bytes, to: value, flags: flags)
+    others.attributesChanged(of: object.number)
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
@@ -90,11 +91,12 @@ extension View {
       try authorizeChange(of: name, on: judged, by: caller)
     }
     try object.fd.removeAttribute(name.bytes)
+    others.attributesChanged(of: object.number)
   }
 
   private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
     if object.zone.isSealed { throw .EROFS }
-    if object.zone.isFixture { throw .EPERM }
+    if object.zone.isReadOnly { throw .EPERM }
     switch AttributeFamily(name) {
     case .ours: throw .EPERM
     case .posixACL: throw .EOPNOTSUPP

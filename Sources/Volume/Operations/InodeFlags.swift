@@ -25,12 +25,14 @@ extension View {
     // The kernel has asked for CAP_LINUX_IMMUTABLE where a caller changes what is root's alone on Linux.
     let new = FileFlags(linux: flags & FileFlags.knownToLinux, changing: judged.flags)
     try authorizeFlags(new, on: judged, by: caller)
+    let number = object.number
     try withOpened(object) { (file) throws(Errno) in
       let kept = try file.inodeFlags()
       let wanted = kept & FileFlags.knownToLinux | flags & ~FileFlags.knownToLinux
       guard wanted != kept else { return }
       try authorizeAsOwner(.writeSecurity, on: judged, by: caller)
       try file.setInodeFlags(wanted)
+      others.attributesChanged(of: number)
     }
     try setFlags(new, of: object, status, judged)
   }

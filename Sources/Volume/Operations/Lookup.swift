@@ -15,14 +15,13 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize(.search, on: place, by: caller)
+    let validity = nameValidity(in: directory, place)
     do throws(Errno) {
-      return try entry(name, in: directory, place, by: caller)
+      return try entry(name, in: directory, validity, by: caller)
     } catch .ENOENT {
       let error = absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
-      let validity = entryValidity(in: place)
       guard validity > 0 else { throw .ENOENT }
-      noteChildrenCached(directory.id)
       return .absent(validity: validity)
     }
   }
@@ -30,27 +29,31 @@ extension View {
   package func forget(_ node: NodeID, count: UInt64) { nodes.forget(node, count: count) }
 
   /// What a name in a directory stands for, with one lookup counted.
+  ///
+  /// `validity` is what was said of names there before anyone looked.
   func entry(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
     let parent = directory.fd
+    _ = try position(of: name, in: directory)
     let settled = volume.names.settled
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
-    return try entry(object, name, in: directory, place, foundAfter: settled, by: caller)
+    return try entry(object, name, in: directory, validity, foundAfter: settled, by: caller)
   }
 
-  /// The entry of an object that was just found or made in a directory, which `place` describes.
+  /// The entry of an object that was just found or made in a directory.
   ///
   /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how many changes of
   /// those there had been before. `foundAfter` is for what was found: how many changes of names there had been.
   func entry(
-    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
+    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ nameValidity: Double,
     isMapped: Bool = false, madeAfter: UInt64? = nil, foundAfter: UInt64? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
     var object = object
     let status = try object.fd.status()
     let zone = zone(of: name, in: directory)
-    var validity = entryValidity(in: place)
+    let position = try position(of: name, in: directory)
+    var validity = nameValidity
     var sealed: SealedNode?
     if zone.isSealedPlace {
       sealed = try sealedNode(name, object.fd, status, in: directory)
@@ -64,23 +67,50 @@ extension View {
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       let isForAll = try authorizeMeetingPoint(
-        Object(status, zone: zone, security: security), isFifo: status.type == S_IFIFO, by: caller)
+        Object(status, zone: zone, reach: scope.reach(of: position), security: security),
+        isFifo: status.type == S_IFIFO, by: caller)
       if !isForAll, !isPrivate { validity = 0 }
     }
-    let node = try nodes.intern(object, status, named: name, in: directory.id, zone: zone, sealed: sealed)
+    let node = try nodes.intern(
+      object, status, named: name, in: directory.id, zone: zone, position: position, sealed: sealed)
+    if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
+      _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
+    }
     if let madeAfter {
       noteSecurity(.none, of: node, readAfter: madeAfter)
     } else if let foundAfter {
       learnSecurity(of: node, by: name, in: directory.fd, foundAfter: foundAfter)
     }
-    if validity > 0 { noteChildrenCached(directory.id) }
-    let attributes = isMapped ? Attributes(status, validity: 0) : attributes(status, of: node)
+    // Where names are looked up each time, so are attributes that came with one and are out of date.
+    let attributes =
+      isMapped ? Attributes(status, validity: 0) : attributes(status, of: node, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
   }
 
-  private func noteChildrenCached(_ directory: NodeID) {
-    _ = nodes.with(directory) { $0.flags.insert(.childrenCached) }
+  /// For how long the kernel may remember a name of a directory that is about to be looked for, or made.
+  ///
+  /// It is noted that it will before anyone looks, see `Others.swift`; for what was noted when the request began, it need not be.
+  func nameValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
+    let validity = entryValidity(in: place)
+    guard validity > 0, !directory.namesAreRemembered else { return validity }
+    _ = nodes.with(directory.id) { $0.flags.insert(.childrenCached) }
+    guard volume.views.areSeveral else { return validity }
+    // Who has closed it since it was looked at could not know.
+    guard let again = try? nodes.pin(directory.id), let status = try? again.fd.status() else { return 0 }
+    return entryValidity(in: object(status, again))
   }
+
+  /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its kernel remembers that.
+  func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
+    try? directory.fd.remove(name, directory: isDirectory)
+    removeCompanion(name, in: directory)
+    others.namesChanged(in: directory.number)
+  }
+}
+
+extension Name {
+  /// What SQLite calls the memory that the users of a write-ahead log share.
+  fileprivate var endsLikeSharedMemory: Bool { buffer.suffix(4).elementsEqual("-shm".utf8) }
 }
 
 extension Zone {

@@ -47,13 +47,21 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
-    try authorizeLink(to: self.object(try object.fd.status(), object), by: caller)
+    try refuseReservedName(name, in: directory)
+    let judged = self.object(try object.fd.status(), object)
+    try refuseAcross(judged, place)
+    try authorizeLink(to: judged, by: caller)
+    let validity = nameValidity(in: directory, place)
     try object.fd.link(into: directory.fd, as: name)
+    addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
+    others.namesChanged(in: directory.number)
+    others.attributesChanged(of: object.number)
     do throws(Errno) {
-      return try entry(name, in: directory, place, by: caller)
+      return try entry(name, in: directory, validity, by: caller)
     } catch {
-      try? directory.fd.remove(name, directory: false)
+      takeBack(name, in: directory, isDirectory: false)
+      others.attributesChanged(of: object.number)
       throw error
     }
   }
@@ -78,19 +86,23 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
+    try refuseCompanion(kind, in: place)
+    let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
+    addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
+    others.namesChanged(in: directory.number)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
       if new.list == nil { try settleGroup(of: object.fd, new.gid) }
       return try entry(
-        object, name, in: directory, place, madeAfter: new.list == nil ? changes : nil, by: caller)
+        object, name, in: directory, validity, madeAfter: new.list == nil ? changes : nil, by: caller)
     } catch {
-      // The client is told that there is nothing, and its kernel remembers that.
-      try? fd.remove(name, directory: isDirectory)
+      takeBack(name, in: directory, isDirectory: isDirectory)
       throw error
     }
   }
@@ -144,6 +156,8 @@ extension View {
     guard !volume.settings.isSystem else { return }
     let status = try object.status()
     guard status.st_gid != gid else { return }
+    // Someone may have found it already.
+    defer { others.attributesChanged(of: ObjectNumber(status)) }
     do throws(Errno) {
       try object.changeOwner(uid: nil, gid: gid)
       if status.st_mode & (S_ISUID | S_ISGID) != 0, status.isRegular {

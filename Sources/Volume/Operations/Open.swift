@@ -25,10 +25,14 @@ extension View {
   }
 
   /// Without `later` there is always an answer.
+  ///
+  /// `isNamed` says that the kernel has named the node.
   private func open(
-    _ node: NodeID, _ flags: Int32, _ clearsSetID: Bool, by caller: Caller, later: LateOpen?
+    _ node: NodeID, _ flags: Int32, _ clearsSetID: Bool, by caller: Caller, later: LateOpen?,
+    isNamed: Bool = true
   ) throws(Errno) -> Opened? {
-    let object = try nodes.pin(node)
+    if isNamed { settleDoubt(of: node) }
+    let object = try nodes.pin(node, isNamed: isNamed)
     let status = try object.fd.status()
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
     let judged = self.object(status, object)
@@ -37,6 +41,7 @@ extension View {
     if flags & O_TRUNC != 0 {
       try object.fd.truncate(to: 0)
       if clearsSetID { try clearSetID(object.fd) }
+      others.contentsChanged(of: object.number)
     }
     if judged.zone.isSealedPlace,
       case .afterReading = try checkBytes(object, status, mayWait: later != nil), let later
@@ -46,7 +51,7 @@ extension View {
     }
     return try opened(
       object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
-      isSealed: judged.zone.isSealedPlace)
+      isRevocable: judged.isRevocable, isSealed: judged.zone.isSealedPlace)
   }
 
   /// Answers when the file has been read for its seal, which notes what it finds.
@@ -87,7 +92,8 @@ extension View {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
-    try refuseSealedName(name, in: directory)
+    try refuseReservedName(name, in: directory)
+    let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let file: OwnedFD
@@ -98,35 +104,39 @@ extension View {
         }
       }
     } catch .EEXIST where flags & O_EXCL == 0 {
-      return try openExisting(name, in: directory, place, flags: flags, by: caller)
+      // What exists outside the view is not the caller's to open.
+      guard scope.position(of: name, in: directory.position) != .nowhere else { throw .EPERM }
+      return try openExisting(name, in: directory, validity, flags: flags, by: caller)
     }
+    addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
+    others.namesChanged(in: directory.number)
     do throws(Errno) {
       if new.list == nil { try settleGroup(of: file.fd, new.gid) }
       return try finishCreation(
-        file, name, in: directory, place, madeAfter: new.list == nil ? changes : nil, flags, by: caller)
+        file, name, in: directory, validity, madeAfter: new.list == nil ? changes : nil, flags, by: caller)
     } catch {
-      // The client is told that there is no file, and its kernel remembers that.
-      try? directory.fd.remove(name, directory: false)
+      takeBack(name, in: directory, isDirectory: false)
       throw error
     }
   }
 
   private func finishCreation(
-    _ file: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object,
+    _ file: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double,
     madeAfter: UInt64?, _ flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let isMapped = OpenFile.Access(flags).allowsSharedMaps
     if usesPassthrough {
       return try finishCreation(
         try entry(
-          file, name, in: directory, place, isMapped: isMapped, madeAfter: madeAfter, by: caller),
+          file, name, in: directory, validity, isMapped: isMapped, madeAfter: madeAfter, by: caller),
         nil, flags)
     }
     let fd = file.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(pathOnly) }
     return try finishCreation(
       try entry(
-        object, name, in: directory, place, isMapped: isMapped, madeAfter: madeAfter, by: caller),
+        object, name, in: directory, validity, isMapped: isMapped, madeAfter: madeAfter, by: caller),
       file, flags)
   }
 
@@ -150,7 +160,9 @@ extension View {
     let object = try file.fd.reopened(pathOnly)
     let fileStatus = try object.fd.status()
     let zone = directory.zone.zone(of: Name.empty)
-    let node = try nodes.intern(object, fileStatus, named: Name.empty, in: parent, zone: zone)
+    let node = try nodes.intern(
+      object, fileStatus, named: Name.empty, in: parent, zone: zone,
+      position: scope.position(of: Name.empty, in: directory.position))
     nodes.hold(
       inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev),
       losing: Name.empty, in: parent, isLast: true
@@ -164,12 +176,13 @@ extension View {
 
   /// Another client was faster: what it made is opened, if this caller may.
   private func openExisting(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, flags: Int32, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
-    let entry = try entry(name, in: directory, place, by: caller)
+    let entry = try entry(name, in: directory, validity, by: caller)
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
-      let opened = try open(node, flags: flags & ~O_CREAT, clearsSetID: false, by: caller)
+      let opened = try open(node, flags & ~O_CREAT, false, by: caller, later: nil, isNamed: false)
+      guard let opened else { throw .EIO }
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -183,14 +196,16 @@ extension View {
   ) throws(Errno) -> (Entry, Opened) {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
-      let object = try nodes.pin(node)
+      let object = try nodes.pin(node, isNamed: false)
+      let isRevocable = scope.reach(of: object.position).contains(.revocable)
       // What has neither list nor flags, as nearly all that is made, need not be looked at.
       var mayAppendAlone = false
       if object.security != .none {
         mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let opened = try opened(
-        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone)
+        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone,
+        isRevocable: isRevocable)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -201,17 +216,21 @@ extension View {
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
     _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
-    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isSealed: Bool = false
+    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isRevocable: Bool, isSealed: Bool = false
   ) throws(Errno) -> Opened {
     let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
-    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for.
-    let backing = backings.open(node) { mayAppendAlone ? nil : registerBacking(object) }
+    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
+    // back, so what was granted goes through us as well.
+    let backing = backings.open(node) { mayAppendAlone || isRevocable ? nil : registerBacking(object) }
     do throws(Errno) {
       var descriptor: SharedFD?
       let appends = access.contains(.append)
       // Opened before the file got the list or the flag; no map of it can be kept from writing.
       if appends, backing != nil, access.contains(.read) { throw .EBUSY }
+      // Opened before it came to where it was granted.
+      if isRevocable, backing != nil { throw .EBUSY }
+      if isRevocable, access.writes { try refuseSharedMemory(node) }
       if backing == nil || appends {
         // What was just made is kept as it is: the new mode may not let us open it again.
         if let created {
@@ -221,17 +240,31 @@ extension View {
         }
       }
       noteOpened(node, access)
-      // Where other opens go past the page cache, what it has from before may be stale.
-      var mode: OpenMode = backing != nil ? .passthrough : usesPassthrough ? [] : .keepCache
-      // Which has no shared memory maps: see Handshake.
+      var mode = openMode(node, backing)
+      // Which has no shared memory maps in the view of the whole tree: see Handshake.
       if appends { mode.insert(.direct) }
+      if isRevocable { mode = mode.subtracting(.keepCache).union(.direct) }
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
-      let handle = files.add(OpenFile(node: node, access: access, descriptor: descriptor))
+      let file = OpenFile(node: node, access: access, descriptor: descriptor, isRevocable: isRevocable)
+      let handle = try isRevocable ? addWhileGranted(file) : files.add(file)
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }
       throw error
     }
+  }
+
+  /// Where the data of an open goes.
+  private func openMode(_ node: NodeID, _ backing: Int32?) -> OpenMode {
+    if backing != nil { return .passthrough }
+    let mayKeep = mayKeepContents(of: node)
+    // Where other opens go past the page cache, what it has from before may be stale.
+    if usesPassthrough { return [] }
+    guard volume.views.areSeveral, let number = nodes.with(node, { $0.number }),
+      writingElsewhere(of: number) == .open
+    else { return mayKeep ? .keepCache : [] }
+    // What another view writes is in no page of this kernel's; and a map that both could write to is not to be had.
+    return .direct
   }
 
   /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
@@ -264,16 +297,6 @@ extension View {
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
   }
 
-  /// From the reply on, the file may be mapped and then changed without anyone being told.
-  private func noteOpened(_ node: NodeID, _ access: OpenFile.Access) {
-    guard access.allowsSharedMaps else { return }
-    let wasCached = nodes.with(node) { node in
-      node.mappers += 1
-      return node.flags.remove(.attributesCached) != nil
-    }
-    if wasCached == true { connection?.attributesChanged(node) }
-  }
-
   package func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno) {
     if let object = lockedObject(node) {
       volume.locks.releaseAll(of: LockHolder(view: number, owner: owner), on: object, .posix)
@@ -290,11 +313,7 @@ extension View {
     }
     let connection = connection
     backings.close(node) { connection?.unregisterBacking($0) }
-    guard file.access.allowsSharedMaps else { return }
-    _ = nodes.with(node) { node in
-      node.mappers -= node.mappers > 0 ? 1 : 0
-      if file.descriptor == nil { node.flags.insert(.mayBeMapped) }
-    }
+    noteClosed(node, file)
   }
 
   /// What stands for the node in the table of locks.

@@ -21,6 +21,10 @@ extension View {
     holdIfLastName(doomed, name, in: directory)
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
+    removeCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
+    others.namesChanged(in: directory.number)
+    others.attributesChanged(of: doomed.number)
   }
 
   package func rename(
@@ -34,11 +38,12 @@ extension View {
     let to = try nodes.pin(newParent)
     let source = object(try from.fd.status(), from)
     let target = parent == newParent ? source : object(try to.fd.status(), to)
+    try refuseAcross(source, target)
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
     try authorize(.search, on: target, by: caller)
-    try refuseSealedName(newName, in: to)
+    try refuseReservedName(newName, in: to)
     try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
@@ -52,35 +57,48 @@ extension View {
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
     if parent != newParent {
-      try authorizeNewParent(of: moved, by: caller)
-      if let replaced, isExchange { try authorizeNewParent(of: replaced, by: caller) }
+      try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
+      if let replaced, isExchange {
+        try authorizeNewParent(of: replaced, zone(of: name, in: from), by: caller)
+      }
     }
     if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
     let fromFD = from.fd
     let toFD = to.fd
-    try volume.names.change { () throws(Errno) in
-      try fromFD.rename(name, to: toFD, newName, flags: flags)
+    // What the view does not have is not in its way, and is not to be lost.
+    let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
+    if isUnseen, isExchange { throw .ENOENT }
+    let move = NameMove(
+      name: name, from: fromFD, fromNumber: from.number, newName: newName, to: toFD, toNumber: to.number,
+      isExchange: isExchange,
+      moved: DirectoryNumber(moved.status), exchanged: replaced.map { DirectoryNumber($0.status) },
+      isOfPlace: from.zone == .containers && to.zone == .containers)
+    try following(move) { () throws(Errno) in
+      try volume.names.change { () throws(Errno) in
+        try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
+      }
     }
+    noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
-    withdrawChildren(of: from.id, ifClosed: target)
-    if isExchange { withdrawChildren(of: to.id, ifClosed: source) }
+    withdrawNames(in: from, ifClosed: target)
+    if isExchange { withdrawNames(in: to, ifClosed: source) }
     noteMoved(moved, to: newName, in: to)
     if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
+    others.namesChanged(in: from.number)
+    if parent != newParent { others.namesChanged(in: to.number) }
+    if let replaced, !isExchange { others.attributesChanged(of: replaced.number) }
   }
 
   /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
-  private func withdrawChildren(of source: NodeID, ifClosed target: Object) {
-    guard entryValidity(in: target) == 0 else { return }
-    withdrawChildren(of: source)
+  private func withdrawNames(in source: borrowing NodeTable.Pin, ifClosed target: Object) {
+    if entryValidity(in: target) == 0 { forget(.names, of: source.number) }
   }
 
   /// A name that is about to go, and what it stands for now.
   private struct Doomed {
     let status: FileStatus
     let object: Object
-    var identity: (inode: UInt64, device: UInt32) {
-      (UInt64(status.st_ino), UInt32(truncatingIfNeeded: status.st_dev))
-    }
+    var number: ObjectNumber { ObjectNumber(status) }
     /// The right to a directory that lets one add such a thing to it.
     var addition: Rights { object.isDirectory ? .addSubdirectory : .addFile }
   }
@@ -92,16 +110,21 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Doomed {
     try authorize(.search, on: place, by: caller)
+    let reach = scope.reach(of: try position(of: name, in: directory))
     let status = try directory.fd.status(of: name)
     let security = security(of: name, status, in: directory.fd)
     return Doomed(
-      status: status, object: Object(status, zone: zone(of: name, in: directory), security: security))
+      status: status,
+      object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.
-  private func authorizeNewParent(of moved: Doomed, by caller: Caller) throws(Errno) {
+  ///
+  /// What was delivered may leave and be changed no sooner, so for that the zone counts into which it comes.
+  private func authorizeNewParent(of moved: Doomed, _ zone: Zone, by caller: Caller) throws(Errno) {
     guard moved.object.isDirectory else { return }
-    try authorize(.addSubdirectory, on: moved.object, by: caller)
+    let object = moved.object.zone.isDelivery ? moved.object.moved(to: zone) : moved.object
+    try authorize(.addSubdirectory, on: object, by: caller)
   }
 
   /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.
@@ -113,16 +136,31 @@ extension View {
     guard isLast || !volume.settings.fileHandles else { return }
     let fd = directory.fd
     nodes.hold(
-      inode: doomed.identity.inode, device: doomed.identity.device, losing: name, in: directory.id,
+      inode: doomed.number.inode, device: doomed.number.device, losing: name, in: directory.id,
       isLast: isLast
     ) { () throws(Errno) in try fd.child(name) }
+    others.hold(doomed.number, losing: name, in: directory, isLast: isLast)
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
     let zone = zone(of: name, in: parent)
-    let namesMatter = nodes.moved(
-      inode: moved.identity.inode, device: moved.identity.device, to: name, in: parent.id, zone: zone)
-    if namesMatter { settleZones(below: name, in: parent.fd, zone) }
+    noteMoved(moved.number, to: name, in: parent.number, parent.fd, zone: zone)
+    others.moved(moved.number, to: name, in: parent, zone: zone)
+  }
+
+  /// An object has another name now, whichever view it was given through, in a directory that this one may not know.
+  func noteMoved(
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone
+  ) {
+    let moved = nodes.moved(
+      object, to: name, in: parent, zone: zone, position: position(of: name, in: parent, directory))
+    if moved.isLost {
+      // Until the kernel asks for it by a name of a directory that is known here.
+      nodes.hold(
+        inode: object.inode, device: object.device, losing: name, in: .root, isLast: true
+      ) { () throws(Errno) in try directory.child(name) }
+    }
+    if moved.namesMatter { settleZones(below: name, in: directory, zone) }
   }
 
   /// Gives what is known below a directory that has come to where names matter (a home, a container) its zones.
@@ -140,7 +178,8 @@ extension View {
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)
         nodes.setZone(
-          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev))
+          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
+          withAllBelow: child.inside != zone.inside)
         if child.namesMatter, status.isDirectory { settleZones(below: name, in: directory.fd, child) }
       }
     }

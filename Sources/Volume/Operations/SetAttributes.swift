@@ -33,7 +33,10 @@ extension View {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
     let after = try object.fd.status()
-    if before.isDirectory { withdrawIfClosed(object.id, self.object(after, object)) }
+    let judgedAfter = self.object(after, object)
+    if before.isDirectory { withdrawIfClosed(object.number, judgedAfter) }
+    others.rightsChanged(
+      of: object.number, judgedAfter, change.size == nil ? .attributes : [.attributes, .contents])
     return attributes(after, of: node)
   }
 
@@ -96,15 +99,8 @@ extension View {
 
   /// If a directory is no longer open to all, what the kernel knows of its entries must not let anyone past its mode: it
   /// looks every name up again before this change is reported as done.
-  private func withdrawIfClosed(_ node: NodeID, _ after: Object) {
-    guard entryValidity(in: after) == 0 else { return }
-    withdrawChildren(of: node)
-  }
-
-  /// Lets the kernel look up every name again, if it remembers any of this directory.
-  func withdrawChildren(of directory: NodeID) {
-    let hadCachedChildren = nodes.with(directory) { $0.flags.remove(.childrenCached) != nil }
-    if hadCachedChildren == true { _ = connection?.entriesChanged() }
+  private func withdrawIfClosed(_ directory: ObjectNumber, _ after: Object) {
+    if entryValidity(in: after) == 0 { forget(.names, of: directory) }
   }
 }
 

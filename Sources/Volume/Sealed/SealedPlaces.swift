@@ -8,20 +8,7 @@ internal import LinuxIO
 internal import Synchronization
 
 /// A directory, whoever asks and by whatever name.
-struct DirectoryNumber: Hashable, Sendable {
-  let inode: UInt64
-  let device: UInt32
-
-  init(inode: UInt64, device: UInt32) {
-    self.inode = inode
-    self.device = device
-  }
-
-  init(_ status: FileStatus) {
-    inode = UInt64(status.st_ino)
-    device = UInt32(truncatingIfNeeded: status.st_dev)
-  }
-}
+typealias DirectoryNumber = ObjectNumber
 
 /// A name in a directory under which something is that has a seal.
 final class SealedPlace: Sendable {

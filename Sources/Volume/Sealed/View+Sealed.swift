@@ -22,9 +22,12 @@ extension View {
     return directory.zone.zone(of: name)
   }
 
-  /// Throws if a name is that of something sealed: nothing else is made there, also while it is missing.
-  func refuseSealedName(_ name: Name, in directory: borrowing NodeTable.Pin) throws(Errno) {
-    if zone(of: name, in: directory).isSealedPlace { throw .EROFS }
+  /// Throws if a name is that of something sealed, or of an Inbox: nothing is made there by anyone but the daemon, also while it
+  /// is missing.
+  func refuseReservedName(_ name: Name, in directory: borrowing NodeTable.Pin) throws(Errno) {
+    let zone = zone(of: name, in: directory)
+    if zone.isSealedPlace { throw .EROFS }
+    if zone == .inbox { throw .EPERM }
   }
 
   /// Throws if an installed app is below a directory that someone wants to remove or to move.

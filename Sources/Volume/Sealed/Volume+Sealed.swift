@@ -112,7 +112,7 @@ extension Volume {
   /// Lets the kernel of every view look again at the names of a directory.
   private func nameChanged(in way: borrowing Way) {
     guard let status = try? way.parent.status() else { return }
-    nameChanged(in: Identity(status, of: way.parent))
+    nameChanged(in: ObjectNumber(status))
   }
 
   /// The way to a name in the tree, directory by directory.

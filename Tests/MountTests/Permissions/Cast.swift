@@ -27,17 +27,21 @@ final class Cast {
   private let accounts: [Person: TemporaryAccount]
   private var shells: [Person: PersonShell] = [:]
   /// Where all can work, outside of what is tested.
-  private let workshop: TemporaryDirectory
+  let workshop: TemporaryDirectory
+  /// Further words that shells which are not there yet will know.
+  var words: [String: String] = [:]
 
-  init() throws {
-    mounted = try MountedStore.mounted()
+  /// With a store of root's, or one of the owner's.
+  init(rootless: Bool = false) throws {
     workshop = try TemporaryDirectory(mode: 0o777)
     let team = try TemporaryGroup()
     self.team = team
+    let owner = try TemporaryAccount()
     accounts = [
-      .owner: try TemporaryAccount(), .primary: try TemporaryAccount(primaryGroup: team),
+      .owner: owner, .primary: try TemporaryAccount(primaryGroup: team),
       .member: try TemporaryAccount(groups: [team]), .stranger: try TemporaryAccount(),
     ]
+    mounted = try MountedStore.mounted(owner: rootless ? owner.account : nil)
   }
 
   // An account can't be removed while someone works as it.
@@ -48,7 +52,7 @@ final class Cast {
 
   /// The words that stand for somebody's name and the group's.
   var names: [String: String] {
-    var names = ["team": team.name, "store": mounted.store]
+    var names = words.merging(["team": team.name, "store": mounted.store]) { $1 }
     for (person, account) in accounts { names[person.rawValue] = account.account.name }
     return names
   }
@@ -128,6 +132,15 @@ private final class PersonShell {
         "./$1" >/dev/null 2>&1 && did=${did}x
       fi
       test "$said" = "$did" || { echo "test says '$said', but then it is '$did'"; return 1; }
+    }
+    # A system call that no program of a machine makes, such as: call exchange A B
+    call() {
+      answer=$( (IFS='	'; echo "$*") | insula-client)
+      case $answer in
+      ok*) ;;
+      1) echo 'Operation not permitted' >&2; return 1 ;;
+      *) echo "error $answer" >&2; return 1 ;;
+      esac
     }
 
     """

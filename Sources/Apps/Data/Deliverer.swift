@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import LinuxIO
+internal import Policy
+package import Store
+
+/// Puts copies that users have made into the Inboxes of their apps.
+///
+/// No user may do that, in no view: what is in an Inbox got there by this way and no other.
+package struct Deliverer {
+  private let store: Store
+  private let registry: Registry
+  private let containers: Containers
+  private let watch: any TreeWatch
+
+  package init(_ store: Store, _ registry: Registry, containers: Containers, watch: any TreeWatch) {
+    self.store = store
+    self.registry = registry
+    self.containers = containers
+    self.watch = watch
+  }
+
+  /// Delivers a copy that lies beside a container, and gives the path that it has then, below the root of the tree.
+  ///
+  /// Where its name is taken, it gets a number.
+  package func deliver(_ delivery: Delivery, asking asker: Asker) throws(AppFailure) -> String {
+    let above = "Users/\(delivery.home)/\(ContainerLayout.directory(of: .data))"
+    let path = "\(above)/\(ContainerLayout.name(of: delivery.identifier, .data))"
+    try checkNames(delivery)
+    let parent = try explaining("open", above) { () throws(Errno) in try store.tree.openDirectory(at: above) }
+    let owner = try explaining("look at", above) { () throws(Errno) in try parent.fd.status().st_uid }
+    guard asker.uid == owner || asker.uid == 0 || asker.uid == ProcessID.user else {
+      throw .notAllowed(doing: "deliver to", path: "\(store.path)/tree/\(path)")
+    }
+    guard try isContainer(path, delivery.identifier, of: owner) else {
+      throw .notInstalled(identifier: delivery.identifier.text, domain: "that home")
+    }
+    try checkCopy(delivery.copy, in: parent.fd, "\(above)/\(delivery.copy)", owner: owner)
+    let documents = try explaining("open", path) { () throws(Errno) in
+      try store.tree.openDirectory(at: "\(path)/\(ContainerLayout.documentsPath)")
+    }
+    let inboxPath = "\(path)/\(ContainerLayout.inboxPath)"
+    let inbox = try openInbox(in: documents.fd, inboxPath)
+    let name = try explaining("deliver to", inboxPath) { () throws(Errno) in
+      let change = TreeChange.delivered(name: delivery.copy, from: above, inbox: inboxPath)
+      return try put(delivery, from: parent.fd, in: inbox.fd, change)
+    }
+    return "\(inboxPath)/\(name)"
+  }
+
+  private func openInbox(in documents: FD, _ path: String) throws(AppFailure) -> OwnedFD {
+    do throws(StoreError) {
+      return try containers.openInbox(in: documents, path: "\(store.path)/tree/\(path)")
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func put(
+    _ delivery: Delivery, from parent: FD, in inbox: FD, _ change: TreeChange
+  ) throws(Errno) -> String {
+    let name = Array(delivery.name.utf8)
+    var number = 1
+    while true {
+      let candidate = number == 1 ? name : Self.numbered(name, number)
+      do throws(Errno) {
+        try watch.changing(change) { () throws(Errno) in
+          try parent.rename(delivery.copy, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
+        }
+        try inbox.synchronize(dataOnly: false)
+        return String(decoding: candidate, as: UTF8.self)
+      } catch .EEXIST {
+        guard number < 100_000 else { throw .EEXIST }
+        number += 1
+      }
+    }
+  }
+
+  /// `name-2.ext`; the name is cut where it would be too long.
+  static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
+    let suffix = Array("-\(number)".utf8)
+    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.count
+    let ending = Array(name[dot...].prefix(64))
+    var stem = Array(name[..<dot])
+    while stem.count + suffix.count + ending.count > 255, !stem.isEmpty {
+      // Whole characters only.
+      while let last = stem.popLast(), last & 0xc0 == 0x80 {}
+    }
+    return stem + suffix + ending
+  }
+
+  // MARK: Whether it may be
+
+  private func checkNames(_ delivery: Delivery) throws(AppFailure) {
+    guard delivery.copy.hasPrefix(".\(AppContainer.deliveryPurpose)-"), Self.isName(delivery.copy),
+      Self.isName(delivery.name), Self.isName(delivery.home), (try? Homes.checkName(delivery.home)) != nil
+    else {
+      throw .failed(doing: "deliver", path: delivery.name, errno: .EINVAL)
+    }
+  }
+
+  private static func isName(_ text: String) -> Bool {
+    !text.utf8.contains(0) && !text.utf8.contains(UInt8(ascii: "/"))
+      && !["", ".", ".."].contains(where: { $0.utf8.elementsEqual(text.utf8) })
+  }
+
+  private func isContainer(
+    _ path: String, _ identifier: AppIdentifier, of owner: UInt32
+  ) throws(AppFailure) -> Bool {
+    do throws(StoreError) {
+      return try registry.containers(kind: .data, identifier: identifier, user: owner, isDoomed: false)
+        .contains { $0.path == path }
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  /// A document is a file or a directory of the user's own; a link would lead where nobody has looked.
+  private func checkCopy(_ name: String, in parent: FD, _ path: String, owner: UInt32) throws(AppFailure) {
+    let status = try explaining("deliver", path) { () throws(Errno) in try parent.status(of: name) }
+    let isAlone = status.isDirectory || status.isRegular && status.st_nlink == 1
+    guard isAlone, status.st_uid == owner else {
+      throw .failed(doing: "deliver", path: "\(store.path)/tree/\(path)", errno: .EINVAL)
+    }
+  }
+
+  private func explaining<Result: ~Copyable>(
+    _ doing: String, _ path: String, _ body: () throws(Errno) -> Result
+  ) throws(AppFailure) -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      throw .failed(doing: doing, path: "\(store.path)/tree/\(path)", errno: error)
+    }
+  }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Bundles
+
+/// What its signature says that an app may do beyond its own containers.
+///
+/// Entitlements that are not known here give nothing.
+package struct AppEntitlements: Equatable, Sendable {
+  /// A standard directory of the home.
+  package struct Directory: Equatable, Sendable {
+    package let name: String
+    package let isWritable: Bool
+  }
+
+  /// A place that was named in the entitlements.
+  package struct Exception: Equatable, Sendable {
+    /// Names below the home, or below the root of the tree.
+    package let path: [String]
+    package let isInHome: Bool
+    package let isWritable: Bool
+    /// With all that is in it.
+    package let isSubtree: Bool
+  }
+
+  /// Whether it gets the network at all: the kernel can't tell calling from being called here.
+  package var hasNetwork = false
+  /// What it writes, it may run.
+  package var runsWhatItWrites = false
+  package var directories: [Directory] = []
+  package var exceptions: [Exception] = []
+
+  private static let prefix = "com.apple.security."
+  private static let mostExceptions = 100
+
+  package init() {}
+
+  package init(_ signed: PropertyList.Dictionary) throws(AppFailure) {
+    func has(_ key: String) throws(AppFailure) -> Bool {
+      guard let value = signed[Self.prefix + key] else { return false }
+      guard case .boolean(let isSet) = value else {
+        throw .badEntitlement(key: Self.prefix + key, reason: "it is neither true nor false")
+      }
+      return isSet
+    }
+    let calls = try has("network.client")
+    let isCalled = try has("network.server")
+    hasNetwork = calls || isCalled
+    runsWhatItWrites = try has("cs.disable-library-validation")
+    for (key, name) in [
+      ("files.downloads", "Downloads"), ("assets.music", "Music"), ("assets.movies", "Movies"),
+      ("assets.pictures", "Pictures"),
+    ] {
+      let isReadable = try has(key + ".read-only")
+      let isWritable = try has(key + ".read-write")
+      if isReadable || isWritable { directories.append(Directory(name: name, isWritable: isWritable)) }
+    }
+    for (word, isInHome) in [("home-relative-path", true), ("absolute-path", false)] {
+      for (access, isWritable) in [("read-only", false), ("read-write", true)] {
+        let key = "\(Self.prefix)temporary-exception.files.\(word).\(access)"
+        for path in try Self.paths(key, in: signed) {
+          exceptions.append(try Self.exception(path, key, isInHome: isInHome, isWritable: isWritable))
+        }
+      }
+    }
+  }
+
+  private static func paths(
+    _ key: String, in signed: PropertyList.Dictionary
+  ) throws(AppFailure) -> [String] {
+    guard let value = signed[key] else { return [] }
+    guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is no array") }
+    guard list.count <= mostExceptions else {
+      throw .badEntitlement(key: key, reason: "it lists more than \(mostExceptions)")
+    }
+    var paths: [String] = []
+    for item in list {
+      guard let path = item.string else {
+        throw .badEntitlement(key: key, reason: "there is something else than text in it")
+      }
+      paths.append(path)
+    }
+    return paths
+  }
+
+  private static func exception(
+    _ path: String, _ key: String, isInHome: Bool, isWritable: Bool
+  ) throws(AppFailure) -> Exception {
+    guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+      throw .badEntitlement(key: key, reason: "'\(path)' is no path that begins with a slash")
+    }
+    let names = path.split(separator: "/").map(String.init)
+    guard !names.contains("."), !names.contains(".."), names.allSatisfy({ $0.utf8.count <= 255 }) else {
+      throw .badEntitlement(key: key, reason: "'\(path)' can't be followed name by name")
+    }
+    return Exception(
+      path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.hasSuffix("/"))
+  }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+package import Store
+
+/// All that is to be known of an app that is about to run for a user.
+package struct AppLaunch: Sendable {
+  package let app: InstalledApp
+  /// The name of the user's home.
+  package let home: String
+  package let entitlements: AppEntitlements
+  /// Below the root of the tree.
+  package let executable: String
+
+  package init(_ app: InstalledApp, home: String, _ entitlements: AppEntitlements, executable: String) {
+    self.app = app
+    self.home = home
+    self.entitlements = entitlements
+    self.executable = executable
+  }
+
+  /// What the app has as its home, below the root of the tree.
+  package var data: String { "\(container(app.identifier, .data))/\(ContainerLayout.dataName)" }
+
+  /// Where what it runs may lie, below the root of the tree.
+  package var executablePlaces: [String] { [app.path, "System"] }
+
+  /// The part of the tree that there is for it, before the user has granted anything.
+  package var places: [ScopePlace] {
+    let own: Reach = entitlements.runsWhatItWrites ? [.read, .write, .execute] : [.read, .write]
+    var places = executablePlaces.map { ScopePlace($0, [.read, .execute]) }
+    places.append(ScopePlace(container(app.identifier, .data), own))
+    places += app.groups.map { ScopePlace(container($0, .group), own) }
+    places += app.clouds.map { ScopePlace(container($0, .cloud), own) }
+    for directory in entitlements.directories {
+      places.append(
+        ScopePlace("Users/\(home)/\(directory.name)", directory.isWritable ? [.read, .write] : .read))
+    }
+    for exception in entitlements.exceptions {
+      let names = (exception.isInHome ? ["Users", home] : []) + exception.path
+      places.append(
+        ScopePlace(
+          names.map { Array($0.utf8) }, exception.isWritable ? [.read, .write] : .read,
+          isSubtree: exception.isSubtree))
+    }
+    return places
+  }
+
+  private func container(_ identifier: AppIdentifier, _ kind: ContainerKind) -> String {
+    "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+package import Store
+internal import Synchronization
+
+/// Finds out whether an app may run, and what is there for it then.
+///
+/// What was found good is remembered for as long as the files that it hangs on stay as they are.
+package final class AppLauncher: Sendable {
+  private struct Verdict {
+    let seal: [UInt8]
+    let files: [(path: String, stamp: Stamp?)]
+    /// From the bundle's directory on.
+    let executable: String
+    let entitlements: AppEntitlements
+  }
+
+  private let store: Store
+  private let verdicts = Mutex<[String: Verdict]>([:])
+
+  package init(_ store: Store) { self.store = store }
+
+  /// Looks at the app's signature and executable, and makes what is missing of its containers.
+  ///
+  /// `making` gives what makes containers.
+  package func launch(
+    _ app: InstalledApp, for user: UInt32, _ registry: Registry,
+    making: () throws(StoreError) -> Containers
+  ) throws(AppFailure) -> AppLaunch {
+    let verdict = try verdict(on: app)
+    do throws(StoreError) {
+      let home = try store.home(of: user)
+      var isWhole =
+        try store.wholeContainer(
+          .data, app.identifier, of: user, home: home, bundle: app, registry) != nil
+      for group in app.groups where isWhole {
+        isWhole = try store.wholeContainer(.group, group, of: user, home: home, bundle: nil, registry) != nil
+      }
+      for cloud in app.clouds where isWhole {
+        isWhole = try store.wholeContainer(.cloud, cloud, of: user, home: home, bundle: nil, registry) != nil
+      }
+      if !isWhole { _ = try making().make(for: app, home: home) }
+      var entitlements = verdict.entitlements
+      if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
+      return AppLaunch(app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)")
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func verdict(on app: InstalledApp) throws(AppFailure) -> Verdict {
+    let root = try open(app)
+    if let known = verdicts.withLock({ $0[app.path] }), known.seal == app.seal,
+      known.files.allSatisfy({ $0.stamp == Stamp($0.path, in: root.fd) })
+    {
+      return known
+    }
+    let files: [(path: String, stamp: Stamp?)]
+    let signed: PropertyList.Dictionary
+    let executable: String
+    let directory = try open(app)
+    do throws(Bundles.Finding) {
+      let bundle = try CodeBundle(in: directory, name: app.bundleName)
+      files = bundle.pathsForLaunch.map { (path: $0, stamp: Stamp($0, in: root.fd)) }
+      signed = try bundle.checkForLaunch(seal: app.seal)
+      executable = bundle.executableFromRoot
+    } catch {
+      throw .refused(bundle: app.bundleName, [error])
+    }
+    let made = Verdict(
+      seal: app.seal, files: files, executable: executable, entitlements: try AppEntitlements(signed))
+    // What has only just changed may change again unseen; and so it may while it is read.
+    if made.files.allSatisfy({ $0.stamp?.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) }) {
+      verdicts.withLock { $0[app.path] = made }
+    }
+    return made
+  }
+
+  private func open(_ app: InstalledApp) throws(AppFailure) -> OwnedFD {
+    do throws(Errno) {
+      return try Self.openQuietly(app.path, below: store.tree)
+    } catch {
+      throw .failed(doing: "open", path: "/\(app.path)", errno: error)
+    }
+  }
+
+  /// Reading leaves no trace in what is sealed, where that can be had.
+  private static func openQuietly(_ path: String, below tree: FD) throws(Errno) -> OwnedFD {
+    let directory = try tree.openDirectory(at: path)
+    guard let quiet = try? PrivateMount.quiet(directory.fd) else { return directory }
+    return try quiet.fd.open(Name.here, O_RDONLY | O_DIRECTORY)
+  }
+}
+
+/// By which a file is known to be what it was.
+private struct Stamp: Equatable {
+  private let inode: UInt64
+  private let size: Int64
+  private let modified: Int64
+  private let changed: Int64
+
+  init?(_ path: String, in root: FD) {
+    guard let status = try? root.status(at: path) else { return nil }
+    inode = UInt64(status.st_ino)
+    size = Int64(status.st_size)
+    modified = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
+    changed = Int64(status.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_ctim.tv_nsec)
+  }
+
+  /// Whether a change from now on would be told from this one: times of files are as coarse as the backing filesystem keeps them.
+  var isSettled: Bool {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) &* 1_000_000_000 &+ Int64(now.tv_nsec) &- changed > 1_000_000_000
+  }
+}

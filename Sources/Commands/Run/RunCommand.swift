@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// `insula run`.
+struct RunCommand: Command {
+  static let description = CommandDescription(
+    name: "run", summary: "Runs an app in a view of the tree in which only what is the app's exists.",
+    arguments: [
+      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(
+        name: "COMMAND", help: "run this in the app's place, with what comes after it as its arguments",
+        isRepeated: true, mayBeEmpty: true),
+    ],
+    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    details: [
+      "The view is at the path of the whole tree, and the rest of the machine is out of reach but for /usr and what\n"
+        + "programs need of /etc. HOME, TMPDIR, XDG_* and the working directory are the app's. It has the network if it\n"
+        + "is entitled to it (com.apple.security.network.client or server).",
+      "It ends with the exit status of what it runs, with 128 and the signal's number where one ended that, with 127\n"
+        + "where there is no such COMMAND. Signals are passed on. When this process ends, all of the app does.",
+      "COMMAND with options of its own goes after '--'.",
+    ],
+    examples: [
+      "insula run com.example.editor", "insula run com.example.editor -- ls -l Documents",
+      "sudo insula run --user anna com.example.editor",
+    ])
+
+  private let identifier: AppIdentifier
+  private let command: [String]
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    command = Array(arguments.positional.dropFirst())
+    if command.first?.isEmpty == true { throw Self.description.error("COMMAND is empty") }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let bubblewrap = try Bubblewrap.require(context)
+    let uid = try AppsAccess.user(user, context) ?? context.uid
+    let account =
+      Account.numbered(uid)
+      ?? Account(name: "uid-\(uid)", uid: uid, gid: ProcessID.group, home: context.home)
+    var daemon = try RunningDaemon(store, context)
+    try OwnNamespace.keepDescriptors()
+    try become(account, context)
+    let place = try ViewPlace()
+    let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
+    let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection, context)
+    if let mount { try place.attach(mount) }
+    let tree = try place.tree(running: plan.executablePlaces)
+    try place.write(SandboxFiles(account, plan))
+    let sandbox = Sandbox(plan, place, tree: tree)
+    let program = RunningProgram(
+      path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil))
+    // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor says so.
+    _ = OwnNamespace.stayAmongOurselves()
+    return .program(
+      try program.run { keptSignals in
+        sandbox.arguments(for: command, restoring: keptSignals)
+      })
+  }
+
+  private func become(_ account: Account, _ context: Context) throws {
+    do throws(Errno) {
+      if context.isRoot, account.uid != 0 { try OwnNamespace.become(account) }
+      try OwnNamespace.enter()
+    } catch {
+      throw CommandFailure(.failed, Bubblewrap.withoutNamespaces(error))
+    }
+  }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// The sandbox with the app in it: started, and waited for as if the app were a child of ours.
+///
+/// bubblewrap has a process outside of the sandbox that waits like we do, and one inside that is the first there; the app is a child of
+/// that one. All are in our process group, so what a terminal sends reaches the app by itself, and stopping and going on too. What
+/// only we are sent is passed on.
+struct RunningProgram {
+  let path: String
+  let environment: [String]
+  let filter: SystemCallFilter
+
+  /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
+  private static let endings: [(name: String, number: Int32)] = [
+    ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("TERM", SIGTERM), ("USR1", SIGUSR1),
+    ("USR2", SIGUSR2),
+    ("ALRM", SIGALRM),
+  ]
+
+  /// Runs it to its end; the exit status.
+  ///
+  /// `arguments` gets the names of the signals that we have had bubblewrap ignore.
+  func run(_ arguments: ([String]) -> [String]) throws -> Int32 {
+    // What we were started without, the app goes without too.
+    let kept = Self.endings.filter { !Self.isIgnored($0.number) }
+    var before = sigset_t()
+    var waited = sigset_t()
+    sigemptyset(&waited)
+    for signal in kept { sigaddset(&waited, signal.number) }
+    sigaddset(&waited, SIGCHLD)
+    sigprocmask(SIG_BLOCK, &waited, &before)
+    // Blocked, a signal is kept for us although it is ignored.
+    for signal in kept { _ = Glibc.signal(signal.number, SIG_IGN) }
+    let pid = try spawn(arguments(kept.map(\.name)), mask: &before)
+    for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
+    let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
+    while true {
+      if let status = try Self.endStatus(of: pid) { return status }
+      var information = signalfd_siginfo()
+      let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
+      guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
+      let number = Int32(truncatingIfNeeded: information.ssi_signo)
+      guard number != SIGCHLD else { continue }
+      // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
+      // process of the session.
+      let isOurs = information.ssi_code <= 0 || number == SIGHUP && getsid(0) == getpid()
+      if isOurs { Self.pass(number, to: pid) }
+    }
+  }
+
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+  }
+
+  /// Nil while it runs.
+  private static func endStatus(of pid: Int32) throws -> Int32? {
+    var status: Int32 = 0
+    guard try retrying({ waitpid(pid, &status, WNOHANG) }) == pid else { return nil }
+    let signal = clx_term_signal(status)
+    return signal == 0 ? clx_exit_status(status) : 128 + signal
+  }
+
+  /// Passes a signal on to the app: the first child of the first process in the sandbox.
+  private static func pass(_ number: Int32, to bubblewrap: Int32) {
+    // For as long as it takes to begin; what still ignores it then, means that.
+    for _ in 0..<400 {
+      guard let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
+        let process = try? ProcessID.open(app), firstChild(of: first) == app
+      else {
+        // There is no app yet, or no longer.
+        _ = kill(bubblewrap, SIGKILL)
+        return
+      }
+      guard isBeginning(app, number) else {
+        try? process.fd.send(signal: number)
+        return
+      }
+      usleep(5000)
+    }
+  }
+
+  /// Whether a process has not become the app yet, and does not get signals before.
+  private static func isBeginning(_ pid: Int32, _ number: Int32) -> Bool {
+    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    func field(_ name: String) -> Substring? {
+      lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.count + 2)
+    }
+    guard field("Name") == "bwrap" || field("Name") == "env",
+      let ignored = field("SigIgn").flatMap({ UInt64($0, radix: 16) })
+    else { return false }
+    return ignored >> UInt64(number - 1) & 1 == 1
+  }
+
+  private static func firstChild(of pid: Int32) -> Int32? {
+    FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 4096)?.split(separator: " ").first.flatMap {
+      Int32($0)
+    }
+  }
+
+  private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
+    let ends = try LinuxIO.pipe()
+    // It fits into the pipe.
+    try ends.write.fd.writeAll(filter.bytes)
+    let reading = ends.takeRead()
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, reading.fd.raw, Sandbox.filterDescriptor)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    posix_spawnattr_setsigmask(&attributes, &mask)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    var variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+    defer { for string in words + variables { free(string) } }
+    var pid: pid_t = 0
+    let error = posix_spawn(&pid, path, &actions, &attributes, &words, &variables)
+    guard error == 0 else {
+      throw CommandFailure(.failed, "can't start \(path): \(Errno(error).message)")
+    }
+    return pid
+  }
+}

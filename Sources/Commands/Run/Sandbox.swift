@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+
+/// What bubblewrap is told: the app's view, a system that can only be read, and nothing else of the machine.
+struct Sandbox {
+  /// Through which the filter of system calls is passed.
+  static let filterDescriptor: Int32 = 3
+
+  private let plan: LaunchPlan
+  private let place: ViewPlace
+  /// The path of the tree that the app is to see.
+  private let source: String
+
+  init(_ plan: LaunchPlan, _ place: ViewPlace, tree: String) {
+    self.plan = plan
+    self.place = place
+    source = tree
+  }
+
+  private var home: String { "\(plan.mountPoint)/\(plan.data)" }
+
+  /// What programs read of /etc.
+  private static let settings = [
+    "alternatives", "bash.bashrc", "debian_version", "fonts", "inputrc", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias", "localtime", "magic", "mime.types", "nsswitch.conf", "os-release", "protocols",
+    "services",
+    "terminfo", "timezone",
+  ]
+  private static let networkSettings = [
+    "ca-certificates", "gai.conf", "host.conf", "hosts", "resolv.conf", "ssl/certs", "ssl/openssl.cnf",
+  ]
+
+  /// The words after the program's name; `restoring` names the signals that the app is to get as ever.
+  func arguments(for command: [String], restoring signals: [String]) -> [String] {
+    var words = [
+      "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    ]
+    if !plan.hasNetwork { words.append("--unshare-net") }
+    words += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL"]
+    words += system + settings + devices + tree
+    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", home]
+    words += ["--seccomp", "\(Self.filterDescriptor)", "--"]
+    let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] : command
+    return words + start(program, signals) + program
+  }
+
+  /// Programs and their libraries, as they are.
+  private var system: [String] {
+    var words = ["--ro-bind", "/usr", "/usr"]
+    for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+      if let target = try? FD.cwd.linkTarget(of: "/\(name)") {
+        words += ["--symlink", String(decoding: target, as: UTF8.self), "/\(name)"]
+      } else {
+        words += ["--ro-bind-try", "/\(name)", "/\(name)"]
+      }
+    }
+    return words
+  }
+
+  private var settings: [String] {
+    let names = Self.settings + (plan.hasNetwork ? Self.networkSettings : [])
+    let own = ["passwd", "group"] + (plan.hasNetwork ? [] : ["hosts"])
+    return names.flatMap { ["--ro-bind-try", "/etc/\($0)", "/etc/\($0)"] }
+      + own.flatMap { ["--ro-bind", "\(place.files)/\($0)", "/etc/\($0)"] }
+  }
+
+  private var devices: [String] {
+    ["--proc", "/proc", "--dev", "/dev", "--bind", place.shared, "/dev/shm", "--dir", "/run"]
+  }
+
+  /// The view where the whole tree is; and whoever writes to /tmp by habit means the app's own.
+  private var tree: [String] {
+    var view = ["--bind", source, plan.mountPoint]
+    // Then it is a directory of ours, in which what there is of the view is mounted.
+    if plan.executablePlaces != nil { view += ["--remount-ro", plan.mountPoint] }
+    let others = ["--dir", "/var", "--symlink", home + "/tmp", "/var/tmp"]
+    if plan.mountPoint.hasPrefix("/tmp/") { return ["--bind", place.temporary, "/tmp"] + view + others }
+    return view + ["--symlink", home + "/tmp", "/tmp"] + others
+  }
+
+  /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it back.
+  private func start(_ program: [String], _ signals: [String]) -> [String] {
+    guard !signals.isEmpty else { return [] }
+    let words = ["/usr/bin/env", "--default-signal=" + signals.joined(separator: ",")]
+    // What has an equals sign in it, env takes for a variable.
+    guard program.first?.contains("=") == true else { return words }
+    return words + ["/bin/sh", "-c", "exec \"$@\"", "sh"]
+  }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+package import Volume
+
+/// An app that runs: its view, and the process that waits for its end.
+///
+/// That process holds the app's namespaces together: when it ends, so does all that runs in them, and the view with them.
+package final class RunningView: Sendable {
+  package let number: UInt64
+  package let launch: AppLaunch
+  package let user: UInt32
+  package let pid: Int32
+  /// In seconds since 1970.
+  package let since: Int64
+  package let view: View
+  private let process: SharedFD
+
+  init(_ number: UInt64, _ launch: AppLaunch, user: UInt32, pid: Int32, _ process: SharedFD, _ view: View) {
+    self.number = number
+    self.launch = launch
+    self.user = user
+    self.pid = pid
+    since = Int64(time(nil))
+    self.process = process
+    self.view = view
+  }
+
+  /// Whether it runs; its view may be there for a little longer.
+  package var isAlive: Bool {
+    let hasEnded = try? process.use { (process) throws(Errno) in
+      try process.waitUntilReadable(milliseconds: 0)
+    }
+    return hasEnded == false
+  }
+
+  /// Sends the app a signal: the process that waits for it passes it on.
+  func send(_ signal: Int32) {
+    // That it has ended meanwhile is what was wanted.
+    try? process.use { (process) throws(Errno) in try process.send(signal: signal) }
+  }
+}
+
+/// The apps that run, by their views.
+package final class RunningViews: Sendable {
+  private struct State {
+    var last: UInt64 = 0
+    var views: [UInt64: RunningView] = [:]
+    /// How many are about to run from a bundle.
+    var starting: [String: Int] = [:]
+    /// Bundles of which another version is just taking the place, or nothing.
+    var changing: Set<String> = []
+    var isEnding = false
+  }
+  private let state = Mutex(State())
+
+  init() {}
+
+  /// The views of an app, of a user, or all.
+  package func all(of identifier: String? = nil, user: UInt32? = nil) -> [RunningView] {
+    state.withLock { $0.views.values.sorted { $0.number < $1.number } }.filter {
+      (identifier == nil || $0.launch.app.identifier.text == identifier)
+        && (user == nil || $0.user == user) && $0.isAlive
+    }
+  }
+
+  /// Those that run something in a bundle, or in the system domain.
+  func all(using path: String) -> [RunningView] {
+    all().filter { $0.launch.executablePlaces.contains(path) }
+  }
+
+  var count: Int { state.withLock { $0.views.count } }
+
+  func number() -> UInt64 {
+    state.withLock { state in
+      state.last += 1
+      return state.last
+    }
+  }
+
+  func add(_ view: RunningView) { state.withLock { $0.views[view.number] = view } }
+
+  /// The connection of a view has ended.
+  func remove(_ number: UInt64) { _ = state.withLock { $0.views.removeValue(forKey: number) } }
+
+  // MARK: What is not to happen at once
+
+  /// An app begins to run from a bundle, which stays as it is until ``started(_:)``; false if it does not, or if nothing begins any
+  /// more.
+  func start(_ path: String) -> Bool {
+    state.withLock { state in
+      guard !state.isEnding, !state.changing.contains(path), !state.changing.contains(Self.system) else {
+        return false
+      }
+      state.starting[path, default: 0] += 1
+      return true
+    }
+  }
+
+  func started(_ path: String) {
+    state.withLock { state in
+      let left = state.starting[path, default: 1] - 1
+      state.starting[path] = left > 0 ? left : nil
+    }
+  }
+
+  private static let system = "System"
+
+  /// Changes what is at a path, from which nothing runs meanwhile; EBUSY if something does.
+  func changing(_ path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let isFree = state.withLock { state in
+      let isStarting = path == Self.system ? !state.starting.isEmpty : state.starting[path] != nil
+      let isUsed = state.views.values.contains { $0.launch.executablePlaces.contains(path) && $0.isAlive }
+      guard !isStarting, !isUsed else { return false }
+      return state.changing.insert(path).inserted
+    }
+    guard isFree else { throw .EBUSY }
+    defer { _ = state.withLock { $0.changing.remove(path) } }
+    try body()
+  }
+
+  // MARK: The end
+
+  /// How long an app has to end when it is asked to.
+  static let patienceMilliseconds = 5000
+
+  /// Asks apps to end, and ends those that don't; returns those that are still there after that.
+  @discardableResult
+  func end(_ views: [RunningView], isCancelled: () -> Bool = { false }) -> [RunningView] {
+    for view in views { view.send(SIGTERM) }
+    wait(for: views, milliseconds: Self.patienceMilliseconds, isCancelled)
+    for view in views where view.isAlive { view.send(SIGKILL) }
+    wait(for: views, milliseconds: Self.patienceMilliseconds, isCancelled)
+    return remaining(of: views)
+  }
+
+  /// Nothing begins to run from here on, and what runs is ended.
+  func endAll() {
+    state.withLock { $0.isEnding = true }
+    let views = state.withLock { Array($0.views.values) }
+    guard !views.isEmpty else { return }
+    for view in views where view.isAlive {
+      DaemonLog.write("\(view.launch.app.identifier) of uid \(view.user), pid \(view.pid), is ended")
+    }
+    for view in end(views) {
+      DaemonLog.write(
+        "the view of \(view.launch.app.identifier), pid \(view.pid), is still in use; it goes all the same")
+    }
+  }
+
+  /// Those whose views are there.
+  private func remaining(of views: [RunningView]) -> [RunningView] {
+    state.withLock { state in views.filter { state.views[$0.number] != nil } }
+  }
+
+  private func wait(for views: [RunningView], milliseconds: Int, _ isCancelled: () -> Bool) {
+    let end = monotonicNanoseconds() &+ UInt64(milliseconds) * 1_000_000
+    while !remaining(of: views).isEmpty, monotonicNanoseconds() < end, !isCancelled() { usleep(5000) }
+  }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// What a view lets be done in a place, before lists and modes are asked.
+///
+/// It only narrows: what is in reach is still judged by all that holds in the whole tree.
+package struct Reach: OptionSet, Hashable, Sendable {
+  package let rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Find it, read it, list it.
+  package static let read = Reach(rawValue: 1 << 0)
+  /// Change it, and what it holds.
+  package static let write = Reach(rawValue: 1 << 1)
+  /// Run it.
+  package static let execute = Reach(rawValue: 1 << 2)
+  /// Was granted by the user, who may take it back while it is in use.
+  package static let revocable = Reach(rawValue: 1 << 3)
+  /// A directory of which only a file was granted: files may be put beside that one, to be renamed over it.
+  package static let beside = Reach(rawValue: 1 << 4)
+
+  /// It does not exist in the view.
+  package static let nothing: Reach = []
+  package static let everything: Reach = [.read, .write, .execute]
+}
+
+/// Where in a scope something is, in two bytes: most places are like all that is around them.
+package struct Position: Hashable, Sendable {
+  package let raw: UInt16
+
+  /// A place in a part of the tree that is all in the same reach.
+  package init(throughout reach: Reach) { raw = UInt16(reach.rawValue) & (Self.firstPlace - 1) }
+
+  /// A place that the scope has something to say about.
+  init(place index: Int) { raw = Self.firstPlace + UInt16(truncatingIfNeeded: index) }
+
+  /// Numbers from here on are places, those before are reaches.
+  private static let firstPlace: UInt16 = 16
+  /// There can't be more places than this in a scope.
+  static let mostPlaces = Int(UInt16.max - firstPlace)
+
+  package static let whole = Position(throughout: .everything)
+  package static let nowhere = Position(throughout: .nothing)
+
+  /// The reach of this place and of all that is below it; nil where the scope must be asked.
+  package var throughout: Reach? {
+    raw < Self.firstPlace ? Reach(rawValue: UInt8(truncatingIfNeeded: raw)) : nil
+  }
+
+  var placeIndex: Int? { raw < Self.firstPlace ? nil : Int(raw - Self.firstPlace) }
+}

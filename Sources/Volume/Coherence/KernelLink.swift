@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import Synchronization
+
+/// A view's way to its kernel, for its own threads and for those of other views.
+final class KernelLink: Sendable {
+  private struct State {
+    var connection: (any Connection)?
+    /// How many are speaking.
+    var speakers = 0
+  }
+  private let state = Mutex(State())
+  /// How many have found that the kernel must be made to forget something, and have not yet told it.
+  ///
+  /// Who comes after them finds nothing to tell, and must not return before the kernel knows.
+  let attributesUnderWay = Atomic<Int>(0)
+  let namesUnderWay = Atomic<Int>(0)
+
+  /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.
+  var connection: (any Connection)? { state.withLock { $0.connection } }
+
+  func begin(_ connection: any Connection) { state.withLock { $0.connection = connection } }
+
+  /// When this returns, nobody speaks to the kernel any more.
+  func end() {
+    state.withLock { $0.connection = nil }
+    // What is said never waits for long: see Connection.
+    while state.withLock({ $0.speakers }) > 0 { sched_yield() }
+  }
+
+  /// Lets any thread speak to the kernel, if it is still there.
+  func speak(_ body: (any Connection) -> Void) {
+    let connection = state.withLock { state in
+      if state.connection != nil { state.speakers += 1 }
+      return state.connection
+    }
+    guard let connection else { return }
+    body(connection)
+    state.withLock { $0.speakers -= 1 }
+  }
+}

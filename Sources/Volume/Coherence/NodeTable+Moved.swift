@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+// What becomes of nodes when their objects get other names, through whichever view.
+
+extension NodeTable {
+  /// What follows for a table from an object's having another name.
+  struct Moved {
+    /// What is below it may have come into other zones, and into which hangs on names, which are not known here.
+    var namesMatter = false
+    /// It can't be looked for by that name, and there are no handles.
+    var isLost = false
+  }
+
+  /// An object has another name now, in a directory that this table may not know.
+  ///
+  /// What is below it may have come into another zone, and to another part of the view's scope.
+  func moved(
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone, position: Position = .whole
+  ) -> Moved {
+    state.withLock { state in
+      guard let index = state.find(inode: object.inode, device: object.device), index != Self.rootIndex else {
+        return Moved()
+      }
+      let node = state.slab[index]
+      let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
+      // Slot 0 is nobody's.
+      let parent = state.find(inode: parent.inode, device: parent.device) ?? 0
+      node.pointee.parent = parent
+      let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
+      node.pointee.position = position
+      state.setZone(zone, of: index)
+      if handleRoot == nil { node.pointee.remember(name) }
+      if rezone { state.rezone(below: index) }
+      if isElsewhere { state.reposition(below: index) }
+      return Moved(namesMatter: rezone && zone.namesMatter, isLost: parent == 0 && handleRoot == nil)
+    }
+  }
+
+  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
+  /// have in there.
+  func setZone(_ zone: Zone, inode: UInt64, device: UInt32, withAllBelow: Bool) {
+    state.withLock { state in
+      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
+      state.setZone(zone, of: index)
+      if withAllBelow { state.rezone(below: index) }
+    }
+  }
+}

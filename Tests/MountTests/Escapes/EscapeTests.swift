@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import TestSupport
+internal import Testing
+
+/// Attempts to get out of an app's view, each of which succeeds outside of one.
+@Suite(
+  .enabled(if: EscapeHouse.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized)
+struct EscapeTests {
+  private static func all() throws -> [Attempt] {
+    try Attempt.lines + Attempt.programs(EscapeHouse.program())
+  }
+
+  /// Makes all attempts, outside and inside.
+  private func make(_ attempts: [Attempt], in house: EscapeHouse, allowing allowed: Set<String> = []) throws {
+    for attempt in attempts {
+      let outside = try house.make(attempt, inside: false)
+      #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
+      let inside = try house.make(attempt, inside: true)
+      #expect(inside.result.errors.contains("tried"), "\(attempt.name) was not made: \(inside)")
+      if !allowed.contains(attempt.name) {
+        #expect(inside.gains.isEmpty, "\(attempt.name) SUCCEEDED: \(inside)")
+      }
+    }
+  }
+
+  @Test func thereAreEnoughOfThem() throws {
+    let attempts = try Self.all()
+    #expect(attempts.count >= 150)
+    #expect(Set(attempts.map(\.name)).count == attempts.count)
+  }
+
+  @Test(arguments: [false, true]) func noneSucceeds(rootless: Bool) throws {
+    try make(Self.all(), in: EscapeHouse(rootless: rootless))
+  }
+
+  /// The network is all that an app gets by being entitled to it.
+  @Test func noneSucceedsWithTheNetwork() throws {
+    let house = try EscapeHouse(entitlements: [(key: "com.apple.security.network.client", value: "<true/>")])
+    try make(Self.all(), in: house, allowing: ["loopback", "any_address"])
+  }
+}

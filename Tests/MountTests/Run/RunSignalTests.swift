@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Signals, the terminal, and the end of an app that runs.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct RunSignalTests {
+  @Test(arguments: ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM"])
+  func signalsArePassedOn(name: String) throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      """
+      # A shell has its children in the background ignore some, which then is kept.
+      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- \
+        sh -c 'trap "echo caught; exit 9" \(name); echo ready > Documents/ready; while :; do sleep 0.02; done' &
+      pid=$!
+      until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
+      kill -\(name) $pid; wait $pid; echo $?
+      """)
+    #expect(result.output == "caught\n9\n", "\(result.errors)")
+    let killed = try house.shell(
+      """
+      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!
+      running 1; sleep 0.2; kill -\(name) $pid; wait $pid; echo $?
+      """)
+    #expect(Int(killed.output.dropLast()) ?? 0 > 128, "\(killed.output)\(killed.errors)")
+  }
+
+  @Test func whatTheCallerIgnoresStaysIgnored() throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      "nohup \"$INSULA\" run --store $POINT $APP -- sh -c 'kill -HUP $$; echo here'")
+    #expect(result.output == "here\n", "\(result.errors)")
+  }
+
+  @Test func whenTheCommandIsKilledTheAppIsToo() throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      """
+      "$INSULA" run --store "$POINT" "$APP" -- \
+        sh -c 'while :; do date +%s%N > Documents/clock; sleep 0.02; done' & pid=$!
+      until [ -s $DATA/Documents/clock ]; do sleep 0.02; done
+      kill -KILL $pid; wait $pid; sleep 0.3
+      first=$(cat $DATA/Documents/clock); sleep 0.3; [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
+      insula ps
+      """)
+    #expect(result.output == "still\nNo apps run.\n", "\(result.output)\(result.errors)")
+  }
+
+  private static let terminalProgram = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+      "Fixtures/at-a-terminal.py"
+    )
+    .path
+
+  /// ^C and ^\ reach the app and nobody else; ^Z stops all of it, and it goes on in the foreground.
+  @Test(arguments: ["interrupt", "quit", "stop", "hangup", "type"])
+  func terminalIsTheApps(what: String) throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      "exec /usr/bin/python3 \(Self.terminalProgram) \(what) \"$INSULA\" run --store $POINT $APP --")
+    #expect(result.status == 0, "\(result.output)\(result.errors)")
+  }
+
+  @Test(arguments: [false, true])
+  func runningAppsAreListedAndEnded(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    let result = try house.shell(
+      """
+      insula ps
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & first=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 60 & sleep 60' & second=$!
+      running 2; sleep 0.2; insula ps | awk '{print $1, $2, $3}' | sort; echo $first $second
+      insula kill $APP; echo $?; insula ps; wait $first; echo $?; wait $second; echo $?
+      insula kill $APP
+      """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    try #require(lines.count == 9, "\(result.output)\(result.errors)")
+    let pids = lines[4].split(separator: " ").map(String.init)
+    #expect(lines[0] == "No apps run." && lines[1] == "IDENTIFIER USER PID")
+    #expect(Set(lines[2...3]) == Set(pids.map { "\(RunHouse.identifier) \(house.user.name) \($0)" }))
+    #expect(Array(lines[5...]) == ["0", "No apps run.", "143", "143"])
+    #expect(result.status == 1 && result.errors.contains("does not run"))
+  }
+
+  @Test func whatDoesNotListenIsKilled() throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      """
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
+      until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
+      insula kill $APP; echo $?; wait $pid; echo $?
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
+      insula kill $APP -s sigkill; wait $pid; echo $?; insula kill $APP --signal STOP
+      """)
+    #expect(result.output == "0\n137\n137\n", "\(result.output)\(result.errors)")
+    #expect(result.status == 2)
+  }
+
+  @Test func nobodyElseSeesOrEndsIt() throws {
+    let house = try RunHouse()
+    let other = try TemporaryAccount()
+    let begun = try house.shell(
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; insula ps | wc -l"
+    )
+    #expect(begun.output == "2\n")
+    let seen = try house.shell("insula ps; insula kill $APP", as: other.account)
+    #expect(seen.output == "No apps run.\n" && seen.errors.contains("does not run"))
+    #expect(try house.shell("insula ps | wc -l; insula kill $APP", as: RunHouse.root).output == "2\n")
+    #expect(try house.shell("insula ps").output == "No apps run.\n")
+  }
+}
