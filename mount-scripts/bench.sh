@@ -257,6 +257,8 @@ start_mergerfs() {
   fact mergerfs "$(mergerfs --version | sed -n 's/^mergerfs v\(ersion: \)*/mergerfs /p' | head -1), $mergerfs_options"
 }
 
+first_child() { [ -z "$1" ] || pgrep -P "$1" | head -1; }
+
 # Runs an app that only waits, mounts its container as it sees it on $mnt/view, and makes that a contender of the same place in the
 # whole tree.
 enter_view() {
@@ -266,7 +268,9 @@ enter_view() {
   for _ in $(seq 200); do
     kill -0 "$runner" 2>/dev/null || break
     # bubblewrap, its first process in the sandbox, and the app.
-    pid=$(pgrep -P "$(pgrep -P "$(pgrep -P "$runner" || echo 0)" || echo 0)" -x sleep) && break
+    pid=$(first_child "$(first_child "$(first_child "$runner")")")
+    [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" != sleep ] || break
+    pid=''
     sleep 0.05
   done
   [ -n "$pid" ] || die "the app does not run: $(tail -1 "$base/view.log")"
