@@ -6,12 +6,13 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// The rules of an app's places in its own view, held against the same lines as in the tree as a whole.
-@Suite(.enabled(if: ViewPlaceTests.isPossible, "it takes root, /dev/fuse and bubblewrap"), .serialized)
-struct ViewPlaceTests {
-  static let isPossible =
-    MountedStore.isPossible && (try? Program.run(["sh", "-c", "command -v bwrap"]))?.status == 0
+/// Whether apps can be run here at all.
+private let appsCanRun =
+  MountedStore.isPossible && (try? Program.run(["sh", "-c", "command -v bwrap"]))?.status == 0
 
+/// The rules of an app's places in its own view, held against the same lines as in the tree as a whole.
+@Suite(.enabled(if: appsCanRun, "it takes root, /dev/fuse and bubblewrap"), .serialized)
+struct ViewPlaceTests {
   private static func house(rootless: Bool) throws -> PlaceHouse {
     try PlaceHouse(rootless: rootless) { bundle in
       let client = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path + "/insula-client"
