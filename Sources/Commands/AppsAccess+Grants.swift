@@ -19,7 +19,8 @@ extension AppsAccess {
     let status: FileStatus
     let full = context.absolute(path)
     do throws(Errno) {
-      status = try FD.cwd.openFollowing(full, CLX_O_PATH).fd.status()
+      let object = try FD.cwd.openFollowing(full, CLX_O_PATH)
+      status = try object.fd.status()
     } catch {
       throw CommandFailure(error, "can't find \(path.harmless): \(error.message)")
     }

@@ -95,7 +95,8 @@ package struct Scope: Sendable {
 
   package var root: Position {
     // The whole tree has nothing to ask about.
-    places.count == 1 && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
+    places.count == 1 && !claims.isEmpty
+      && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
       ? Position(throughout: places[0].reach) : Position(place: 0)
   }
 

@@ -62,7 +62,7 @@ struct Attempt: Sendable {
     keys of the store ;; root ;; ls "$STORE/keys" && echo $MARK
     description of the store ;; root ;; grep -q AdminGroup "$STORE/store.plist" && echo $MARK
     passwords of the machine ;; root ;; grep -q '^root:' /etc/shadow && echo $MARK
-    accounts of the machine ;; user ;; grep -q "^${NEIGHBOUR}:" /etc/passwd && echo $MARK
+    accounts of the machine ;; user ;; grep -q "^${STRANGER}:" /etc/passwd && echo $MARK
     directory of the machine ;; user ;; ls "${PRIZE_HOST%/*}" | grep -q secret && echo $MARK
     other apps by their names ;; user ;; ls "$CONTAINERS" | grep -q org.example.other && echo $MARK
     other apps by a guess ;; user ;; test -e "$CONTAINERS/org.example.other" && echo $MARK

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import TestSupport
 internal import Testing
 
@@ -8,9 +9,17 @@ internal import Testing
 @Suite(
   .enabled(if: EscapeHouse.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized)
 struct EscapeTests {
+  /// All of them, or those whose names have in them what INSULA_ATTEMPTS says, for who works on some.
   private static func all() throws -> [Attempt] {
-    try Attempt.lines + Attempt.programs(EscapeHouse.program())
+    let all = try Attempt.lines + Attempt.programs(EscapeHouse.program())
+    guard let words = ProcessInfo.processInfo.environment["INSULA_ATTEMPTS"]?.split(separator: ",") else {
+      return all
+    }
+    return all.filter { attempt in words.contains { attempt.name.contains($0) } }
   }
+
+  /// What takes kernel passthrough outside, which a user's own daemon has not.
+  private static let notRootless: Set = ["backing_file_of_its_own_choice"]
 
   /// Makes all attempts, outside and inside.
   private func make(_ attempts: [Attempt], in house: EscapeHouse, allowing allowed: Set<String> = []) throws {
@@ -32,7 +41,8 @@ struct EscapeTests {
   }
 
   @Test(arguments: [false, true]) func noneSucceeds(rootless: Bool) throws {
-    try make(Self.all(), in: EscapeHouse(rootless: rootless))
+    let attempts = try Self.all().filter { !rootless || !Self.notRootless.contains($0.name) }
+    try make(attempts, in: EscapeHouse(rootless: rootless))
   }
 
   /// The network is all that an app gets by being entitled to it.
