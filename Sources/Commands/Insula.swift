@@ -16,6 +16,7 @@ package enum Insula {
     AppsCommand.self, InfoCommand.self, PathCommand.self,
     RunCommand.self, ProcessesCommand.self, KillCommand.self,
     DeliverCommand.self, ExportCommand.self, ImportCommand.self,
+    GrantCommand.self, GrantsCommand.self, RevokeCommand.self,
     SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
     SystemVerifyCommand.self,
     ACLCommand.self, FlagsCommand.self, ListCommand.self,

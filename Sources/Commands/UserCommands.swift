@@ -96,10 +96,23 @@ struct UserRemoveCommand: Command {
         "removing the home of \(name) deletes every file in it, and nothing was removed; "
           + "if that is meant: 'insula user remove \(name) --delete-home'")
     }
+    let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
+      $0.name == name
+    }
     try removeApps(context)
     try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
+    if let home { try takeBackGrants(of: home.uid, context) }
     context.console.print("Removed the home of \(name).")
     return .ok
+  }
+
+  /// What someone without a home has granted, no app could use.
+  private func takeBackGrants(of user: UInt32, _ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    guard try !access.grants(nil, of: user, context).isEmpty else { return }
+    var order = GrantOrder(.revoke, nil)
+    order.user = user
+    _ = try access.perform(order)
   }
 
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.

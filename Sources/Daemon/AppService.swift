@@ -14,6 +14,7 @@ final class AppService: Sendable {
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.
   private let tree = Mutex<MountedTree?>(nil)
+  private let grants = Mutex<GrantService?>(nil)
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
   init(_ store: Store, _ settings: Service.Settings) throws {
@@ -24,7 +25,8 @@ final class AppService: Sendable {
     self.registry = Mutex(registry)
   }
 
-  private func openRegistry() throws(StoreError) -> Registry {
+  /// The registry, which is made if there is none.
+  func openRegistry() throws(StoreError) -> Registry {
     try registry.withLock { (known) throws(StoreError) in
       if let known { return known }
       let made = try Registry(of: store)
@@ -41,8 +43,11 @@ final class AppService: Sendable {
     }
   }
 
-  /// From here on, changes reach those who look at the tree.
-  func serve(_ tree: MountedTree) { self.tree.withLock { $0 = tree } }
+  /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken back.
+  func serve(_ tree: MountedTree, _ grants: GrantService) {
+    self.tree.withLock { $0 = tree }
+    self.grants.withLock { $0 = grants }
+  }
 
   /// The containers of the store, through which questions about them go too.
   func containers() throws(StoreError) -> Containers {
@@ -62,11 +67,13 @@ final class AppService: Sendable {
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
     let registry: Registry
     do throws(StoreError) { registry = try openRegistry() } catch { return .reply(ControlReply(error)) }
+    let grants = grants.withLock { $0 }
     let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
     let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
       try tree.containers(registry)
     }
     return .job { caller in
+      defer { grants?.settle() }
       let wait = InstallWait(
         progress: { caller.report(ControlProgress($0)) }, isCancelled: { caller.isCancelled })
       guard let bundle = call.descriptor else { return work.perform(order, on: nil, asking: asker, wait) }

@@ -49,6 +49,8 @@ package enum ControlAnswer: Sendable {
 package enum ControlQueue: Sendable {
   /// Changes of what is installed.
   case orders
+  /// What apps are granted, and what is taken back.
+  case grants
   /// Apps that are to run.
   case launches
   /// Apps that are to end.

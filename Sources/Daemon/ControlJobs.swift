@@ -42,7 +42,7 @@ final class ControlJobs: Sendable {
   var isEnding: Bool { state.withLock { $0.isEnding } }
 
   /// Does a job for a caller, after those of the same user that were in the queue before; the connection ends with it.
-  func start(_ job: @escaping ControlJob, in queue: ControlQueue, for caller: ControlConnection) {
+  func start(_ job: @escaping ControlJob, in queue: ControlQueue = .orders, for caller: ControlConnection) {
     clear()
     let user = caller.peer.uid
     do throws(Errno) {

@@ -22,6 +22,10 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case app
     /// Where does one have its things? What is missing of its containers is made.
     case path
+    /// Let an app have something of the user's, or take it back: ``grant`` says what.
+    case grant
+    /// What have apps been granted? In parts: ``after`` says where to go on. Root sees all.
+    case grants
     /// Let one run: its view comes back, or is served over the connection that comes along.
     case run
     /// What runs? Root sees all.
@@ -39,6 +43,10 @@ package struct ControlRequest: Codable, Equatable, Sendable {
   package var identifier: String?
   /// For ``Verb/path``: the word for the place.
   package var place: String?
+  /// For ``Verb/grant``.
+  package var grant: GrantOrder?
+  /// For ``Verb/grants``: the number of the last one that is known already.
+  package var after: Int64?
   /// For which user; root may leave that open, and for everyone else it is themselves.
   package var user: UInt32?
   /// For ``Verb/end``: only this, and no waiting.
@@ -71,6 +79,10 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var apps: [AppDescription]?
   /// For ``ControlRequest/Verb/path``, and where something was delivered: below the root of the tree.
   package var path: String?
+  /// For ``ControlRequest/Verb/grant`` and ``ControlRequest/Verb/grants``.
+  package var grants: [GrantedPlace]?
+  /// There are more: what to ask for ``ControlRequest/after``.
+  package var next: Int64?
   /// For ``ControlRequest/Verb/run``.
   package var launch: LaunchPlan?
   /// For ``ControlRequest/Verb/running`` and ``ControlRequest/Verb/end``; where a mount stays, what keeps it.

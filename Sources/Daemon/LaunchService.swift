@@ -68,9 +68,10 @@ final class LaunchService: Sendable {
       guard !apps.isReadOnly else { throw StoreError.readOnly(path: mountPoint) }
       return try apps.containers()
     }
+    let view = try server.grants.view(of: app, for: caller.user, launch.places)
     let mount: SharedFD?
     do throws(Errno) {
-      mount = try server.serve(launch, by: caller, over: connection)
+      mount = try server.serve(launch, view, by: caller, over: connection)
     } catch {
       throw .failed(doing: "make a view of", path: mountPoint, errno: error)
     }

@@ -18,11 +18,11 @@ struct LaunchedBy {
 extension Server {
   /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its mount comes back.
   func serve(
-    _ launch: AppLaunch, by caller: LaunchedBy, over theirs: SharedFD?
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
   ) throws(Errno) -> SharedFD? {
     if let theirs {
       let copy = try theirs.use { (fd) throws(Errno) in try fd.duplicated() }
-      try serve(launch, by: caller, connection: copy)
+      try serve(launch, view, by: caller, connection: copy)
       return nil
     }
     var limits: DetachedMount.Limits = [.noDevices, .noSetUserID]
@@ -30,14 +30,13 @@ extension Server {
     if options.readOnly { limits.insert(.readOnly) }
     let made = try Mount.detached(for: caller.user, caller.group, source: "insula", limits)
     let mount = made.mount
-    try serve(launch, by: caller, connection: made.takeConnection())
+    try serve(launch, view, by: caller, connection: made.takeConnection())
     return mount
   }
 
   private func serve(
-    _ launch: AppLaunch, by caller: LaunchedBy, connection: consuming OwnedFD
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD
   ) throws(Errno) {
-    let view = try View(volume, scope: Scope(launch.places), user: caller.user)
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks
@@ -52,5 +51,7 @@ extension Server {
       views.remove(number)
       throw error
     }
+    // What the kernel has looked up before that, it would forget at once.
+    guard view.waitUntilStarted(milliseconds: 20_000) else { throw .EIO }
   }
 }

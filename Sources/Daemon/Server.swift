@@ -71,6 +71,8 @@ package final class Server: Sendable {
   /// Through which what is sealed is read: that changes nothing in it, not even a time.
   private let quietTree: PrivateMount?
   let volume: Volume
+  /// What users have granted their apps.
+  let grants: GrantService
   /// The apps that run.
   package let views = RunningViews()
   private let ended: Ended
@@ -83,7 +85,7 @@ package final class Server: Sendable {
 
   /// Mounts the store; returns when the kernel has begun to use it.
   package static func start(
-    store: Store, registry: Registry?, mountPoint: String, options: ServeOptions
+    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions
   ) throws -> Server {
     let server = try Server(store, registry, mountPoint, options)
     do {
@@ -97,7 +99,8 @@ package final class Server: Sendable {
   }
 
   private init(
-    _ store: Store, _ registry: Registry?, _ mountPoint: String, _ options: ServeOptions
+    _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
+    _ options: ServeOptions
   ) throws {
     self.store = store
     self.mountPoint = mountPoint
@@ -127,7 +130,8 @@ package final class Server: Sendable {
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
     ) { DaemonLog.write($0) }
-    if let registry { try Self.noteApps(of: store, registry, in: volume) }
+    if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
+    grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
     do throws(Errno) {
       view = try View(volume)
     } catch {
@@ -257,5 +261,6 @@ package final class Server: Sendable {
     // Whoever has taken the tree away has left nothing for them to come from.
     views.endAll()
     pool.stop()
+    grants.finish()
   }
 }

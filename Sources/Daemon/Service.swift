@@ -43,9 +43,10 @@ package enum Service {
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
     let apps = try AppService(store, settings)
     let server = try Server.start(
-      store: store, registry: apps.knownRegistry(), mountPoint: settings.mountPoint,
-      options: settings.options)
-    apps.serve(server.tree)
+      store: store,
+      registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
+      mountPoint: settings.mountPoint, options: settings.options)
+    apps.serve(server.tree, server.grants)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, mountPoint: settings.mountPoint)
     let control: ListeningPlace
@@ -117,6 +118,8 @@ package enum Service {
       }
       return unmount(server, lazily: call.request.lazily ?? false)
     case .order: return apps.answer(call)
+    case .grant: return server.grants.answer(call)
+    case .grants: return .reply(server.grants.list(call))
     case .run: return launches.run(call)
     case .running: return .reply(launches.list(call))
     case .end: return launches.end(call)

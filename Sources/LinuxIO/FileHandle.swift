@@ -25,6 +25,23 @@ package struct FileHandle: Sendable {
     bytes[1] = UInt64(bitPattern: Int64(time.tv_nsec))
   }
 
+  /// All of it as bytes, to be kept elsewhere.
+  package var encoded: [UInt8] {
+    withUnsafeBytes(of: bytes) { bytes in
+      [UInt8(truncatingIfNeeded: type), UInt8(truncatingIfNeeded: type >> 8)] + bytes.prefix(Int(length))
+    }
+  }
+
+  /// What ``encoded`` gave; nil for anything else.
+  package init?(encoded: [UInt8]) {
+    guard (3...Self.capacity + 2).contains(encoded.count) else { return nil }
+    type = UInt16(encoded[0]) | UInt16(encoded[1]) << 8
+    length = UInt8(truncatingIfNeeded: encoded.count - 2)
+    withUnsafeMutableBytes(of: &bytes) { bytes in
+      for (index, byte) in encoded.dropFirst(2).enumerated() { bytes[index] = byte }
+    }
+  }
+
   package static func == (a: FileHandle, b: FileHandle) -> Bool {
     a.type == b.type && a.length == b.length && a.bytes[0] == b.bytes[0]
       && a.bytes[1] == b.bytes[1] && a.bytes[2] == b.bytes[2]

@@ -36,6 +36,22 @@ extension FD {
   }
 }
 
+extension FD {
+  /// The path by which the object is known to the kernel at this moment, from where this process has its root.
+  ///
+  /// It may be another one as soon as it has been read. ENAMETOOLONG where the kernel has no room for it.
+  package func ownPath() throws(Errno) -> [UInt8] {
+    let room = 8192
+    let path = UnsafeMutablePointer<CChar>.allocate(capacity: room)
+    defer { path.deallocate() }
+    let count = try withOwnLink { (links, link) throws(Errno) in
+      try check(readlinkat(links, link, path, room))
+    }
+    guard count < room else { throw .ENAMETOOLONG }
+    return UnsafeBufferPointer(start: path, count: count).map { UInt8(bitPattern: $0) }
+  }
+}
+
 /// The directory of this process's own links, open for as long as the process lives; -1 where it can't be opened.
 private let ownLinks: Int32 = clx_open("/proc/self/fd", CLX_O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
 

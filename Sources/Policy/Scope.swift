@@ -54,7 +54,6 @@ package struct Scope: Sendable {
   private struct Place {
     let name: [UInt8]
     let parent: Int
-    var children: [Int] = []
     /// Of the object alone, and of what is in it.
     var own = Claim()
     var inside = Claim()
@@ -73,8 +72,15 @@ package struct Scope: Sendable {
     }
   }
 
+  /// A name in a place.
+  private struct Child: Hashable {
+    let parent: Int
+    let name: [UInt8]
+  }
+
   /// The first is the root; each comes after its parent.
   private var places = [Place(name: [], parent: 0)]
+  private var children: [Child: Int] = [:]
   private var claims: [ScopePlace] = []
   /// Files that were put beside one that was granted.
   private var companions: Set<ScopePlace> = []
@@ -89,7 +95,7 @@ package struct Scope: Sendable {
 
   package var root: Position {
     // The whole tree has nothing to ask about.
-    places.count == 1 && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
+    places.count == 1 && !claims.isEmpty && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
       ? Position(throughout: places[0].reach) : Position(place: 0)
   }
 
@@ -115,7 +121,7 @@ package struct Scope: Sendable {
   }
 
   private func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
-    places[index].children.first { places[$0].name.elementsEqual(name) }
+    children[Child(parent: index, name: Array(name))]
   }
 }
 
@@ -142,12 +148,64 @@ extension Scope {
     settle()
   }
 
+  /// The same for a file of that path.
+  package mutating func addCompanion(at path: [[UInt8]]) {
+    guard !path.isEmpty else { return }
+    companions.insert(Self.companion(path))
+    settle()
+  }
+
   /// It has gone, or was renamed.
   package mutating func removeCompanion(_ name: some Collection<UInt8>, in directory: Position) {
     guard let path = path(of: directory),
       companions.remove(Self.companion(path + [Array(name)])) != nil
     else { return }
     settle()
+  }
+
+  /// What was granted is in other places now, since it was moved there with all that is in it: from the first path of each of
+  /// `moves` to the second.
+  ///
+  /// Where what was in the old places is now, is what this returns.
+  package mutating func follow(
+    _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [(old: [[UInt8]], new: [[UInt8]])]
+  ) -> [Position: Position] {
+    let alive = places.indices.filter { !places[$0].reach.isEmpty }
+    for claim in claims { self.claims.removeAll { $0 == claim.old } }
+    for claim in claims where !self.claims.contains(claim.new) { self.claims.append(claim.new) }
+    companions = Set(
+      companions.map { companion in
+        let move = moves.first { companion.path.count > $0.old.count && companion.path.starts(with: $0.old) }
+        return move.map { Self.companion($0.new + companion.path.dropFirst($0.old.count)) } ?? companion
+      })
+    settle()
+    var followed: [Position: Position] = [:]
+    for move in moves {
+      guard let start = find(move.old[...]) else { continue }
+      followed[Position(place: start)] = position(at: move.new)
+      // Each comes after its parent.
+      for index in alive where index > start {
+        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else {
+          continue
+        }
+        followed[Position(place: index)] = position(of: places[index].name, in: parent)
+      }
+    }
+    return followed
+  }
+
+  private func isBelow(_ top: Int, _ index: Int) -> Bool {
+    var ancestor = index
+    while ancestor > top { ancestor = places[ancestor].parent }
+    return ancestor == top
+  }
+
+  /// The position of a path that the scope has something to say about, or once had; nil for any other.
+  package func place(at path: [[UInt8]]) -> Position? { find(path[...]).map { Position(place: $0) } }
+
+  /// Where a path below the root of the tree leads.
+  package func position(at path: [[UInt8]]) -> Position {
+    path.reduce(root) { position(of: $1, in: $0) }
   }
 
   private static func companion(_ path: [[UInt8]]) -> ScopePlace {
@@ -223,8 +281,8 @@ extension Scope {
         continue
       }
       guard places.count < Position.mostPlaces else { return nil }
+      children[Child(parent: index, name: name)] = places.count
       places.append(Place(name: name, parent: index))
-      places[index].children.append(places.count - 1)
       index = places.count - 1
     }
     return index

@@ -35,6 +35,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case appBusy(identifier: String)
   case noContainer(path: String, what: String)
   case notEntitled(identifier: String, to: String, has: [String])
+  case tooManyGrants(identifier: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -125,6 +126,9 @@ extension StoreError: CustomStringConvertible {
     case .notEntitled(let identifier, let to, let has):
       "\(identifier) is not entitled to \(to); "
         + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
+    case .tooManyGrants(let identifier):
+      "so much has been granted to \(identifier), or to all apps together, that there is no room for more; "
+        + "grant it the folder that these files are in, and see 'insula grants'"
     }
   }
 }
@@ -144,7 +148,7 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noContainer:
+      .registryFailed, .appExists, .noContainer, .tooManyGrants:
       .failed
     }
   }

@@ -31,6 +31,8 @@ final class ViewScope: Sendable {
     position.throughout ?? state.withLock { $0.reach(of: position) }
   }
 
+  func position(at path: [[UInt8]]) -> Position { state.withLock { $0.position(at: path) } }
+
   /// Where something is in a place if the scope has nothing to say about it.
   func inside(_ position: Position) -> Position {
     position.throughout == nil ? state.withLock { $0.inside(position) } : position
@@ -52,7 +54,14 @@ extension View {
     // Most views are of the whole tree, or all of it that they know is.
     if scope.root.throughout != nil { return scope.root }
     if let known = nodes.with(parent, { $1.position }) { return scope.position(of: name, in: known) }
-    return positionThroughout(directory) ?? .nowhere
+    return positionThroughout(directory) ?? positionByPath(of: name, in: directory)
+  }
+
+  /// The position by the path that a directory has now: something that was granted may have been moved to where the view knows
+  /// nothing yet.
+  private func positionByPath(of name: Name, in directory: FD) -> Position {
+    guard let path = volume.path(of: directory) else { return .nowhere }
+    return scope.position(at: path + [Array(name.buffer)])
   }
 
   /// The position of a directory that is in a part of the tree that is all in the same reach, found by climbing to one that is known;

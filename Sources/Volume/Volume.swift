@@ -39,6 +39,8 @@ package final class Volume: Sendable {
   let metadata: Metadata
   let securities = SecurityCache()
   let names = NameChanges()
+  /// What users have granted their apps.
+  let grants = Grants()
   /// What is sealed, and what reads large files for that.
   package let sealedPlaces: SealedPlaces
   let reading = SealReading()

@@ -86,12 +86,14 @@ static int at_terminal(char **words) {
   if (openpty(&master, &slave, NULL, NULL, NULL) != 0) return 1;
   pid_t child = fork();
   if (child == 0) {
-    int output = dup(STDOUT_FILENO);
+    // What it says of itself is not for the terminal.
+    int output = dup(STDOUT_FILENO), errors = dup(STDERR_FILENO);
     close(master);
-    setsid();
     login_tty(slave);
     dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
+    dup2(errors, STDERR_FILENO);
+    close(output);
+    close(errors);
     execvp(words[0], words);
     _exit(127);
   }

@@ -11,11 +11,32 @@ programs = {
     "stop": 'echo ready; while :; do sleep 0.05; echo tick; done',
     "type": 'echo ready; read line; echo "got $line"; test -t 0 && test -t 1 && stty size && exit 5',
 }
-pid, terminal = pty.fork()
-if pid == 0:
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+
+
+def become_the_command():
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTTOU):
         signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], command + ["sh", "-c", programs[what]])
+
+
+reading, writing = os.pipe()
+pid, terminal = pty.fork()
+if pid == 0:
+    if what != "stop":
+        become_the_command()
+    # As a shell does: a job in a group of its own, and the terminal given to that; a group without a shell is not stopped.
+    job = os.fork()
+    if job == 0:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(0, os.getpid())
+        become_the_command()
+    os.write(writing, b"%d " % job)
+    while True:
+        status = os.waitpid(job, os.WUNTRACED)[1]
+        os.write(writing, b"stopped " if os.WIFSTOPPED(status) else b"ended ")
+        if not os.WIFSTOPPED(status):
+            os._exit(0)
 seen = b""
 
 
@@ -57,14 +78,18 @@ elif what == "type":
 else:
     wait_for(b"tick")
     os.write(terminal, b"\x1a")
-    status = os.waitpid(pid, os.WUNTRACED)[1]
-    if not os.WIFSTOPPED(status):
-        sys.exit(f"not stopped: {status}")
+    words = b""
+    while b"stopped" not in words:
+        if not select.select([reading], [], [], 20)[0]:
+            sys.exit(f"it is not stopped: {words!r}")
+        words += os.read(reading, 100)
+    job = int(words.split()[0])
     while select.select([terminal], [], [], 0.3)[0]:
         os.read(terminal, 4096)
     seen = b""
     if select.select([terminal], [], [], 0.5)[0]:
         sys.exit("it is stopped, and the app goes on")
-    os.killpg(pid, signal.SIGCONT)
+    os.killpg(job, signal.SIGCONT)
     wait_for(b"tick")
-    os.killpg(pid, signal.SIGKILL)
+    os.killpg(job, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)

@@ -21,10 +21,11 @@ final class SeveralMounts {
 
   /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the other's.
   ///
-  /// `scope` is what all but the first have of the tree, and `user` whose they are. `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
+  /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with what it is granted. `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
-    scope: Scope = .wholeTree, user: UInt32? = nil, say: @escaping @Sendable (String) -> Void = { _ in }
+    scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
+    say: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Applications", "tree/Users", "tree/Users/Shared"] {
@@ -38,7 +39,11 @@ final class SeveralMounts {
     volumeSettings.fileHandles = !rootless
     let volume = Volume(tree: tree.fd, settings: volumeSettings, say: say)
     self.volume = volume
-    views = try (0..<count).map { $0 == 0 ? try View(volume) : try View(volume, scope: scope, user: user) }
+    views = try (0..<count).map { number in
+      if number == 0 { return try View(volume) }
+      if let app { return try volume.view(of: app, user: user ?? 0, []) }
+      return try View(volume, scope: scope, user: user)
+    }
     pool = try WorkerPool(PoolSettings())
     try pool.start()
     for (number, view) in views.enumerated() {

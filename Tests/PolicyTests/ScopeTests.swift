@@ -144,4 +144,41 @@ internal import Testing
     #expect(decision(.execute, object([.read, .execute])) == .allow)
     #expect(decision(.search, object(.read, .directory)) == .allow)
   }
+
+  @Test func movedGrantsLeaveNothingBehind() {
+    var scope = Self.app
+    let reach: Reach = [.read, .write, .revocable]
+    let folder = ScopePlace("Users/ada/a/b", reach)
+    let file = ScopePlace("Users/ada/a/file", reach, isSubtree: false)
+    for place in [folder, file] { scope.admit(place) }
+    let before = ["Users/ada/a", "Users/ada/a/b", "Users/ada/a/file"].map { position(scope, $0) }
+    let followed = scope.follow(
+      [
+        (old: folder, new: ScopePlace("Users/ada/c/d/b", reach)),
+        (old: file, new: ScopePlace("Users/ada/c/d/file", reach, isSubtree: false)),
+      ], [(old: ScopePlace("Users/ada/a", []).path, new: ScopePlace("Users/ada/c/d", []).path)])
+    for old in before { #expect(scope.reach(of: old) == .nothing) }
+    let after = ["Users/ada/c/d", "Users/ada/c/d/b", "Users/ada/c/d/file"].map { position(scope, $0) }
+    #expect(before.map { followed[$0] } == after)
+    #expect(after.map { scope.reach(of: $0) } == [[.read, .beside], reach, reach])
+    #expect(self.reach(scope, "Users/ada/c/d/b/x") == reach && self.reach(scope, "Users/ada/c/d/x") == .nothing)
+    #expect(self.reach(scope, "Users/ada/Downloads") == .read)
+  }
+
+  @Test func exchangedGrantsChangePlaces() {
+    var scope = Self.app
+    let one = ScopePlace("Users/ada/1/x", [.read, .revocable])
+    let two = ScopePlace("Users/ada/2/y", [.read, .write, .revocable])
+    for place in [one, two] { scope.admit(place) }
+    let before = [position(scope, "Users/ada/1"), position(scope, "Users/ada/2")]
+    let paths = ["Users/ada/1", "Users/ada/2"].map { ScopePlace($0, []).path }
+    let followed = scope.follow(
+      [
+        (old: one, new: ScopePlace("Users/ada/2/x", one.reach)),
+        (old: two, new: ScopePlace("Users/ada/1/y", two.reach)),
+      ], [(old: paths[0], new: paths[1]), (old: paths[1], new: paths[0])])
+    #expect(before.map { followed[$0] } == before.reversed())
+    #expect(reach(scope, "Users/ada/2/x") == one.reach && reach(scope, "Users/ada/1/y") == two.reach)
+    #expect(reach(scope, "Users/ada/1/x") == .nothing && reach(scope, "Users/ada/2/y") == .nothing)
+  }
 }

@@ -56,9 +56,9 @@ struct RunCommand: Command {
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection, context)
     if let mount { try place.attach(mount) }
-    try place.allowPrograms(in: plan.executablePlaces)
+    let tree = try place.tree(running: plan.executablePlaces)
     try place.write(SandboxFiles(account, plan))
-    let sandbox = Sandbox(plan, place)
+    let sandbox = Sandbox(plan, place, tree: tree)
     let program = RunningProgram(
       path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil))

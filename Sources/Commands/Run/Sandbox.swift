@@ -11,10 +11,13 @@ struct Sandbox {
 
   private let plan: LaunchPlan
   private let place: ViewPlace
+  /// The path of the tree that the app is to see.
+  private let source: String
 
-  init(_ plan: LaunchPlan, _ place: ViewPlace) {
+  init(_ plan: LaunchPlan, _ place: ViewPlace, tree: String) {
     self.plan = plan
     self.place = place
+    source = tree
   }
 
   private var home: String { "\(plan.mountPoint)/\(plan.data)" }
@@ -71,7 +74,9 @@ struct Sandbox {
 
   /// The view where the whole tree is; and whoever writes to /tmp by habit means the app's own.
   private var tree: [String] {
-    let view = ["--bind", place.view, plan.mountPoint]
+    var view = ["--bind", source, plan.mountPoint]
+    // Then it is a directory of ours, in which what there is of the view is mounted.
+    if plan.executablePlaces != nil { view += ["--remount-ro", plan.mountPoint] }
     let others = ["--dir", "/var", "--symlink", home + "/tmp", "/var/tmp"]
     if plan.mountPoint.hasPrefix("/tmp/") { return ["--bind", place.temporary, "/tmp"] + view + others }
     return view + ["--symlink", home + "/tmp", "/tmp"] + others

@@ -8,7 +8,7 @@ internal import LinuxIO
 
 /// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody else sees.
 ///
-/// Nothing in it can be run, but what ``allowPrograms(in:)`` names.
+/// Nothing in it can be run, but what ``tree(running:)`` names.
 struct ViewPlace {
   /// Hides what every machine has there; nothing of that is used any more.
   private static let path = "/tmp"
@@ -57,25 +57,61 @@ struct ViewPlace {
     }
   }
 
-  /// Lets programs be run in some places of the view, or in all of it.
-  func allowPrograms(in places: [String]?) throws {
+  /// Makes the tree that the app will see, in which programs can be run in some places, or, without any being named, everywhere; gives
+  /// its path.
+  ///
+  /// The kernel forgets what is mounted in a directory of a view whenever it looks that up anew. So nothing is mounted in the view:
+  /// the directories that lead to those places are ours, and all that the view has in them is mounted there, with rights of its own.
+  func tree(running places: [String]?) throws -> String {
+    let tree = Self.path + "/tree"
     do throws(Errno) {
-      let root = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
-      for place in places ?? [""] {
-        let directory = try Self.find(place, below: root.fd)
-        let copy = try DetachedMount.copy(of: directory.fd, removing: .noPrograms)
-        try copy.fd.attach(over: directory.fd)
+      try FD.cwd.makeDirectory(tree, mode: 0o755)
+      let from = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      let to = try FD.cwd.open(tree, pathOnly | O_DIRECTORY)
+      if let places {
+        try Self.fill(to.fd, from: from.fd, running: places.map { $0.split(separator: "/")[...] })
+      } else {
+        let copy = try DetachedMount.copy(of: from.fd, removing: .noPrograms)
+        try copy.fd.attach(over: to.fd)
       }
     } catch {
-      throw CommandFailure(.failed, "can't let the app's programs run: \(error.message)")
+      throw CommandFailure(.failed, "can't put the app's view together: \(error.message)")
     }
+    return tree
   }
 
-  /// Names a directory of the view, without the requests that opening it would cost.
-  private static func find(_ path: String, below root: FD) throws(Errno) -> OwnedFD {
-    var directory = try root.duplicated()
-    for name in path.split(separator: "/").map(String.init) { directory = try directory.fd.child(name) }
-    return directory
+  /// `places` are below that directory.
+  private static func fill(
+    _ directory: FD, from source: FD, running places: [ArraySlice<Substring>]
+  ) throws(Errno) {
+    let listing = try source.open(Name.here, O_RDONLY | O_DIRECTORY)
+    for entry in try listing.fd.entries() {
+      let below = places.filter { $0.first?.utf8.elementsEqual(entry.name) == true }
+      let object: OwnedFD
+      do throws(Errno) {
+        object = try source.child(entry.name)
+      } catch .ENOENT {
+        continue
+      }
+      let status = try object.fd.status()
+      if status.isSymlink {
+        try directory.makeSymlink(entry.name, to: object.fd.linkTarget())
+        continue
+      }
+      if status.isDirectory {
+        try directory.makeDirectory(entry.name, mode: 0o755)
+      } else {
+        _ = try directory.open(entry.name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+      }
+      let place = try directory.child(entry.name)
+      let deeper = below.map { $0.dropFirst() }
+      if deeper.isEmpty || deeper.contains(where: \.isEmpty) {
+        let copy = try DetachedMount.copy(of: object.fd, removing: deeper.isEmpty ? [] : .noPrograms)
+        try copy.fd.attach(over: place.fd)
+      } else {
+        try fill(place.fd, from: object.fd, running: deeper)
+      }
+    }
   }
 
   func write(_ files: SandboxFiles) throws {

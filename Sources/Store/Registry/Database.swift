@@ -124,6 +124,9 @@ struct Database: ~Copyable {
   /// How many rows the last statement has changed.
   var changes: Int { Int(sqlite3_changes64(handle)) }
 
+  /// The number of the row that was inserted last.
+  var lastRow: Int64 { sqlite3_last_insert_rowid(handle) }
+
   private func prepared(_ text: StaticString, _ values: [Value]) throws(StoreError) -> Statement {
     var prepared: OpaquePointer?
     let start = UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)

@@ -54,6 +54,7 @@ extension Registry {
       .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
       .integer(app.installed))
     try noteBelongings(of: app, in: database)
+    try keepGrants(onlyOf: app, in: database)
   }
 
   /// Notes another version of an app that is there.
@@ -80,6 +81,7 @@ extension Registry {
     try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
     try noteBelongings(of: app, in: database)
     try doomEmpty(groups, in: database)
+    try keepGrants(onlyOf: app, in: database)
   }
 
   /// Takes an app off the list.
@@ -105,6 +107,8 @@ extension Registry {
     }
     let app = try row.complete(database)
     try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
+    // Data can be kept for whichever app comes next; trust can't.
+    try dropGrants(of: app, in: database)
     guard !keepingData else { return app }
     try database.run(
       """

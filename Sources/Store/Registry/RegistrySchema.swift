@@ -104,5 +104,28 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 3",
       ]),
+    Step(
+      name: "grants",
+      statements: [
+        // Not bound to an app: whose app it is that a user has can change without anyone asking for that. Paths are bytes, as
+        // the kernel has them.
+        """
+        CREATE TABLE grants (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          identifier TEXT NOT NULL,
+          user INTEGER NOT NULL,
+          team TEXT NOT NULL,
+          path BLOB NOT NULL,
+          writable INTEGER NOT NULL CHECK (writable IN (0, 1)),
+          directory INTEGER NOT NULL CHECK (directory IN (0, 1)),
+          inode INTEGER NOT NULL,
+          handle BLOB NOT NULL,
+          created INTEGER NOT NULL,
+          granted INTEGER NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX grants_of_apps ON grants (identifier, user)",
+        "PRAGMA user_version = 4",
+      ]),
   ]
 }

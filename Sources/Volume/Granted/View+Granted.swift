@@ -39,7 +39,7 @@ extension View {
   }
 
   /// Makes what is known to the view and to its kernel fit the scope.
-  private func settleScope() {
+  func settleScope() {
     let places = nodes.settlePositions(scope)
     // Listings that the kernel keeps are as good as the attributes that it has.
     kernel.speak { kernel in

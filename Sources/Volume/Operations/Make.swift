@@ -54,6 +54,7 @@ extension View {
     let validity = nameValidity(in: directory, place)
     try object.fd.link(into: directory.fd, as: name)
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     others.namesChanged(in: directory.number)
     others.attributesChanged(of: object.number)
     do throws(Errno) {
@@ -93,6 +94,7 @@ extension View {
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     others.namesChanged(in: directory.number)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }

@@ -109,6 +109,7 @@ extension View {
       return try openExisting(name, in: directory, validity, flags: flags, by: caller)
     }
     addCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     others.namesChanged(in: directory.number)
     do throws(Errno) {
       if new.list == nil { try settleGroup(of: file.fd, new.gid) }

@@ -22,6 +22,7 @@ extension View {
     let fd = directory.fd
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
     removeCompanion(name, in: directory)
+    noteForGrants(name, in: directory)
     others.namesChanged(in: directory.number)
     others.attributesChanged(of: doomed.number)
   }
@@ -67,8 +68,15 @@ extension View {
     // What the view does not have is not in its way, and is not to be lost.
     let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
     if isUnseen, isExchange { throw .ENOENT }
-    try volume.names.change { () throws(Errno) in
-      try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
+    let move = NameMove(
+      name: name, from: fromFD, fromNumber: from.number, newName: newName, to: toFD, toNumber: to.number,
+      isExchange: isExchange,
+      moved: DirectoryNumber(moved.status), exchanged: replaced.map { DirectoryNumber($0.status) },
+      isOfPlace: from.zone == .containers && to.zone == .containers)
+    try following(move) { () throws(Errno) in
+      try volume.names.change { () throws(Errno) in
+        try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
+      }
     }
     noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.

@@ -16,13 +16,28 @@ final class PlaceHouse {
   /// Who gets as far as the app's places.
   let people: [Person]
 
-  init(rootless: Bool = false) throws {
+  /// What `adding` puts into the bundle is signed with it.
+  init(
+    rootless: Bool = false, entitlements: [(key: String, value: String)] = [],
+    adding: (_ bundle: String) throws -> Void = { _ in }
+  ) throws {
     cast = try Cast(rootless: rootless)
     people = rootless ? [.owner] : [.owner, .root]
     let owner = try #require(cast.account(.owner)).account
     let mounted = cast.mounted
     try Self.run(mounted, ["user", "add", owner.name, "--store", mounted.store])
-    try installEditor(for: owner)
+    let own = [
+      (
+        key: "com.apple.security.application-groups",
+        value: "<array><string>group.org.example</string></array>"
+      ),
+      (
+        key: "com.apple.developer.icloud-container-identifiers",
+        value: "<array><string>iCloud.org.example</string></array>"
+      ),
+    ]
+    try prepareToInstall()
+    try install("Editor", entitlements: own + entitlements, adding: adding)
     func place(_ word: String) throws -> String {
       let words = ["path", Self.app, word, "--user", owner.name, "--store", mounted.store]
       return String(try Self.run(mounted, words).dropLast())
@@ -45,30 +60,35 @@ final class PlaceHouse {
     return result.output
   }
 
-  private func installEditor(for owner: Account) throws {
-    let mounted = cast.mounted
-    let made = mounted.temporary
-    let apps = try made.makeDirectory("apps", mode: 0o777)
-    let entitlements = try made.write(Self.entitlements, to: "entitlements")
-    chmod(entitlements, 0o644)
+  private func prepareToInstall() throws {
+    let root = try cast.mounted.temporary.makeDirectory("apps", mode: 0o777) + "/root.pem"
     for words in [
       ["identity", "new", "tester", "--team", "ABCDE12345"],
-      ["identity", "export", "tester", "--certificate", "\(apps)/root.pem"],
-      ["trust", "add", "\(apps)/root.pem", "--store", mounted.store], ["new-app", "Editor", apps],
-      ["sign", "\(apps)/Editor.app", "--identity", "tester", "--entitlements", entitlements],
-      ["install", "\(apps)/Editor.app", "--user", owner.name, "--store", mounted.store],
+      ["identity", "export", "tester", "--certificate", root],
+      ["trust", "add", root, "--store", cast.mounted.store],
     ] {
-      try Self.run(mounted, words)
+      try Self.run(cast.mounted, words)
     }
   }
 
-  private static let entitlements = """
-    <?xml version="1.0" encoding="UTF-8"?>
-    <plist version="1.0"><dict><key>com.apple.security.application-groups</key>
-    <array><string>group.org.example</string></array>
-    <key>com.apple.developer.icloud-container-identifiers</key>
-    <array><string>iCloud.org.example</string></array></dict></plist>
-    """
+  /// Makes an app, and installs it for the owner.
+  func install(
+    _ name: String, entitlements: [(key: String, value: String)] = [],
+    adding: (_ bundle: String) throws -> Void = { _ in }
+  ) throws {
+    let owner = try #require(cast.account(.owner)).account
+    let apps = cast.mounted.temporary.appending("apps")
+    let text = entitlements.map { "<key>\($0.key)</key>\($0.value)" }.joined()
+    let plist = try cast.mounted.temporary.write(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict>\(text)</dict></plist>",
+      to: "entitlements")
+    chmod(plist, 0o644)
+    let bundle = "\(apps)/\(name).app"
+    try Self.run(cast.mounted, ["new-app", name, apps])
+    try adding(bundle)
+    try Self.run(cast.mounted, ["sign", bundle, "--identity", "tester", "--entitlements", plist])
+    try Self.run(cast.mounted, ["install", bundle, "--user", owner.name, "--store", cast.mounted.store])
+  }
 
   /// A line of shell as somebody, which must succeed; what it prints.
   @discardableResult

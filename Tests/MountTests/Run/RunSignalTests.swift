@@ -63,7 +63,7 @@ struct RunSignalTests {
   func terminalIsTheApps(what: String) throws {
     let house = try RunHouse()
     let result = try house.shell(
-      "exec python3 \(Self.terminalProgram) \(what) \"$INSULA\" run --store $POINT $APP --")
+      "exec /usr/bin/python3 \(Self.terminalProgram) \(what) \"$INSULA\" run --store $POINT $APP --")
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }
 
@@ -72,7 +72,9 @@ struct RunSignalTests {
     let house = try RunHouse(rootless: rootless)
     let result = try house.shell(
       """
-      insula ps; run sleep 60 & first=$!; run sh -c 'sleep 60 & sleep 60' & second=$!
+      insula ps
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & first=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 60 & sleep 60' & second=$!
       running 2; sleep 0.2; insula ps | awk '{print $1, $2, $3}' | sort; echo $first $second
       insula kill $APP; echo $?; insula ps; wait $first; echo $?; wait $second; echo $?
       insula kill $APP
@@ -90,10 +92,10 @@ struct RunSignalTests {
     let house = try RunHouse()
     let result = try house.shell(
       """
-      run sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
       until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
       insula kill $APP; echo $?; wait $pid; echo $?
-      run sleep 60 & pid=$!; running 1; sleep 0.2
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
       insula kill $APP -s sigkill; wait $pid; echo $?; insula kill $APP --signal STOP
       """)
     #expect(result.output == "0\n137\n137\n", "\(result.output)\(result.errors)")
@@ -103,12 +105,13 @@ struct RunSignalTests {
   @Test func nobodyElseSeesOrEndsIt() throws {
     let house = try RunHouse()
     let other = try TemporaryAccount()
-    let result = try house.shell(
-      """
-      run sleep 3 & running 1
-      """)
-    _ = result
+    let begun = try house.shell(
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; insula ps | wc -l"
+    )
+    #expect(begun.output == "2\n")
     let seen = try house.shell("insula ps; insula kill $APP", as: other.account)
     #expect(seen.output == "No apps run.\n" && seen.errors.contains("does not run"))
+    #expect(try house.shell("insula ps | wc -l; insula kill $APP", as: RunHouse.root).output == "2\n")
+    #expect(try house.shell("insula ps").output == "No apps run.\n")
   }
 }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+internal import Glibc
+internal import LinuxIO
+package import Policy
+package import Store
+internal import Synchronization
+package import Volume
+
+/// What users have granted the apps of a store: the one who keeps the registry, the volume and the views of one mind.
+///
+/// The volume knows where everything is; the registry learns that a moment later, and from it the next daemon.
+package final class GrantService: Sendable {
+  /// Gives the registry; nil where there is none, unless one is to be made.
+  package typealias RegistrySource = @Sendable (_ making: Bool) throws(StoreError) -> Registry?
+
+  private let store: Store
+  private let volume: Volume
+  private let isReadOnly: Bool
+  private let registry: RegistrySource
+  private let writer: GrantWriter
+  /// One order at a time.
+  private let turn = Mutex(())
+
+  /// Takes over what was granted before; nobody can look at the tree yet.
+  package init(
+    _ store: Store, _ volume: Volume, isReadOnly: Bool = false, registry: @escaping RegistrySource
+  ) throws(StoreError) {
+    self.store = store
+    self.volume = volume
+    self.isReadOnly = isReadOnly
+    self.registry = registry
+    let writer = GrantWriter(volume, registry)
+    self.writer = writer
+    volume.tellGrants { [isReadOnly] changed in if !isReadOnly { writer.note(changed) } }
+    volume.loadGrants(try registry(false)?.grants() ?? [])
+  }
+
+  /// Returns when the registry knows all.
+  package func finish() { writer.finish() }
+
+  // MARK: Orders
+
+  /// Does what is asked; the reply says what came of it.
+  package func perform(_ order: GrantOrder, asking asker: Asker) -> ControlReply {
+    turn.withLock { _ in
+      do throws(GrantFailure) {
+        guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
+        let records =
+          switch order.action {
+          case .grant: [try grant(order, asker)]
+          case .revoke: try revoke(order, asker)
+          }
+        var reply = ControlReply.done
+        // As many as one answer can hold; who takes all back knows what they were.
+        reply.grants = records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
+        return reply
+      } catch {
+        return ControlReply(error)
+      }
+    }
+  }
+
+  private static let mostInAnswer = 100
+
+  /// For whom something is granted.
+  private func user(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> UInt32 {
+    let isSystem = store.description.mode == .system
+    let user = order.user ?? (isSystem ? asker.uid : ProcessID.user)
+    guard user == asker.uid || asker.uid == 0 || asker.uid == ProcessID.user else { throw .othersGrants }
+    return user
+  }
+
+  private func grant(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> GrantRecord {
+    let user = try user(order, asker)
+    guard let identifier = order.identifier, let path = order.path else { throw .malformed }
+    let app = try installed(identifier, user)
+    let isWritable = try access(order.access, app) == .readWrite
+    let names = GrantPath.names(Array(path.utf8))
+    if let refusal = refusalToGrant(names, to: app.identifier) {
+      throw .refused(refusal, path: path, app: app.identifier.text)
+    }
+    let giver = GrantGiver(uid: asker.uid, gid: asker.gid, groups: asker.groups)
+    let chosen: ChosenObject
+    do throws(Errno) {
+      chosen = try volume.choose(names, by: giver, writing: isWritable)
+      if let seen = order.inode, seen != chosen.identity.inode { throw .ESTALE }
+    } catch {
+      throw .errno(error, path: path, writing: isWritable)
+    }
+    return try put(
+      GrantRecord(
+        identifier: app.identifier, user: user, team: app.team, path: names, isWritable: isWritable,
+        isDirectory: chosen.isDirectory, identity: chosen.identity, granted: Int64(time(nil))))
+  }
+
+  /// Which access an app gets that is granted something.
+  private func access(_ asked: GrantAccess?, _ app: InstalledApp) throws(GrantFailure) -> GrantAccess {
+    switch (try chosenFiles(of: app), asked) {
+    case (.readOnly, .readWrite): throw .onlyReads(app: app.identifier.text)
+    case (.readWrite, nil): return .readWrite
+    case (_, let asked): return asked ?? .readOnly
+    }
+  }
+
+  private func chosenFiles(of app: InstalledApp) throws(GrantFailure) -> ChosenFiles {
+    do throws(AppFailure) { return try ChosenFiles(of: app, in: store.tree) } catch { throw .app(error) }
+  }
+
+  private func installed(_ identifier: AppIdentifier, _ user: UInt32) throws(GrantFailure) -> InstalledApp {
+    do throws(StoreError) {
+      guard let app = try registry(false)?.app(identifier, for: user) else {
+        throw StoreError.noApp(identifier: identifier.text)
+      }
+      return app
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  /// Notes a grant and lets it be so; where there is one of the same place already, it is changed.
+  private func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
+    let known = volume.granted.first {
+      $0.identifier == record.identifier && $0.user == record.user && $0.path == record.path
+    }
+    if let known {
+      if known.isDirectory == record.isDirectory, known.team == record.team {
+        return try change(known, isWritable: record.isWritable)
+      }
+      try takeBack([known])
+    }
+    let noted = try registered { (registry) throws(StoreError) in try registry.add(record) }
+    do throws(Errno) {
+      try volume.grant(noted)
+      return noted
+    } catch {
+      try registered { (registry) throws(StoreError) in try registry.removeGrants([noted.id]) }
+      throw .errno(error, path: record.text, writing: record.isWritable)
+    }
+  }
+
+  private func change(_ known: GrantRecord, isWritable: Bool) throws(GrantFailure) -> GrantRecord {
+    guard let changed = volume.changeGrant(known.id, isWritable: isWritable) else {
+      throw .noGrant(path: known.text, app: known.identifier.text)
+    }
+    do throws(StoreError) {
+      try writer.write([known.id])
+    } catch {
+      _ = volume.changeGrant(known.id, isWritable: known.isWritable)
+      throw .store(error)
+    }
+    return changed
+  }
+
+  private func revoke(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> [GrantRecord] {
+    let user = try user(order, asker)
+    let found = volume.granted.filter { record in
+      record.user == user && (order.identifier.map { $0.isSame(as: record.identifier) } ?? true)
+        && (order.path.map { record.isAt($0) } ?? true)
+    }
+    guard !found.isEmpty else { throw .noGrant(path: order.path, app: order.identifier?.text) }
+    try takeBack(found)
+    return found
+  }
+
+  /// When this returns, nothing of it can be used any more, and no later daemon gives it.
+  private func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
+    let numbers = records.map(\.id)
+    try registered { (registry) throws(StoreError) in try registry.removeGrants(numbers) }
+    volume.revokeGrants(numbers)
+  }
+
+  private func registered<Result>(
+    _ body: (Registry) throws(StoreError) -> Result
+  ) throws(GrantFailure) -> Result {
+    do throws(StoreError) {
+      guard let registry = try registry(true) else {
+        throw StoreError.failed(doing: "open the list of apps of", path: store.path, errno: .ENOENT)
+      }
+      return try body(registry)
+    } catch {
+      throw .store(error)
+    }
+  }
+}
+
+extension GrantService {
+  // MARK: What there is
+
+  /// What was granted to an app or to all, of a user or of all, in the order in which it was granted; a part of it, which begins
+  /// after the grant of that number, and the number to go on with, if there is more.
+  package func list(
+    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0
+  ) -> (places: [GrantedPlace], next: Int64?) {
+    var places: [GrantedPlace] = []
+    var bytes = 0
+    var last = number
+    for record in volume.granted where record.id > number && (user == nil || record.user == user) {
+      if let identifier, !identifier.isSame(as: record.identifier) { continue }
+      // No answer is longer than what a socket takes at once.
+      guard places.count < Self.mostInAnswer, bytes < 32_768 else { return (places, last) }
+      places.append(GrantedPlace(record, isMissing: !volume.isThere(record)))
+      bytes += record.path.reduce(0) { $0 + $1.count }
+      last = record.id
+    }
+    return (places, nil)
+  }
+
+  // MARK: Apps
+
+  /// Makes the view of an app that is about to run: these places, and what it was granted.
+  ///
+  /// What was granted to another team's app of that identifier is not for this one, and a signature that says by now that the app only
+  /// reads what is chosen for it holds for what was granted before.
+  package func view(
+    of app: InstalledApp, for user: UInt32, _ places: [ScopePlace]
+  ) throws(AppFailure) -> View {
+    try turn.withLock { _ throws(AppFailure) in
+      let granted = volume.granted.filter { $0.identifier == app.identifier && $0.user == user }
+      do throws(GrantFailure) {
+        let others = granted.filter { $0.team != app.team }
+        if !others.isEmpty { try takeBack(others) }
+        let writable = granted.filter { $0.isWritable && $0.team == app.team }
+        if !writable.isEmpty, try chosenFiles(of: app) == .readOnly {
+          for record in writable { _ = try change(record, isWritable: false) }
+        }
+      } catch {
+        throw error.asAppFailure
+      }
+      do throws(Errno) {
+        return try volume.view(of: app.identifier, user: user, places)
+      } catch {
+        throw .failed(doing: "make a view for", path: app.identifier.text, errno: error)
+      }
+    }
+  }
+
+  /// Apps have come or gone, and with them what they were granted.
+  package func settle() {
+    turn.withLock { _ in
+      guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
+      let known = Set(rows.map(\.id))
+      let gone = volume.granted.map(\.id).filter { !known.contains($0) }
+      if !gone.isEmpty { volume.revokeGrants(gone) }
+    }
+  }
+}
+
+extension GrantRecord {
+  /// Whether that is its path; what is no UTF-8 in it may be written as it is shown.
+  fileprivate func isAt(_ path: String) -> Bool {
+    GrantPath.names(Array(path.utf8)) == self.path || path.utf8.elementsEqual(text.utf8)
+  }
+}
+
+extension GrantFailure {
+  fileprivate var asAppFailure: AppFailure {
+    switch self {
+    case .store(let error): .store(error)
+    case .app(let failure): failure
+    default: .failed(doing: "use what was granted to", path: "the app", errno: errno ?? .EIO)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import Synchronization
+internal import Volume
+
+/// Writes down where grants are, so that no rename waits for it.
+///
+/// What is written is what the volume knows at that moment, one writer at a time: so what was written last is what holds.
+final class GrantWriter: Sendable {
+  private struct State {
+    var changed: Set<Int64> = []
+    var isWriting = false
+    var thread: JoinableThread?
+  }
+
+  private let volume: Volume
+  private let registry: GrantService.RegistrySource
+  private let state = Mutex(State())
+  private let turn = Mutex(())
+
+  init(_ volume: Volume, _ registry: @escaping GrantService.RegistrySource) {
+    self.volume = volume
+    self.registry = registry
+  }
+
+  /// Has something written, soon.
+  func note(_ changed: some Sequence<Int64>) {
+    state.withLock { state in
+      state.changed.formUnion(changed)
+      guard !state.isWriting else { return }
+      // It has nothing left to do but to end.
+      state.thread.take()?.join()
+      state.thread = try? JoinableThread(name: "grants") { [self] in writeAll() }
+      state.isWriting = state.thread != nil
+    }
+  }
+
+  private func writeAll() {
+    while let batch = take() {
+      do throws(StoreError) {
+        try write(batch)
+      } catch {
+        DaemonLog.write("can't note where granted files are now (\(error)); it is tried again with the next")
+        state.withLock { state in
+          state.changed.formUnion(batch)
+          state.isWriting = false
+        }
+        return
+      }
+    }
+  }
+
+  private func take() -> Set<Int64>? {
+    state.withLock { state in
+      guard !state.changed.isEmpty else {
+        state.isWriting = false
+        return nil
+      }
+      defer { state.changed = [] }
+      return state.changed
+    }
+  }
+
+  /// Writes down what has become of some; those that the volume does not know any more are gone.
+  func write(_ numbers: some Sequence<Int64> & Sendable) throws(StoreError) {
+    try turn.withLock { _ throws(StoreError) in
+      guard let registry = try registry(false) else { return }
+      let records = volume.granted(numbers)
+      let gone = Set(numbers).subtracting(records.map(\.id))
+      if !records.isEmpty { try registry.update(records) }
+      if !gone.isEmpty { try registry.removeGrants(Array(gone)) }
+    }
+  }
+
+  /// Returns when all is written that was noted before.
+  func finish() {
+    while state.withLock({ $0.isWriting }) { usleep(1000) }
+    let thread = state.withLock { $0.thread.take() }
+    thread?.join()
+    writeAll()
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+// What users have granted apps.
+
+extension Registry {
+  /// One app of one user has at most so many: all of them are in memory while it runs.
+  package static let mostGrantsOfOne = 10_000
+  /// All together, so that they can still be read.
+  package static let mostGrants = 50_000
+
+  /// All grants, in the order in which they were given.
+  package func grants() throws(StoreError) -> [GrantRecord] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted
+        FROM grants ORDER BY id
+        """
+      ) { (row) throws(StoreError) in try GrantRecord(row, path) }
+    }
+  }
+
+  /// Notes a grant, and gives it with its number.
+  package func add(_ grant: GrantRecord) throws(StoreError) -> GrantRecord {
+    try change { (database) throws(StoreError) in
+      let counts = try database.rows(
+        "SELECT count(*), count(*) FILTER (WHERE identifier = ? AND user = ?) FROM grants",
+        .text(grant.identifier.text), .integer(Int64(grant.user))
+      ) { (row) throws(StoreError) in (all: try row.integer(0), own: try row.integer(1)) }
+      guard let count = counts.first, count.all < Self.mostGrants, count.own < Self.mostGrantsOfOne else {
+        throw .tooManyGrants(identifier: grant.identifier.text)
+      }
+      try database.run(
+        """
+        INSERT INTO grants
+          (identifier, user, team, path, writable, directory, inode, handle, created, granted)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(grant.identifier.text), .integer(Int64(grant.user)), .text(grant.team),
+        .bytes(GrantPath.path(grant.path)), .integer(grant.isWritable ? 1 : 0),
+        .integer(grant.isDirectory ? 1 : 0), .integer(Int64(bitPattern: grant.identity.inode)),
+        .bytes(grant.identity.handle), .integer(grant.identity.created), .integer(grant.granted))
+      var noted = grant
+      noted.id = database.lastRow
+      return noted
+    }
+  }
+
+  /// Notes where grants are now, of what, and with which access; those that are no more stay so.
+  package func update(_ grants: [GrantRecord]) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      for grant in grants {
+        try database.run(
+          "UPDATE grants SET path = ?, writable = ?, inode = ?, handle = ?, created = ? WHERE id = ?",
+          .bytes(GrantPath.path(grant.path)), .integer(grant.isWritable ? 1 : 0),
+          .integer(Int64(bitPattern: grant.identity.inode)), .bytes(grant.identity.handle),
+          .integer(grant.identity.created), .integer(grant.id))
+      }
+    }
+  }
+
+  /// Takes grants back.
+  package func removeGrants(_ numbers: [Int64]) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      for number in numbers { try database.run("DELETE FROM grants WHERE id = ?", .integer(number)) }
+    }
+  }
+
+  /// An app is installed: what was granted to another team's of the same identifier is not for this one.
+  static func keepGrants(onlyOf app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    try database.run(
+      """
+      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND team <> ?2 AND (user = ?3 OR ?3 IS NULL
+        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
+      """, .text(app.identifier.text), .text(app.team), .optional(app.user))
+  }
+
+  /// An app is gone, and what was granted to it.
+  static func dropGrants(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    try database.run(
+      """
+      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND (user = ?2 OR ?2 IS NULL
+        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
+      """, .text(app.identifier.text), .optional(app.user))
+  }
+}
+
+extension GrantRecord {
+  fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
+    let path = GrantPath.names(try row.bytes(4))
+    guard let user = try row.user(2, file), !path.isEmpty, GrantPath.isPath(path) else {
+      throw .registryDamaged(path: file, what: "a grant belongs to nobody, or is for no path")
+    }
+    self.init(
+      id: try row.integer(0), identifier: try row.identifier(1, file), user: user, team: try row.text(3),
+      path: path, isWritable: try row.integer(5) != 0, isDirectory: try row.integer(6) != 0,
+      identity: ObjectIdentity(
+        inode: UInt64(bitPattern: try row.integer(7)), handle: try row.bytes(8), created: try row.integer(9)),
+      granted: try row.integer(10))
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+
+// What users have granted their apps, and where it is now.
+//
+//  1. A grant follows its object: when that, or a directory above it, is renamed through any view, the grant has its new path
+//     before the rename is answered. No other object is ever found by the old path meanwhile.
+//  2. Where the object is replaced or gone, the grant stays with the name: so files are saved by most programs.
+//  3. A rename asks for its two names in their directories; where nothing is granted that is a look at a number.
+//  4. One at a time (`moving`): renames of what leads to a grant, grants, revocations, and the beginning of a view. Who takes
+//     this lock may wait for the filesystem, and nobody else does for them. `state` is taken inside it, for a few memory accesses.
+//  5. A rename that began before a grant was there, and ended after, looks once more when it is done.
+
+/// Whose views a grant is for: those of one app that run for one user.
+struct GrantHolder: Hashable, Sendable {
+  let identifier: String
+  let user: UInt32
+
+  init(_ identifier: AppIdentifier, _ user: UInt32) {
+    self.identifier = identifier.text
+    self.user = user
+  }
+}
+
+/// See the rules above.
+final class Grants: Sendable {
+  /// The name that a file had before it was given another one in the same directory.
+  struct Former {
+    let path: [[UInt8]]
+    let step: TreeWay.Step
+    /// Whether it was its app that renamed it.
+    let isByHolder: Bool
+  }
+
+  struct Entry {
+    var record: GrantRecord
+    var steps: [TreeWay.Step] = []
+    var former: Former?
+    var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
+  }
+
+  private struct Holding: Sendable {
+    let holder: GrantHolder
+    weak let view: View?
+  }
+
+  private struct State {
+    var entries: [Int64: Entry] = [:]
+    /// Which grants are reached through a name.
+    var steps: [TreeWay.Step: [Int64]] = [:]
+    var formers: [TreeWay.Step: [Int64]] = [:]
+    /// By their numbers.
+    var views: [UInt32: Holding] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let count = Atomic<Int>(0)
+  let moving = Mutex(())
+  private let listener = Mutex<(@Sendable ([Int64]) -> Void)?>(nil)
+
+  var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
+
+  /// Whether something that was granted hangs on a name.
+  func touches(_ step: TreeWay.Step) -> Bool {
+    if isEmpty { return false }
+    return state.withLock { $0.steps[step] != nil || $0.formers[step] != nil }
+  }
+
+  /// Whether something that was granted lies in this directory, or is reached through it.
+  func touches(_ directory: DirectoryNumber) -> [Int64] {
+    if isEmpty { return [] }
+    return state.withLock { state in
+      Set(state.steps.filter { $0.key.directory == directory }.flatMap(\.value)).sorted()
+    }
+  }
+
+  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step] ?? [] } }
+
+  func formers(at step: TreeWay.Step) -> [Int64] { state.withLock { $0.formers[step] ?? [] } }
+
+  func entry(_ id: Int64) -> Entry? { state.withLock { $0.entries[id] } }
+
+  var all: [GrantRecord] {
+    state.withLock { state in state.entries.values.map(\.record).sorted { $0.id < $1.id } }
+  }
+
+  func records(of holder: GrantHolder) -> [GrantRecord] {
+    state.withLock { state in
+      state.entries.values.filter { $0.holder == holder }.map(\.record).sorted { $0.id < $1.id }
+    }
+  }
+
+  /// Notes a grant, or what has become of it.
+  func put(_ entry: Entry) {
+    state.withLock { state in
+      Self.forget(entry.record.id, &state)
+      state.entries[entry.record.id] = entry
+      for step in entry.steps { state.steps[step, default: []].append(entry.record.id) }
+      if let former = entry.former { state.formers[former.step, default: []].append(entry.record.id) }
+      count.store(state.entries.count, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  @discardableResult
+  func remove(_ id: Int64) -> Entry? {
+    state.withLock { state in
+      let removed = Self.forget(id, &state)
+      count.store(state.entries.count, ordering: .sequentiallyConsistent)
+      return removed
+    }
+  }
+
+  @discardableResult
+  private static func forget(_ id: Int64, _ state: inout State) -> Entry? {
+    guard let known = state.entries.removeValue(forKey: id) else { return nil }
+    for step in known.steps {
+      state.steps[step]?.removeAll { $0 == id }
+      if state.steps[step]?.isEmpty == true { state.steps[step] = nil }
+    }
+    if let step = known.former?.step {
+      state.formers[step]?.removeAll { $0 == id }
+      if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
+    }
+    return known
+  }
+
+  // MARK: Views
+
+  func add(_ view: View, of holder: GrantHolder) {
+    state.withLock { state in
+      state.views = state.views.filter { $0.value.view != nil }
+      state.views[view.number] = Holding(holder: holder, view: view)
+    }
+  }
+
+  func views(of holder: GrantHolder) -> [View] {
+    state.withLock { state in state.views.values.filter { $0.holder == holder }.compactMap(\.view) }
+  }
+
+  func holder(of view: View) -> GrantHolder? { state.withLock { $0.views[view.number]?.holder } }
+
+  // MARK: Those who keep them
+
+  /// Has the numbers of those told that have changed or gone by what someone did with names.
+  func tell(_ listener: @escaping @Sendable ([Int64]) -> Void) {
+    self.listener.withLock { $0 = listener }
+  }
+
+  func report(_ changed: [Int64]) {
+    if changed.isEmpty { return }
+    let listener = listener.withLock { $0 }
+    listener?(changed)
+  }
+}

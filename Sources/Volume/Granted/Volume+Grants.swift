@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+package import Policy
+package import Store
+internal import Synchronization
+
+// What the daemon does with grants; none of this is for a request's own thread.
+
+extension Volume {
+  /// Has the numbers of those told that become others, or go, by what someone does with names.
+  ///
+  /// On the thread of a request: whoever keeps it must not make that wait.
+  package func tellGrants(_ listener: @escaping @Sendable ([Int64]) -> Void) {
+    grants.tell(listener)
+  }
+
+  /// All that is granted.
+  package var granted: [GrantRecord] { grants.all }
+
+  /// Those of these numbers.
+  package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] {
+    numbers.compactMap { grants.entry($0)?.record }
+  }
+
+  /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
+  ///
+  /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is now.
+  package func loadGrants(_ records: [GrantRecord]) {
+    grants.moving.withLock { _ in
+      var changed: [Int64] = []
+      for known in records {
+        var record = known
+        var way = way(along: record.path)
+        if way.found?.identity != record.identity {
+          if let path = path(of: record.identity), GrantPath.isPath(path) {
+            record.path = path
+            way = self.way(along: path)
+          }
+          if let found = way.found { record.identity = found.identity }
+          if record != known { changed.append(record.id) }
+        }
+        grants.put(Grants.Entry(record: record, steps: way.steps))
+      }
+      grants.report(changed)
+    }
+  }
+
+  /// Lets an app have what was found to be at a path.
+  ///
+  /// It is in all its views when this returns. ESTALE if something else is there by now.
+  package func grant(_ record: GrantRecord) throws(Errno) {
+    try grants.moving.withLock { _ throws(Errno) in
+      // First, so that who moves it from here on sees that it is to be followed.
+      var entry = Grants.Entry(record: record, steps: way(along: record.path).steps)
+      grants.put(entry)
+      let way = way(along: record.path)
+      guard way.found?.identity == record.identity else {
+        grants.remove(record.id)
+        throw .ESTALE
+      }
+      entry.steps = way.steps
+      grants.put(entry)
+      for view in grants.views(of: entry.holder) { view.admit(record.place) }
+    }
+  }
+
+  /// Lets an app do other things with what it was granted.
+  package func changeGrant(_ id: Int64, isWritable: Bool) -> GrantRecord? {
+    let changed = grants.moving.withLock { _ -> (old: ScopePlace, new: GrantRecord, views: [View])? in
+      guard var entry = grants.entry(id) else { return nil }
+      let old = entry.record.place
+      entry.record.isWritable = isWritable
+      grants.put(entry)
+      let views = grants.views(of: entry.holder)
+      if entry.record.place != old { for view in views { view.admit(entry.record.place) } }
+      return (old, entry.record, views)
+    }
+    guard let changed else { return nil }
+    if changed.new.place != changed.old { for view in changed.views { view.withdraw(changed.old) } }
+    return changed.new
+  }
+
+  /// Takes grants back: when this returns nothing of them is found, read or written any more through what they gave.
+  package func revokeGrants(_ numbers: [Int64]) {
+    let revoked = grants.moving.withLock { _ in
+      numbers.compactMap { grants.remove($0) }.map {
+        (place: $0.record.place, views: grants.views(of: $0.holder))
+      }
+    }
+    for grant in revoked { for view in grant.views { view.withdraw(grant.place) } }
+  }
+
+  /// Makes the view of an app that is about to run for a user; it has these places, and what was granted.
+  package func view(
+    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace]
+  ) throws(Errno) -> View {
+    try grants.moving.withLock { _ throws(Errno) in
+      let holder = GrantHolder(identifier, user)
+      let granted = grants.records(of: holder).map(\.place)
+      let view = try View(self, scope: Scope(places + granted), user: user)
+      grants.add(view, of: holder)
+      return view
+    }
+  }
+
+  /// Whether anything is at the path of a grant.
+  package func isThere(_ record: GrantRecord) -> Bool { way(along: record.path).found != nil }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// What can't be granted, and what everyone is told about that.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct GrantRefusalTests {
+  private func run(_ house: RunHouse, as account: Account? = nil, _ script: String) throws -> ProgramResult {
+    let home = house.mounted.path("Users/\(house.user.name)")
+    return try house.shell("HOUSE='\(home)'; D=\"$HOUSE/Documents\"; L=\"$HOUSE/Library\"\n" + script, as: account)
+  }
+
+  /// What is asked for, what it ends with, and a part of what is said.
+  private static let refusals: [(String, Int32, String)] = [
+    ("$APP /etc/passwd", 1, "is not in the tree"), ("$APP $POINT", 1, "is the whole tree"),
+    ("$APP $POINT/..", 1, "is not in the tree"), ("$APP $D/missing", 1, "can't find"),
+    ("org.example.unknown $D", 1, "no app org.example.unknown"), ("'no app' $D", 2, "is no identifier"),
+    ("$APP", 2, ""), ("$APP $D --read-only --read-write", 2, "exclude each other"),
+    ("$APP $POINT/System", 7, "every app can read"), ("$APP $POINT/System/Library", 7, "every app can read"),
+    ("$APP $POINT/Applications/Notes.app", 1, "sealed"),
+    ("$APP $POINT/Applications/Notes.app/Contents/Info.plist", 1, "sealed"),
+    ("$APP $POINT/Users", 7, "more than one"), ("$APP $POINT/Applications", 7, "more than one"),
+    ("$APP $POINT/Library", 7, "more than one"), ("$APP $HOUSE", 7, "more than one"),
+    ("$APP $L", 7, "more than one"), ("$APP $L/Containers", 7, "more than one"),
+    ("$APP $L/Containers/org.example.notes/Data/Documents", 7, "which it has anyway"),
+    ("$APP $L/Containers/org.example.other/Data/Library", 7, "another app's own"),
+    ("$APP $L/Containers/org.example.other", 7, "another app's own"),
+    ("$APP $D/fifo", 1, "neither a file nor a directory"), ("$APP $D/closed", 7, "may not read"),
+    ("$APP $D/readable --read-write", 7, "may not write"), ("$APP $D/closed-directory/x", 1, "can't find"),
+    ("$APP $D --user root", 7, "only root"),
+    ("$APP $D/$(printf 'x%.0s' $(seq 256))", 1, "can't find"),
+  ]
+
+  @Test func isSaidByName() throws {
+    let house = try RunHouse()
+    try house.install("Other")
+    let made = try run(
+      house,
+      """
+      insula path org.example.other documents > /dev/null; insula path $APP documents > /dev/null
+      mkfifo $D/fifo; echo x > $D/closed; chmod 0 $D/closed; echo x > $D/readable; chmod 400 $D/readable
+      mkdir $D/closed-directory; echo x > $D/closed-directory/x; chmod 0 $D/closed-directory
+      """)
+    try #require(made.status == 0, "\(made.errors)")
+    for (words, status, message) in Self.refusals {
+      let result = try run(house, "insula grant \(words)")
+      #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
+      #expect(result.errors.contains(message), "\(words): \(result.errors)")
+    }
+    #expect(try run(house, "insula grants").output == "Nothing is granted.\n")
+    // And what can: through a link, what it leads to; another app's documents; what all share; one good one among bad ones.
+    for words in [
+      "$D/link", "$L/Containers/org.example.other/Data/Documents", "$POINT/Users/Shared", "$D/fifo $D/readable",
+      "$L/Preferences", "$D/readable --read-only",
+    ] {
+      let result = try run(house, "ln -sf readable $D/link; insula grant $APP \(words)")
+      #expect(result.output.contains(" may read "), "\(words): \(result.errors)")
+    }
+    let listed = try run(house, "insula grants | wc -l")
+    #expect(listed.output == "5\n")
+  }
+
+  /// Clients that are not our own command.
+  private static let requests: [(String, String)] = [
+    (#"{"verb":"grant"}"#, "something is missing"),
+    (#"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes"}}"#, "something is missing"),
+    (#"{"verb":"grant","grant":{"action":"grant","path":"Users"}}"#, "something is missing"),
+    (#"{"verb":"grant","grant":{"action":"steal"}}"#, "not a request"),
+    (#"{"verb":"grants","identifier":"../x"}"#, "something is missing"),
+    (#"{"verb":"grants","after":-1}"#, #""ok":true"#), (#"{"verb":"grants","after":1e99}"#, "not a request"),
+    (grant("Users/NAME/Documents/../../../../etc"), "no path"), (grant(""), "more than one"),
+    (grant("Users/NAME/Documents/link"), "symbolic link"), (grant("Users/NAME/link/file"), "symbolic link"),
+    (grant("Users/NAME/Documents/file/x"), "there is nothing"),
+    (grant("Users/NAME/Documents/file", #","inode":7"#), "being replaced"),
+    (grant("Users/NAME/Documents/file", #","user":0"#), "only root"),
+    (grant("Users/NAME/Documents/a\\u0000b"), "no path"),
+    (grant(String(repeating: "a/", count: 3000)), "no path"),
+    (grant("/Users//NAME/Documents/file/"), #""ok":true"#),
+  ]
+
+  private static func grant(_ path: String, _ more: String = "") -> String {
+    #"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes","path":"\#(path)"\#(more)}}"#
+  }
+
+  @Test func daemonBelievesNothing() throws {
+    let house = try RunHouse()
+    let made = try run(
+      house, "echo x > $D/file; ln -s file $D/link; ln -s Documents $HOUSE/link; echo $POINT")
+    try #require(made.status == 0, "\(made.errors)")
+    for (request, expected) in Self.requests {
+      let line = request.replacing("NAME", with: house.user.name)
+      let answer = try ask(house, line)
+      #expect(answer.contains(expected), "\(line.prefix(300)): \(answer)")
+    }
+    #expect(try run(house, "insula grants | wc -l").output == "2\n")
+  }
+
+  /// Sends a line as the user, and gives what comes back.
+  private func ask(_ house: RunHouse, _ line: String) throws -> String {
+    let script = """
+      import glob, json, os, socket, sys
+      line = sys.stdin.readline()
+      for path in glob.glob('/run/insula/*'):
+        s = socket.socket(socket.AF_UNIX)
+        try: s.connect(path)
+        except OSError: continue
+        s.sendall(b'{"verb":"status"}\\n')
+        status = json.loads(s.makefile().readline())
+        if status.get('status', {}).get('mountPoint') != os.environ['POINT']: continue
+        s = socket.socket(socket.AF_UNIX); s.connect(path); s.sendall(line.encode())
+        print(s.makefile().readline())
+      """
+    let result = try run(house, "python3 -c \"$(cat <<'END'\n\(script)\nEND\n)\" <<'LINE'\n\(line)\nLINE")
+    return result.output + result.errors
+  }
+}

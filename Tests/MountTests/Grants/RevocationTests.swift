@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+internal import Volume
+
+/// Grants come and go while programs use what was granted as fast as they can.
+@Suite(.serialized, .enabled(if: Program.isRoot, "mounting takes root"))
+struct RevocationTests {
+  private static let kinds = ["read", "write", "map"]
+  private static let rounds = 200
+
+  /// What the programs note: when began what has last succeeded, and how often something has.
+  private struct Notes {
+    private let page: UnsafeMutablePointer<Int64>
+    init(_ path: String) throws {
+      let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+      guard file >= 0, ftruncate(file, 4096) == 0,
+        let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), page != MAP_FAILED
+      else { throw Errno.last }
+      close(file)
+      self.page = page.assumingMemoryBound(to: Int64.self)
+    }
+    func last(_ slot: Int) -> Int64 { page[2 * slot] }
+    func count(_ slot: Int) -> Int64 { page[2 * slot + 1] }
+    func end() { munmap(page, 4096) }
+  }
+
+  @Test func nothingSucceedsThatBeganAfterTheReturn() throws {
+    let house = try GrantedMounts()
+    try house.makeDirectories("a")
+    try house.write(String(repeating: "x", count: 8192), to: house.all("a/file"))
+    let path = house.mounts.temporary.appending("notes")
+    let notes = try Notes(path)
+    defer { notes.end() }
+    func start(_ slot: Int) throws -> Client {
+      let client = try Client()
+      try client.send("use granted", Self.kinds[slot], house.own("a/file"), path, "\(slot)")
+      return client
+    }
+    var clients = try Self.kinds.indices.map(start)
+    var late = 0
+    for round in 0..<Self.rounds {
+      let id = try house.grant("a/file")
+      let before = Self.kinds.indices.map { notes.count($0) }
+      let end = monotonicNanoseconds() + 20_000_000_000
+      for slot in Self.kinds.indices {
+        while notes.count(slot) < before[slot] + 3 {
+          try #require(monotonicNanoseconds() < end, "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(Self.kinds.indices.map { notes.count($0) })")
+          usleep(100)
+        }
+      }
+      house.volume.revokeGrants([id])
+      let returned = Int64(monotonicNanoseconds())
+      // Whoever maps it is ended by the next thing that it does.
+      #expect(throws: Errno.ESRCH) { try clients[2].answer() }
+      usleep(2000)
+      for slot in Self.kinds.indices where notes.last(slot) > returned { late += 1 }
+      clients[2] = try start(2)
+    }
+    #expect(late == 0)
+    // They did use it, and not only in moments between.
+    for slot in Self.kinds.indices { #expect(notes.count(slot) > Int64(3 * Self.rounds), "\(Self.kinds[slot])") }
+  }
+}
