@@ -12,7 +12,8 @@ internal import Testing
 struct GrantRefusalTests {
   private func run(_ house: RunHouse, as account: Account? = nil, _ script: String) throws -> ProgramResult {
     let home = house.mounted.path("Users/\(house.user.name)")
-    return try house.shell("HOUSE='\(home)'; D=\"$HOUSE/Documents\"; L=\"$HOUSE/Library\"\n" + script, as: account)
+    return try house.shell(
+      "HOUSE='\(home)'; D=\"$HOUSE/Documents\"; L=\"$HOUSE/Library\"\n" + script, as: account)
   }
 
   /// What is asked for, what it ends with, and a part of what is said.
@@ -55,7 +56,8 @@ struct GrantRefusalTests {
     #expect(try run(house, "insula grants").output == "Nothing is granted.\n")
     // And what can: through a link, what it leads to; another app's documents; what all share; one good one among bad ones.
     for words in [
-      "$D/link", "$L/Containers/org.example.other/Data/Documents", "$POINT/Users/Shared", "$D/fifo $D/readable",
+      "$D/link", "$L/Containers/org.example.other/Data/Documents", "$POINT/Users/Shared",
+      "$D/fifo $D/readable",
       "$L/Preferences", "$D/readable --read-only",
     ] {
       let result = try run(house, "ln -sf readable $D/link; insula grant $APP \(words)")
@@ -68,7 +70,9 @@ struct GrantRefusalTests {
   /// Clients that are not our own command.
   private static let requests: [(String, String)] = [
     (#"{"verb":"grant"}"#, "something is missing"),
-    (#"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes"}}"#, "something is missing"),
+    (
+      #"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes"}}"#, "something is missing"
+    ),
     (#"{"verb":"grant","grant":{"action":"grant","path":"Users"}}"#, "something is missing"),
     (#"{"verb":"grant","grant":{"action":"steal"}}"#, "not a request"),
     (#"{"verb":"grants","identifier":"../x"}"#, "something is missing"),

@@ -23,8 +23,14 @@ struct GrantedEditorTests {
     ("put aside and made anew", "mv $F $F~ && printf 'second\\n' > $F && rm $F~"),
     ("put aside, and another renamed", "mv $F $F~ && printf 'second\\n' > $F.tmp && mv $F.tmp $F"),
     ("removed and made anew", "rm $F && printf 'second\\n' > $F"),
-    ("vim", "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c '%s/first/second/' -c wq $F"),
-    ("vim that renames", "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c 'set backupcopy=no' -c '%s/first/second/' -c wq $F"),
+    (
+      "vim",
+      "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c '%s/first/second/' -c wq $F"
+    ),
+    (
+      "vim that renames",
+      "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c 'set backupcopy=no' -c '%s/first/second/' -c wq $F"
+    ),
     (
       "python",
       """

@@ -64,6 +64,8 @@ struct RevocationTests {
     }
     #expect(late == 0)
     // They did use it, and not only in moments between.
-    for slot in Self.kinds.indices { #expect(notes.count(slot) > Int64(3 * Self.rounds), "\(Self.kinds[slot])") }
+    for slot in Self.kinds.indices {
+      #expect(notes.count(slot) > Int64(3 * Self.rounds), "\(Self.kinds[slot])")
+    }
   }
 }
