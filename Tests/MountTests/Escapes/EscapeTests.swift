@@ -39,6 +39,16 @@ struct EscapeTests {
     }
   }
 
+  @Test(arguments: [false, true]) func noDirectoryComesAsAStandardStream(rootless: Bool) throws {
+    let house = try EscapeHouse(rootless: rootless)
+    for attempt in Attempt.directories {
+      let outside = try house.make(attempt, inside: false)
+      #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
+      let inside = try house.make(attempt, inside: true)
+      #expect(inside.gains.isEmpty && inside.result.status == 2, "\(attempt.name): \(inside)")
+    }
+  }
+
   @Test func thereAreEnoughOfThem() throws {
     let attempts = try Self.all()
     #expect(attempts.count >= 150)
