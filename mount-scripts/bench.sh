@@ -36,7 +36,7 @@ mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.creat
 say() { echo "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' save=auto
+rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' runner='' save=auto
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) rounds=2 seconds=0.2 save=${save/auto/no}
@@ -112,6 +112,9 @@ clear_all() {
   local at
   stop_benchmark
   ! mounted "$mnt/view" || unmount "$mnt/view"
+  # With the app goes its namespace, in which all of these are mounted too.
+  [ -z "$runner" ] || kill "$runner" 2>/dev/null || true
+  [ -z "$runner" ] || wait "$runner" 2>/dev/null || true
   for at in "$mnt/insula" "$mnt/before"; do
     if mounted "$at" && [ -x "$insula" ]; then timeout 20 "$insula" unmount "$at" >/dev/null 2>&1 || true; fi
   done
@@ -254,16 +257,20 @@ start_mergerfs() {
   fact mergerfs "$(mergerfs --version | sed -n 's/^mergerfs v\(ersion: \)*/mergerfs /p' | head -1), $mergerfs_options"
 }
 
+first_child() { [ -z "$1" ] || pgrep -P "$1" | head -1; }
+
 # Runs an app that only waits, mounts its container as it sees it on $mnt/view, and makes that a contender of the same place in the
 # whole tree.
 enter_view() {
   local container=$mnt/insula/Users/root/Library/Containers/org.example.sealed/Data pid=''
   "$insula" run --store "$disk/store-insula" org.example.sealed -- sleep 100000 >"$base/view.log" 2>&1 9>&- &
-  local runner=$!
+  runner=$!
   for _ in $(seq 200); do
     kill -0 "$runner" 2>/dev/null || break
     # bubblewrap, its first process in the sandbox, and the app.
-    pid=$(pgrep -P "$(pgrep -P "$(pgrep -P "$runner" || echo 0)" || echo 0)" -x sleep) && break
+    pid=$(first_child "$(first_child "$(first_child "$runner")")")
+    [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" != sleep ] || break
+    pid=''
     sleep 0.05
   done
   [ -n "$pid" ] || die "the app does not run: $(tail -1 "$base/view.log")"

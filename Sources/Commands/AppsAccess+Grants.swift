@@ -19,7 +19,8 @@ extension AppsAccess {
     let status: FileStatus
     let full = context.absolute(path)
     do throws(Errno) {
-      status = try FD.cwd.openFollowing(full, CLX_O_PATH).fd.status()
+      let object = try FD.cwd.openFollowing(full, CLX_O_PATH)
+      status = try object.fd.status()
     } catch {
       throw CommandFailure(error, "can't find \(path.harmless): \(error.message)")
     }
@@ -60,7 +61,8 @@ extension AppsAccess {
       } catch {
         throw CommandFailure(
           .failed,
-          "the daemon of \(status.store) went away (\(error.message)); 'insula grants' tells what holds by now")
+          "the daemon of \(status.store) went away (\(error.message)); 'insula grants' tells what holds by now"
+        )
       }
     }
     guard reply.ok else { throw CommandFailure(reply) }
@@ -93,7 +95,8 @@ extension AppsAccess {
     }
   }
 
-  private func ask(grantsOf identifier: AppIdentifier?, _ user: UInt32?, after: Int64) throws -> ControlReply {
+  private func ask(grantsOf identifier: AppIdentifier?, _ user: UInt32?, after: Int64) throws -> ControlReply
+  {
     guard case .daemon(let client, let status) = self else { throw Self.noAnswer }
     var request = ControlRequest(.grants)
     request.identifier = identifier?.text

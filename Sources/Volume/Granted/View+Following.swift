@@ -10,12 +10,13 @@ extension View {
   ///
   /// What is open stays so, and is found by its new name. `beside` is what belongs to a file that was granted from now on.
   func follow(
-    _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [ScopeMove], beside companion: [[UInt8]]? = nil
+    _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [ScopeMove], _ objects: [MovedObject],
+    beside companion: [[UInt8]]? = nil
   ) {
     var followed: [Position: Position] = [:]
     var heads: [Position: DirectoryNumber] = [:]
     scope.change { scope in
-      for move in moves { if let head = scope.place(at: move.old) { heads[head] = move.moved } }
+      for object in objects { if let head = scope.place(at: object.path) { heads[head] = object.number } }
       followed = scope.follow(claims, moves.map { (old: $0.old, new: $0.new) })
       if let companion { scope.addCompanion(at: companion) }
     }
@@ -33,8 +34,8 @@ extension View {
 extension NodeTable {
   /// Gives nodes that have been moved along with what was granted their positions there.
   ///
-  /// `heads` are what has been moved itself, by their positions: someone may have given the old name to something else meanwhile,
-  /// and that is not followed, nor what is in it.
+  /// `heads` are what has been moved and what is granted, by their positions: someone may have given the old name to something else
+  /// meanwhile, and that is not followed, nor what is in it. What is between the two may not be known here.
   fileprivate func follow(_ followed: [Position: Position], _ heads: [Position: DirectoryNumber]) {
     guard !followed.isEmpty else { return }
     state.withLock { state in

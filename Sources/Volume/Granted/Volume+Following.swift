@@ -62,8 +62,12 @@ extension View {
 struct ScopeMove {
   let old: [[UInt8]]
   let new: [[UInt8]]
-  /// What has been moved from the one to the other.
-  let moved: DirectoryNumber
+}
+
+/// What was at a path, and was moved away from there.
+struct MovedObject {
+  let path: [[UInt8]]
+  let number: DirectoryNumber
 }
 
 extension Volume {
@@ -77,7 +81,8 @@ extension Volume {
   /// A rename has been made.
   fileprivate func follow(_ move: NameMove, through view: View) {
     // rename(2) leaves two names of one object as they are.
-    if !move.isExchange, let left = try? move.from.status(of: move.name), DirectoryNumber(left) == move.moved {
+    if !move.isExchange, let left = try? move.from.status(of: move.name), DirectoryNumber(left) == move.moved
+    {
       return
     }
     let (source, target) = (move.source, move.target)
@@ -100,6 +105,7 @@ extension Volume {
     /// What each was before, and is now.
     var moved: [Int64: (old: Grants.Entry, new: Grants.Entry)] = [:]
     var moves: [ScopeMove] = []
+    var objects: [MovedObject] = []
   }
 
   /// Works out where grants are whose names in one directory have become another in another.
@@ -122,7 +128,8 @@ extension Volume {
           new.former = Grants.Former(path: old.record.path, step: source, isByHolder: isByHolder)
         }
         if !changes.moves.contains(where: { $0.old == before }) {
-          changes.moves.append(ScopeMove(old: before, new: after, moved: object))
+          changes.moves.append(ScopeMove(old: before, new: after))
+          changes.objects.append(MovedObject(path: before, number: object))
         }
       } else {
         // It is too deep for a path, and so out of the views: the kernel can't name it either.
@@ -136,6 +143,7 @@ extension Volume {
   private func apply(_ changes: Changes) {
     guard !changes.moved.isEmpty else { return }
     var merged: [Int64] = []
+    var objects = changes.objects
     var claims: [GrantHolder: [(old: ScopePlace, new: ScopePlace)]] = [:]
     for (id, change) in changes.moved {
       var new = change.new
@@ -156,12 +164,15 @@ extension Volume {
       }
       let way = way(along: new.record.path)
       new.steps = way.steps
-      if let found = way.found { new.record.identity = found.identity }
+      if let found = way.found {
+        new.record.identity = found.identity
+        objects.append(MovedObject(path: change.old.record.path, number: found.number))
+      }
       grants.put(new)
       claims[new.holder, default: []].append((change.old.record.place, new.record.place))
     }
     for (holder, claims) in claims {
-      for view in grants.views(of: holder) { view.follow(claims, changes.moves) }
+      for view in grants.views(of: holder) { view.follow(claims, changes.moves, objects) }
     }
     grants.report(Array(changes.moved.keys) + merged)
   }
@@ -203,7 +214,7 @@ extension Volume {
     grants.put(new)
     for view in grants.views(of: new.holder) {
       view.follow(
-        [(old.record.place, new.record.place)], [], beside: keepingOther ? old.record.path : nil)
+        [(old.record.place, new.record.place)], [], [], beside: keepingOther ? old.record.path : nil)
     }
     grants.report([id])
   }

@@ -50,7 +50,7 @@ struct RevocationTests {
       let end = monotonicNanoseconds() + 20_000_000_000
       for slot in Self.kinds.indices {
         while notes.count(slot) < before[slot] + 3 {
-          try #require(monotonicNanoseconds() < end, "\(Self.kinds[slot]) does nothing in round \(round)")
+          try #require(monotonicNanoseconds() < end, "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(Self.kinds.indices.map { notes.count($0) })")
           usleep(100)
         }
       }
