@@ -59,8 +59,6 @@ final class EscapeHouse {
     house = try PlaceHouse(rootless: rootless, entitlements: entitlements) { bundle in
       try FileManager.default.copyItem(atPath: program, toPath: "\(bundle)/Contents/MacOS/escape")
       try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: "\(bundle)/Contents/MacOS/tool")
-      let client = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path + "/insula-client"
-      try FileManager.default.copyItem(atPath: client, toPath: "\(bundle)/Contents/MacOS/insula-client")
     }
     let others = "<array><string>group.org.other</string></array>"
     try house.install("Other", entitlements: [(key: "com.apple.security.application-groups", value: others)])
@@ -214,10 +212,11 @@ final class EscapeHouse {
       all["ESCAPE"] = escape
       all["COPY"] = "\(work)/Copy.app"
       for name in [
-        "GROUP", "LEAVE", "START", "TEMPORARY", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+        "GROUP", "LEAVE", "START", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
       ] {
         all[name] = place
       }
+      all["TEMPORARY"] = rootWork
       all["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     }
     all["SHARED"] = "/dev/shm"

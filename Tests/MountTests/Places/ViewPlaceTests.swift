@@ -6,17 +6,14 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// Whether apps can be run here at all.
-private let appsCanRun =
-  MountedStore.isPossible && (try? Program.run(["sh", "-c", "command -v bwrap"]))?.status == 0
-
 /// The rules of an app's places in its own view, held against the same lines as in the tree as a whole.
-@Suite(.enabled(if: appsCanRun, "it takes root, /dev/fuse and bubblewrap"), .serialized)
+@Suite(
+  .enabled(if: EscapeHouse.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized)
 struct ViewPlaceTests {
   private static func house(rootless: Bool) throws -> PlaceHouse {
-    try PlaceHouse(rootless: rootless) { bundle in
-      let client = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path + "/insula-client"
-      try FileManager.default.copyItem(atPath: client, toPath: "\(bundle)/Contents/MacOS/insula-client")
+    let program = try EscapeHouse.program()
+    return try PlaceHouse(rootless: rootless) { bundle in
+      try FileManager.default.copyItem(atPath: program, toPath: "\(bundle)/Contents/MacOS/escape")
     }
   }
 
@@ -38,7 +35,7 @@ struct ViewPlaceTests {
     var script = words.map { "\($0.key)='\($0.value)'\n" }.joined()
     script += """
       call() {
-        answer=$( (IFS='\t'; echo "$*") | "$bundle/Contents/MacOS/insula-client")
+        answer=$("$bundle/Contents/MacOS/escape" call "$@")
         case $answer in
         ok*) ;;
         1) echo 'Operation not permitted' >&2; return 1 ;;
