@@ -61,7 +61,8 @@ extension AppsAccess {
       } catch {
         throw CommandFailure(
           .failed,
-          "the daemon of \(status.store) went away (\(error.message)); 'insula grants' tells what holds by now")
+          "the daemon of \(status.store) went away (\(error.message)); 'insula grants' tells what holds by now"
+        )
       }
     }
     guard reply.ok else { throw CommandFailure(reply) }
@@ -94,7 +95,8 @@ extension AppsAccess {
     }
   }
 
-  private func ask(grantsOf identifier: AppIdentifier?, _ user: UInt32?, after: Int64) throws -> ControlReply {
+  private func ask(grantsOf identifier: AppIdentifier?, _ user: UInt32?, after: Int64) throws -> ControlReply
+  {
     guard case .daemon(let client, let status) = self else { throw Self.noAnswer }
     var request = ControlRequest(.grants)
     request.identifier = identifier?.text

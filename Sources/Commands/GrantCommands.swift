@@ -65,7 +65,8 @@ struct GrantCommand: Command {
         order.user = uid
         for granted in try access.perform(order) {
           let may = granted.access == .readOnly ? "read" : "read and change"
-          context.console.print("\(granted.identifier) may \(may) \("\(access.root)/\(granted.path)".harmless).")
+          context.console.print(
+            "\(granted.identifier) may \(may) \("\(access.root)/\(granted.path)".harmless).")
         }
       } catch {
         let why = CommandFailure(error)
@@ -153,7 +154,8 @@ struct RevokeCommand: Command {
     paths = Array(arguments.positional.dropFirst())
     guard paths.isEmpty == arguments.has("all") else {
       throw Self.description.error(
-        paths.isEmpty ? "say what is to be taken back: a PATH, or '--all'" : "give a PATH or '--all', not both")
+        paths.isEmpty
+          ? "say what is to be taken back: a PATH, or '--all'" : "give a PATH or '--all', not both")
     }
     user = arguments.value("user")
     store = arguments.value("store")
@@ -165,7 +167,8 @@ struct RevokeCommand: Command {
     for path in paths.isEmpty ? [nil] : paths.map(Optional.some) {
       do {
         let access = try AppsAccess.find(store, writing: true, context)
-        var order = GrantOrder(.revoke, identifier, path: try path.map { try access.formerPlace(of: $0, context) })
+        var order = GrantOrder(
+          .revoke, identifier, path: try path.map { try access.formerPlace(of: $0, context) })
         order.user = uid
         _ = try access.perform(order)
         let what = path.map { "\($0.harmless)" } ?? "all that it was granted"

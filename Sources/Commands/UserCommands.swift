@@ -96,7 +96,9 @@ struct UserRemoveCommand: Command {
         "removing the home of \(name) deletes every file in it, and nothing was removed; "
           + "if that is meant: 'insula user remove \(name) --delete-home'")
     }
-    let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first { $0.name == name }
+    let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
+      $0.name == name
+    }
     try removeApps(context)
     try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     if let home { try takeBackGrants(of: home.uid, context) }

@@ -39,7 +39,8 @@ package func refusalToGrant(_ names: [[UInt8]], to app: AppIdentifier) -> GrantR
   }
   switch zone {
   case .system: return .system
-  case .home, .homeApplications, .homeLibrary, .containers, .groupContainers, .networkApplications: return .tooMuch
+  case .home, .homeApplications, .homeLibrary, .containers, .groupContainers, .networkApplications:
+    return .tooMuch
   case .sharedStandard: return nil
   default: return zone.isSkeleton ? .tooMuch : nil
   }

@@ -95,7 +95,8 @@ package struct Scope: Sendable {
 
   package var root: Position {
     // The whole tree has nothing to ask about.
-    places.count == 1 && !claims.isEmpty && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
+    places.count == 1 && !claims.isEmpty
+      && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
       ? Position(throughout: places[0].reach) : Position(place: 0)
   }
 
@@ -185,7 +186,9 @@ extension Scope {
       followed[Position(place: start)] = position(at: move.new)
       // Each comes after its parent.
       for index in alive where index > start {
-        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else { continue }
+        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else {
+          continue
+        }
         followed[Position(place: index)] = position(of: places[index].name, in: parent)
       }
     }

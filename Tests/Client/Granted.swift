@@ -9,7 +9,8 @@ import Glibc
 /// `kind` is `read`, `write` or `map`; the last ends by a signal when the file goes. `slot` is which two numbers are its own.
 func useGranted(_ kind: String, _ path: String, notes: String, slot: Int) -> Never {
   let shared = open(notes, O_RDWR | O_CLOEXEC)
-  guard shared >= 0, let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0), page != MAP_FAILED
+  guard shared >= 0, let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0),
+    page != MAP_FAILED
   else { complain("no notes: \(notes)") }
   let numbers = page.assumingMemoryBound(to: Int64.self) + 2 * slot
   func note(_ start: Int64) {
@@ -38,7 +39,9 @@ func useGranted(_ kind: String, _ path: String, notes: String, slot: Int) -> Nev
 private func useMap(of file: Int32, _ note: (Int64) -> Void) {
   // A program that ends by it says nothing.
   signal(SIGBUS, SIG_DFL)
-  guard let map = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), map != MAP_FAILED else { return }
+  guard let map = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), map != MAP_FAILED else {
+    return
+  }
   let byte = map.assumingMemoryBound(to: UInt8.self)
   while true {
     let start = nanoseconds()

@@ -24,7 +24,8 @@ final class SeveralMounts {
   /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with what it is granted. `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
-    scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil, say: @escaping @Sendable (String) -> Void = { _ in }
+    scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
+    say: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Applications", "tree/Users", "tree/Users/Shared"] {

@@ -161,7 +161,8 @@ internal import Testing
     let after = ["Users/ada/c/d", "Users/ada/c/d/b", "Users/ada/c/d/file"].map { position(scope, $0) }
     #expect(before.map { followed[$0] } == after)
     #expect(after.map { scope.reach(of: $0) } == [[.read, .beside], reach, reach])
-    #expect(self.reach(scope, "Users/ada/c/d/b/x") == reach && self.reach(scope, "Users/ada/c/d/x") == .nothing)
+    #expect(
+      self.reach(scope, "Users/ada/c/d/b/x") == reach && self.reach(scope, "Users/ada/c/d/x") == .nothing)
     #expect(self.reach(scope, "Users/ada/Downloads") == .read)
   }
 

@@ -45,7 +45,8 @@ enum GrantFailure: Error {
 
   private static func sentence(_ refusal: GrantRefusal, _ path: String, _ app: String) -> String {
     switch refusal {
-    case .noPath: "\(path) is no path that can be granted: it is too long, or has a name that nothing can have"
+    case .noPath:
+      "\(path) is no path that can be granted: it is too long, or has a name that nothing can have"
     case .tooMuch:
       "\(path) holds more than one user's or one app's own things, so it is not granted as a whole; "
         + "grant the folders in it that are meant"

@@ -81,7 +81,8 @@ extension Volume {
   /// A rename has been made.
   fileprivate func follow(_ move: NameMove, through view: View) {
     // rename(2) leaves two names of one object as they are.
-    if !move.isExchange, let left = try? move.from.status(of: move.name), DirectoryNumber(left) == move.moved {
+    if !move.isExchange, let left = try? move.from.status(of: move.name), DirectoryNumber(left) == move.moved
+    {
       return
     }
     let (source, target) = (move.source, move.target)

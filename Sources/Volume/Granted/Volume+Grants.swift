@@ -85,7 +85,9 @@ extension Volume {
   /// Takes grants back: when this returns nothing of them is found, read or written any more through what they gave.
   package func revokeGrants(_ numbers: [Int64]) {
     let revoked = grants.moving.withLock { _ in
-      numbers.compactMap { grants.remove($0) }.map { (place: $0.record.place, views: grants.views(of: $0.holder)) }
+      numbers.compactMap { grants.remove($0) }.map {
+        (place: $0.record.place, views: grants.views(of: $0.holder))
+      }
     }
     for grant in revoked { for view in grant.views { view.withdraw(grant.place) } }
   }

@@ -75,7 +75,8 @@ struct GrantCommandTests {
 
       """)
     let listed = try run(house, "rm $D/w/letter; insula grants $APP --json")
-    let list = try #require(try JSONSerialization.jsonObject(with: Data(listed.output.utf8)) as? [[String: Any]])
+    let list = try #require(
+      try JSONSerialization.jsonObject(with: Data(listed.output.utf8)) as? [[String: Any]])
     #expect(list.map { $0["path"] as? String } == ["\(home)/Documents/w/letter", "\(home)/Documents/w"])
     #expect(list.map { $0["isMissing"] as? Bool } == [true, false])
     #expect(list.map { $0["access"] as? String } == ["read-only", "read-write"])
@@ -102,9 +103,11 @@ struct GrantCommandTests {
     for entitlement in [nil, "read-write", "read-only"] {
       let house = try house(entitlements: entitlement.map(Self.entitlement))
       for (signed, option, expected) in Self.accesses where signed == entitlement {
-        let result = try run(house, "insula grant $APP $D/w/letter \(option) && insula grants | grep -o 'read-[a-z]*'")
+        let result = try run(
+          house, "insula grant $APP $D/w/letter \(option) && insula grants | grep -o 'read-[a-z]*'")
         #expect(result.output.hasSuffix((expected ?? "") + (expected == nil ? "" : "\n")), "\(option)")
-        #expect((result.status == 0) == (expected != nil), "\(entitlement ?? "none") \(option): \(result.errors)")
+        #expect(
+          (result.status == 0) == (expected != nil), "\(entitlement ?? "none") \(option): \(result.errors)")
       }
     }
   }

@@ -50,7 +50,10 @@ struct RevocationTests {
       let end = monotonicNanoseconds() + 20_000_000_000
       for slot in Self.kinds.indices {
         while notes.count(slot) < before[slot] + 3 {
-          try #require(monotonicNanoseconds() < end, "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(Self.kinds.indices.map { notes.count($0) })")
+          try #require(
+            monotonicNanoseconds() < end,
+            "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(Self.kinds.indices.map { notes.count($0) })"
+          )
           usleep(100)
         }
       }
@@ -64,6 +67,8 @@ struct RevocationTests {
     }
     #expect(late == 0)
     // They did use it, and not only in moments between.
-    for slot in Self.kinds.indices { #expect(notes.count(slot) > Int64(3 * Self.rounds), "\(Self.kinds[slot])") }
+    for slot in Self.kinds.indices {
+      #expect(notes.count(slot) > Int64(3 * Self.rounds), "\(Self.kinds[slot])")
+    }
   }
 }
