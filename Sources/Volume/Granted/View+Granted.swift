@@ -128,7 +128,9 @@ extension NodeTableState {
     for index in way.reversed() {
       let position = slab[index].pointee.position
       if position.throughout == nil {
-        settled[index] = scope.reach(of: position).isEmpty ? .nowhere : position
+        // No name is looked up to find the root again.
+        let hasGone = index != NodeTable.rootIndex && scope.reach(of: position).isEmpty
+        settled[index] = hasGone ? .nowhere : position
         continue
       }
       let parent = slab[index].pointee.parent

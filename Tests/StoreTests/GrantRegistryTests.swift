@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+@Suite struct GrantRegistryTests {
+  private let made: TestStore
+  private let registry: Registry
+
+  init() throws {
+    made = try TestStore()
+    let store = try made.open()
+    registry = try Registry(state: store.state, path: made.path + "/state")
+  }
+
+  private func grant(
+    _ path: String, to identifier: String = "com.example.editor", user: UInt32 = 501,
+    team: String = "ABCDE12345"
+  ) throws -> GrantRecord {
+    GrantRecord(
+      identifier: try #require(AppIdentifier(identifier)), user: user, team: team,
+      path: GrantPath.names(Array(path.utf8)), isWritable: true, isDirectory: false,
+      identity: ObjectIdentity(inode: .max, handle: [1, 2, 3], created: -5), granted: 7)
+  }
+
+  @Test func grantComesBackAsItWent() throws {
+    var record = try grant("Users/ada/Documents/a")
+    record.path.append([0xff, 0x0a, 0x27])
+    let noted = try registry.add(record)
+    record.id = noted.id
+    #expect(noted == record)
+    #expect(try registry.grants() == [record])
+    record.path = GrantPath.names(Array("Users/ada/b".utf8))
+    record.isWritable = false
+    record.identity = ObjectIdentity(inode: 4, handle: [], created: 1)
+    try registry.update([record])
+    #expect(try registry.grants() == [record])
+    try registry.removeGrants([record.id, 99])
+    #expect(try registry.grants().isEmpty)
+    // What is gone stays so, and its number is nobody else's.
+    try registry.update([record])
+    #expect(try registry.grants().isEmpty)
+    #expect(try registry.add(grant("Users/ada/c")).id > record.id)
+  }
+
+  @Test func goesWithItsApp() throws {
+    let everyones = try InstalledApp.example()
+    try registry.add(everyones)
+    try registry.add(.example(user: 502, name: "Own"))
+    for user in [501, 502] as [UInt32] { _ = try registry.add(grant("Users/Shared/x", user: user)) }
+    _ = try registry.add(grant("Users/Shared/x", to: "com.example.other"))
+    func users() throws -> [UInt32] {
+      try registry.grants().filter { $0.identifier == everyones.identifier }.map(\.user)
+    }
+    // Who has one of their own was given that one something.
+    _ = try registry.remove(everyones.identifier, of: nil, keepingData: true)
+    #expect(try users() == [502])
+    _ = try registry.remove(everyones.identifier, of: 502, keepingData: false)
+    #expect(try users() == [] && registry.grants().count == 1)
+  }
+
+  @Test func anotherTeamsAppIsAnotherApp() throws {
+    var app = try InstalledApp.example()
+    try registry.add(app)
+    _ = try registry.add(grant("Users/Shared/x", team: app.team))
+    try registry.update(app)
+    #expect(try registry.grants().count == 1)
+    app.team = "OTHER67890"
+    try registry.update(app)
+    #expect(try registry.grants().isEmpty)
+    _ = try registry.add(grant("Users/Shared/x", team: app.team))
+    try registry.add(.example(user: 501, name: "Own"))
+    #expect(try registry.grants().isEmpty)
+  }
+
+  @Test func thereAreNotMoreThanCanBeRead() throws {
+    let sql = """
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(Registry.mostGrantsOfOne))
+      INSERT INTO grants (identifier, user, team, path, writable, directory, inode, handle, created, granted)
+      SELECT 'com.example.editor', 501, 'T', CAST('Users/Shared/' || i AS BLOB), 0, 0, i, x'', 0, 0 FROM n
+      """
+    let filled = try Program.run(["sqlite3", made.path + "/state/insula.db", sql])
+    try #require(filled.status == 0, "\(filled.errors)")
+    #expect(try registry.grants().count == Registry.mostGrantsOfOne)
+    #expect(
+      storeError { _ = try registry.add(grant("Users/Shared/x")) }
+        == .tooManyGrants(identifier: "com.example.editor"))
+    _ = try registry.add(grant("Users/Shared/x", user: 502))
+  }
+}
