@@ -44,6 +44,7 @@ struct RunCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    try StandardStreams.check()
     let bubblewrap = try Bubblewrap.require(context)
     let uid = try AppsAccess.user(user, context) ?? context.uid
     let account =
