@@ -137,8 +137,10 @@ extension Scope {
   }
 
   /// Takes a place out; what other claims say about it stays.
-  package mutating func withdraw(_ place: ScopePlace) {
-    claims.removeAll { $0 == place }
+  package mutating func withdraw(_ place: ScopePlace) { withdraw([place]) }
+
+  package mutating func withdraw(_ places: Set<ScopePlace>) {
+    claims.removeAll { places.contains($0) }
     settle()
   }
 
