@@ -16,7 +16,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt sanitize sanitize-daemon fuzz stops stress bench docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops stress bench docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -57,6 +57,10 @@ fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a s
 # The tests stop at two hundred calls of each.
 stops: ## install, update and remove an app, killed at each of their system calls; some minutes
 	INSULA_STOPS=all swift test --filter '^AppsTests\.StoppedInstallerTests'
+
+# The tests do a share of it; this is all of it, the same in every run.
+coherence: ## a hundred thousand steps through three views against a model, a minute of contention; a quarter of an hour, as root
+	INSULA_COHERENCE_STEPS=100000 INSULA_COHERENCE_SECONDS=60 swift test --filter '^MountTests\.CoherenceTests'
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

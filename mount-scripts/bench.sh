@@ -16,6 +16,8 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --without NAME,...  leave out insula, bindfs or mergerfs
   --before PROGRAM    compare with another build of insula, and with nothing else: "best rival" is that one
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
+  --views [COUNT]     instead: how soon an app starts, and what so many running apps cost the daemon (default 1000)
+  --inside            the whole tree against the view of an app, instead of all others
   --size GIB          size of the image (default 4)
   --save              write Benchmarks/results also after a partial run
   --clean             only clear what a crashed run has left
@@ -34,7 +36,7 @@ mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.creat
 say() { echo "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' save=auto
+rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' runner='' save=auto
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) rounds=2 seconds=0.2 save=${save/auto/no}
@@ -46,6 +48,8 @@ while [ $# -gt 0 ]; do
     --before) before=${2:?}; without=bindfs,mergerfs; save=${save/auto/no}; shift ;;
     --size) size=${2:?}; shift ;;
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
+    --views) views=1000; case ${2:-} in [0-9]*) views=$2; shift ;; esac ;;
+    --inside) inside=yes save=${save/auto/no} ;;
     --save) save=yes ;;
     --clean) only=clean ;;
     --list) only=list ;;
@@ -54,6 +58,8 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+# These are about insula alone.
+[ -z "$views$inside" ] || without=bindfs,mergerfs
 
 mounted() { awk -v at="$1" '$5 == at { found = 1 } END { exit !found }' /proc/self/mountinfo; }
 
@@ -105,6 +111,10 @@ clear_all() {
   cd /
   local at
   stop_benchmark
+  ! mounted "$mnt/view" || unmount "$mnt/view"
+  # With the app goes its namespace, in which all of these are mounted too.
+  [ -z "$runner" ] || kill "$runner" 2>/dev/null || true
+  [ -z "$runner" ] || wait "$runner" 2>/dev/null || true
   for at in "$mnt/insula" "$mnt/before"; do
     if mounted "$at" && [ -x "$insula" ]; then timeout 20 "$insula" unmount "$at" >/dev/null 2>&1 || true; fi
   done
@@ -153,8 +163,8 @@ for name in $names; do
   esac
 done
 [ -z "$missing" ] || die "missing:$missing. apt-get install$missing, or leave them out with --without$missing"
-for tool in mkfs.ext4 losetup tar git make cc find grep openssl; do
-  command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep openssl"
+for tool in mkfs.ext4 losetup tar git make cc find grep openssl ${views:+bwrap} ${inside:+bwrap}; do
+  command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep openssl bubblewrap"
 done
 
 trap clear_all EXIT
@@ -168,6 +178,7 @@ mkfs.ext4 -q -F -i "$([ -n "$memory" ] && echo 1024 || echo 4096)" \
 mount -o loop,noatime "$base/image" "$disk"
 mkdir "$disk/plain" "$disk/bind" "$disk/merger"
 
+daemon=''
 contenders=(--contender "plain=$disk/plain")
 memory_places=()
 facts=()
@@ -175,6 +186,7 @@ fact() { facts+=(--fact "$1=$2"); }
 add() {
   contenders+=(--contender "$1=$2:$3")
   memory_places+=("$2:$3")
+  [ "$1" != insula ] || daemon=$3
   echo "$3" >"$base/$1.pid"
 }
 
@@ -202,6 +214,7 @@ install_app() {
       fi &&
       "$program" sign "$app" &&
       "$program" trust add "$base/scratch/root.pem" --store "$disk/store-$name" &&
+      { [ -z "$views$inside" ] || "$program" user add root --store "$disk/store-$name"; } &&
       "$program" install "$app" --store "$disk/store-$name"
   } >"$base/$name.log" 2>&1 9>&- || {
     say "$name can't install an app: $(tail -1 "$base/$name.log")"
@@ -244,6 +257,30 @@ start_mergerfs() {
   fact mergerfs "$(mergerfs --version | sed -n 's/^mergerfs v\(ersion: \)*/mergerfs /p' | head -1), $mergerfs_options"
 }
 
+first_child() { [ -z "$1" ] || pgrep -P "$1" | head -1; }
+
+# Runs an app that only waits, mounts its container as it sees it on $mnt/view, and makes that a contender of the same place in the
+# whole tree.
+enter_view() {
+  local container=$mnt/insula/Users/root/Library/Containers/org.example.sealed/Data pid=''
+  "$insula" run --store "$disk/store-insula" org.example.sealed -- sleep 100000 >"$base/view.log" 2>&1 9>&- &
+  runner=$!
+  for _ in $(seq 200); do
+    kill -0 "$runner" 2>/dev/null || break
+    # bubblewrap, its first process in the sandbox, and the app.
+    pid=$(first_child "$(first_child "$(first_child "$runner")")")
+    [ "$(cat "/proc/${pid:-none}/comm" 2>/dev/null)" != sleep ] || break
+    pid=''
+    sleep 0.05
+  done
+  [ -n "$pid" ] || die "the app does not run: $(tail -1 "$base/view.log")"
+  mkdir "$mnt/view"
+  "$bench" --take-mount "$pid" "$container" "$mnt/view"
+  mkdir "$container/tmp/tree" "$container/tmp/view"
+  contenders=(--contender "tree=$container/tmp/tree:$daemon" --contender "view=$mnt/view/tmp/view:$daemon")
+  fact Compared "the same container in the whole tree ('tree', here also called plain) and in the view of its app ('view')"
+}
+
 commit=$(git -C "$repo" rev-parse --short HEAD 2>/dev/null || echo unknown)
 # The results themselves don't make the tree a changed one.
 [ -z "$(git -C "$repo" status --porcelain -- . ':!Benchmarks/results' 2>/dev/null)" ] || commit="$commit, with changes"
@@ -280,6 +317,17 @@ if [ -n "$memory" ]; then
   done
   exit 0
 fi
+app=$(realpath "$insula"),$disk/store-insula,org.example.sealed
+if [ -n "$views" ]; then
+  run_benchmark --scratch "$base/scratch" --run-start "$app"
+  run_benchmark --many-views "$app" "$daemon" "$views"
+  exit 0
+fi
+expectations=$repo/Benchmarks/expectations.json
+if [ -n "$inside" ]; then
+  enter_view
+  expectations=$repo/Benchmarks/expectations-inside.json
+fi
 results=$repo/Benchmarks/results
 output=()
 if [ "$save" != no ]; then
@@ -287,5 +335,5 @@ if [ "$save" != no ]; then
   output=(--markdown "$results/latest.md" --json "$results/latest.json")
 fi
 run_benchmark "${contenders[@]}" --rounds "$rounds" --seconds "$seconds" ${only:+--only "$only"} \
-  --scratch "$base/scratch" --expectations "$repo/Benchmarks/expectations.json" "${facts[@]}" ${output+"${output[@]}"}
+  --scratch "$base/scratch" --expectations "$expectations" "${facts[@]}" ${output+"${output[@]}"}
 [ "$save" = no ] || say "results kept in $results"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 . mount-scripts/need.sh
 
 need_swift
-need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto libsqlite3-dev=@sqlite3 fuse3=fusermount3
+need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto libsqlite3-dev=@sqlite3 fuse3=fusermount3 bubblewrap=bwrap
 
 flags=$(release_flags)
 say "Building (the first time takes some minutes) ..."

@@ -11,7 +11,9 @@ struct MachineDiagnosis {
 
   init(_ context: Context) { self.context = context }
 
-  var all: [Diagnosis] { [device, helper, allowOther, kernel, passthrough, epochs, descriptors] }
+  var all: [Diagnosis] {
+    [device, helper, allowOther, kernel, passthrough, epochs, descriptors, sandbox, neighbours]
+  }
 
   private var device: Diagnosis {
     let path = Requirements.device
@@ -114,6 +116,47 @@ struct MachineDiagnosis {
         advice: "raise the hard limit ('ulimit -Hn', /etc/security/limits.conf, LimitNOFILE= in the unit)")
     }
     return Diagnosis(name: "open files", level: .ok, finding: "at most \(limit.rlim_max)")
+  }
+
+  /// Tried with the very program: many things can stand in the way.
+  private var sandbox: Diagnosis {
+    guard let path = Requirements.find("bwrap", context) else {
+      return Diagnosis(
+        name: "sandbox", level: .warn, finding: "bubblewrap is missing, so no app runs ('insula run')",
+        advice: "'apt-get install bubblewrap'")
+    }
+    let words = [
+      "bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--disable-userns", "--ro-bind", "/", "/",
+      "--",
+      "/bin/true",
+    ]
+    let result = try? Subprocess.run(path, words, context)
+    guard let result, result.end == .exited(0) else {
+      let why = result?.output.split(separator: "\n").first.map(String.init) ?? "it does not start"
+      let isOld = why.contains("Unknown option")
+      return Diagnosis(
+        name: "sandbox", level: .warn, finding: "bubblewrap can't make one, so no app runs: \(why)",
+        advice: isOld ? "use bubblewrap 0.8 or later" : Bubblewrap.advice)
+    }
+    guard context.isRoot || access(Requirements.device, R_OK | W_OK) == 0 else {
+      return Diagnosis(
+        name: "sandbox", level: .warn,
+        finding: "\(Requirements.device) is not open to everyone, so apps of a store of your own don't run",
+        advice: "'chmod 0666 \(Requirements.device)' as root, as udev has it")
+    }
+    return Diagnosis(name: "sandbox", level: .ok, finding: "\(path) makes sandboxes: apps can be run")
+  }
+
+  private var neighbours: Diagnosis {
+    guard Self.kernelVersion(release) >= (6, 12) else {
+      return Diagnosis(
+        name: "sandbox sockets", level: .warn,
+        finding:
+          "an app with the network reaches other programs' sockets that have no place in the file tree",
+        advice: "use Linux 6.12 or later, or give such apps no network")
+    }
+    return Diagnosis(
+      name: "sandbox sockets", level: .ok, finding: "this kernel can keep apps among themselves")
   }
 
   private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 16) ?? "" }

@@ -7,6 +7,8 @@ internal import Synchronization
 /// A conversation with a running daemon.
 package final class ControlClient: Sendable {
   private let socket: OwnedFD
+  private let directory: OwnedFD
+  private let name: String
   /// What has arrived beyond the last reply.
   private let received = Mutex<[UInt8]>([])
   /// What has come along with the last reply.
@@ -15,7 +17,12 @@ package final class ControlClient: Sendable {
   /// Connects to the daemon that listens under `name`; ECONNREFUSED or ENOENT if none does.
   package init(in directory: FD, name: String) throws(Errno) {
     socket = try LocalSocket.connect(in: directory, name: name)
+    self.directory = try directory.duplicated()
+    self.name = name
   }
+
+  /// Another conversation with the same daemon, whatever may hide its place by now.
+  package func again() throws(Errno) -> ControlClient { try ControlClient(in: directory.fd, name: name) }
 
   /// Asks, and waits for the answer: EAGAIN when none came in time, ECONNABORTED when the daemon went away.
   package func ask(_ request: ControlRequest, milliseconds: Int32) throws(Errno) -> ControlReply {

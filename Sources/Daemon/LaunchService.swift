@@ -59,6 +59,9 @@ final class LaunchService: Sendable {
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
   ) throws(AppFailure) -> ControlReply {
     let found = try installed(identifier, caller.user)
+    guard !server.views.areTooMany(of: caller.user) else {
+      throw .failed(doing: "make one more view of", path: mountPoint, errno: .ENFILE)
+    }
     guard server.views.start(found.app.path) else { throw .busy(identifier: identifier.text) }
     defer { server.views.started(found.app.path) }
     // From here on it stays what it is; until here it need not have.

@@ -77,6 +77,16 @@ package final class RunningViews: Sendable {
 
   var count: Int { state.withLock { $0.views.count } }
 
+  /// libfuse can have 1024 sessions; some are left for others, whoever begins without end.
+  private static let mostOfOneUser = 1000
+
+  /// Whether a user has as many as one may have, those included that end but are still there.
+  func areTooMany(of user: UInt32) -> Bool {
+    state.withLock { $0.views.values.count { $0.user == user } >= Self.mostOfOneUser }
+  }
+
+  func has(_ number: UInt64) -> Bool { state.withLock { $0.views[number] != nil } }
+
   func number() -> UInt64 {
     state.withLock { state in
       state.last += 1

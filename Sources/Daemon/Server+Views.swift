@@ -52,6 +52,11 @@ extension Server {
       throw error
     }
     // What the kernel has looked up before that, it would forget at once.
-    guard view.waitUntilStarted(milliseconds: 20_000) else { throw .EIO }
+    for _ in 0..<400 {
+      if view.waitUntilStarted(milliseconds: 50) { return }
+      // What came along was never mounted, or is not any more.
+      guard views.has(number) else { throw .ENODEV }
+    }
+    throw .EIO
   }
 }

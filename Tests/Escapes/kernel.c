@@ -37,7 +37,7 @@ ATTEMPT(node_of_a_disk, ROOT) {
 ATTEMPT(disk_in_dev, ROOT) { read_disk(open(say("DISK"), O_RDONLY)); }
 
 ATTEMPT(memory_of_the_kernel, ROOT) {
-  succeed_if(open("/proc/kcore", O_RDONLY) >= 0 || open("/dev/mem", O_RDONLY) >= 0);
+  succeed_if(open("/proc/kcore", O_RDONLY) >= 0 || open("/dev/mem", O_RDONLY) >= 0 || open("/proc/kpageflags", O_RDONLY) >= 0);
 }
 
 /// Writes back what is there, so nothing changes where it works.
@@ -50,13 +50,14 @@ static int can_set(const char *path) {
 }
 
 ATTEMPT(program_for_core_dumps, ROOT) { succeed_if(can_set("/proc/sys/kernel/core_pattern")); }
-ATTEMPT(program_for_modules, ROOT) { succeed_if(can_set("/proc/sys/kernel/modprobe")); }
+ATTEMPT(programs_of_the_kernel, ROOT) {
+  succeed_if(can_set("/proc/sys/kernel/poweroff_cmd") || can_set("/proc/sys/kernel/modprobe"));
+}
 ATTEMPT(settings_of_the_machine, ROOT) { succeed_if(can_set("/proc/sys/fs/file-max") || can_set("/proc/sys/vm/swappiness")); }
-ATTEMPT(magic_keys, ROOT) { succeed_if(open("/proc/sysrq-trigger", O_WRONLY) >= 0); }
 
 ATTEMPT(settings_of_devices, ROOT) {
   succeed_if(can_set("/sys/kernel/mm/ksm/run") || can_set("/sys/kernel/profiling")
-    || open("/sys/kernel/uevent_seqnum", O_RDONLY) >= 0 || open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY) >= 0);
+    || open("/proc/sysrq-trigger", O_WRONLY) >= 0 || open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY) >= 0);
 }
 
 /// A control group of one's own, with a program that the kernel runs as root when it is empty.
@@ -73,11 +74,6 @@ ATTEMPT(control_groups, ROOT) {
     if (made) return succeed_if(1);
   }
   succeed_if(open("/sys/fs/cgroup/pids/release_agent", O_WRONLY) >= 0);
-}
-
-/// A module that is none: who may load one is told so, all others that they may not.
-ATTEMPT(module_of_the_kernel, ROOT) {
-  succeed_if(syscall(SYS_init_module, "none", 4, "") == -1 && errno == ENOEXEC);
 }
 
 ATTEMPT(program_in_the_kernel, ROOT) {

@@ -100,10 +100,13 @@ ATTEMPT(all_processes_there_are, ROOT) {
   }
 }
 
-ATTEMPT(root_of_the_first_process, ROOT) {
-  char path[PATH_MAX];
-  snprintf(path, sizeof path, "/proc/1/root%s", say("PRIZE_HOST"));
-  show_path(path);
+ATTEMPT(roots_of_the_first_processes, ROOT) {
+  const char *processes[] = {"1", "2", "3", say("DAEMON"), NULL};
+  for (int i = 0; processes[i]; i++) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%s/root%s", processes[i], say("PRIZE_HOST"));
+    show_path(path);
+  }
 }
 
 ATTEMPT(own_root_in_other_words, USER) {
@@ -122,7 +125,10 @@ ATTEMPT(signal_by_descriptor, USER) {
   syscall(SYS_pidfd_send_signal, process, SIGUSR1, NULL, 0);
 }
 
-ATTEMPT(niceness_of_a_process_outside, USER) { setpriority(PRIO_PROCESS, (id_t)number("VICTIM"), 5); }
+ATTEMPT(niceness_of_a_process_outside, USER) { id_t victim = (id_t)number("VICTIM");
+  errno = 0;
+  int before = getpriority(PRIO_PROCESS, victim);
+  if (errno == 0) setpriority(PRIO_PROCESS, victim, before + 1); }
 
 ATTEMPT(limits_of_a_process_outside, USER) {
   struct rlimit64 limit;

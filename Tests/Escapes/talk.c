@@ -137,7 +137,7 @@ ATTEMPT(descriptors_of_the_processes_above, USER) {
 
 ATTEMPT(environment_of_the_processes_above, USER) {
   int parents[] = {getppid(), 1, 2, getpid()};
-  for (int i = 0; i < 4; i++) {
+  for (unsigned i = 0; i < sizeof parents / sizeof *parents; i++) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/environ", parents[i]);
     show_path(path);

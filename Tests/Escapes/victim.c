@@ -79,13 +79,13 @@ void hold_prizes(const char *directory) {
   fclose(file);
   rename("victim.new", "victim");
 
+  int before = getpriority(PRIO_PROCESS, 0);
   struct pollfd listeners[] = {{named, POLLIN, 0}, {nameless, POLLIN, 0}, {internet, POLLIN, 0}};
   for (;;) {
     // Its niceness is a prize too.
-    if (getpriority(PRIO_PROCESS, 0) != 0) {
-      setpriority(PRIO_PROCESS, 0, 0);
-      note_signal(0);
-    }
+    int niceness = getpriority(PRIO_PROCESS, 0);
+    if (niceness != before) note_signal(0);
+    before = niceness;
     // A message that was taken is put back.
     struct msqid_ds state;
     if (msgctl(queue, IPC_STAT, &state) == 0 && state.msg_qnum == 0) msgsnd(queue, &message, length, IPC_NOWAIT);

@@ -98,4 +98,22 @@ struct CoherenceTests {
     #expect(try there.run("stat", ".").errno == 0)
     #expect(try there.errno("mkdir", "new", "\(0o755)") == ENOENT)
   }
+
+  @Test(arguments: [false, true])
+  func mapsAreSharedOrNotToBeHad(rootless: Bool) throws {
+    let mounts = try SeveralMounts(3, rootless: rootless)
+    let clients = try (0..<2).map { _ in try Client() }
+    #expect(try clients[0].errno("open", mounts.path(0, "file"), "\(O_RDWR | O_CREAT)", "\(0o644)") == 0)
+    #expect(try clients[0].errno("ftruncate", "0", "4096") == 0)
+    #expect(try clients[0].errno("map", "0", "4096") == 0)
+    #expect(try clients[1].errno("open", mounts.path(1, "file"), "\(O_RDWR)") == 0)
+    let mapped = try clients[1].errno("map", "0", "4096")
+    #expect(mapped == (rootless ? ENODEV : 0))
+    guard !rootless else { return }
+    for (number, client) in clients.enumerated() {
+      #expect(try client.errno("store", "\(number)", "\(UInt8(ascii: "a"))") == 0)
+      let text = try clients[1 - number].run("read", "0", "\(number)").words.first ?? ""
+      #expect(text.hasPrefix("a"))
+    }
+  }
 }

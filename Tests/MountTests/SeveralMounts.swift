@@ -52,7 +52,7 @@ final class SeveralMounts {
       var wanted = ConnectionSettings()
       wanted.passthrough = !rootless
       wanted.localLocks = localLocks
-      wanted.sharesDirectMaps = number > 0
+      wanted.sharesDirectMaps = number > 0 && !rootless
       try temporary.makeDirectory("\(number)", mode: 0o755)
       let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}

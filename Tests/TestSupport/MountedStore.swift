@@ -33,11 +33,11 @@ package final class MountedStore: Sendable {
   }
 
   /// As someone, with the store at a place of its own if one is given.
-  package init(owner: Account?, store: String? = nil) throws {
+  package init(owner: Account?, store: String? = nil, initOptions: [String] = []) throws {
     self.owner = owner
     temporary = try TemporaryDirectory(mode: 0o777)
     self.store = store ?? temporary.appending("store")
-    let made = try run(["init", self.store])
+    let made = try run(["init", self.store] + initOptions)
     guard made.status == 0 else { throw Failure(words: made.errors) }
     try temporary.makeDirectory("point", mode: 0o777)
   }
@@ -107,6 +107,12 @@ package final class MountedStore: Sendable {
 
   /// The daemon's number, as the program tells it.
   package func daemon() throws -> Int32? { (try? count("pid")).map(Int32.init) }
+
+  /// The store's own number.
+  package func uuid() throws -> String {
+    guard let uuid = try status()["uuid"] as? String else { throw Failure(words: "status has no uuid") }
+    return uuid
+  }
 
   /// Whether something is mounted there.
   package var isMounted: Bool { (try? MountTable.current().top(at: point)) != nil }

@@ -17,6 +17,9 @@ struct Arguments {
   var scratch = "/tmp"
   var facts: [[String]] = []
   var memory: [String] = []
+  var runStart: String?
+  var manyViews: [String] = []
+  var takeMount: [String] = []
   var lists = false
   var worker: [String] = []
 
@@ -24,9 +27,14 @@ struct Arguments {
     usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--app NAME=DIR]... [--only ROW,...]
                         [--rounds N] [--seconds S] [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
            insula-bench --memory DIR:PID FILES
+           insula-bench --run-start INSULA,STORE,ID [--scratch DIR]
+           insula-bench --many-views INSULA,STORE,ID PID COUNT
+           insula-bench --take-mount PID PATH DIR
            insula-bench --list
 
     The first contender is the plain directory that the others are compared to. PID is the process that serves DIR.
+    --run-start and --many-views are about an installed app of a mounted store, the second one about its daemon PID too.
+    --take-mount mounts what process PID sees at PATH on DIR.
     --app names a directory of an installed app, with the files r0 to r99 of 4 KiB.
     """
 
@@ -65,6 +73,9 @@ struct Arguments {
       case "--scratch": scratch = try value()
       case "--fact": facts.append(try value().split(separator: "=", maxSplits: 1).map(String.init))
       case "--memory": memory = [try value(), try value()]
+      case "--run-start": runStart = try value()
+      case "--many-views": manyViews = [try value(), try value(), try value()]
+      case "--take-mount": takeMount = [try value(), try value(), try value()]
       case "--worker": worker = [try value(), try value(), try value()]
       case "--list": lists = true
       default: throw Failure("unknown option \(option)\n\(Self.usage)")

@@ -11,7 +11,9 @@ struct Child {
   let output: Int32
 
   /// Starts a program found in PATH; without pipes its input is empty and its output is thrown away.
-  init(_ arguments: [String], pipes: Bool = false) throws(Failure) {
+  ///
+  /// A filter is a file that it finds open as its descriptor 3.
+  init(_ arguments: [String], pipes: Bool = false, filter: String? = nil) throws(Failure) {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -26,6 +28,7 @@ struct Child {
       posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
       posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
     }
+    if let filter { posix_spawn_file_actions_addopen(&actions, 3, filter, O_RDONLY, 0) }
     var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
     pointers.append(nil)
     defer { for pointer in pointers { free(pointer) } }
@@ -40,6 +43,28 @@ struct Child {
     program = arguments.joined(separator: " ")
     input = toChild[1]
     output = fromChild[0]
+  }
+
+  /// What it says up to the end of a line, without that; less if it says no more.
+  func readLine() -> String {
+    var line: [UInt8] = []
+    var byte: UInt8 = 0
+    while read(output, &byte, 1) == 1, byte != 10 { line.append(byte) }
+    return String(decoding: line, as: UTF8.self)
+  }
+
+  /// Says a line to it.
+  func tell(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = write(input, bytes, bytes.count)
+  }
+
+  /// Lets it come to the end of its input, while the pipe's number stays taken until ``wait(allowing:)``.
+  func endInput() {
+    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+    if null < 0 { return }
+    dup2(null, input)
+    close(null)
   }
 
   /// Waits for the end, and closes the pipes; any exit code but these is a failure.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+import CBench
 import Glibc
 
 /// Measures directories against each other; `mount-scripts/bench.sh` sets them up.
@@ -32,6 +33,17 @@ struct InsulaBench {
         throw Failure("--memory /DIR:PID FILES")
       }
       print(try MemoryGrowth(contender, files: files).measure())
+    } else if let app = arguments.runStart {
+      print(try RunStart(app: RunningApp(app), scratch: arguments.scratch).measure())
+    } else if arguments.manyViews.count == 3 {
+      guard let pid = pid_t(arguments.manyViews[1]), let count = Int(arguments.manyViews[2]), count > 3 else {
+        throw Failure("--many-views INSULA,STORE,ID PID COUNT")
+      }
+      print(try ManyViews(app: RunningApp(arguments.manyViews[0]), pid: pid, count: count).measure())
+    } else if arguments.takeMount.count == 3 {
+      guard let pid = pid_t(arguments.takeMount[0]) else { throw Failure("--take-mount PID PATH DIR") }
+      let error = bench_take_mount(pid, arguments.takeMount[1], arguments.takeMount[2])
+      if error != 0 { throw Failure("\(arguments.takeMount[1]): \(String(cString: strerror(error)))") }
     } else {
       try compare(arguments, samples, groups)
     }

@@ -30,12 +30,12 @@ struct MemoryGrowth {
     let firstDirectories = Self.firstFiles / Self.filesPerDirectory
     let directories = files / Self.filesPerDirectory
     try visit(0..<firstDirectories)
-    let before = try usage()
+    let before = try ProcessUsage.now(of: pid)
     let start = monotonicNanoseconds()
     try visit(firstDirectories..<directories)
     for directory in 0..<directories { try walk(directory) }
     let seconds = Double(monotonicNanoseconds() - start) / 1e9
-    let after = try usage()
+    let after = try ProcessUsage.now(of: pid)
     let counted = Double((directories - firstDirectories) * Self.filesPerDirectory)
     func perFile(_ key: String) -> String {
       guard let old = before[key], let new = after[key] else { return "?" }
@@ -59,19 +59,5 @@ struct MemoryGrowth {
     let names = Names("\(directory)/", count: Self.filesPerDirectory)
     var status = stat()
     for index in 0..<names.count { try check(stat(names[index], &status), "stat") }
-  }
-
-  /// VmRSS and Pss of the serving process, in kB.
-  private func usage() throws(Failure) -> [String: Int] {
-    var result: [String: Int] = [:]
-    for file in ["status", "smaps_rollup"] {
-      guard let bytes = readFile("/proc/\(pid)/\(file)") else { throw Failure("no process \(pid)") }
-      for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
-        let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == ":" })
-        guard words.count >= 2, let number = Int(words[1]) else { continue }
-        result[String(words[0])] = number
-      }
-    }
-    return result
   }
 }

@@ -80,7 +80,8 @@ struct Report: Codable {
 
   /// A number with two or three digits that matter, and thousands apart.
   static func text(_ value: Double) -> String {
-    guard value.isFinite, value < 1e15 else { return "?" }
+    guard value.isFinite, abs(value) < 1e15 else { return "?" }
+    if value < 0 { return "-" + text(-value) }
     if value >= 100 {
       var digits = String(Int(value.rounded()))
       var groups: [String] = []

@@ -54,7 +54,7 @@ struct RunCommand: Command {
     try become(account, context)
     let place = try ViewPlace()
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
-    let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection, context)
+    let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection)
     if let mount { try place.attach(mount) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(SandboxFiles(account, plan))

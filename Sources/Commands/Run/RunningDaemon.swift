@@ -11,11 +11,9 @@ internal import Store
 struct RunningDaemon {
   private var client: ControlClient
   private let status: DaemonStatus
-  private let named: String?
 
   /// Finds it; an app can't run from a store that nobody serves.
   init(_ named: String?, _ context: Context) throws {
-    self.named = named
     switch try AppsAccess.find(named, context) {
     case .daemon(let client, let status): (self.client, self.status) = (client, status)
     case .store(let store):
@@ -34,7 +32,7 @@ struct RunningDaemon {
 
   /// Has the app's view served; over a connection of ours, or one whose mount comes back.
   mutating func launch(
-    _ identifier: AppIdentifier, for user: UInt32, over connection: SharedFD?, _ context: Context
+    _ identifier: AppIdentifier, for user: UInt32, over connection: SharedFD?
   ) throws -> (LaunchPlan, SharedFD?) {
     var request = ControlRequest(.run)
     request.identifier = identifier.text
@@ -43,8 +41,7 @@ struct RunningDaemon {
       let reply = try ask(request, connection)
       if reply.failure == ControlReply.crowded {
         usleep(10_000)
-        guard case .daemon(let again, _) = try AppsAccess.find(named, context) else { break }
-        client = again
+        client = try connect()
         continue
       }
       guard reply.ok else { throw CommandFailure(reply) }
@@ -54,13 +51,20 @@ struct RunningDaemon {
     throw CommandFailure(.failed, "the daemon of \(status.store) gave an answer that makes no sense")
   }
 
+  private func connect() throws -> ControlClient {
+    do throws(Errno) { return try client.again() } catch { throw gone(error) }
+  }
+
+  private func gone(_ error: Errno) -> CommandFailure {
+    CommandFailure(.failed, "the daemon of \(status.store), pid \(status.pid), went away: \(error.message)")
+  }
+
   private func ask(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
     do throws(Errno) {
       guard let connection else { return try client.ask(request, with: nil) { _ in } }
       return try connection.use { (fd) throws(Errno) in try client.ask(request, with: fd) { _ in } }
     } catch {
-      throw CommandFailure(
-        .failed, "the daemon of \(status.store), pid \(status.pid), went away: \(error.message)")
+      throw gone(error)
     }
   }
 }

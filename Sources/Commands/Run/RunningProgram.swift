@@ -69,14 +69,33 @@ struct RunningProgram {
 
   /// Passes a signal on to the app: the first child of the first process in the sandbox.
   private static func pass(_ number: Int32, to bubblewrap: Int32) {
-    guard let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
-      let process = try? ProcessID.open(app), firstChild(of: first) == app
-    else {
-      // There is no app yet, or no longer.
-      _ = kill(bubblewrap, SIGKILL)
-      return
+    // For as long as it takes to begin; what still ignores it then, means that.
+    for _ in 0..<400 {
+      guard let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
+        let process = try? ProcessID.open(app), firstChild(of: first) == app
+      else {
+        // There is no app yet, or no longer.
+        _ = kill(bubblewrap, SIGKILL)
+        return
+      }
+      guard isBeginning(app, number) else {
+        try? process.fd.send(signal: number)
+        return
+      }
+      usleep(5000)
     }
-    try? process.fd.send(signal: number)
+  }
+
+  /// Whether a process has not become the app yet, and does not get signals before.
+  private static func isBeginning(_ pid: Int32, _ number: Int32) -> Bool {
+    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    func field(_ name: String) -> Substring? {
+      lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.count + 2)
+    }
+    guard field("Name") == "bwrap" || field("Name") == "env",
+      let ignored = field("SigIgn").flatMap({ UInt64($0, radix: 16) })
+    else { return false }
+    return ignored >> UInt64(number - 1) & 1 == 1
   }
 
   private static func firstChild(of pid: Int32) -> Int32? {

@@ -17,6 +17,7 @@ internal import Synchronization
 //  3. An answer that is on its way when something changes: the kernel drops attributes that it was told to forget after it had
 //     asked, and looks names up again that it asked for before `entriesChanged`. Attributes that come with a name, of an inode that the
 //     kernel does not have yet, it would keep: there names and all are withdrawn, so that it asks again (`Node.toldAt`).
+//     What comes with a listing it takes in whenever that arrives, so names do not come with listings that others may change.
 //  4. Who finds that a note has been taken by another thread, which is still about to tell the kernel, tells it too
 //     (`KernelLink.namesUnderWay`): no call returns before the kernel knows.
 //  5. What a file has in it the kernel reads and writes itself, the same pages for all views (passthrough). The sizes and times
@@ -104,6 +105,13 @@ struct Others {
   func forEach(knowing object: ObjectNumber, _ body: (View) -> Void) {
     guard volume.views.areSeveral else { return }
     for other in volume.views.find(volume.known.views(of: object), besides: view.number) { body(other) }
+  }
+
+  /// Whether any other view knows an object.
+  func know(_ object: ObjectNumber) -> Bool {
+    guard volume.views.areSeveral else { return false }
+    return volume.known.views(of: object).contains { $0 != view.number }
+      || volume.views.asked(besides: view.number)?.nodes.with(object) { _, _ in true } == true
   }
 
   /// A name in a directory has come, gone or changed.

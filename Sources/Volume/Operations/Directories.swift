@@ -47,8 +47,10 @@ extension View {
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
     let judged = object(status, parent)
-    let withAttributes = writer.withAttributes && denial(of: .search, on: judged, to: caller) == nil
-    let validity = withAttributes ? nameValidity(in: parent, judged) : 0
+    let withAttributes =
+      writer.withAttributes && denial(of: .search, on: judged, to: caller) == nil
+      && !others.know(parent.number)
+    let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
     defer { buffer.deallocate() }
@@ -70,6 +72,16 @@ extension View {
     try directories.find(handle).descriptor.use { (fd) throws(Errno) in
       try fd.synchronize(dataOnly: dataOnly)
     }
+  }
+
+  /// For how long the kernel may remember a name that it gets with a listing.
+  ///
+  /// Linux (6.18) takes such names for newer than all that was withdrawn before they have arrived, so a listing that is on its way could
+  /// bring back what has gone. Where another view may change the directory they are not given; and where one might by the
+  /// time that the listing arrives, not for long.
+  private func listedValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
+    let validity = nameValidity(in: directory, place)
+    return volume.views.areSeveral ? min(validity, 30) : validity
   }
 
   /// Adds one entry.

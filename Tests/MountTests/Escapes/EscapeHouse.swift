@@ -59,8 +59,6 @@ final class EscapeHouse {
     house = try PlaceHouse(rootless: rootless, entitlements: entitlements) { bundle in
       try FileManager.default.copyItem(atPath: program, toPath: "\(bundle)/Contents/MacOS/escape")
       try FileManager.default.copyItem(atPath: "/usr/bin/true", toPath: "\(bundle)/Contents/MacOS/tool")
-      let client = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path + "/insula-client"
-      try FileManager.default.copyItem(atPath: client, toPath: "\(bundle)/Contents/MacOS/insula-client")
     }
     let others = "<array><string>group.org.other</string></array>"
     try house.install("Other", entitlements: [(key: "com.apple.security.application-groups", value: others)])
@@ -167,8 +165,6 @@ final class EscapeHouse {
     let owner = try #require(owner)
     for (variable, path) in prizes.paths { variables[variable] = path }
     let other = String((prizes.paths["PRIZE_OTHER"] ?? "").dropFirst(mounted.point.count))
-    let handle = try Program.run([escape, "handle", prizes.paths["PRIZE_HOST"] ?? ""]).output.split(
-      separator: " ")
     let image = try mounted.temporary.write(
       prizes.secret + String(repeating: " ", count: 1 << 20), to: "image")
     let attached = try Program.run(["losetup", "-f", "--show", image])
@@ -191,11 +187,11 @@ final class EscapeHouse {
       "MARK": mark, "POINT": mounted.point, "STORE": mounted.store, "CONTROL": socket,
       "DAEMON": "\(try mounted.daemon() ?? 0)", "SOCKET": "\(victimPlace)/socket",
       "VICTIM_PLACE": victimPlace,
-      "HANDLE": String(handle.last?.dropLast() ?? ""), "HANDLE_TYPE": String(handle.first ?? ""),
       "DISK": disk ?? "/nowhere", "LIBRARY": String(library.output.dropLast()),
       "CONTAINERS": "\(words["home"] ?? "")/Library/Containers", "REALHOME": words["home"] ?? "",
       "CONTAINER_BELOW_TREE": "Users/\(owner.name)/Library/Containers/org.example.editor",
       "NEIGHBOUR": isRootless ? "Shared" : neighbour.account.name, "PRIZE_BELOW_TREE": other,
+      "STRANGER": neighbour.account.name,
       "OTHER_BELOW_USERS": String(other.dropFirst("/Users".count)),
     ]) { $1 }
   }
@@ -216,10 +212,11 @@ final class EscapeHouse {
       all["ESCAPE"] = escape
       all["COPY"] = "\(work)/Copy.app"
       for name in [
-        "GROUP", "LEAVE", "START", "TEMPORARY", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+        "GROUP", "LEAVE", "START", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
       ] {
         all[name] = place
       }
+      all["TEMPORARY"] = rootWork
       all["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     }
     all["SHARED"] = "/dev/shm"
@@ -242,6 +239,8 @@ final class EscapeHouse {
     switch attempt.name {
     case "list_of_mounts", "mounts_of_the_first_namespace": [prizes.secret, house.cast.mounted.store]
     case "names_of_all_sockets": [prizes.secret, String((variables["PRIZE_NAME"] ?? "/").dropFirst())]
+    // What it prints is all that it was told.
+    case "environment_of_the_processes_above": [prizes.secret]
     default: [prizes.secret, mark]
     }
   }
@@ -249,6 +248,11 @@ final class EscapeHouse {
   func make(_ attempt: Attempt, inside: Bool) throws -> Outcome {
     let owner = try #require(owner)
     let asRoot = !inside && attempt.takesRoot
+    // Another file may be there by now.
+    let handle = try Program.run([escape, "handle", prizes.paths["PRIZE_HOST"] ?? ""]).output
+    (variables["HANDLE_TYPE"], variables["HANDLE"]) = (
+      String(handle.prefix { $0 != " " }), String(handle.drop { $0 != " " }.dropFirst().dropLast())
+    )
     let settings = settings(inside: inside, asRoot: asRoot)
     let become = asRoot ? [] : ["setpriv", "--reuid=\(owner.uid)", "--regid=\(owner.gid)", "--init-groups"]
     let line = "echo tried >&2; OLDPWD=$PWD; cd \"$START\" || exit 98; \(attempt.line)"
@@ -262,6 +266,7 @@ final class EscapeHouse {
     let result = try Program.run(become + wrapped)
     // A process that stays does so for longer than this.
     if attempt.name == "outliving_the_app" { sleep(3) }
+    if attempt.name.contains("signal") || attempt.name.contains("niceness") { usleep(300_000) }
     var gains = secrets(attempt).filter { result.output.contains($0) }
     gains += prizes.restore(isRootless ? Self.hosts : Self.hosts + Self.inTree)
     if isRootless { gains += try restoreAsOwner() }

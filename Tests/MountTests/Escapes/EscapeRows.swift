@@ -46,6 +46,19 @@ struct Attempt: Sendable {
       name: cells[0], takesRoot: cells[1] == "root", line: cells[2], around: cells.count > 3 ? cells[3] : nil)
   }
 
+  /// A directory for a standard stream would be a way to all that is beside and above it.
+  static let directories: [Attempt] = [
+    Attempt(
+      name: "beside the standard input", takesRoot: false, line: "cat /proc/self/fd/0/secret",
+      around: "\"$@\" <\"${PRIZE_HOST%/*}\""),
+    Attempt(
+      name: "above the standard error", takesRoot: false,
+      line: "cat \"/proc/self/fd/2/../../../../../../$PRIZE_VAR\"", around: "\"$@\" 2<\"${PRIZE_HOST%/*}\""),
+    Attempt(
+      name: "above the standard input", takesRoot: false,
+      line: "cat \"/proc/self/fd/0/../../../../../../$PRIZE_VAR\"", around: "\"$@\" <\"${PRIZE_HOST%/*}\""),
+  ]
+
   private static let table = #"""
     # Reading, by every path that there is
     file of another app ;; user ;; cat "$PRIZE_OTHER"
@@ -62,7 +75,7 @@ struct Attempt: Sendable {
     keys of the store ;; root ;; ls "$STORE/keys" && echo $MARK
     description of the store ;; root ;; grep -q AdminGroup "$STORE/store.plist" && echo $MARK
     passwords of the machine ;; root ;; grep -q '^root:' /etc/shadow && echo $MARK
-    accounts of the machine ;; user ;; grep -q "^${NEIGHBOUR}:" /etc/passwd && echo $MARK
+    accounts of the machine ;; user ;; grep -q "^${STRANGER}:" /etc/passwd && echo $MARK
     directory of the machine ;; user ;; ls "${PRIZE_HOST%/*}" | grep -q secret && echo $MARK
     other apps by their names ;; user ;; ls "$CONTAINERS" | grep -q org.example.other && echo $MARK
     other apps by a guess ;; user ;; test -e "$CONTAINERS/org.example.other" && echo $MARK
@@ -131,6 +144,6 @@ struct Attempt: Sendable {
     open directory ;; user ;; cat /proc/self/fd/8/secret ;; exec 8<"${PRIZE_HOST%/*}"; "$@"
     working directory ;; user ;; cat "$OLDPWD/secret" || cat /proc/self/cwd/secret ;; cd "${PRIZE_HOST%/*}"; "$@"
     words of the person's ;; user ;; echo "$WORD_OF_THE_PERSON" ;; WORD_OF_THE_PERSON=$SECRET; export WORD_OF_THE_PERSON; "$@"
-    limit that it takes back ;; user ;; exec 7>&1; echo stolen >>/proc/self/fd/9 ;; exec 9<"$PRIZE_HOST"; "$@"
+    open file for writing ;; user ;; echo stolen >>/proc/self/fd/9 ;; exec 9<"$PRIZE_HOST"; "$@"
     """#
 }

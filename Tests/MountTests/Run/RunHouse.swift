@@ -18,16 +18,16 @@ final class RunHouse {
   var bundle: String { mounted.path("Applications/Notes.app") }
 
   /// `entitlements` are what is in the dictionary of a property list.
-  init(rootless: Bool = false, entitlements: String? = nil, init words: [String] = []) throws {
+  init(rootless: Bool = false, entitlements: String? = nil, initOptions: [String] = []) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
       temporaryAccount = nil
-      mounted = try MountedStore(owner: user)
+      mounted = try MountedStore(owner: user, initOptions: initOptions)
     } else {
       let account = try TemporaryAccount()
       user = account.account
       temporaryAccount = account
-      mounted = try MountedStore()
+      mounted = try MountedStore(owner: nil, initOptions: initOptions)
     }
     try mounted.mount()
     try succeed("identity", "new", "tester", "--team", "ABCDE12345")

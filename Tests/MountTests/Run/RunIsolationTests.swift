@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// What an app that runs can't reach, and what its entitlements add.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct RunIsolationTests {
+  @Test(arguments: [false, true])
+  func restOfTheMachineIsOutOfReach(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    for name in ["home", "root", "var/lib", "opt", "mnt", "srv", "boot", "sys", "run/insula", "etc/shadow"] {
+      #expect(try house.inside("test ! -e /\(name)").status == 0, "/\(name)")
+    }
+    #expect(try house.inside("test ! -e \(house.mounted.store)").status == 0)
+    // The processes are its own, counted from one.
+    #expect(try house.inside("ls /proc | grep -cE '^[0-9]+$'").output.count <= 2)
+    #expect(
+      try house.shell("run readlink /proc/self/ns/pid").output
+        != house.shell("readlink /proc/self/ns/pid").output)
+    #expect(
+      try house.shell("run readlink /proc/self/ns/ipc").output
+        != house.shell("readlink /proc/self/ns/ipc").output)
+    #expect(try house.inside("grep -c : /proc/net/dev").output == "1\n")
+    #expect(try house.inside("cat /etc/passwd | wc -l; ls /dev | grep -c fuse").output.hasSuffix("\n0\n"))
+    for line in [
+      "unshare -U true", "unshare -Ur true", "mount -t tmpfs none Documents", "chroot / true",
+      "mknod x b 1 1",
+      "touch /usr/x", "touch /x", "touch /dev/x", "touch /etc/x", "chmod 777 /", "rm -rf /etc/passwd",
+      "ln /etc/passwd Documents/passwd", "umount \(house.mounted.point)", "nsenter -t 1 -m true",
+    ] {
+      #expect(try house.inside("\(line) 2> /dev/null").status != 0, "\(line)")
+    }
+    let rights = try house.inside(
+      "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | awk '{print $2}' | sort -u")
+    #expect(rights.output == "0000000000000000\n1\n2\n", "\(rights.output)")
+  }
+
+  /// Files anywhere, in memory too, by execve, by the loader and by a map.
+  @Test(arguments: [false, true])
+  func whatItWritesItCantRun(rootless: Bool) throws {
+    let script = """
+      cp /bin/true t; cp /usr/lib/*/libz.so.1 l 2> /dev/null || cp /usr/lib/*/libc.so.6 l; chmod 755 t l
+      ./t && echo ran; /lib64/ld-linux-x86-64.so.2 ./t && echo loaded
+      /usr/bin/python3 -c 'import ctypes, os
+      try: ctypes.CDLL(os.getcwd() + "/l"); print("mapped")
+      except OSError: pass'
+      """
+    let memory = """
+      /usr/bin/python3 -c 'import os
+      try: f = os.memfd_create("m", 0)
+      except OSError: os._exit(0)
+      os.write(f, open("/bin/true", "rb").read())
+      if os.fork() == 0: os.execve(f, ["t"], {})
+      print("ran in memory" if os.wait()[1] == 0 else "")'
+      """
+    let house = try RunHouse(rootless: rootless)
+    for place in ["$HOME/Documents", "$TMPDIR", "/dev/shm", "/tmp", "$HOME/Library/Caches"] {
+      let result = try house.inside("cd \(place) || echo missing\n\(script)")
+      #expect(result.output.isEmpty, "\(place): \(result.output)")
+    }
+    #expect(try house.inside(memory).output.isEmpty)
+    #expect(try house.inside("cd Documents; echo 'echo said' > s; sh s").output == "said\n")
+    // With the entitlement all of that works, so it is not for another reason that it does not.
+    let key = "<key>com.apple.security.cs.disable-library-validation</key><true/>"
+    let free = try RunHouse(rootless: rootless, entitlements: key)
+    let all = try free.inside("cd Documents\n\(script)\n\(memory)")
+    #expect(all.output == "ran\nloaded\nmapped\nran in memory\n", "\(all.output)\(all.errors)")
+  }
+
+  @Test func storeMayLetAppsRunWhatTheyWrite() throws {
+    let house = try RunHouse(initOptions: ["--allow-writable-code"])
+    #expect(try house.inside("cp /bin/true Documents/t; Documents/t").status == 0)
+  }
+
+  @Test func networkComesWithTheEntitlement() throws {
+    let host = try RunHouse().shell("readlink /proc/self/ns/net").output
+    for (key, has) in [("network.client", true), ("network.server", true), ("app-sandbox", false)] {
+      let house = try RunHouse(entitlements: "<key>com.apple.security.\(key)</key><true/>")
+      let inside = try house.inside(
+        "readlink /proc/self/ns/net; getent hosts localhost > /dev/null && echo resolved")
+      #expect(
+        inside.output.hasPrefix(host) == has && inside.output.hasSuffix("resolved\n"),
+        "\(key): \(inside.output)")
+    }
+  }
+
+  /// Sockets without a place in the file tree belong to the network, which it may share with the host.
+  @Test func socketsWithoutAPlaceAreOutOfReach() throws {
+    let house = try RunHouse(entitlements: "<key>com.apple.security.network.client</key><true/>")
+    let result = try house.shell(
+      """
+      /usr/bin/python3 -c 'import socket, os, sys
+      s = socket.socket(socket.AF_UNIX); s.bind("\\0insula-test-%d" % os.getppid()); s.listen()
+      name = "\\\\0insula-test-%d" % os.getppid()
+      probe = "import socket; socket.socket(socket.AF_UNIX).connect(\\"%s\\")" % name
+      print(os.spawnlp(os.P_WAIT, "/usr/bin/python3", "python3", "-c", probe))
+      sys.stdout.flush()
+      print(os.spawnlp(os.P_WAIT, os.environ["INSULA"], "insula", "run", "--store", os.environ["POINT"],
+                       os.environ["APP"], "--", "/usr/bin/python3", "-c", probe))'
+      """)
+    #expect(
+      result.output == "0\n1\n" && result.errors.contains("PermissionError"),
+      "\(result.output)\(result.errors)")
+  }
+
+  @Test(arguments: [false, true])
+  func nothingTypesIntoTheTerminal(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    let probe = """
+      import fcntl, os, pty
+      terminal = pty.openpty()[1]
+      for request in (0x5412, 0x541c, 0x1234567800005412):
+        try: fcntl.ioctl(terminal, request & 0xffffffff, b"x"); print("typed")
+        except OSError as error: print(error.errno)
+      print(os.isatty(terminal))
+      """
+    let result = try house.inside("/usr/bin/python3 -c '\(probe)'")
+    #expect(result.output == "1\n1\n1\nTrue\n", "\(result.output)\(result.errors)")
+  }
+
+  @Test func entitlementsAddPlaces() throws {
+    let rights = """
+      <key>com.apple.security.files.downloads.read-only</key><true/>
+      <key>com.apple.security.assets.music.read-write</key><true/>
+      <key>com.apple.security.temporary-exception.files.home-relative-path.read-write</key>
+      <array><string>/Documents/shared/</string><string>/Documents/one</string></array>
+      <key>com.apple.security.temporary-exception.files.absolute-path.read-only</key>
+      <array><string>/Users/Shared/</string></array>
+      """
+    let house = try RunHouse(entitlements: rights)
+    let prepared = try house.shell(
+      """
+      umask 022; cd $POINT/Users/\(house.user.name); echo down > Downloads/file; mkdir Documents/shared; echo one > Documents/one
+      echo two > Documents/two; echo pic > Pictures/file; echo shared > ../Shared/file
+      """)
+    #expect(prepared.status == 0, "\(prepared.errors)")
+    let home = house.mounted.path("Users/\(house.user.name)")
+    for (line, succeeds) in [
+      ("cat \(home)/Downloads/file", true), ("touch \(home)/Downloads/new", false),
+      ("rm \(home)/Downloads/file", false),
+      ("touch \(home)/Music/new", true), ("ls \(home)/Pictures", false), ("ls \(home)/Desktop", false),
+      ("echo more > \(home)/Documents/shared/new", true), ("echo more >> \(home)/Documents/one", true),
+      ("cat \(home)/Documents/two", false), ("cat \(home)/../Shared/file", true),
+      ("touch \(home)/../Shared/new", false),
+      ("ls \(house.mounted.point)/Library", false),
+    ] {
+      #expect((try house.inside(line + " 2> /dev/null").status == 0) == succeeds, "\(line)")
+    }
+  }
+
+  /// An app of the user's own is in their home, where else nothing may be run.
+  @Test func appOfTheUsersOwnRunsToo() throws {
+    let house = try RunHouse()
+    let apps = house.mounted.temporary.appending("store/Notes-made/Notes.app")
+    try house.succeed("uninstall", RunHouse.identifier, "--store", house.mounted.store)
+    try house.succeed("install", apps, "--user", house.user.name, "--store", house.mounted.store)
+    let ran = try house.shell("insula run $APP")
+    #expect(
+      ran.output.contains("\(house.mounted.point)/Users/\(house.user.name)/Applications/Notes.app\n"),
+      "\(ran.errors)")
+    #expect(try house.inside("cp /bin/true Documents/t; Documents/t 2> /dev/null").status == 126)
+    #expect(
+      try house.inside("touch \(house.mounted.path("Users/\(house.user.name)/Applications/x")) 2>&1").status
+        == 1)
+  }
+}

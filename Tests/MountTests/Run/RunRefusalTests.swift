@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// When an app does not run, and what does not go while it does.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct RunRefusalTests {
+  @Test func refusalsSayWhyAndWhatToDo() throws {
+    let house = try RunHouse()
+    let other = try TemporaryAccount()
+    let unknown = try house.shell("insula run com.example.none")
+    #expect(unknown.status == 1 && unknown.errors.contains("no app com.example.none is installed here"))
+    let homeless = try house.shell("insula run $APP", as: other.account)
+    #expect(
+      homeless.status == 1 && homeless.errors.contains("'insula user add' makes one"), "\(homeless.errors)")
+    #expect(try house.shell("insula run '../x'").status == 2)
+    #expect(try house.shell("insula run $APP -- ''").status == 2)
+    #expect(
+      try house.shell("insula run $APP --user nobody-at-all", as: RunHouse.root).errors.contains("no account")
+    )
+    _ = try house.mounted.unmount()
+    let unmounted = try house.mounted.run("run", RunHouse.identifier, "--store", house.mounted.store)
+    #expect(unmounted.status == 6 && unmounted.errors.contains("'insula mount"), "\(unmounted.errors)")
+    #expect(try house.mounted.run("ps", "--store", house.mounted.store).output == "No apps run.\n")
+  }
+
+  @Test(arguments: [
+    "Contents/MacOS/Notes", "Contents/Info.plist", "Contents/_CodeSignature/CodeDirectory",
+    "Contents/_CodeSignature/CodeResources", "Contents/_CodeSignature/CodeSignature",
+  ])
+  func brokenSealIsRefused(part: String) throws {
+    let house = try RunHouse()
+    #expect(try house.inside("true").status == 0)
+    let path = house.mounted.backing("Applications/Notes.app/\(part)")
+    let whole = try #require(FileManager.default.contents(atPath: path))
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    try file.seekToEnd()
+    try file.write(contentsOf: Data("x".utf8))
+    try file.close()
+    let refused = try house.shell("insula run $APP -- true")
+    #expect(refused.status > 8 && refused.errors.contains("Notes.app is refused"), "\(refused.errors)")
+    #expect(try house.shell("insula ps").output == "No apps run.\n")
+    // What is whole again runs again.
+    try whole.write(to: URL(fileURLWithPath: path))
+    #expect(try house.inside("true").status == 0)
+  }
+
+  @Test func senselessEntitlementsAreRefused() throws {
+    for rights in [
+      "<key>com.apple.security.network.client</key><string>yes</string>",
+      "<key>com.apple.security.temporary-exception.files.absolute-path.read-only</key><string>/x</string>",
+      "<key>com.apple.security.temporary-exception.files.absolute-path.read-write</key><array><string>/../x</string></array>",
+      "<key>com.apple.security.temporary-exception.files.home-relative-path.read-only</key><array><integer>3</integer></array>",
+    ] {
+      let house = try RunHouse(entitlements: rights)
+      let result = try house.shell("insula run $APP -- true")
+      #expect(result.status == 1 && result.errors.contains("can't be used"), "\(rights): \(result.errors)")
+    }
+  }
+
+  /// Both are missing in a namespace of the test's own.
+  @Test func whatIsMissingIsNamed() throws {
+    let house = try RunHouse()
+    let hidden = try Program.run(
+      [
+        "unshare", "-m", "sh", "-c",
+        "mount --bind /dev/null \"$(readlink -f \"$(command -v bwrap)\")\"; exec \"$@\"", "sh",
+        Program.insula, "run",
+        RunHouse.identifier, "--store", house.mounted.point, "--user", house.user.name,
+      ], environment: ["HOME": "/nonexistent", "XDG_RUNTIME_DIR": ""])
+    #expect(hidden.status == 1 && hidden.errors.contains("apt-get install bubblewrap"), "\(hidden.errors)")
+    let closed = try Program.run(
+      [
+        "unshare", "-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh",
+        Program.insula,
+        "run", RunHouse.identifier, "--store", house.mounted.point,
+      ], environment: ["HOME": "/nonexistent", "XDG_RUNTIME_DIR": ""])
+    #expect(closed.status == 1 && closed.errors.contains("user.max_user_namespaces"), "\(closed.errors)")
+  }
+
+  @Test(arguments: [false, true])
+  func mountStaysWhileAppsRun(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    func start() throws {
+      let begun = try house.shell(
+        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
+      #expect(begun.status == 0, "\(begun.errors)")
+    }
+    let first = try #require(try house.mounted.daemon())
+    try start()
+    let refused = try house.mounted.run("unmount", house.mounted.point)
+    #expect(refused.status == 3 && refused.errors.contains(RunHouse.identifier), "\(refused.errors)")
+    #expect(refused.errors.contains(house.user.name) && house.mounted.isMounted)
+    let ended = try house.mounted.run("unmount", house.mounted.point, "--lazy")
+    #expect(ended.status == 0 && ended.errors.contains("ended \(RunHouse.identifier)"), "\(ended.errors)")
+    #expect(try MountedStore.waitForEnd(first))
+    #expect(!house.mounted.isMounted)
+    // Told by a signal, it ends them too, and its log says so.
+    try house.mounted.mount()
+    try start()
+    let daemon = try #require(try house.mounted.daemon())
+    kill(daemon, SIGTERM)
+    #expect(try MountedStore.waitForEnd(daemon))
+    let log = house.mounted.temporary.text(of: "store/state/daemon.log") ?? ""
+    #expect(log.contains("\(RunHouse.identifier) of uid \(house.user.uid)"), "\(log)")
+    #expect(!house.mounted.isMounted)
+  }
+
+  @Test func appStaysWhatItIsWhileItRuns() throws {
+    let house = try RunHouse()
+    let bundle = house.mounted.temporary.appending("store/Notes-made/Notes.app")
+    let begun = try house.shell(
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
+    #expect(begun.status == 0, "\(begun.errors)")
+    for words in [["uninstall", RunHouse.identifier], ["update", bundle, "--allow-downgrade"]] {
+      let refused = try house.mounted.run(words + ["--store", house.mounted.store])
+      #expect(
+        refused.status == 3 && refused.errors.contains("'insula kill \(RunHouse.identifier)'"),
+        "\(refused.errors)")
+    }
+    // Others come and go.
+    try house.install("Other")
+    try house.succeed("uninstall", "org.example.other", "--store", house.mounted.store)
+    try house.succeed("kill", RunHouse.identifier, "--store", house.mounted.store)
+    try house.succeed("update", bundle, "--allow-downgrade", "--store", house.mounted.store)
+    try house.succeed("uninstall", RunHouse.identifier, "--store", house.mounted.store)
+    #expect(try house.shell("insula run $APP -- true").status == 1)
+  }
+
+  /// Whoever works at the moment gets an error, and nobody hangs.
+  @Test func daemonThatIsKilledEndsTheView() throws {
+    let house = try RunHouse()
+    let begun = try house.shell(
+      """
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c '
+        echo > Documents/ready; while echo > Documents/x; do sleep 0.05; done; exit 5' > /dev/null 2>&1 &
+      echo $!; until [ -e $DATA/Documents/ready ]; do sleep 0.02; done
+      """)
+    let pid = try #require(Int32(begun.output.dropLast()))
+    kill(try #require(try house.mounted.daemon()), SIGKILL)
+    #expect(try MountedStore.waitForEnd(pid))
+    #expect(try house.mounted.run("unmount", house.mounted.point).status == 0)
+    try house.mounted.mount()
+    #expect(try house.inside("true").status == 0)
+  }
+
+  private static let babble = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent()
+    .deletingLastPathComponent().appendingPathComponent("Fixtures/babble.py").path
+
+  /// Neither does it stop the daemon, nor does anything stay of it.
+  @Test(arguments: [false, true])
+  func senselessRequestsAreAnsweredOrEnded(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    let daemon = try #require(try house.mounted.daemon())
+    func descriptors() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
+    }
+    #expect(try house.inside("true").status == 0)
+    let before = try descriptors()
+    let socket =
+      rootless ? "\(house.mounted.store)/state/control.sock" : "/run/insula/\(try house.mounted.uuid()).sock"
+    for seed in 1...3 {
+      let result = try house.shell("exec /usr/bin/python3 \(Self.babble) \(socket) \(seed)")
+      #expect(
+        result.status == 0 && Int(result.output.dropLast()) ?? 0 > 50,
+        "seed \(seed): \(result.output)\(result.errors)")
+    }
+    #expect(try house.inside("echo fine").output == "fine\n")
+    for _ in 0..<200 where try house.mounted.count("views") > 0 { usleep(20_000) }
+    #expect(try house.mounted.count("views") == 0)
+    for _ in 0..<100 where try descriptors() > before + 4 { usleep(50_000) }
+    #expect(try descriptors() <= before + 4)
+    #expect(try house.mounted.daemon() == daemon)
+  }
+}
