@@ -137,8 +137,10 @@ extension Scope {
   }
 
   /// Takes a place out; what other claims say about it stays.
-  package mutating func withdraw(_ place: ScopePlace) {
-    claims.removeAll { $0 == place }
+  package mutating func withdraw(_ place: ScopePlace) { withdraw([place]) }
+
+  package mutating func withdraw(_ places: Set<ScopePlace>) {
+    claims.removeAll { places.contains($0) }
     settle()
   }
 
@@ -172,8 +174,10 @@ extension Scope {
     _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [(old: [[UInt8]], new: [[UInt8]])]
   ) -> [Position: Position] {
     let alive = places.indices.filter { !places[$0].reach.isEmpty }
-    for claim in claims { self.claims.removeAll { $0 == claim.old } }
-    for claim in claims where !self.claims.contains(claim.new) { self.claims.append(claim.new) }
+    let left = Set(claims.map(\.old))
+    self.claims.removeAll { left.contains($0) }
+    var known = Set(self.claims)
+    for claim in claims where known.insert(claim.new).inserted { self.claims.append(claim.new) }
     companions = Set(
       companions.map { companion in
         let move = moves.first { companion.path.count > $0.old.count && companion.path.starts(with: $0.old) }

@@ -52,8 +52,8 @@ final class Grants: Sendable {
   private struct State {
     var entries: [Int64: Entry] = [:]
     /// Which grants are reached through a name.
-    var steps: [TreeWay.Step: [Int64]] = [:]
-    var formers: [TreeWay.Step: [Int64]] = [:]
+    var steps: [TreeWay.Step: Set<Int64>] = [:]
+    var formers: [TreeWay.Step: Set<Int64>] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
@@ -79,9 +79,9 @@ final class Grants: Sendable {
     }
   }
 
-  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step] ?? [] } }
+  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step] ?? [] }.sorted() }
 
-  func formers(at step: TreeWay.Step) -> [Int64] { state.withLock { $0.formers[step] ?? [] } }
+  func formers(at step: TreeWay.Step) -> [Int64] { state.withLock { $0.formers[step] ?? [] }.sorted() }
 
   func entry(_ id: Int64) -> Entry? { state.withLock { $0.entries[id] } }
 
@@ -100,8 +100,8 @@ final class Grants: Sendable {
     state.withLock { state in
       Self.forget(entry.record.id, &state)
       state.entries[entry.record.id] = entry
-      for step in entry.steps { state.steps[step, default: []].append(entry.record.id) }
-      if let former = entry.former { state.formers[former.step, default: []].append(entry.record.id) }
+      for step in entry.steps { state.steps[step, default: []].insert(entry.record.id) }
+      if let former = entry.former { state.formers[former.step, default: []].insert(entry.record.id) }
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
     }
   }
@@ -119,11 +119,11 @@ final class Grants: Sendable {
   private static func forget(_ id: Int64, _ state: inout State) -> Entry? {
     guard let known = state.entries.removeValue(forKey: id) else { return nil }
     for step in known.steps {
-      state.steps[step]?.removeAll { $0 == id }
+      state.steps[step]?.remove(id)
       if state.steps[step]?.isEmpty == true { state.steps[step] = nil }
     }
     if let step = known.former?.step {
-      state.formers[step]?.removeAll { $0 == id }
+      state.formers[step]?.remove(id)
       if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
     }
     return known

@@ -21,11 +21,14 @@ extension View {
   /// or a memory map that was there before.
   ///
   /// Not from a request's own thread: it waits for requests.
-  package func withdraw(_ place: ScopePlace) {
+  package func withdraw(_ place: ScopePlace) { withdraw([place]) }
+
+  /// The same for several at once.
+  func withdraw(_ places: Set<ScopePlace>) {
     // What has been stored in a map before this is not lost. Once the place is out no page comes to a map any more, so the
     // kernel comes to an end with what it has.
     grantedUse.beginDraining()
-    scope.change { $0.withdraw(place) }
+    scope.change { $0.withdraw(places) }
     settleScope()
     grantedUse.waitForAll()
     let open = files.all.filter { $0.isRevocable && !isGranted($0) }

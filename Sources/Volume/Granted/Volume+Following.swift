@@ -145,13 +145,17 @@ extension Volume {
     var merged: [Int64] = []
     var objects = changes.objects
     var claims: [GrantHolder: [(old: ScopePlace, new: ScopePlace)]] = [:]
+    // What is granted already where something has come to.
+    var stayed: [GrantHolder: [[[UInt8]]: Int64]] = [:]
+    for holder in Set(changes.moved.values.map(\.new.holder)) {
+      for record in grants.records(of: holder) where changes.moved[record.id] == nil {
+        stayed[holder, default: [:]][record.path] = record.id
+      }
+    }
     for (id, change) in changes.moved {
       var new = change.new
       // Moved to where the app has been granted what was there: then that stands for both.
-      let other = grants.records(of: new.holder).first {
-        $0.id != id && changes.moved[$0.id] == nil && $0.path == new.record.path
-      }
-      if let other, var kept = grants.entry(other.id) {
+      if let other = stayed[new.holder]?[new.record.path], var kept = grants.entry(other) {
         grants.remove(id)
         let before = kept.record.place
         kept.record.isWritable = kept.record.isWritable || new.record.isWritable
@@ -159,7 +163,7 @@ extension Volume {
         claims[new.holder, default: []] += [
           (change.old.record.place, kept.record.place), (before, kept.record.place),
         ]
-        merged.append(other.id)
+        merged.append(other)
         continue
       }
       let way = way(along: new.record.path)

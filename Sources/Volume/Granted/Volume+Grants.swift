@@ -85,11 +85,10 @@ extension Volume {
   /// Takes grants back: when this returns nothing of them is found, read or written any more through what they gave.
   package func revokeGrants(_ numbers: [Int64]) {
     let revoked = grants.moving.withLock { _ in
-      numbers.compactMap { grants.remove($0) }.map {
-        (place: $0.record.place, views: grants.views(of: $0.holder))
-      }
+      let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
+      return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
     }
-    for grant in revoked { for view in grant.views { view.withdraw(grant.place) } }
+    for grant in revoked { for view in grant.views { view.withdraw(grant.places) } }
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, and what was granted.
