@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+import CLinux
 import Glibc
 
 /// Uses a file that comes and goes, as fast as it can, and notes in a file that others look into when it began what has last
