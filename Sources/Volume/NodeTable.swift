@@ -14,7 +14,7 @@ internal import Synchronization
 //     have finds nothing instead of another object.
 //  2. A node lives while the kernel has lookups of it, or a request has it pinned.
 //  3. An object has at most one node: nodes are found by what identifies their objects, not by names.
-//  4. Descriptors are a cache: at most `capacity` nodes have one. A node without is opened again by its file handle, or
+//  4. Descriptors are a cache: at most as many nodes have one as the table's share of a volume's is. A node without is opened again by its file handle, or
 //     where there are none by its name in its parent, and what is found must be the same object (or ESTALE).
 //  5. The lock is held for a few memory accesses, never during a system call that waits for a disk.
 
@@ -26,18 +26,20 @@ package final class NodeTable: Sendable {
   /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is none.
   let quietRoot: FD?
   /// How many nodes may have a descriptor at once.
-  let capacity: Int
+  private let share: DescriptorShare
+  var capacity: Int { share.each }
 
   /// Starts with the root.
   ///
   /// `handleRoot` and `quietRoot` outlive the table. `known` is where it is noted what the view knows.
   init(
     root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, quietRoot: FD? = nil,
-    capacity: Int, known: KnownObjectsOfView? = nil
+    share: DescriptorShare, known: KnownObjectsOfView? = nil
   ) throws(Errno) {
     self.handleRoot = handleRoot
     self.quietRoot = quietRoot
-    self.capacity = max(capacity, 16)
+    self.share = share
+    share.join()
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
     var state = NodeTableState(known: known)
@@ -57,7 +59,10 @@ package final class NodeTable: Sendable {
     self.state = Mutex(state)
   }
 
-  deinit { state.withLock { $0.end() } }
+  deinit {
+    state.withLock { $0.end() }
+    share.leave()
+  }
 
   static let rootIndex: UInt32 = 1
 

@@ -49,7 +49,7 @@ package final class View: FileSystem {
       nodes = try NodeTable(
         root: root, zone: .top, position: scope.root,
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-        quietRoot: volume.quietTree, capacity: volume.settings.descriptors, known: known)
+        quietRoot: volume.quietTree, share: volume.descriptors, known: known)
     } catch {
       volume.views.ended(number)
       throw error

@@ -23,7 +23,7 @@ package struct VolumeSettings: Sendable {
   /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
   package var sparesFileTimes = false
   package var sparesDirectoryTimes = false
-  /// How many nodes of one view may have a descriptor.
+  /// How many nodes, of all views together, may have a descriptor.
   package var descriptors = 8192
 
   package init() {}
@@ -39,6 +39,8 @@ package final class Volume: Sendable {
   let metadata: Metadata
   let securities = SecurityCache()
   let names = NameChanges()
+  /// What the tables of all views may keep open for speed.
+  let descriptors: DescriptorShare
   /// What users have granted their apps.
   let grants = Grants()
   /// What is sealed, and what reads large files for that.
@@ -64,6 +66,7 @@ package final class Volume: Sendable {
     self.quietTree = quietTree
     sealedPlaces = SealedPlaces(say: say)
     self.settings = settings
+    descriptors = DescriptorShare(settings.descriptors)
     self.staging = staging.map { Staging($0) }
     metadata = Metadata(isSystem: settings.isSystem)
   }

@@ -53,7 +53,7 @@ private final class Model {
     directory = try temporary.open()
     let root = try directory.fd.open(Name.here, O_DIRECTORY | pathOnly)
     table = try NodeTable(
-      root: root, zone: .user, handleRoot: handles ? directory.fd : nil, capacity: capacity)
+      root: root, zone: .user, handleRoot: handles ? directory.fd : nil, share: DescriptorShare(capacity))
     // Deeper than the table has descriptors for, so that finding by names has to climb.
     for depth in 1...6 {
       for branch in 0..<6 {
@@ -272,7 +272,7 @@ struct NodeTableTests {
     let directory = try temporary.open()
     let table = try NodeTable(
       root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .user,
-      handleRoot: handles ? directory.fd : nil, capacity: 16)
+      handleRoot: handles ? directory.fd : nil, share: DescriptorShare(16))
     func intern() throws(Errno) -> (NodeID, UInt64) {
       try "file".withName { (name) throws(Errno) in
         let object = try directory.fd.child(name)
@@ -309,7 +309,7 @@ struct NodeTableTests {
     let directory = try temporary.open()
     let table = try NodeTable(
       root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .user, handleRoot: nil,
-      capacity: 16)
+      share: DescriptorShare(16))
     var nodes = [NodeID.root]
     func intern(_ name: String, in parent: NodeID) throws(Errno) -> NodeID {
       try name.withName { (name) throws(Errno) in
@@ -352,7 +352,7 @@ struct NodeTableTests {
     let directory = try temporary.open()
     let table = try NodeTable(
       root: try directory.fd.open(Name.here, O_DIRECTORY | pathOnly), zone: .top, handleRoot: nil,
-      capacity: 16)
+      share: DescriptorShare(16))
     var random = SeededRandom(seed: 5)
     let ids =
       [0, 2, 3, .max, 1 << 32, 1 << 32 | 1, UInt64(UInt32.max)] + (0..<10_000).map { _ in random.next() }

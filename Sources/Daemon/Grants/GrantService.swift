@@ -34,7 +34,8 @@ package final class GrantService: Sendable {
     self.registry = registry
     let writer = GrantWriter(volume, registry)
     self.writer = writer
-    volume.tellGrants { [isReadOnly] changed in if !isReadOnly { writer.note(changed) } }
+    // The writer keeps the volume, which must not keep the writer.
+    volume.tellGrants { [weak writer, isReadOnly] changed in if !isReadOnly { writer?.note(changed) } }
     volume.loadGrants(try registry(false)?.grants() ?? [])
   }
 
