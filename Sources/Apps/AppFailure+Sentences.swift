@@ -16,7 +16,9 @@ extension AppFailure: CustomStringConvertible {
     switch self {
     case .refused(let bundle, let findings):
       "\(bundle) is refused: \(findings.first?.message ?? "it is not signed"); "
-        + "'insula verify' says all that is wrong with it"
+        + (findings.first?.kind == .untrusted
+          ? "a store has trusted roots of its own: 'insula trust add FILE --store STORE' adds one"
+          : "'insula verify' says all that is wrong with it")
     case .notCopied(let bundle, let failure): "\(bundle) can't be copied: \(failure)"
     case .store(let error): error.description
     case .trust(let failure): failure.description
