@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
-internal import Policy
+package import Policy
 
 /// Who asks for an app to be installed or removed, as values: nobody is asked for them later.
 package struct Asker: Equatable, Sendable {
@@ -22,9 +22,9 @@ package struct Asker: Equatable, Sendable {
     Asker(uid: ProcessID.user, gid: ProcessID.group, groups: ProcessID.groups)
   }
 
-  var subject: Subject { Subject(uid: uid, gid: gid) }
+  package var subject: Subject { Subject(uid: uid, gid: gid) }
 
-  func membership(in group: UInt32) -> Membership {
+  package func membership(in group: UInt32) -> Membership {
     group == gid || groups.contains(group) ? .member : .notMember
   }
 

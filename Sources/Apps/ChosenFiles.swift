@@ -17,11 +17,7 @@ package enum ChosenFiles: Equatable, Sendable {
 
   init(_ signed: PropertyList.Dictionary) throws(AppFailure) {
     func has(_ access: String) throws(AppFailure) -> Bool {
-      guard let value = signed[Self.prefix + access] else { return false }
-      guard case .boolean(let isSet) = value else {
-        throw .badEntitlement(key: Self.prefix + access, reason: "it is neither true nor false")
-      }
-      return isSet
+      try signed.grants(Self.prefix + access)
     }
     let reads = try has("read-only")
     let writes = try has("read-write")

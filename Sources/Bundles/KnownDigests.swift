@@ -13,14 +13,12 @@ package final class KnownDigests: Sendable {
   private struct File: Hashable {
     let device: UInt64
     let inode: UInt64
-    let size: Int64
-    let changed: [Int64]
+    let stamp: FileStamp
 
     init(_ status: FileStatus) {
       device = UInt64(status.st_dev)
       inode = UInt64(status.st_ino)
-      size = Int64(status.st_size)
-      changed = [Int64(status.st_ctim.tv_sec), Int64(status.st_ctim.tv_nsec)]
+      stamp = FileStamp(status)
     }
   }
 

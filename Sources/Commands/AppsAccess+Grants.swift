@@ -102,15 +102,7 @@ extension AppsAccess {
     request.identifier = identifier?.text
     request.user = user
     request.after = after
-    let reply: ControlReply
-    do throws(Errno) {
-      reply = try client.ask(request, milliseconds: 30_000)
-    } catch {
-      throw CommandFailure(
-        .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
-    }
-    guard reply.ok else { throw CommandFailure(reply) }
-    return reply
+    return try client.ask(request, of: status).orFailure()
   }
 }
 

@@ -111,18 +111,31 @@ enum AppsAccess {
     request.identifier = identifier?.text
     request.place = place?.word
     request.user = user
-    let reply: ControlReply
+    let reply = try client.ask(request, of: status)
+    if reply.failure == StoreError.Kind.noApp.rawValue, let identifier {
+      throw StoreError.noApp(identifier: identifier.text)
+    }
+    return try reply.orFailure()
+  }
+}
+
+extension ControlClient {
+  /// Asks the daemon that described itself so.
+  func ask(_ request: ControlRequest, of status: DaemonStatus) throws -> ControlReply {
     do throws(Errno) {
-      reply = try client.ask(request, milliseconds: 30_000)
+      return try ask(request, milliseconds: 30_000)
     } catch {
       throw CommandFailure(
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
     }
-    if reply.failure == StoreError.Kind.noApp.rawValue, let identifier {
-      throw StoreError.noApp(identifier: identifier.text)
-    }
-    guard reply.ok else { throw CommandFailure(reply) }
-    return reply
+  }
+}
+
+extension ControlReply {
+  /// The reply, unless it says that something failed.
+  func orFailure() throws -> ControlReply {
+    guard ok else { throw CommandFailure(self) }
+    return self
   }
 }
 

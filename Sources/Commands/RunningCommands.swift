@@ -101,7 +101,7 @@ extension AppsAccess {
     guard case .daemon(let client, let status) = self else { return [] }
     var request = ControlRequest(.running)
     request.user = user
-    return try Self.ask(client, status, request).running ?? []
+    return try client.ask(request, of: status).orFailure().running ?? []
   }
 
   /// Ends what runs of an app.
@@ -113,20 +113,6 @@ extension AppsAccess {
     request.identifier = identifier.text
     request.user = user
     request.signal = signal
-    _ = try Self.ask(client, status, request)
-  }
-
-  private static func ask(
-    _ client: ControlClient, _ status: DaemonStatus, _ request: ControlRequest
-  ) throws -> ControlReply {
-    let reply: ControlReply
-    do throws(Errno) {
-      reply = try client.ask(request, milliseconds: 30_000)
-    } catch {
-      throw CommandFailure(
-        .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
-    }
-    guard reply.ok else { throw CommandFailure(reply) }
-    return reply
+    _ = try client.ask(request, of: status).orFailure()
   }
 }

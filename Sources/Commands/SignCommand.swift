@@ -13,7 +13,7 @@ struct SignCommand: Command {
       .init(name: "BUNDLE", help: "a directory such as Note.app", isRequired: true, kind: .directory)
     ],
     options: [
-      .init(name: "identity", value: "NAME", help: "who signs (default: the only identity that there is)"),
+      identityOption,
       .init(
         name: "entitlements", value: "FILE",
         help: "what the app is to be allowed, a property list (default: what was signed before)"),
@@ -28,6 +28,9 @@ struct SignCommand: Command {
     examples: [
       "insula sign Note.app --identity Anna --entitlements Note.entitlements", "insula sign --force Note.app",
     ])
+
+  static let identityOption = CommandDescription.Option(
+    name: "identity", value: "NAME", help: "who signs (default: the only identity that there is)")
 
   private let path: String
   private let identity: String?

@@ -16,7 +16,7 @@ struct SystemSignCommand: Command {
       .init(name: "DIR", help: "what '/System' is to consist of", isRequired: true, kind: .directory)
     ],
     options: [
-      .init(name: "identity", value: "NAME", help: "who signs (default: the only identity that there is)"),
+      SignCommand.identityOption,
       .init(
         name: "version", value: "VERSION",
         help: "which version it is (default: as Library/CoreServices/SystemVersion.plist says)"),

@@ -39,7 +39,6 @@ package final class NodeTable: Sendable {
     self.handleRoot = handleRoot
     self.quietRoot = quietRoot
     self.share = share
-    share.join()
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
     var state = NodeTableState(known: known)
@@ -57,6 +56,7 @@ package final class NodeTable: Sendable {
     node.pointee.clock = .max
     state.insert(index)
     self.state = Mutex(state)
+    share.join()
   }
 
   deinit {

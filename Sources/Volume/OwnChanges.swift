@@ -12,7 +12,7 @@ extension Volume {
   package func changeNames(in directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
     let changed = ObjectNumber(try directory.status())
     try names.change(body)
-    settleGrants(in: DirectoryNumber(inode: changed.inode, device: changed.device))
+    settleGrants(in: ObjectNumber(inode: changed.inode, device: changed.device))
     nameChanged(in: changed)
   }
 

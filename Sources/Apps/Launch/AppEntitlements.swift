@@ -37,11 +37,7 @@ package struct AppEntitlements: Equatable, Sendable {
 
   package init(_ signed: PropertyList.Dictionary) throws(AppFailure) {
     func has(_ key: String) throws(AppFailure) -> Bool {
-      guard let value = signed[Self.prefix + key] else { return false }
-      guard case .boolean(let isSet) = value else {
-        throw .badEntitlement(key: Self.prefix + key, reason: "it is neither true nor false")
-      }
-      return isSet
+      try signed.grants(Self.prefix + key)
     }
     let calls = try has("network.client")
     let isCalled = try has("network.server")
@@ -95,5 +91,16 @@ package struct AppEntitlements: Equatable, Sendable {
     }
     return Exception(
       path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.hasSuffix("/"))
+  }
+}
+
+extension PropertyList.Dictionary {
+  /// Whether an entitlement is there and true.
+  func grants(_ key: String) throws(AppFailure) -> Bool {
+    guard let value = self[key] else { return false }
+    guard case .boolean(let isSet) = value else {
+      throw .badEntitlement(key: key, reason: "it is neither true nor false")
+    }
+    return isSet
   }
 }

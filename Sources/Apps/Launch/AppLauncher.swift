@@ -76,7 +76,8 @@ package final class AppLauncher: Sendable {
     let made = Verdict(
       seal: app.seal, files: files, executable: executable, entitlements: try AppEntitlements(signed))
     // What has only just changed may change again unseen; and so it may while it is read.
-    if made.files.allSatisfy({ $0.stamp?.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) }) {
+    if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
+    {
       verdicts.withLock { $0[app.path] = made }
     }
     return made
@@ -101,22 +102,11 @@ package final class AppLauncher: Sendable {
 /// By which a file is known to be what it was.
 private struct Stamp: Equatable {
   private let inode: UInt64
-  private let size: Int64
-  private let modified: Int64
-  private let changed: Int64
+  let file: FileStamp
 
   init?(_ path: String, in root: FD) {
     guard let status = try? root.status(at: path) else { return nil }
     inode = UInt64(status.st_ino)
-    size = Int64(status.st_size)
-    modified = Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
-    changed = Int64(status.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_ctim.tv_nsec)
-  }
-
-  /// Whether a change from now on would be told from this one: times of files are as coarse as the backing filesystem keeps them.
-  var isSettled: Bool {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    return Int64(now.tv_sec) &* 1_000_000_000 &+ Int64(now.tv_nsec) &- changed > 1_000_000_000
+    file = FileStamp(status)
   }
 }

@@ -83,10 +83,10 @@ package final class GrantService: Sendable {
     if let refusal = refusalToGrant(names, to: app.identifier) {
       throw .refused(refusal, path: path, app: app.identifier.text)
     }
-    let giver = GrantGiver(uid: asker.uid, gid: asker.gid, groups: asker.groups)
     let chosen: ChosenObject
     do throws(Errno) {
-      chosen = try volume.choose(names, by: giver, writing: isWritable)
+      chosen = try volume.choose(
+        names, by: asker.subject, isMember: asker.membership, writing: isWritable)
       if let seen = order.inode, seen != chosen.identity.inode { throw .ESTALE }
     } catch {
       throw .errno(error, path: path, writing: isWritable)

@@ -20,7 +20,7 @@ extension View {
     let its = asked.nodes.with(file) { _, node -> WritingUse in
       node.writers > 0 ? .open : node.flags.contains(.mayBeMapped) ? .perhapsMapped : .none
     }
-    return its == nil || its == WritingUse.none ? use : its ?? use
+    return its.flatMap { $0 == .none ? nil : $0 } ?? use
   }
 
   /// From the reply on, the file may be changed without a word to us, and may be mapped so that it is for long.

@@ -72,7 +72,7 @@ final class Grants: Sendable {
   }
 
   /// Whether something that was granted lies in this directory, or is reached through it.
-  func touches(_ directory: DirectoryNumber) -> [Int64] {
+  func touches(_ directory: ObjectNumber) -> [Int64] {
     if isEmpty { return [] }
     return state.withLock { state in
       Set(state.steps.filter { $0.key.directory == directory }.flatMap(\.value)).sorted()

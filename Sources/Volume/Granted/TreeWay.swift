@@ -10,10 +10,10 @@ internal import Store
 struct TreeWay {
   /// A name in a directory.
   struct Step: Hashable, Sendable {
-    let directory: DirectoryNumber
+    let directory: ObjectNumber
     let name: [UInt8]
 
-    init(_ name: [UInt8], in directory: DirectoryNumber) {
+    init(_ name: [UInt8], in directory: ObjectNumber) {
       self.directory = directory
       self.name = name
     }
@@ -23,7 +23,7 @@ struct TreeWay {
   struct Found {
     let status: FileStatus
     let identity: ObjectIdentity
-    var number: DirectoryNumber { DirectoryNumber(status) }
+    var number: ObjectNumber { ObjectNumber(status) }
   }
 
   var steps: [Step] = []
@@ -40,7 +40,7 @@ extension Volume {
     else { return way }
     for name in names {
       guard status.isDirectory else { return way }
-      way.steps.append(TreeWay.Step(name, in: DirectoryNumber(status)))
+      way.steps.append(TreeWay.Step(name, in: ObjectNumber(status)))
       guard let next = try? directory.fd.child(name), let found = try? next.fd.status() else { return way }
       directory = next
       status = found
@@ -56,7 +56,7 @@ extension Volume {
     for _ in 0..<8 {
       guard let names = knownPath(of: directory) else { return nil }
       let found = way(along: names).found
-      if found?.number == DirectoryNumber(status) { return names }
+      if found?.number == ObjectNumber(status) { return names }
     }
     return nil
   }

@@ -14,7 +14,7 @@ extension View {
     beside companion: [[UInt8]]? = nil
   ) {
     var followed: [Position: Position] = [:]
-    var heads: [Position: DirectoryNumber] = [:]
+    var heads: [Position: ObjectNumber] = [:]
     scope.change { scope in
       for object in objects { if let head = scope.place(at: object.path) { heads[head] = object.number } }
       followed = scope.follow(claims, moves.map { (old: $0.old, new: $0.new) })
@@ -36,7 +36,7 @@ extension NodeTable {
   ///
   /// `heads` are what has been moved and what is granted, by their positions: someone may have given the old name to something else
   /// meanwhile, and that is not followed, nor what is in it. What is between the two may not be known here.
-  fileprivate func follow(_ followed: [Position: Position], _ heads: [Position: DirectoryNumber]) {
+  fileprivate func follow(_ followed: [Position: Position], _ heads: [Position: ObjectNumber]) {
     guard !followed.isEmpty else { return }
     state.withLock { state in
       var candidates: [UInt32: Position] = [:]
@@ -53,7 +53,7 @@ extension NodeTable {
 extension NodeTableState {
   /// Whether a node is a head, or in one.
   fileprivate func isMoved(
-    _ start: UInt32, _ candidates: [UInt32: Position], _ heads: [Position: DirectoryNumber]
+    _ start: UInt32, _ candidates: [UInt32: Position], _ heads: [Position: ObjectNumber]
   ) -> Bool {
     var index = start
     // No deeper than a path.
@@ -61,7 +61,7 @@ extension NodeTableState {
       guard let position = candidates[index] else { return false }
       let node = slab[index].pointee
       if let head = heads[position] {
-        return head == DirectoryNumber(inode: node.inode, device: node.device)
+        return head == ObjectNumber(inode: node.inode, device: node.device)
       }
       index = node.parent
     }

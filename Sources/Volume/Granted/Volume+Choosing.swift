@@ -3,25 +3,8 @@
 
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 package import Store
-
-/// Someone who chooses what an app is to have.
-package struct GrantGiver: Sendable {
-  package let uid: UInt32
-  package let gid: UInt32
-  package let groups: [UInt32]
-
-  package init(uid: UInt32, gid: UInt32, groups: [UInt32]) {
-    self.uid = uid
-    self.gid = gid
-    self.groups = groups
-  }
-
-  fileprivate func membership(in group: UInt32) -> Membership {
-    group == gid || groups.contains(group) ? .member : .notMember
-  }
-}
 
 /// What was found at a path that someone has chosen.
 package struct ChosenObject: Sendable {
@@ -35,18 +18,18 @@ extension Volume {
   /// Each directory on the way is asked, as when they had looked themselves. ELOOP for a link, anywhere on the way; ENXIO for what is
   /// neither a file nor a directory; EROFS in an installed app or the system domain.
   package func choose(
-    _ names: [[UInt8]], by giver: GrantGiver, writing: Bool
+    _ names: [[UInt8]], by subject: Subject, isMember: (_ gid: UInt32) -> Membership, writing: Bool
   ) throws(Errno) -> ChosenObject {
     guard let last = names.last else { throw .EINVAL }
     var directory = try tree.open(Name.here, O_DIRECTORY | pathOnly)
     var zone = Zone.top
     for name in names.dropLast() {
-      let next = try child(name, of: directory.fd, zone, by: giver)
+      let next = try child(name, of: directory.fd, zone, by: subject, isMember)
       guard try next.fd.status().isDirectory else { throw .ENOTDIR }
       zone = try self.zone(of: name, in: directory.fd, zone)
       directory = next
     }
-    let object = try child(last, of: directory.fd, zone, by: giver)
+    let object = try child(last, of: directory.fd, zone, by: subject, isMember)
     let kind = try self.zone(of: last, in: directory.fd, zone)
     if kind.isSealedPlace { throw .EROFS }
     let status = try object.fd.status()
@@ -54,16 +37,17 @@ extension Volume {
     var rights: Rights = .read
     if status.isDirectory { rights.insert(.search) }
     if writing { rights.formUnion(status.isDirectory ? [.addFile, .addSubdirectory] : .write) }
-    try authorize(rights, on: object.fd, status, kind, giver)
+    try authorize(rights, on: object.fd, status, kind, by: subject, isMember)
     return ChosenObject(
       identity: ObjectIdentity(status, of: object.fd), isDirectory: status.isDirectory)
   }
 
   /// Finds a name in a directory, which must be searchable.
   private func child(
-    _ name: [UInt8], of directory: FD, _ zone: Zone, by giver: GrantGiver
+    _ name: [UInt8], of directory: FD, _ zone: Zone, by subject: Subject,
+    _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) -> OwnedFD {
-    try authorize(.search, on: directory, directory.status(), zone, giver)
+    try authorize(.search, on: directory, directory.status(), zone, by: subject, isMember)
     return try name.withName { (name) throws(Errno) in
       guard name.isComponent else { throw .EINVAL }
       let object = try directory.child(name)
@@ -73,19 +57,17 @@ extension Volume {
   }
 
   private func zone(of name: [UInt8], in directory: FD, _ zone: Zone) throws(Errno) -> Zone {
-    if let app = zone.app, sealedPlaces.find(name, in: DirectoryNumber(try directory.status())) != nil {
-      return app
-    }
-    return zone.zone(of: name)
+    let number = ObjectNumber(try directory.status())
+    return try name.withName { (name) throws(Errno) in self.zone(of: name, in: number, zone) }
   }
 
   private func authorize(
-    _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, _ giver: GrantGiver
+    _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, by subject: Subject,
+    _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) {
     let security = (try? metadata.security(of: object)) ?? .unreadable
     let judged = Object(status, zone: zone, reach: .everything, security: security)
-    let subject = Subject(uid: giver.uid, gid: giver.gid)
-    let decision = decide(rights, on: judged, by: subject, isMember: giver.membership)
+    let decision = decide(rights, on: judged, by: subject, isMember: isMember)
     if case .deny(let denial) = decision { throw Errno(denial) }
   }
 }

@@ -10,14 +10,14 @@ internal import Synchronization
 struct NameMove {
   let name: Name
   let from: FD
-  let fromNumber: DirectoryNumber
+  let fromNumber: ObjectNumber
   let newName: Name
   let to: FD
-  let toNumber: DirectoryNumber
+  let toNumber: ObjectNumber
   let isExchange: Bool
   /// What is moved, and what it changes places with.
-  let moved: DirectoryNumber
-  let exchanged: DirectoryNumber?
+  let moved: ObjectNumber
+  let exchanged: ObjectNumber?
   /// A container is a place and not what was chosen in it: what is granted there stays where it is when it is exchanged.
   let isOfPlace: Bool
 
@@ -67,12 +67,12 @@ struct ScopeMove {
 /// What was at a path, and was moved away from there.
 struct MovedObject {
   let path: [[UInt8]]
-  let number: DirectoryNumber
+  let number: ObjectNumber
 }
 
 extension Volume {
   /// Names in a directory have been changed by the daemon itself.
-  func settleGrants(in directory: DirectoryNumber) {
+  func settleGrants(in directory: ObjectNumber) {
     let touched = grants.touches(directory)
     guard !touched.isEmpty else { return }
     grants.moving.withLock { _ in for id in touched { refresh(id) } }
@@ -81,8 +81,7 @@ extension Volume {
   /// A rename has been made.
   fileprivate func follow(_ move: NameMove, through view: View) {
     // rename(2) leaves two names of one object as they are.
-    if !move.isExchange, let left = try? move.from.status(of: move.name), DirectoryNumber(left) == move.moved
-    {
+    if !move.isExchange, let left = try? move.from.status(of: move.name), ObjectNumber(left) == move.moved {
       return
     }
     let (source, target) = (move.source, move.target)
@@ -111,7 +110,7 @@ extension Volume {
   /// Works out where grants are whose names in one directory have become another in another.
   private func take(
     _ ids: [Int64], _ source: TreeWay.Step, to directory: FD, _ target: TreeWay.Step,
-    _ object: DirectoryNumber, by view: View, _ changes: inout Changes
+    _ object: ObjectNumber, by view: View, _ changes: inout Changes
   ) {
     let above = path(of: directory)
     for id in ids {

@@ -71,7 +71,7 @@ extension View {
     let move = NameMove(
       name: name, from: fromFD, fromNumber: from.number, newName: newName, to: toFD, toNumber: to.number,
       isExchange: isExchange,
-      moved: DirectoryNumber(moved.status), exchanged: replaced.map { DirectoryNumber($0.status) },
+      moved: ObjectNumber(moved.status), exchanged: replaced.map { ObjectNumber($0.status) },
       isOfPlace: from.zone == .containers && to.zone == .containers)
     try following(move) { () throws(Errno) in
       try volume.names.change { () throws(Errno) in

@@ -7,9 +7,6 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// A directory, whoever asks and by whatever name.
-typealias DirectoryNumber = ObjectNumber
-
 /// A name in a directory under which something is that has a seal.
 final class SealedPlace: Sendable {
   /// From the root of the tree on.
@@ -24,7 +21,7 @@ final class SealedPlace: Sendable {
     /// Whether what is to be here is here; not so while the daemon itself changes that.
     var isSettled: Bool
     /// The seals of what has been seen here, which is more than one thing only while it is being replaced.
-    var seen: [DirectoryNumber: WeakSeal] = [:]
+    var seen: [ObjectNumber: WeakSeal] = [:]
   }
 
   init(_ path: String, isSettled: Bool, loading: @escaping Loading) {
@@ -35,7 +32,7 @@ final class SealedPlace: Sendable {
   var isSettled: Bool { state.withLock { $0.isSettled } }
 
   /// The seal of the directory that was found here.
-  func seal(of root: DirectoryNumber, in places: SealedPlaces) -> ServedSeal {
+  func seal(of root: ObjectNumber, in places: SealedPlaces) -> ServedSeal {
     state.withLock { state in
       if let known = state.seen[root]?.seal { return known }
       state.seen = state.seen.filter { $0.value.seal != nil }
@@ -54,7 +51,7 @@ final class SealedPlace: Sendable {
   }
 
   /// From here on only `root` is what is here; nil if it went.
-  func settle(_ root: DirectoryNumber?, loading: Loading?) {
+  func settle(_ root: ObjectNumber?, loading: Loading?) {
     state.withLock { state in
       if let loading { state.loading = loading }
       state.isSettled = root != nil
@@ -70,15 +67,15 @@ final class SealedPlace: Sendable {
 /// directories that hold apps only, so it costs nothing elsewhere.
 package final class SealedPlaces: Sendable {
   private struct Key: Hashable {
-    let directory: DirectoryNumber
+    let directory: ObjectNumber
     let name: [UInt8]
   }
   private struct State {
     var places: [Key: SealedPlace] = [:]
     /// How many there are below each directory.
-    var holders: [DirectoryNumber: Int] = [:]
+    var holders: [ObjectNumber: Int] = [:]
     /// The directories above each place.
-    var above: [Key: [DirectoryNumber]] = [:]
+    var above: [Key: [ObjectNumber]] = [:]
   }
   private let state = Mutex(State())
   private let count = Atomic<Int>(0)
@@ -95,20 +92,20 @@ package final class SealedPlaces: Sendable {
 
   func noteRefusal() { refused.wrappingAdd(1, ordering: .relaxed) }
 
-  func find(_ name: Name, in directory: DirectoryNumber) -> SealedPlace? {
+  func find(_ name: Name, in directory: ObjectNumber) -> SealedPlace? {
     guard count.load(ordering: .acquiring) > 0 else { return nil }
     let key = Key(directory: directory, name: Array(name.buffer))
     return state.withLock { $0.places[key] }
   }
 
   /// Whether something that has a seal is anywhere below a directory.
-  func isAbove(_ directory: DirectoryNumber) -> Bool {
+  func isAbove(_ directory: ObjectNumber) -> Bool {
     guard count.load(ordering: .acquiring) > 0 else { return false }
     return state.withLock { $0.holders[directory] ?? 0 > 0 }
   }
 
   /// Notes a place; `above` are the directories on the way to it, the last of which it is in.
-  func add(_ place: SealedPlace, _ name: [UInt8], above: [DirectoryNumber]) {
+  func add(_ place: SealedPlace, _ name: [UInt8], above: [ObjectNumber]) {
     guard let directory = above.last else { return }
     let key = Key(directory: directory, name: name)
     state.withLock { state in
@@ -120,7 +117,7 @@ package final class SealedPlaces: Sendable {
     }
   }
 
-  func remove(_ name: [UInt8], in directory: DirectoryNumber) {
+  func remove(_ name: [UInt8], in directory: ObjectNumber) {
     let key = Key(directory: directory, name: name)
     state.withLock { state in
       guard state.places.removeValue(forKey: key) != nil else { return }
@@ -132,7 +129,7 @@ package final class SealedPlaces: Sendable {
     }
   }
 
-  func find(_ name: [UInt8], in directory: DirectoryNumber) -> SealedPlace? {
+  func find(_ name: [UInt8], in directory: ObjectNumber) -> SealedPlace? {
     state.withLock { $0.places[Key(directory: directory, name: name)] }
   }
 }

@@ -11,15 +11,20 @@ internal import Policy
 // What is served from a sealed place is what was sealed: each object is held against the seal when it is found, and a file's bytes
 // before it is first opened.
 
-extension View {
-  /// The zone of a name in a directory.
+extension Volume {
+  /// The zone of a name in a directory of that number and zone.
   ///
   /// Whether it is that of an installed app is not in the names, so this is the one way to ask.
+  func zone(of name: Name, in directory: ObjectNumber, _ zone: Zone) -> Zone {
+    if let app = zone.app, sealedPlaces.find(name, in: directory) != nil { return app }
+    return zone.zone(of: name)
+  }
+}
+
+extension View {
+  /// The zone of a name in a directory.
   func zone(of name: Name, in directory: borrowing NodeTable.Pin) -> Zone {
-    if let app = directory.zone.app, volume.sealedPlaces.find(name, in: directory.number) != nil {
-      return app
-    }
-    return directory.zone.zone(of: name)
+    volume.zone(of: name, in: directory.number, directory.zone)
   }
 
   /// Throws if a name is that of something sealed, or of an Inbox: nothing is made there by anyone but the daemon, also while it
@@ -33,7 +38,7 @@ extension View {
   /// Throws if an installed app is below a directory that someone wants to remove or to move.
   func refuseAboveSealed(_ status: FileStatus, _ zone: Zone) throws(Errno) {
     guard status.isDirectory, zone == .home || zone.app != nil else { return }
-    if volume.sealedPlaces.isAbove(DirectoryNumber(status)) { throw .EPERM }
+    if volume.sealedPlaces.isAbove(ObjectNumber(status)) { throw .EPERM }
   }
 
   /// What the seal says of an object that was just found; nil where there is no seal, and EIO where it should not be there.
@@ -42,7 +47,7 @@ extension View {
   ) throws(Errno) -> SealedNode? {
     guard directory.zone.isSealedPlace else {
       guard let place = volume.sealedPlaces.find(name, in: directory.number) else { return nil }
-      let seal = place.seal(of: DirectoryNumber(status), in: volume.sealedPlaces)
+      let seal = place.seal(of: ObjectNumber(status), in: volume.sealedPlaces)
       guard status.isDirectory else { throw refusal(Finding(.typeChanged), by: seal) }
       return SealedNode(seal, .root)
     }

@@ -120,8 +120,8 @@ extension Volume {
     private let opened: OwnedFD
     let name: [UInt8]
     /// The directories on the way, without the root of the tree unless the name is in it.
-    let above: [DirectoryNumber]
-    let directory: DirectoryNumber
+    let above: [ObjectNumber]
+    let directory: ObjectNumber
 
     var parent: FD { opened.fd }
 
@@ -131,14 +131,14 @@ extension Volume {
         throw .EINVAL
       }
       var opened = try tree.open(Name.here, O_RDONLY | O_DIRECTORY)
-      let root = DirectoryNumber(try opened.fd.status())
-      var above: [DirectoryNumber] = []
+      let root = ObjectNumber(try opened.fd.status())
+      var above: [ObjectNumber] = []
       for name in names {
         let next = try name.withName { (name) throws(Errno) in
           guard name.isComponent else { throw .EINVAL }
           return try opened.fd.openDirectory(name)
         }
-        above.append(DirectoryNumber(try next.fd.status()))
+        above.append(ObjectNumber(try next.fd.status()))
         opened = next
       }
       name = Array(last.utf8)
@@ -148,11 +148,11 @@ extension Volume {
     }
 
     /// What is there now.
-    var found: DirectoryNumber? {
+    var found: ObjectNumber? {
       guard let status = try? parent.status(of: name) else {
         return nil
       }
-      return DirectoryNumber(status)
+      return ObjectNumber(status)
     }
   }
 }

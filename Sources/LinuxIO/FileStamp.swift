@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+/// What changes with a file's bytes, whoever changes them.
+package struct FileStamp: Hashable, Sendable {
+  private let changed: Int64
+  private let modified: Int64
+  private let size: Int64
+
+  package init(_ status: FileStatus) {
+    changed = Self.nanoseconds(status.st_ctim)
+    modified = Self.nanoseconds(status.st_mtim)
+    size = Int64(status.st_size)
+  }
+
+  /// Whether a change from now on would be told from this one.
+  ///
+  /// Times of files are as coarse as the backing filesystem keeps them; so what has only just changed may change again unseen.
+  package var isSettled: Bool {
+    var now = FileTime()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Self.nanoseconds(now) &- changed > 1_000_000_000
+  }
+
+  private static func nanoseconds(_ time: FileTime) -> Int64 {
+    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}
