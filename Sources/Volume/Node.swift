@@ -41,7 +41,7 @@ struct Node {
     static let isDoubtful = Flags(rawValue: 1 << 13)
 
     /// Has the name of memory that databases share, and was granted.
-    static let isSharedMemory = Flags(rawValue: 1 << 12)
+    static let isSharedMemory = Flags(rawValue: 1 << 14)
 
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
