@@ -60,7 +60,8 @@ stops: ## install, update and remove an app, killed at each of their system call
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; a quarter of an hour, as root
-	INSULA_COHERENCE_STEPS=100000 INSULA_COHERENCE_SECONDS=60 swift test --filter '^MountTests\.CoherenceTests'
+	INSULA_COHERENCE_STEPS=100000 INSULA_COHERENCE_SECONDS=60 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
+	  --filter '^MountTests\.CoherenceTests'
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh

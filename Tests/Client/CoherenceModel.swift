@@ -21,6 +21,9 @@ final class Item {
     self.mode = mode
   }
 
+  /// How many names there are in it and below.
+  var size: Int { children.values.reduce(children.count) { $0 + $1.size } }
+
   /// All that is below it.
   func contains(_ other: Item) -> Bool {
     self === other || children.values.contains { $0.kind == .directory && $0.contains(other) }
@@ -58,8 +61,9 @@ struct Coherence {
   var looks = 0
   /// Whether what is stored through a map in one view is seen at once in the others.
   let canMap: Bool
-  /// What is being done, for the message.
-  var now = ""
+  /// What is being done, and what was done before, for the message.
+  var now = "" { didSet { recent = recent.suffix(11) + [now] } }
+  private var recent: [String] = []
 
   init(roots: [String], truth: String, seed: UInt64, canMap: Bool) {
     self.roots = roots
@@ -70,14 +74,16 @@ struct Coherence {
 
   /// Does so many steps; gives what it has done.
   mutating func run(steps: Int) throws(Stale) -> String {
-    // The tree grows, so not more often the longer it takes.
-    let interval = max(500, steps / 40)
     for step in 0..<steps {
       do throws(Stale) {
         try self.step()
-        if step % interval == interval - 1 { try compareAll() }
+        if step % 500 == 499 {
+          try compareAll()
+          // A tree that only grows makes each comparison longer than the one before, and nothing in it small and busy.
+          if root.size > 400 { try thin(to: 200) }
+        }
       } catch {
-        throw Stale("step \(step), \(now): \(error.words)")
+        throw Stale("step \(step): \(error.words); \(recent.joined(separator: "; "))")
       }
     }
     try compareAll()

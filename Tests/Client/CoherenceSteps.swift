@@ -123,6 +123,35 @@ extension Coherence {
     try lookEverywhere(at: place.path, nil)
   }
 
+  /// Removes directories of the root's, with all that is in them, until no more than so many names are left.
+  mutating func thin(to size: Int) throws(Stale) {
+    for name in root.children.keys.sorted() where root.size > size {
+      if let tree = root.children[name], tree.kind == .directory {
+        try removeTree(tree, name, from: root, at: "")
+      }
+    }
+  }
+
+  /// Each name through another view.
+  private mutating func removeTree(
+    _ item: Item, _ name: String, from directory: Item, at above: String
+  ) throws(Stale) {
+    let path = above + "/" + name
+    for below in item.children.keys.sorted() {
+      if let child = item.children[below] { try removeTree(child, below, from: item, at: path) }
+    }
+    let view = pick(roots.count)
+    now = "removing \(path) in \(view), with all above it"
+    if item.kind == .directory {
+      try check("rmdir", Int(rmdir(roots[view] + path)), 0)
+    } else {
+      try check("unlink", Int(unlink(roots[view] + path)), 0)
+    }
+    item.names -= 1
+    directory.children[name] = nil
+    try lookEverywhere(at: path, nil)
+  }
+
   private mutating func rename(_ view: Int) throws(Stale) {
     let from = somePlace(taken: true)
     let to = somePlace()
@@ -244,12 +273,15 @@ extension Coherence {
   // MARK: What is open
 
   private mutating func open(_ view: Int) throws(Stale) {
+    // Often what is open already: only there can locks be in each other's way.
+    let again = handles.isEmpty || oneIn(2) ? nil : handles[pick(handles.count)].item
     let place = somePlace(taken: true)
-    guard let item = place.item, item.kind != .symlink else { return }
-    now = "opening \(place.path) in \(view)"
+    let path = again.flatMap { self.path(of: $0, in: root, "") } ?? place.path
+    guard let item = find(path), item.kind != .symlink else { return }
+    now = "opening \(path) in \(view)"
     let canWrite = item.kind == .file && !oneIn(3)
     let flags = item.kind == .directory ? O_RDONLY | O_DIRECTORY : canWrite ? O_RDWR : O_RDONLY
-    let file = clx_open(roots[view] + place.path, flags, 0)
+    let file = clx_open(roots[view] + path, flags, 0)
     try check("open", Int(file), 0)
     keep(Handle(file: file, view: view, item: item, canWrite: canWrite))
   }
@@ -288,7 +320,7 @@ extension Coherence {
   }
 
   private func path(of item: Item, in directory: Item, _ above: String) -> String? {
-    for (name, child) in directory.children {
+    for (name, child) in directory.children.sorted(by: { $0.key < $1.key }) {
       if child === item { return above + "/" + name }
       if child.kind == .directory, let found = path(of: item, in: child, above + "/" + name) { return found }
     }
