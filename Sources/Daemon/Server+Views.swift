@@ -20,6 +20,17 @@ extension Server {
   func serve(
     _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
   ) throws(Errno) -> SharedFD? {
+    do throws(Errno) {
+      return try begin(launch, view, by: caller, over: theirs)
+    } catch {
+      view.ended()
+      throw error
+    }
+  }
+
+  private func begin(
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
+  ) throws(Errno) -> SharedFD? {
     if let theirs {
       let copy = try theirs.use { (fd) throws(Errno) in try fd.duplicated() }
       try serve(launch, view, by: caller, connection: copy)

@@ -35,9 +35,8 @@ package protocol Connection: Sendable {
 /// Speaks to the kernel over a session.
 struct SessionConnection: Connection {
   let passthrough: Bool
-  // The session owns the filesystem, which keeps this, so this must not own the session. Other views' threads come here too,
-  // also while it ends.
-  private weak let session: Session?
+  // The session owns the filesystem, which keeps this: until it is told that the connection has ended (`FileSystem.ended`).
+  private let session: Session
 
   init(_ session: Session, passthrough: Bool) {
     self.session = session
@@ -46,32 +45,27 @@ struct SessionConnection: Connection {
 
   func attributesChanged(_ node: NodeID) {
     // An offset below zero: attributes only, no page is waited for. ENOENT just says that nothing was cached.
-    guard let session else { return }
     _ = fuse_lowlevel_notify_inval_inode(session.raw, node.raw, -1, 0)
   }
 
   func contentsChanged(_ node: NodeID) {
-    guard let session else { return }
     // A length of zero: to the end.
     _ = fuse_lowlevel_notify_inval_inode(session.raw, node.raw, 0, 0)
   }
 
   func entriesChanged() -> Bool {
     let incrementEpoch: Int32 = 8
-    guard let session else { return false }
     return session.write(unique: 0, code: incrementEpoch, UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
   func registerBacking(_ file: FD) throws(Errno) -> Int32 {
     let backingOpen: UInt = 0x4010_e501
-    guard let session else { throw .ENOTCONN }
     var map = (file.raw, UInt32(0), UInt64(0))
     return try check(clx_ioctl(session.fd.raw, backingOpen, &map))
   }
 
   func unregisterBacking(_ id: Int32) {
     let backingClose: UInt = 0x4004_e502
-    guard let session else { return }
     var id = id
     _ = clx_ioctl(session.fd.raw, backingClose, &id)
   }

@@ -15,7 +15,7 @@ package import LinuxIO
 package protocol FileSystem: AnyObject, Sendable {
   /// The connection is up; `connection` says what the kernel agreed to.
   func started(_ connection: any Connection)
-  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more.
+  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more, nor keeps it.
   func ended()
 
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry

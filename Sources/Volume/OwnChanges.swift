@@ -40,8 +40,8 @@ extension Volume {
   /// All names at once, since a kernel can't be told of one without waiting for those who use it: a second LOOKUP each, for
   /// something rare. A listing that it keeps is good for as long as the attributes say so.
   func nameChanged(in directory: ObjectNumber) {
-    for view in views.find(known.views(of: directory), besides: 0) {
-      view.forget([.attributes, .names, .contents], of: directory)
+    forEachView(knowing: directory, besides: 0) {
+      $0.forget([.attributes, .names, .contents], of: directory)
     }
   }
 }

@@ -20,6 +20,8 @@ package final class View: FileSystem {
   let scope: ViewScope
   /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another; nil if all can.
   let user: UInt32?
+  /// That user, for the question whether they may walk through a directory; their other groups are not looked at.
+  private let walker: Subject?
   /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
   let number: UInt32
   let nodes: NodeTable
@@ -39,7 +41,10 @@ package final class View: FileSystem {
   package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
     self.volume = volume
     self.scope = ViewScope(scope)
-    self.user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
+    let user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
+    self.user = user
+    // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
+    walker = user.map { Subject(uid: $0, gid: $0 == ProcessID.user ? ProcessID.group : .max) }
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number()
     self.number = number
@@ -67,6 +72,7 @@ package final class View: FileSystem {
 
   package func ended() {
     volume.views.remove(number)
+    volume.grants.remove(view: number)
     kernel.end()
     volume.locks.releaseAll(of: number)
   }
@@ -106,15 +112,12 @@ package final class View: FileSystem {
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
   func entryValidity(in directory: Object) -> Double {
-    let open = user.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
+    let open = walker.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
     return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
   }
 
-  /// Whether the one user of a private view may walk through a directory; their other groups are not looked at.
-  private func maySearch(_ directory: Object, _ user: UInt32) -> Bool {
-    // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
-    let group = user == ProcessID.user ? ProcessID.group : .max
-    return decide(.search, on: directory, by: Subject(uid: user, gid: group)) { _ in .unknown } == .allow
+  private func maySearch(_ directory: Object, _ walker: Subject) -> Bool {
+    decide(.search, on: directory, by: walker) { _ in .unknown } == .allow
   }
 
   /// What `insula status` shows.

@@ -74,6 +74,14 @@ package final class Volume: Sendable {
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.
   func forEachView(_ body: (View) -> Void) { for view in views.all { body(view) } }
 
+  /// Calls `body` for each of those but one that may know an object, without a lock.
+  func forEachView(knowing object: ObjectNumber, besides excepted: UInt32, _ body: (View) -> Void) {
+    if let asked = views.asked(besides: excepted) { body(asked) }
+    for number in known.views(of: object, besides: excepted) {
+      if let view = views[number] { body(view) }
+    }
+  }
+
   /// Whether this machine, this user and this backing filesystem let objects be opened by handles.
   package static func canUseHandles(_ tree: FD) -> Bool {
     guard let handle = tree.handle(), (try? tree.open(handle)) != nil else { return false }

@@ -70,6 +70,8 @@ final class FakeFiles: FileSystem {
     link.withLock { $0 = connection }
     note("started", nil, "", connection.passthrough ? 1 : 0)
   }
+
+  func ended() { link.withLock { $0 = nil } }
 }
 
 extension FakeFiles {

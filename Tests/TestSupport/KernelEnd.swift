@@ -90,6 +90,9 @@ package final class KernelEnd: Sendable {
     session = try Session(files, over: OwnedFD(owning: ends[1]), settings: settings)
   }
 
+  // Whoever was told that it has started keeps it until it has ended.
+  deinit { session.finish() }
+
   /// Sends what a pool is to find.
   package func send(_ message: Message) throws {
     let sent = try check(

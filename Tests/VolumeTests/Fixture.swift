@@ -95,6 +95,9 @@ final class Tree: Sendable {
     _ = connection.take()
   }
 
+  // A view is kept by its volume until it ends.
+  deinit { volume.forEachView { $0.ended() } }
+
   func path(_ name: String) -> String { temporary.appending(name) }
   var shared: String { path("Users/Shared") }
 }

@@ -66,9 +66,15 @@ final class KnownObjects: Sendable {
     return shards[Int(number % UInt64(shards.count))].state.withLock(body)
   }
 
-  /// The views that know an object.
-  func views(of object: ObjectNumber) -> [UInt32] {
-    withState(of: object) { $0.knowers[object]?.views ?? [] }
+  /// The views that know an object, but for this one.
+  func views(of object: ObjectNumber, besides excepted: UInt32) -> [UInt32] {
+    withState(of: object) { state in
+      switch state.knowers[object] {
+      case nil, .one(excepted): []
+      case .one(let view): [view]
+      case .several(let views): Array(Set(views).subtracting([excepted]))
+      }
+    }
   }
 
   /// Whether an object is open for writing, or may be mapped so, through another view than this one.

@@ -17,6 +17,8 @@ internal import Synchronization
 //  3. An answer that is on its way when something changes: the kernel drops attributes that it was told to forget after it had
 //     asked, and looks names up again that it asked for before `entriesChanged`. Attributes that come with a name, of an inode that the
 //     kernel does not have yet, it would keep: there names and all are withdrawn, so that it asks again (`Node.toldAt`).
+//     Of what it changes itself it drops attributes when it has the answer, but not those that it had asked for before and that come
+//     after: so it is told of those as well (`dropAnswersUnderWay`).
 //     What comes with a listing it takes in whenever that arrives, so names do not come with listings that others may change.
 //  4. Who finds that a note has been taken by another thread, which is still about to tell the kernel, tells it too
 //     (`KernelLink.namesUnderWay`): no call returns before the kernel knows.
@@ -50,6 +52,30 @@ extension View {
     let id: NodeID
     var attributes = false
     var names = false
+  }
+
+  /// A name in a directory has come, gone or changed through this view.
+  func namesChanged(in directory: ObjectNumber) {
+    dropAnswersUnderWay(about: directory)
+    others.namesChanged(in: directory)
+  }
+
+  /// Attributes of an object have changed through this view, by a call whose answer does not tell the new ones.
+  func attributesChanged(of object: ObjectNumber) {
+    dropAnswersUnderWay(about: object)
+    others.attributesChanged(of: object)
+  }
+
+  /// Withdraws what our own kernel was told of an object that a call of its changes besides, such as a directory's times.
+  ///
+  /// It drops those by itself when it has the answer; but what it was told before, and takes in after that, it would keep.
+  func dropAnswersUnderWay(about object: ObjectNumber) {
+    let found = nodes.with(object) { id, node in
+      // It could not have asked for the change without having the inode.
+      node.toldAt = 0
+      return forget(.attributes, id, &node)
+    }
+    if let found { tellKernel(found) }
   }
 
   /// For how long an answer may be on its way into the kernel: until the client that waits for it has run again.
@@ -104,13 +130,13 @@ struct Others {
   /// Calls `body` for each that knows an object.
   func forEach(knowing object: ObjectNumber, _ body: (View) -> Void) {
     guard volume.views.areSeveral else { return }
-    for other in volume.views.find(volume.known.views(of: object), besides: view.number) { body(other) }
+    volume.forEachView(knowing: object, besides: view.number, body)
   }
 
   /// Whether any other view knows an object.
   func know(_ object: ObjectNumber) -> Bool {
     guard volume.views.areSeveral else { return false }
-    return volume.known.views(of: object).contains { $0 != view.number }
+    return !volume.known.views(of: object, besides: view.number).isEmpty
       || volume.views.asked(besides: view.number)?.nodes.with(object) { _, _ in true } == true
   }
 

@@ -46,7 +46,7 @@ final class Grants: Sendable {
 
   private struct Holding: Sendable {
     let holder: GrantHolder
-    weak let view: View?
+    let view: View
   }
 
   private struct State {
@@ -132,14 +132,14 @@ final class Grants: Sendable {
   // MARK: Views
 
   func add(_ view: View, of holder: GrantHolder) {
-    state.withLock { state in
-      state.views = state.views.filter { $0.value.view != nil }
-      state.views[view.number] = Holding(holder: holder, view: view)
-    }
+    state.withLock { $0.views[view.number] = Holding(holder: holder, view: view) }
   }
 
+  /// The view of that number has ended.
+  func remove(view number: UInt32) { state.withLock { $0.views[number] = nil } }
+
   func views(of holder: GrantHolder) -> [View] {
-    state.withLock { state in state.views.values.filter { $0.holder == holder }.compactMap(\.view) }
+    state.withLock { state in state.views.values.filter { $0.holder == holder }.map(\.view) }
   }
 
   func holder(of view: View) -> GrantHolder? { state.withLock { $0.views[view.number]?.holder } }

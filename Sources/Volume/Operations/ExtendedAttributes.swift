@@ -72,7 +72,7 @@ extension View {
     try authorizeChange(of: name, on: self.object(status, object), by: caller)
     nodes.prepareForAttributes(object, status)
     try object.fd.setAttribute(name.bytes, to: value, flags: flags)
-    others.attributesChanged(of: object.number)
+    attributesChanged(of: object.number)
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
@@ -91,7 +91,7 @@ extension View {
       try authorizeChange(of: name, on: judged, by: caller)
     }
     try object.fd.removeAttribute(name.bytes)
-    others.attributesChanged(of: object.number)
+    attributesChanged(of: object.number)
   }
 
   private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {

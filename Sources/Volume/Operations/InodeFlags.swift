@@ -32,7 +32,7 @@ extension View {
       guard wanted != kept else { return }
       try authorizeAsOwner(.writeSecurity, on: judged, by: caller)
       try file.setInodeFlags(wanted)
-      others.attributesChanged(of: number)
+      attributesChanged(of: number)
     }
     try setFlags(new, of: object, status, judged)
   }

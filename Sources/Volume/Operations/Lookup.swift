@@ -104,7 +104,7 @@ extension View {
   func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
     try? directory.fd.remove(name, directory: isDirectory)
     removeCompanion(name, in: directory)
-    others.namesChanged(in: directory.number)
+    namesChanged(in: directory.number)
   }
 }
 

@@ -55,13 +55,13 @@ extension View {
     try object.fd.link(into: directory.fd, as: name)
     addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
-    others.namesChanged(in: directory.number)
+    namesChanged(in: directory.number)
     others.attributesChanged(of: object.number)
     do throws(Errno) {
       return try entry(name, in: directory, validity, by: caller)
     } catch {
       takeBack(name, in: directory, isDirectory: false)
-      others.attributesChanged(of: object.number)
+      attributesChanged(of: object.number)
       throw error
     }
   }
@@ -95,7 +95,7 @@ extension View {
     try makeNew(new, as: name, in: fd, by: caller, body)
     addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
-    others.namesChanged(in: directory.number)
+    namesChanged(in: directory.number)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
       if new.list == nil { try settleGroup(of: object.fd, new.gid) }
@@ -157,7 +157,7 @@ extension View {
     let status = try object.status()
     guard status.st_gid != gid else { return }
     // Someone may have found it already.
-    defer { others.attributesChanged(of: ObjectNumber(status)) }
+    defer { attributesChanged(of: ObjectNumber(status)) }
     do throws(Errno) {
       try object.changeOwner(uid: nil, gid: gid)
       if status.st_mode & (S_ISUID | S_ISGID) != 0, status.isRegular {

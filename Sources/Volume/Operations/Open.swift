@@ -110,7 +110,7 @@ extension View {
     }
     addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
-    others.namesChanged(in: directory.number)
+    namesChanged(in: directory.number)
     do throws(Errno) {
       if new.list == nil { try settleGroup(of: file.fd, new.gid) }
       return try finishCreation(

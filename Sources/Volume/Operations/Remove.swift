@@ -23,7 +23,7 @@ extension View {
     try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
     removeCompanion(name, in: directory)
     noteForGrants(name, in: directory)
-    others.namesChanged(in: directory.number)
+    namesChanged(in: directory.number)
     others.attributesChanged(of: doomed.number)
   }
 
@@ -84,8 +84,8 @@ extension View {
     if isExchange { withdrawNames(in: to, ifClosed: source) }
     noteMoved(moved, to: newName, in: to)
     if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
-    others.namesChanged(in: from.number)
-    if parent != newParent { others.namesChanged(in: to.number) }
+    namesChanged(in: from.number)
+    if parent != newParent { namesChanged(in: to.number) }
     if let replaced, !isExchange { others.attributesChanged(of: replaced.number) }
   }
 
@@ -145,6 +145,7 @@ extension View {
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
     let zone = zone(of: name, in: parent)
     noteMoved(moved.number, to: name, in: parent.number, parent.fd, zone: zone)
+    dropAnswersUnderWay(about: moved.number)
     others.moved(moved.number, to: name, in: parent, zone: zone)
   }
 
