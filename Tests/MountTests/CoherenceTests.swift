@@ -5,6 +5,7 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
@@ -18,23 +19,44 @@ struct CoherenceTests {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? short
   }
 
-  /// Two views and the whole tree, against a model; also while others look at all of it again and again, so that old answers are
-  /// on their way when something changes.
-  @Test(arguments: [(rootless: false, watched: false), (true, false), (false, true), (true, true)])
-  func whatOneViewDoesAllOthersSee(how: (rootless: Bool, watched: Bool)) throws {
-    let mounts = try SeveralMounts(3, rootless: how.rootless)
+  struct Kind: Sendable, CustomTestStringConvertible {
+    var rootless = false
+    /// Others look at all of it again and again, so that old answers are on their way when something changes.
+    var watched = false
+    /// What the views may do in the place, if it is all that they have.
+    var reach: Reach?
+    /// Whether what is stored through a memory map is seen by the others.
+    var sharesMaps: Bool { !rootless && reach?.contains(.revocable) != true }
+    var scope: Scope {
+      reach.map { Scope([ScopePlace("Users/Shared/work", $0, isSubtree: true)]) } ?? .wholeTree
+    }
+    var testDescription: String {
+      "\(rootless ? "rootless" : "system")\(watched ? ", watched" : "")"
+        + (reach.map { $0.contains(.revocable) ? ", granted" : ", own" } ?? "")
+    }
+  }
+  private static let kinds = [
+    Kind(), Kind(rootless: true), Kind(watched: true), Kind(rootless: true, watched: true),
+    Kind(watched: true, reach: [.read, .write]), Kind(rootless: true, reach: [.read, .write]),
+    Kind(watched: true, reach: [.read, .write, .revocable]),
+  ]
+
+  /// Two views and the whole tree, against a model.
+  @Test(arguments: kinds) func whatOneViewDoesAllOthersSee(kind: Kind) throws {
+    let mounts = try SeveralMounts(
+      3, rootless: kind.rootless, scope: kind.scope, user: kind.reach == nil ? nil : 0)
     let client = try Client()
     #expect(try client.errno("mkdir", mounts.path(0, "work"), "\(0o777)") == 0)
     #expect(try client.errno("chmod", mounts.path(0, "work"), "\(0o777)") == 0)
-    let watchers = try (1..<3).prefix(how.watched ? 2 : 0).map { number in
+    let watchers = try (1..<3).prefix(kind.watched ? 2 : 0).map { number in
       let watcher = try Client()
       try watcher.send("watch", mounts.path(number, "work"))
       return watcher
     }
     defer { withExtendedLifetime(watchers) {} }
-    let steps = Self.share("INSULA_COHERENCE_STEPS", 4000)
+    let steps = Self.share("INSULA_COHERENCE_STEPS", 2500)
     try client.send(
-      ["coherence", "20261120", "\(steps)", how.rootless ? "no maps" : "maps", mounts.backing("work")]
+      ["coherence", "20261120", "\(steps)", kind.sharesMaps ? "maps" : "no maps", mounts.backing("work")]
         + (0..<3).map { mounts.path($0, "work") })
     let answer = try client.answer(milliseconds: Int32(clamping: 60_000 + steps * 20))
     if answer == nil { mounts.abort() }
