@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What is under way in something that is taken back.
+@Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
+struct GrantedUseTests {
+  private final class Signs: Sendable {
+    let hasBegun = Atomic<Bool>(false)
+    let mayEnd = Atomic<Bool>(false)
+    let isWithdrawn = Atomic<Bool>(false)
+    /// What was done under way had not been waited for.
+    let wasLate = Atomic<Bool>(false)
+
+    static func wait(for sign: borrowing Atomic<Bool>) {
+      while !sign.load(ordering: .sequentiallyConsistent) { usleep(100) }
+    }
+  }
+
+  @Test(arguments: [OpenFile.Access.read, .write])
+  func takingBackWaitsForWhatIsUnderWay(access: OpenFile.Access) throws {
+    let tree = try Tree()
+    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+    try tree.view.make("Users/Shared/dir/file")
+    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    let node = try view.node("Users/Shared/dir/file")
+    let signs = Signs()
+    let user = try JoinableThread(name: "user") {
+      try? view.whileGranted(node, access) {
+        signs.hasBegun.store(true, ordering: .sequentiallyConsistent)
+        Signs.wait(for: signs.mayEnd)
+        signs.wasLate.store(
+          signs.isWithdrawn.load(ordering: .sequentiallyConsistent), ordering: .sequentiallyConsistent)
+      }
+    }
+    Signs.wait(for: signs.hasBegun)
+    let revoker = try JoinableThread(name: "revoker") {
+      view.withdraw(place)
+      signs.isWithdrawn.store(true, ordering: .sequentiallyConsistent)
+    }
+    // As soon as it is refused to others, it could have returned.
+    while view.errno({ (view) throws(Errno) in try view.whileGranted(node, access) {} }) != .EPERM {
+      usleep(100)
+    }
+    usleep(50_000)
+    let hasReturned = signs.isWithdrawn.load(ordering: .sequentiallyConsistent)
+    #expect(!hasReturned)
+    signs.mayEnd.store(true, ordering: .sequentiallyConsistent)
+    user.join()
+    revoker.join()
+    let wasLate = signs.wasLate.load(ordering: .sequentiallyConsistent)
+    #expect(!wasLate)
+  }
+}
