@@ -21,6 +21,7 @@ struct Commands {
       return answer
     }
     if name == "use granted" { useGranted(text(0), text(1), notes: text(2), slot: number(3)) }
+    if name == "rename to and fro" { renameToAndFro(text(0), text(1)) }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
     if name == "hammer by" {
       return hammer(

@@ -53,6 +53,13 @@ private func useMap(of file: Int32, _ note: (Int64) -> Void) {
   }
 }
 
+/// Renames a file to another name and back, as fast as it can.
+func renameToAndFro(_ path: String, _ other: String) -> Never {
+  while true {
+    guard rename(path, other) == 0, rename(other, path) == 0 else { complain("rename: \(errno)") }
+  }
+}
+
 private func nanoseconds() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)

@@ -55,13 +55,21 @@ extension View {
     scope.reach(of: nodes.with(node) { $0.position } ?? .nowhere)
   }
 
+  /// Whether what was granted may be used so.
+  ///
+  /// What is moved is for a moment neither where it was nor where it is then: who seems to have lost it looks again when nothing is
+  /// being moved. Whoever moves grants waits for nobody who is here.
+  private func mayUse(_ node: NodeID, _ wanted: Reach) -> Bool {
+    reach(of: node).contains(wanted)
+      || volume.grants.moving.withLock { _ in reach(of: node).contains(wanted) }
+  }
+
   /// Reads or writes if that is still granted; EPERM if not.
   func whileGranted<Result>(
     _ node: NodeID, _ access: OpenFile.Access, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
     try grantedUse.during { () throws(Errno) in
-      let reach = reach(of: node)
-      guard reach.contains(access.writes ? .write : .read) else { throw .EPERM }
+      guard mayUse(node, access.writes ? .write : .read) else { throw .EPERM }
       return try body()
     }
   }
@@ -78,7 +86,7 @@ extension View {
     let file = try files.find(handle)
     // Through what may only append, nothing is written where it was.
     if file.access.contains(.append) { throw .EPERM }
-    guard file.isRevocable, !reach(of: node).contains(.write) else { return nil }
+    guard file.isRevocable, !mayUse(node, .write) else { return nil }
     return try grantedUse.during { () throws(Errno) in
       guard grantedUse.isDraining, let descriptor = file.descriptor else { throw .EPERM }
       return try descriptor.use { (fd) throws(Errno) in try fd.write(bytes, at: offset) }
