@@ -4,14 +4,6 @@
 internal import Fuse
 internal import LinuxIO
 
-/// An object that can be locked.
-///
-/// Its number stands for it: whoever has a lock has it open, so the number is not reused.
-struct LockedObject: Hashable {
-  let device: UInt32
-  let inode: UInt64
-}
-
 /// Whose a lock is.
 ///
 /// The kernel numbers owners for each connection on its own.

@@ -34,7 +34,8 @@ final class LockTable: Sendable {
       set { if style == .posix { posix = newValue } else { flock = newValue } }
     }
   }
-  private typealias Objects = [LockedObject: ObjectLocks]
+  /// Whoever has a lock has the object open, so its number is no other's meanwhile.
+  private typealias Objects = [ObjectNumber: ObjectLocks]
   private let state = Mutex<Objects>([:])
 
   /// How many locks there are, and how many wait.
@@ -45,13 +46,13 @@ final class LockTable: Sendable {
   }
 
   /// The lock that stands against `wanted`.
-  func conflict(_ object: LockedObject, with wanted: LockRange, by holder: LockHolder) -> LockRange? {
+  func conflict(_ object: ObjectNumber, with wanted: LockRange, by holder: LockHolder) -> LockRange? {
     state.withLock { $0[object]?.posix.conflict(with: wanted, by: holder)?.range }
   }
 
   /// Takes, changes or gives back a lock; EAGAIN if it is someone else's and there is no place to wait.
   func set(
-    _ lock: HeldLock, on object: LockedObject, _ style: Style, parking: ParkingPlace?
+    _ lock: HeldLock, on object: ObjectNumber, _ style: Style, parking: ParkingPlace?
   ) throws(Errno) -> LockOutcome {
     // A change of a whole-file lock gives the old one back first, as flock(2) says.
     if style == .flock { releaseAll(of: lock.holder, on: object, .flock) }
@@ -63,12 +64,12 @@ final class LockTable: Sendable {
   }
 
   /// Gives back what one holder has on an object.
-  func releaseAll(of holder: LockHolder, on object: LockedObject, _ style: Style) {
+  func releaseAll(of holder: LockHolder, on object: ObjectNumber, _ style: Style) {
     release(object) { $0[style].removeAll { $0.holder == holder } }
   }
 
   /// Gives back what was taken through an open file that goes.
-  func releaseAll(through handle: HandleID, view: UInt32, on object: LockedObject) {
+  func releaseAll(through handle: HandleID, view: UInt32, on object: ObjectNumber) {
     release(object) { locks in
       locks.posix.removeAll { $0.handle == handle && $0.holder.view == view }
       locks.flock.removeAll { $0.handle == handle && $0.holder.view == view }
@@ -106,7 +107,7 @@ final class LockTable: Sendable {
   ///
   /// EDEADLK if waiting for it would never end.
   private func take(
-    _ lock: HeldLock, on object: LockedObject, _ style: Style, willWait: Bool
+    _ lock: HeldLock, on object: ObjectNumber, _ style: Style, willWait: Bool
   ) throws(Errno) -> Bool {
     let answered = try state.withLock { (objects) throws(Errno) -> [ParkedReply]? in
       var locks = objects[object] ?? ObjectLocks()
@@ -125,7 +126,7 @@ final class LockTable: Sendable {
     return true
   }
 
-  private func wait(_ waiter: Waiter, for object: LockedObject) {
+  private func wait(_ waiter: Waiter, for object: ObjectNumber) {
     let answered = state.withLock { objects -> [ParkedReply] in
       objects[object, default: ObjectLocks()].waiters.append(waiter)
       // It may have become free since the first look, and the interrupt may have come before the waiter was in the queue.
@@ -134,7 +135,7 @@ final class LockTable: Sendable {
     for reply in answered { reply.send(nil) }
   }
 
-  private func release(_ object: LockedObject, _ change: (inout ObjectLocks) -> Void) {
+  private func release(_ object: ObjectNumber, _ change: (inout ObjectLocks) -> Void) {
     let answered = state.withLock { objects -> [ParkedReply] in
       guard var locks = objects[object] else { return [] }
       change(&locks)
@@ -145,7 +146,7 @@ final class LockTable: Sendable {
   }
 
   /// Gives waiters what has become free, first come first served; their replies are to be sent by the caller.
-  private static func grantWaiters(of object: LockedObject, _ objects: inout Objects) -> [ParkedReply] {
+  private static func grantWaiters(of object: ObjectNumber, _ objects: inout Objects) -> [ParkedReply] {
     guard var locks = objects[object] else { return [] }
     var granted: [ParkedReply] = []
     var waiting: [Waiter] = []

@@ -152,13 +152,13 @@ extension NodeTable {
   /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
   /// whoever has it open, but not a directory that is someone's working directory.
   func hold(
-    inode: UInt64, device: UInt32, losing name: Name, in parent: NodeID, isLast: Bool,
+    _ object: ObjectNumber, losing name: Name, in parent: NodeID, isLast: Bool,
     open: () throws(Errno) -> OwnedFD
   ) {
     // What has other names will be found by them as a rule; it must not take the room of what has none.
     let limit = isLast ? capacity : capacity / 2
     let missing = state.withLock { state -> NodeID? in
-      guard let index = state.find(inode: inode, device: device),
+      guard let index = state.find(object),
         isLast || state.isKnown(index, as: name, in: parent)
       else { return nil }
       state.holdDescriptor(index, limit: limit)
@@ -179,9 +179,9 @@ extension NodeTable {
   /// Whether the kernel was told of the object of that number, in that directory, and may have kept its attributes.
   ///
   /// A guess, since numbers are given out again: for what may be answered either way.
-  func isKnown(_ inode: UInt64, device: UInt32, in parent: NodeID) -> Bool {
+  func isKnown(_ object: ObjectNumber, in parent: NodeID) -> Bool {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device) else { return false }
+      guard let index = state.find(object) else { return false }
       let node = state.slab[index]
       return node.pointee.flags.contains(.attributesCached)
         && node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw)
@@ -189,9 +189,9 @@ extension NodeTable {
   }
 
   /// What is known of the list and the flags of an object that has a name now.
-  func security(inode: UInt64, device: UInt32) -> (known: KnownSecurity, identity: Identity)? {
+  func security(of object: ObjectNumber) -> (known: KnownSecurity, identity: Identity)? {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device) else { return nil }
+      guard let index = state.find(object) else { return nil }
       let node = state.slab[index]
       return (KnownSecurity(node.pointee.flags), node.pointee.identity)
     }
@@ -209,7 +209,7 @@ extension NodeTable {
   /// The node of an object that has a name now, if the kernel has one; `body` may look at it and change what is noted in it.
   func with<Result>(_ object: ObjectNumber, _ body: (NodeID, inout Node) -> Result) -> Result? {
     state.withLock { state in
-      guard let index = state.find(inode: object.inode, device: object.device) else { return nil }
+      guard let index = state.find(object) else { return nil }
       return body(Self.id(index, state.slab[index].pointee.generation), &state.slab[index].pointee)
     }
   }

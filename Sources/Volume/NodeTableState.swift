@@ -52,12 +52,12 @@ struct NodeTableState: @unchecked Sendable {
   /// Like ``find(_:)``, for an object that has a name now: no other has its number.
   ///
   /// The node of one that had it before may still be known, and is the older one.
-  func find(inode: UInt64, device: UInt32) -> UInt32? {
-    var index = buckets[Identity.hash(inode: inode, device: device) & (buckets.count - 1)]
+  func find(_ object: ObjectNumber) -> UInt32? {
+    var index = buckets[Identity.hash(inode: object.inode, device: object.device) & (buckets.count - 1)]
     var found: UInt32?
     while index != 0 {
       let node = slab[index]
-      if node.pointee.inode == inode, node.pointee.device == device,
+      if node.pointee.number == object,
         found.map({ node.pointee.generation > slab[$0].pointee.generation }) ?? true
       {
         found = index

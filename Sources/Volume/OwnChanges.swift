@@ -28,8 +28,7 @@ extension Volume {
     try names.change(body)
     forEachView { view in
       view.nodes.setZone(
-        .delivered, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
-        withAllBelow: status.isDirectory)
+        .delivered, of: ObjectNumber(status), withAllBelow: status.isDirectory)
     }
     nameChanged(in: left)
     nameChanged(in: entered)

@@ -39,9 +39,7 @@ extension View {
 
   /// The list and the flags of an object that was found by its name a moment ago.
   func security(of name: Name, _ status: FileStatus, in directory: FD) -> Security {
-    let inode = UInt64(status.st_ino)
-    let device = UInt32(truncatingIfNeeded: status.st_dev)
-    if let (known, identity) = nodes.security(inode: inode, device: device) {
+    if let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return .none }
       if case .some = known, let security = volume.securities.find(identity) { return security }
     }

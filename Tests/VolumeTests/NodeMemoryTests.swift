@@ -47,7 +47,7 @@ internal import Testing
       }
     }
     #expect(state.slab.count == 0)
-    #expect(state.find(inode: 5, device: 64768) == nil)
+    #expect(state.find(ObjectNumber(inode: 5, device: 64768)) == nil)
     let left = try Self.residentBytes() - before
     // The C library may keep some of what names were in; the slots are mappings of their own.
     #expect(Double(left) < 0.5 * each * 1_000_000)

@@ -204,8 +204,7 @@ private final class Model {
       let place = place(of: path)
       try place.name.withName { (name) throws(Errno) in
         table.hold(
-          inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev), losing: name,
-          in: place.parent, isLast: object.names.count == 1
+          ObjectNumber(status), losing: name, in: place.parent, isLast: object.names.count == 1
         ) { () throws(Errno) in
           try temporary.appending(path).withName { (name) throws(Errno) in
             OwnedFD(owning: try check(clx_open(name.bytes, O_CLOEXEC | pathOnly, 0)))

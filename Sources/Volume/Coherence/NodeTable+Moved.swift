@@ -24,13 +24,13 @@ extension NodeTable {
     _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone, position: Position = .whole
   ) -> Moved {
     state.withLock { state in
-      guard let index = state.find(inode: object.inode, device: object.device), index != Self.rootIndex else {
+      guard let index = state.find(object), index != Self.rootIndex else {
         return Moved()
       }
       let node = state.slab[index]
       let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
       // Slot 0 is nobody's.
-      let parent = state.find(inode: parent.inode, device: parent.device) ?? 0
+      let parent = state.find(parent) ?? 0
       node.pointee.parent = parent
       let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
       node.pointee.position = position
@@ -44,9 +44,9 @@ extension NodeTable {
 
   /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
   /// have in there.
-  func setZone(_ zone: Zone, inode: UInt64, device: UInt32, withAllBelow: Bool) {
+  func setZone(_ zone: Zone, of object: ObjectNumber, withAllBelow: Bool) {
     state.withLock { state in
-      guard let index = state.find(inode: inode, device: device), index != Self.rootIndex else { return }
+      guard let index = state.find(object), index != Self.rootIndex else { return }
       state.setZone(zone, of: index)
       if withAllBelow { state.rezone(below: index) }
     }

@@ -182,7 +182,7 @@ struct Others {
       // One that it knows nothing of is not where it would look for the object.
       guard isLast || place != nil else { return }
       other.nodes.hold(
-        inode: object.inode, device: object.device, losing: name, in: place ?? .root, isLast: isLast
+        object, losing: name, in: place ?? .root, isLast: isLast
       ) { () throws(Errno) in try directory.child(name) }
     }
   }

@@ -99,7 +99,7 @@ extension View {
     } else if scope.position(of: found.name, in: parent.position) == .nowhere {
       return
     } else if let validity,
-      !nodes.isKnown(inode, device: UInt32(truncatingIfNeeded: parentStatus.st_dev), in: parent.id)
+      !nodes.isKnown(ObjectNumber(inode: inode, device: parent.number.device), in: parent.id)
     {
       // What the kernel knows already it need not be told again, and a tree that was just made is known as a whole.
       entry = try? self.entry(found.name, in: parent, validity, by: caller)

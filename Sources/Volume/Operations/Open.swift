@@ -164,8 +164,7 @@ extension View {
       object, fileStatus, named: Name.empty, in: parent, zone: zone,
       position: scope.position(of: Name.empty, in: directory.position))
     nodes.hold(
-      inode: UInt64(fileStatus.st_ino), device: UInt32(truncatingIfNeeded: fileStatus.st_dev),
-      losing: Name.empty, in: parent, isLast: true
+      ObjectNumber(fileStatus), losing: Name.empty, in: parent, isLast: true
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
       Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
@@ -317,8 +316,8 @@ extension View {
   }
 
   /// What stands for the node in the table of locks.
-  func lockedObject(_ node: NodeID) -> LockedObject? {
-    nodes.with(node) { LockedObject(device: $0.device, inode: $0.inode) }
+  func lockedObject(_ node: NodeID) -> ObjectNumber? {
+    nodes.with(node) { $0.number }
   }
 }
 

@@ -136,8 +136,7 @@ extension View {
     guard isLast || !volume.settings.fileHandles else { return }
     let fd = directory.fd
     nodes.hold(
-      inode: doomed.number.inode, device: doomed.number.device, losing: name, in: directory.id,
-      isLast: isLast
+      doomed.number, losing: name, in: directory.id, isLast: isLast
     ) { () throws(Errno) in try fd.child(name) }
     others.hold(doomed.number, losing: name, in: directory, isLast: isLast)
   }
@@ -158,7 +157,7 @@ extension View {
     if moved.isLost {
       // Until the kernel asks for it by a name of a directory that is known here.
       nodes.hold(
-        inode: object.inode, device: object.device, losing: name, in: .root, isLast: true
+        object, losing: name, in: .root, isLast: true
       ) { () throws(Errno) in try directory.child(name) }
     }
     if moved.namesMatter { settleZones(below: name, in: directory, zone) }
@@ -179,8 +178,7 @@ extension View {
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)
         nodes.setZone(
-          child, inode: UInt64(status.st_ino), device: UInt32(truncatingIfNeeded: status.st_dev),
-          withAllBelow: child.inside != zone.inside)
+          child, of: ObjectNumber(status), withAllBelow: child.inside != zone.inside)
         if child.namesMatter, status.isDirectory { settleZones(below: name, in: directory.fd, child) }
       }
     }
