@@ -23,6 +23,7 @@ extension Server {
     do throws(Errno) {
       return try begin(launch, view, by: caller, over: theirs)
     } catch {
+      // What its kernel would have said at the end.
       view.ended()
       throw error
     }
