@@ -24,6 +24,14 @@ extension FD {
     }
   }
 
+  /// Gives it back, whoever else has inherited this descriptor.
+  ///
+  /// Corresponds to `F_OFD_SETLK` with F_UNLCK.
+  package func unlock() throws(Errno) {
+    var lock = Self.wholeFile(F_UNLCK)
+    try retrying { clx_fcntl_lock(raw, CLX_F_OFD_SETLK, &lock) }
+  }
+
   /// Whether someone else has it exclusively; looking takes nothing.
   ///
   /// Corresponds to `F_OFD_GETLK`.

@@ -53,24 +53,14 @@ final class StoreLock: Sendable {
     writable = !readOnly
     let fd = file.fd
     let locked = try explaining("lock", path) { () throws(Errno) in
-      try Self.lock(fd, exclusive: !readOnly)
+      try fd.tryLock(exclusive: !readOnly)
     }
     guard locked else { throw .inUse(path: path, holder: Self.holder(in: fd)) }
     announce(StoreHolder(pid: ProcessID.own, mountPoint: ""))
   }
 
-  /// Locks the file, unless another process has it.
-  ///
-  /// What we have just given back ourselves is still held by a program that another of our threads starts at this moment, until
-  /// that one has closed what it inherited.
-  private static func lock(_ file: FD, exclusive: Bool) throws(Errno) -> Bool {
-    for _ in 0..<100 {
-      if try file.tryLock(exclusive: exclusive) { return true }
-      guard holder(in: file)?.pid == ProcessID.own else { return false }
-      usleep(10_000)
-    }
-    return false
-  }
+  // Closing the file would not do: a program that another of our threads starts at this moment has it too, until it runs.
+  deinit { try? file.fd.unlock() }
 
   /// Tells those who find the store locked whom to turn to.
   func announce(_ holder: StoreHolder) {

@@ -23,7 +23,8 @@ internal import Testing
     #expect(result.code != .ok && result.output.isEmpty, "\(result.output)")
     #expect(try tree(shell) == before)
     #expect(try shell.temporary.names(in: "store/state/staging") == [])
-    #expect(shell.run("apps", "--store", "store", "--json").output.filter { !$0.isWhitespace } == "[]")
+    let apps = shell.run("apps", "--store", "store", "--json")
+    #expect(apps.output.filter { !$0.isWhitespace } == "[]", "\(apps.errors)")
     #expect(!result.errors.contains("\u{1b}"))
     return (app, result)
   }
