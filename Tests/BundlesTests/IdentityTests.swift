@@ -182,7 +182,7 @@ internal import Testing
   /// Many at once make one root, and each identity once.
   @Test func makersAtOnceDoNotDisturbEachOther() async throws {
     let path = directory.path
-    let makers = (0..<4).map { number in
+    let makers = (0..<16).map { number in
       Task.detached {
         let opened = try TemporaryDirectory.open(path)
         _ = try IdentityDirectory(opened.fd).make("maker \(number)", team: "T", at: testTime)
@@ -191,7 +191,7 @@ internal import Testing
     for maker in makers { try await maker.value }
     let roots = try Set(identities.list().map { try $0.chain.get()[1] })
     #expect(roots.count == 1)
-    #expect(try directory.names().count == 5)
+    #expect(try directory.names().count == 17)
   }
 }
 

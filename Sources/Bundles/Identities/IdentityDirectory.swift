@@ -186,13 +186,9 @@ extension IdentityDirectory {
   private func create(_ name: String, _ text: [UInt8]) throws(IdentityFailure) -> Bool {
     let directory = directory
     do throws(Errno) {
-      // The name beside is this process's own, so that two that make the same identity don't write into one file.
-      try ".\(name).\(ProcessID.own).new".withName { (beside) throws(Errno) in
-        do throws(Errno) {
-          try directory.remove(beside, directory: false)
-        } catch {
-          guard error == .ENOENT else { throw error }
-        }
+      // A name beside that nobody else has, of whatever process, so that two that make the same identity each write into a file of
+      // their own, and EEXIST speaks of the identity.
+      try ".\(name).\(UInt64.random(in: 0 ... .max)).new".withName { (beside) throws(Errno) in
         let file = try directory.open(beside, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         do throws(Errno) {
           try file.fd.writeAll(text)
