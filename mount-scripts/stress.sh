@@ -73,7 +73,7 @@ clean() {
     for process in /proc/[0-9]*; do
       case $(readlink "$process/cwd" 2>/dev/null) in "$base"/*) kill -KILL "${process#/proc/}" 2>/dev/null ;; esac
     done
-    [ -z "$user" ] || pkill -KILL -u "$user" -x 'timeout|bash|env|fio|stress-ng.*'
+    [ -z "$user" ] || for name in timeout bash env fio stress-ng; do pkill -KILL -u "$user" "^$name"; done
   done
   sleep 0.3
   if [ -n "$pid" ] && [ -n "$mnt" ] && mounted "$mnt"; then

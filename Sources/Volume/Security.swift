@@ -37,15 +37,15 @@ extension View {
     }
   }
 
-  /// The list and the flags of an object that was found by its name a moment ago.
-  func security(of name: Name, _ status: FileStatus, in directory: FD) -> Security {
+  /// What a name stands for, with its list and flags: both of one object, though another view may give the name away meanwhile.
+  func look(at name: Name, in directory: FD) throws(Errno) -> (FileStatus, Security) {
+    let status = try directory.status(of: name)
     if let (known, identity) = nodes.security(of: ObjectNumber(status)) {
-      if case .none = known { return .none }
-      if case .some = known, let security = volume.securities.find(identity) { return security }
+      if case .none = known { return (status, .none) }
+      if case .some = known, let security = volume.securities.find(identity) { return (status, security) }
     }
-    let object = try? nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-    guard let object else { return .unreadable }
-    return (try? volume.metadata.security(of: object.fd)) ?? .unreadable
+    let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+    return (try object.fd.status(), (try? volume.metadata.security(of: object.fd)) ?? .unreadable)
   }
 
   /// Reads the list and the flags, and notes them for all.

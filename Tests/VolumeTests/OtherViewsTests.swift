@@ -6,6 +6,7 @@ internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
@@ -234,6 +235,38 @@ struct OtherViewsTests {
     if !handles { #expect(try count(0) == 0) }
     try house.view.remove("Library/Fonts/dir", directory: true)
     #expect(try count(1) == 0)
+  }
+
+  private final class Sign: Sendable {
+    let isOver = Atomic<Bool>(false)
+  }
+
+  /// Whoever finds a name gone that another view takes away at that moment is told so, and not refused it.
+  @Test(arguments: [false, true]) func whatGoesMeanwhileIsNotThere(renaming: Bool) throws {
+    let house = try House()
+    let (view, other) = (house.view, house.other)
+    let sign = Sign()
+    let maker = try JoinableThread(name: "maker") {
+      for _ in 0..<10_000 {
+        _ = try? view.make(Self.file)
+        try? view.remove(Self.file)
+      }
+      sign.isOver.store(true, ordering: .sequentiallyConsistent)
+    }
+    defer { maker.join() }
+    var ends: [Errno?: Int] = [:]
+    while !sign.isOver.load(ordering: .sequentiallyConsistent) {
+      let end = other.errno { (other) throws(Errno) in
+        if renaming {
+          try other.rename(Self.file, to: Self.dir + "/there")
+        } else {
+          try other.remove(Self.file)
+        }
+      }
+      ends[end, default: 0] += 1
+    }
+    #expect(Set(ends.keys).isSubset(of: [nil, .ENOENT]), "\(ends)")
+    #expect(ends.count == 2, "\(ends)")
   }
 
   @Test func endedViewIsForgotten() throws {

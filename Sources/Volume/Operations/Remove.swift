@@ -111,8 +111,7 @@ extension View {
   ) throws(Errno) -> Doomed {
     try authorize(.search, on: place, by: caller)
     let reach = scope.reach(of: try position(of: name, in: directory))
-    let status = try directory.fd.status(of: name)
-    let security = security(of: name, status, in: directory.fd)
+    let (status, security) = try look(at: name, in: directory.fd)
     return Doomed(
       status: status,
       object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
