@@ -24,6 +24,21 @@ struct GrantedUseTests {
     }
   }
 
+  /// Not even in the moment in which its node does not know yet.
+  @Test(arguments: [O_RDONLY, O_RDWR]) func whatWasTakenBackIsNotOpened(flags: Int32) throws {
+    let tree = try Tree(passthrough: true)
+    try tree.view.make("Users/Shared/file", mode: 0o666)
+    let place = ScopePlace("Users/Shared/file", [.read, .write, .revocable], isSubtree: false)
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: true, canWithdraw: true))
+    let node = try view.node("Users/Shared/file")
+    let open = { (view: View) throws(Errno) in
+      _ = try view.open(node, flags: flags, clearsSetID: false, by: .root)
+    }
+    view.scope.change { $0.withdraw(place) }
+    #expect(view.errno(open) == .ENOENT)
+  }
+
   @Test(arguments: [OpenFile.Access.read, .write])
   func takingBackWaitsForWhatIsUnderWay(access: OpenFile.Access) throws {
     let tree = try Tree()

@@ -69,6 +69,8 @@ extension View {
   private func authorizeOpen(_ object: Object, flags: Int32, by caller: Caller) throws(Errno)
     -> OpenFile.Access
   {
+    // Taken back after the kernel had found its name: what was opened now, nobody would take back any more.
+    guard object.reach.contains(.read) else { throw .ENOENT }
     let access = OpenFile.Access(flags)
     var rights = access.rights
     // An execve asks for nothing but this.
