@@ -39,6 +39,38 @@ struct GrantedUseTests {
     #expect(view.errno(open) == .ENOENT)
   }
 
+  /// Nor is what was just made beside it, unless that can be taken back.
+  @Test func whatIsMadeMeanwhileCanBeTakenBack() throws {
+    let tree = try Tree()
+    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+    try tree.view.make("Users/Shared/dir/file", mode: 0o666)
+    let place = ScopePlace("Users/Shared/dir/file", [.read, .write, .revocable], isSubtree: false)
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    let directory = try view.node("Users/Shared/dir")
+    let signs = Signs()
+    let giver = try JoinableThread(name: "giver") {
+      while !signs.mayEnd.load(ordering: .sequentiallyConsistent) {
+        view.scope.change { $0.withdraw(place) }
+        view.scope.change { $0.admit(place) }
+      }
+    }
+    var ends: [Errno?: Int] = [:]
+    for _ in 0..<2_000 {
+      let end = view.errno { (view) throws(Errno) in
+        _ = try "beside".withName { (name) throws(Errno) in
+          try view.create(name, in: directory, flags: O_RDWR | O_CREAT, mode: 0o644, by: .root)
+        }
+      }
+      ends[end, default: 0] += 1
+      try? tree.view.remove("Users/Shared/dir/beside")
+    }
+    signs.mayEnd.store(true, ordering: .sequentiallyConsistent)
+    giver.join()
+    #expect(view.files.all.count { !$0.isRevocable } == 0)
+    #expect(ends.count > 1 && ends[nil, default: 0] > 0, "\(ends)")
+  }
+
   @Test(arguments: [OpenFile.Access.read, .write])
   func takingBackWaitsForWhatIsUnderWay(access: OpenFile.Access) throws {
     let tree = try Tree()

@@ -43,7 +43,11 @@ extension View {
   }
 }
 
+extension Reach {
+  /// Whether what is in it, or what may be done in it, was granted.
+  var isRevocable: Bool { !isDisjoint(with: [.revocable, .beside]) }
+}
+
 extension Object {
-  /// Whether it, or what may be done in it, was granted.
-  var isRevocable: Bool { !reach.isDisjoint(with: [.revocable, .beside]) }
+  var isRevocable: Bool { reach.isRevocable }
 }

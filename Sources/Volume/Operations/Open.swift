@@ -36,6 +36,7 @@ extension View {
     let status = try object.fd.status()
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
     let judged = self.object(status, object)
+    let isRevocable = try isRevocable(judged.reach)
     let access = try authorizeOpen(judged, flags: flags, by: caller)
     if flags & CLX_O_NOATIME != 0, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
     if flags & O_TRUNC != 0 {
@@ -51,7 +52,7 @@ extension View {
     }
     return try opened(
       object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
-      isRevocable: judged.isRevocable, isSealed: judged.zone.isSealedPlace)
+      isRevocable: isRevocable, isSealed: judged.zone.isSealedPlace)
   }
 
   /// Answers when the file has been read for its seal, which notes what it finds.
@@ -65,12 +66,18 @@ extension View {
     }
   }
 
+  /// Whether a file that is in this reach was granted, so that one who takes it back must know of its opens.
+  ///
+  /// ENOENT if that has happened since the kernel found its name: nobody would take back what is opened now.
+  private func isRevocable(_ reach: Reach) throws(Errno) -> Bool {
+    guard reach.contains(.read) else { throw .ENOENT }
+    return reach.isRevocable
+  }
+
   /// Throws unless the caller may open the file so; gives the access that they get.
   private func authorizeOpen(_ object: Object, flags: Int32, by caller: Caller) throws(Errno)
     -> OpenFile.Access
   {
-    // Taken back after the kernel had found its name: what was opened now, nobody would take back any more.
-    guard object.reach.contains(.read) else { throw .ENOENT }
     let access = OpenFile.Access(flags)
     var rights = access.rights
     // An execve asks for nothing but this.
@@ -198,7 +205,7 @@ extension View {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let object = try nodes.pin(node, isNamed: false)
-      let isRevocable = scope.reach(of: object.position).contains(.revocable)
+      let isRevocable = try isRevocable(scope.reach(of: object.position))
       // What has neither list nor flags, as nearly all that is made, need not be looked at.
       var mayAppendAlone = false
       if object.security != .none {
