@@ -24,7 +24,7 @@ extension NodeTable {
     let namesAreRemembered: Bool
     /// What was known of the object's list and flags when the request began.
     let security: KnownSecurity
-    private let index: UInt32
+    let index: UInt32
     private unowned let table: NodeTable
 
     fileprivate init(_ id: NodeID, _ index: UInt32, _ node: Node, _ table: NodeTable) {
@@ -40,6 +40,12 @@ extension NodeTable {
     }
 
     deinit { table.unpin(index) }
+
+    /// Whether it is in the zone and the place in which it was when the request began.
+    func isWhereItWas(_ state: borrowing NodeTableState) -> Bool {
+      let node = state.slab[index].pointee
+      return node.zone == zone && node.position == position
+    }
   }
 
   /// Holds a node for a request.

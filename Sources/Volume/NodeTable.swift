@@ -78,17 +78,24 @@ package final class NodeTable: Sendable {
 
 extension NodeTable {
   /// Finds or makes the node of an object, counts one lookup of it, and keeps the descriptor if it is of use.
+  ///
+  /// ESTALE if its directory has come into another zone or place since it was pinned, and with it the object.
   func intern(
-    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in parent: NodeID, zone: Zone,
-    position: Position = .whole, sealed: SealedNode? = nil
+    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in directory: borrowing Pin,
+    zone: Zone, position: Position = .whole, sealed: SealedNode? = nil
   ) throws(Errno) -> NodeID {
     let identity = Identity(status, of: object.fd)
     let raw = object.release().raw
     // Closed after the lock is given back: what was in excess, and what had to make room.
     var excess: Int32 = -1
     var evicted: Int32 = -1
+    var hasMoved = false
     let id = state.withLock { state -> NodeID? in
-      let parentIndex = UInt32(truncatingIfNeeded: parent.raw)
+      guard directory.isWhereItWas(state) else {
+        hasMoved = true
+        excess = raw
+        return nil
+      }
       guard let index = state.find(identity) ?? state.make(identity, directory: status.isDirectory) else {
         excess = raw
         return nil
@@ -96,7 +103,7 @@ extension NodeTable {
       let node = state.slab[index]
       node.pointee.lookups += 1
       if index != Self.rootIndex {
-        node.pointee.parent = parentIndex
+        node.pointee.parent = directory.index
         node.pointee.position = position
         if let sealed {
           state.seal(index, sealed)
@@ -116,7 +123,7 @@ extension NodeTable {
     }
     if excess >= 0 { close(excess) }
     if evicted >= 0 { close(evicted) }
-    guard let id else { throw .ENOMEM }
+    guard let id else { throw hasMoved ? .ESTALE : .ENOMEM }
     return id
   }
 

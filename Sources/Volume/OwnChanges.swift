@@ -11,8 +11,8 @@ extension Volume {
   /// Changes names in a directory of the tree; what any kernel knows of them is withdrawn when this returns.
   package func changeNames(in directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
     let changed = ObjectNumber(try directory.status())
-    try names.change(body)
-    settleGrants(in: ObjectNumber(inode: changed.inode, device: changed.device))
+    try names.alone(in: changed, body)
+    settleGrants(in: changed)
     nameChanged(in: changed)
   }
 
@@ -25,7 +25,7 @@ extension Volume {
     let left = ObjectNumber(try source.status())
     let entered = ObjectNumber(try inbox.status())
     let status = try source.status(of: name)
-    try names.change(body)
+    try names.alone(in: left, entered, body)
     forEachView { view in
       view.nodes.setZone(
         .delivered, of: ObjectNumber(status), withAllBelow: status.isDirectory)

@@ -37,7 +37,7 @@ extension View {
     }
   }
 
-  /// What a name stands for, with its list and flags: both of one object, though another view may give the name away meanwhile.
+  /// What a name stands for, with its list and flags; nobody may give it to anything else meanwhile.
   func look(at name: Name, in directory: FD) throws(Errno) -> (FileStatus, Security) {
     let status = try directory.status(of: name)
     if let (known, identity) = nodes.security(of: ObjectNumber(status)) {
@@ -59,14 +59,11 @@ extension View {
 
   /// Looks by its name whether an object that was found by it has list or flags, and notes if it has not.
   ///
-  /// That costs a fraction of the way through its descriptor. It holds if no name has been given to anything else meanwhile:
-  /// the kernel sees to that in one view, `foundAfter` in all.
-  func learnSecurity(of node: NodeID, by name: Name, in directory: FD, foundAfter: UInt64) {
+  /// That costs a fraction of the way through its descriptor. Nobody may give the name to anything else meanwhile.
+  func learnSecurity(of node: NodeID, by name: Name, in directory: FD) {
     guard nodes.with(node, { $0.flags.contains(.securityKnown) }) == false else { return }
     let changes = volume.securities.changes
-    guard volume.metadata.isBare(name, in: directory), volume.names.isUnchanged(since: foundAfter) else {
-      return
-    }
+    guard volume.metadata.isBare(name, in: directory) else { return }
     noteSecurity(.none, of: node, readAfter: changes)
   }
 

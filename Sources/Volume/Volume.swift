@@ -38,7 +38,7 @@ package final class Volume: Sendable {
   /// How lists and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
-  let names = NameChanges()
+  let names = NameLocks()
   /// What the tables of all views may keep open for speed.
   let descriptors: DescriptorShare
   /// What users have granted their apps.

@@ -70,7 +70,7 @@ private final class Model {
     return try name.withName { (name) throws(Errno) in
       let object = try place.fd.child(name)
       let status = try object.fd.status()
-      return try table.intern(object, status, named: name, in: parent, zone: .user)
+      return try table.intern(object, status, named: name, in: try table.pin(parent), zone: .user)
     }
   }
 
@@ -276,7 +276,10 @@ struct NodeTableTests {
       try "file".withName { (name) throws(Errno) in
         let object = try directory.fd.child(name)
         let status = try object.fd.status()
-        return (try table.intern(object, status, named: name, in: .root, zone: .user), UInt64(status.st_ino))
+        return (
+          try table.intern(object, status, named: name, in: try table.pin(.root), zone: .user),
+          UInt64(status.st_ino)
+        )
       }
     }
     var reused = 0
@@ -320,7 +323,7 @@ struct NodeTableTests {
       try name.withName { (name) throws(Errno) in
         let object = try directory.fd.child(name)
         let status = try object.fd.status()
-        return try table.intern(object, status, named: name, in: parent, zone: .user)
+        return try table.intern(object, status, named: name, in: try table.pin(parent), zone: .user)
       }
     }
     for number in 0..<length {

@@ -132,33 +132,6 @@ struct SecurityCacheTests {
     #expect(tree.volume.securities.count == 1)
   }
 
-  /// What is learned by a name holds only if the name has stood for the same thing all the while.
-  @Test func namesThatChangeTeachNothing() throws {
-    let tree = try tree()
-    let view = tree.view
-    let names = tree.volume.names
-    let before = try #require(names.settled)
-    #expect(names.isUnchanged(since: before))
-    try names.change { () throws(Errno) in #expect(names.settled == nil) }
-    #expect(!names.isUnchanged(since: before) && names.settled == before + 1)
-    try view.rename(file, to: dir + "/moved")
-    try view.remove(dir + "/moved")
-    #expect(names.settled == before + 3)
-    // Nothing is noted of an object that was looked at before.
-    try tree.temporary.write("x", to: dir + "/one")
-    let node = try view.node(dir + "/one")
-    _ = view.nodes.with(node) { $0.flags.subtract(.security) }
-    let directory = try tree.temporary.open()
-    let parent = try directory.fd.open(Name.here, O_RDONLY | O_DIRECTORY)
-    func isKnown() -> Bool? { view.nodes.with(node) { $0.flags.contains(.securityKnown) } }
-    try (dir + "/one").withName { (name) throws(Errno) in
-      view.learnSecurity(of: node, by: name, in: parent.fd, foundAfter: before)
-      #expect(isKnown() == false)
-      view.learnSecurity(of: node, by: name, in: parent.fd, foundAfter: before + 3)
-      #expect(isKnown() == true)
-    }
-  }
-
   @Test func cacheHasItsBounds() throws {
     let cache = SecurityCache()
     let count = UInt64(SecurityCache.capacity) + 1000

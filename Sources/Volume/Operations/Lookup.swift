@@ -34,20 +34,28 @@ extension View {
   func entry(
     _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    let parent = directory.fd
-    _ = try position(of: name, in: directory)
-    let settled = volume.names.settled
-    let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
-    return try entry(object, name, in: directory, validity, foundAfter: settled, by: caller)
+    try volume.names.unchanged(in: directory.number) { () throws(Errno) in
+      try unchangedEntry(name, in: directory, validity, by: caller)
+    }
   }
 
-  /// The entry of an object that was just found or made in a directory.
+  /// The same for who sees to it that the name is not changed meanwhile.
+  func unchangedEntry(
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
+  ) throws(Errno) -> Entry {
+    _ = try position(of: name, in: directory)
+    let parent = directory.fd
+    let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
+    return try entry(object, name, in: directory, validity, isFound: true, by: caller)
+  }
+
+  /// The entry of an object that was just found or made in a directory, and has its name still.
   ///
   /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how many changes of
-  /// those there had been before. `foundAfter` is for what was found: how many changes of names there had been.
+  /// those there had been before. `isFound` is for what was there already.
   func entry(
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ nameValidity: Double,
-    isMapped: Bool = false, madeAfter: UInt64? = nil, foundAfter: UInt64? = nil, by caller: Caller
+    isMapped: Bool = false, madeAfter: UInt64? = nil, isFound: Bool = false, by caller: Caller
   ) throws(Errno) -> Entry {
     var object = object
     let status = try object.fd.status()
@@ -72,14 +80,14 @@ extension View {
       if !isForAll, !isPrivate { validity = 0 }
     }
     let node = try nodes.intern(
-      object, status, named: name, in: directory.id, zone: zone, position: position, sealed: sealed)
+      object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
     if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
       _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
     }
     if let madeAfter {
       noteSecurity(.none, of: node, readAfter: madeAfter)
-    } else if let foundAfter {
-      learnSecurity(of: node, by: name, in: directory.fd, foundAfter: foundAfter)
+    } else if isFound {
+      learnSecurity(of: node, by: name, in: directory.fd)
     }
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =

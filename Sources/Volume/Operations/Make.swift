@@ -45,6 +45,14 @@ extension View {
   ) throws(Errno) -> Entry {
     let object = try nodes.pin(node)
     let directory = try nodes.pin(parent)
+    return try volume.names.alone(in: directory.number) { () throws(Errno) in
+      try link(object, as: name, in: directory, by: caller)
+    }
+  }
+
+  private func link(
+    _ object: borrowing NodeTable.Pin, as name: Name, in directory: borrowing NodeTable.Pin, by caller: Caller
+  ) throws(Errno) -> Entry {
     let place = self.object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
@@ -58,7 +66,7 @@ extension View {
     namesChanged(in: directory.number)
     others.attributesChanged(of: object.number)
     do throws(Errno) {
-      return try entry(name, in: directory, validity, by: caller)
+      return try unchangedEntry(name, in: directory, validity, by: caller)
     } catch {
       takeBack(name, in: directory, isDirectory: false)
       attributesChanged(of: object.number)
@@ -82,8 +90,17 @@ extension View {
     _ name: Name, in parent: NodeID, _ kind: Object.Kind, mode: FileMode, by caller: Caller,
     _ body: (FD, Name, FileMode) throws(Errno) -> Void
   ) throws(Errno) -> Entry {
-    let isDirectory = kind == .directory
     let directory = try nodes.pin(parent)
+    return try volume.names.alone(in: directory.number) { () throws(Errno) in
+      try make(name, in: directory, kind, mode: mode, by: caller, body)
+    }
+  }
+
+  private func make(
+    _ name: Name, in directory: borrowing NodeTable.Pin, _ kind: Object.Kind, mode: FileMode,
+    by caller: Caller, _ body: (FD, Name, FileMode) throws(Errno) -> Void
+  ) throws(Errno) -> Entry {
+    let isDirectory = kind == .directory
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)

@@ -99,6 +99,17 @@ extension View {
     _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
+    let made = try volume.names.alone(in: directory.number) { () throws(Errno) in
+      try createNew(name, in: directory, flags: flags, mode: mode, by: caller)
+    }
+    if let made { return made }
+    return try openExisting(name, in: directory, flags: flags, by: caller)
+  }
+
+  /// Nil if there is something of that name, and the caller wants it as well.
+  private func createNew(
+    _ name: Name, in directory: borrowing NodeTable.Pin, flags: Int32, mode: FileMode, by caller: Caller
+  ) throws(Errno) -> (Entry, Opened)? {
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
@@ -115,7 +126,7 @@ extension View {
     } catch .EEXIST where flags & O_EXCL == 0 {
       // What exists outside the view is not the caller's to open.
       guard scope.position(of: name, in: directory.position) != .nowhere else { throw .EPERM }
-      return try openExisting(name, in: directory, validity, flags: flags, by: caller)
+      return nil
     }
     addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
@@ -170,7 +181,7 @@ extension View {
     let fileStatus = try object.fd.status()
     let zone = directory.zone.zone(of: Name.empty)
     let node = try nodes.intern(
-      object, fileStatus, named: Name.empty, in: parent, zone: zone,
+      object, fileStatus, named: Name.empty, in: directory, zone: zone,
       position: scope.position(of: Name.empty, in: directory.position))
     nodes.hold(
       ObjectNumber(fileStatus), losing: Name.empty, in: parent, isLast: true
@@ -184,9 +195,10 @@ extension View {
 
   /// Another client was faster: what it made is opened, if this caller may.
   private func openExisting(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, flags: Int32, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Pin, flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
-    let entry = try entry(name, in: directory, validity, by: caller)
+    let place = object(try directory.fd.status(), directory)
+    let entry = try entry(name, in: directory, nameValidity(in: directory, place), by: caller)
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let opened = try open(node, flags & ~O_CREAT, false, by: caller, later: nil, isNamed: false)

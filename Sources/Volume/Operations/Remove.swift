@@ -14,30 +14,46 @@ extension View {
     _ name: Name, in parent: NodeID, directory isDirectory: Bool, by caller: Caller
   ) throws(Errno) {
     let directory = try nodes.pin(parent)
-    let place = object(try directory.fd.status(), directory)
-    let doomed = try find(name, in: directory, place, by: caller)
-    try refuseAboveSealed(doomed.status, doomed.object.zone)
-    try authorize(.delete, on: doomed.object, in: place, by: caller)
-    holdIfLastName(doomed, name, in: directory)
-    let fd = directory.fd
-    try volume.names.change { () throws(Errno) in try fd.remove(name, directory: isDirectory) }
-    removeCompanion(name, in: directory)
-    noteForGrants(name, in: directory)
-    namesChanged(in: directory.number)
-    others.attributesChanged(of: doomed.number)
+    let freed = try volume.names.alone(in: directory.number) { () throws(Errno) -> OwnedFD? in
+      let place = object(try directory.fd.status(), directory)
+      let doomed = try find(name, in: directory, place, by: caller)
+      try refuseAboveSealed(doomed.status, doomed.object.zone)
+      try authorize(.delete, on: doomed.object, in: place, by: caller)
+      holdIfLastName(doomed, name, in: directory)
+      let freed = openIfLarge(doomed, name, in: directory)
+      try directory.fd.remove(name, directory: isDirectory)
+      removeCompanion(name, in: directory)
+      noteForGrants(name, in: directory)
+      namesChanged(in: directory.number)
+      others.attributesChanged(of: doomed.number)
+      return freed
+    }
+    _ = consume freed
   }
 
   package func rename(
     _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
   ) throws(Errno) {
-    let exchange: UInt32 = 2
-    let noReplace: UInt32 = 1
-    guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .EINVAL }
-    let isExchange = flags & exchange != 0
+    guard [0, Self.noReplace, Self.exchange].contains(flags) else { throw .EINVAL }
     let from = try nodes.pin(parent)
     let to = try nodes.pin(newParent)
+    let freed = try volume.names.alone(in: from.number, to.number) { () throws(Errno) in
+      try rename(name, in: from, to: newName, in: to, flags, by: caller)
+    }
+    _ = consume freed
+  }
+
+  private static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
+  private static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
+
+  /// Gives what is to be closed when nobody waits for the directories any more.
+  private func rename(
+    _ name: Name, in from: borrowing NodeTable.Pin, to newName: Name, in to: borrowing NodeTable.Pin,
+    _ flags: UInt32, by caller: Caller
+  ) throws(Errno) -> OwnedFD? {
+    let isExchange = flags == Self.exchange
     let source = object(try from.fd.status(), from)
-    let target = parent == newParent ? source : object(try to.fd.status(), to)
+    let target = from.id == to.id ? source : object(try to.fd.status(), to)
     try refuseAcross(source, target)
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
@@ -56,13 +72,17 @@ extension View {
       try authorize(.delete, on: replaced.object, in: target, by: caller)
       if isExchange { try authorize(replaced.addition, on: source, by: caller) }
     }
-    if parent != newParent {
+    if from.id != to.id {
       try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
       if let replaced, isExchange {
         try authorizeNewParent(of: replaced, zone(of: name, in: from), by: caller)
       }
     }
-    if let replaced, flags == 0 { holdIfLastName(replaced, newName, in: to) }
+    var freed: OwnedFD?
+    if let replaced, flags == 0 {
+      holdIfLastName(replaced, newName, in: to)
+      freed = openIfLarge(replaced, newName, in: to)
+    }
     let fromFD = from.fd
     let toFD = to.fd
     // What the view does not have is not in its way, and is not to be lost.
@@ -74,9 +94,7 @@ extension View {
       moved: ObjectNumber(moved.status), exchanged: replaced.map { ObjectNumber($0.status) },
       isOfPlace: from.zone == .containers && to.zone == .containers)
     try following(move) { () throws(Errno) in
-      try volume.names.change { () throws(Errno) in
-        try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? noReplace : flags)
-      }
+      try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? Self.noReplace : flags)
     }
     noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
@@ -85,8 +103,9 @@ extension View {
     noteMoved(moved, to: newName, in: to)
     if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
     namesChanged(in: from.number)
-    if parent != newParent { namesChanged(in: to.number) }
+    if from.id != to.id { namesChanged(in: to.number) }
     if let replaced, !isExchange { others.attributesChanged(of: replaced.number) }
+    return freed
   }
 
   /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
@@ -138,6 +157,16 @@ extension View {
       doomed.number, losing: name, in: directory.id, isLast: isLast
     ) { () throws(Errno) in try fd.child(name) }
     others.hold(doomed.number, losing: name, in: directory, isLast: isLast)
+  }
+
+  /// A large file, held open: the room that it takes is given back when it is closed, which may take seconds.
+  private func openIfLarge(
+    _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin
+  ) -> OwnedFD? {
+    let large = 16 << 20
+    guard doomed.status.isRegular, doomed.status.st_blocks > large / 512 else { return nil }
+    let fd = directory.fd
+    return try? nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
   }
 
   private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {

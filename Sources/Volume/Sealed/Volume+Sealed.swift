@@ -83,7 +83,7 @@ extension Volume {
       nameChanged(in: way)
     }
     do throws(Errno) {
-      try names.change(body)
+      try names.alone(in: way.directory, body)
     } catch {
       current = before
       throw error

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What a name stands for is judged, changed and learned as one, though another view changes it at that moment.
+@Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
+struct NameLockTests {
+  /// Two views of one tree, and what is done through the other one again and again, until this goes.
+  private final class House: Sendable {
+    let tree: Tree
+    let other: View
+    let isOver = Atomic<Bool>(false)
+    let rounds = Atomic<Int>(0)
+    var view: View { tree.view }
+
+    init() throws {
+      tree = try Tree()
+      other = try View(tree.volume)
+      other.started(RecordingConnection(passthrough: false, canWithdraw: true))
+      try view.makeDirectory("Users/Shared/dir", mode: 0o1777)
+    }
+
+    /// Does `neighbour` until `body` has ended.
+    func beside(
+      _ neighbour: @escaping @Sendable (House) -> Void, _ body: () throws -> Void
+    ) throws {
+      let thread = try JoinableThread(name: "neighbour") { [self] in
+        while !isOver.load(ordering: .sequentiallyConsistent) {
+          neighbour(self)
+          // A client does not come back at once either.
+          usleep(1)
+          rounds.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        }
+      }
+      defer {
+        isOver.store(true, ordering: .sequentiallyConsistent)
+        thread.join()
+      }
+      try body()
+      #expect(rounds.load(ordering: .sequentiallyConsistent) > 100)
+    }
+  }
+
+  private static let dir = "Users/Shared/dir"
+  private static let file = "Users/Shared/dir/file"
+
+  /// In a directory where all may write, but take away only what is theirs.
+  @Test(arguments: ["removed", "moved", "replaced"])
+  func whatSomeoneElseMakesMeanwhileIsNotTaken(how: String) throws {
+    let house = try House()
+    let parent = try house.other.node(Self.dir)
+    try house.beside({ house in
+      let other = house.other
+      try? "file".withName { (name) throws(Errno) in
+        if how == "removed" {
+          try other.remove(name, in: parent, directory: false, by: .bob)
+        } else {
+          try "mine".withName { (mine) throws(Errno) in
+            let (from, to) = how == "moved" ? (name, mine) : (mine, name)
+            try other.rename(from, in: parent, to: to, in: parent, flags: 0, by: .bob)
+          }
+        }
+      }
+    }) {
+      let view = house.view
+      var made = 0
+      for _ in 0..<2000 {
+        // What the other one may take: this, or by what it has now.
+        if how == "replaced" { _ = try? view.make(Self.dir + "/mine", by: .bob) }
+        _ = try? view.make(Self.file, by: .bob)
+        try? view.remove(Self.file, by: .bob)
+        try? view.remove(Self.dir + "/mine", by: .bob)
+        // Unless the other one has just put its own there.
+        guard (try? view.make(Self.file, by: .alice)) != nil else { continue }
+        made += 1
+        let owner = try? view.find(Self.file).attributes.status.st_uid
+        #expect(owner == Caller.alice.uid)
+        try? view.remove(Self.file, by: .alice)
+      }
+      #expect(made > 100)
+    }
+  }
+
+  private static let (here, there) = (dir + "/box", "Library/Fonts/box")
+
+  /// What is found by a name that leads elsewhere by then is known by where it is.
+  @Test func whatMovesMeanwhileIsWhereItIs() throws {
+    let house = try House()
+    try house.view.makeDirectory(Self.here)
+    let parent = try house.view.node(Self.dir)
+    var found = 0
+    for round in 0..<3000 {
+      let mayMove = Atomic<Bool>(false)
+      let mover = try JoinableThread(name: "mover") {
+        while !mayMove.load(ordering: .sequentiallyConsistent) {}
+        try? house.other.rename(Self.here, to: Self.there)
+      }
+      mayMove.store(true, ordering: .sequentiallyConsistent)
+      for _ in 0..<round % 8 { sched_yield() }
+      let node = try? "box".withName { (name) throws(Errno) in
+        try house.view.lookup(name, in: parent, by: .root).node
+      }
+      mover.join()
+      if let node {
+        found += 1
+        #expect(house.view.nodes.with(node) { $0.zone } == .local)
+        house.view.forget(node, count: .max)
+      }
+      try house.other.rename(Self.there, to: Self.here)
+    }
+    #expect(found > 10)
+  }
+
+  /// Also what is found in a directory that is elsewhere by then: it is looked for again.
+  @Test func whatIsInADirectoryThatMovesIsWhereThatIs() throws {
+    let house = try House()
+    let box = try house.view.makeDirectory(Self.here)
+    try house.view.make(Self.here + "/file")
+    func find() throws(Errno) -> NodeID? {
+      try "file".withName { (name) throws(Errno) in
+        try house.view.lookup(name, in: box, by: .root).node
+      }
+    }
+    let directory = try house.view.nodes.pin(box)
+    try house.other.rename(Self.here, to: Self.there)
+    #expect(throws: Errno.ESTALE) {
+      try "file".withName { (name) throws(Errno) in
+        try house.view.entry(name, in: directory, 0, by: .root)
+      }
+    }
+    let file = try #require(try find())
+    #expect(house.view.nodes.with(file) { $0.zone } == .local)
+  }
+
+  /// A name that stands for something else by then teaches nothing about what was found by it.
+  @Test func whatIsExchangedMeanwhileKeepsItsList() throws {
+    let house = try House()
+    for name in ["file", "closed"] { try house.view.make(Self.dir + "/" + name, by: .alice) }
+    try house.view.setList(Self.dir + "/closed", AccessControlEntry(.deny, .bob, .read))
+    let closed = try house.view.find(Self.dir + "/closed").attributes.status.st_ino
+    let view = try View(house.tree.volume)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    defer { view.ended() }
+    let parent = try view.node(Self.dir)
+    try house.beside({ house in
+      try? house.other.rename(Self.file, to: Self.dir + "/closed", flags: 2)
+    }) {
+      var seen: [Bool: Int] = [:]
+      for _ in 0..<5000 {
+        let entry = try "file".withName { (name) throws(Errno) in
+          try view.lookup(name, in: parent, by: .root)
+        }
+        let node = try #require(entry.node)
+        let isClosed = entry.attributes.status.st_ino == closed
+        seen[isClosed, default: 0] += 1
+        if isClosed {
+          #expect(throws: Errno.EACCES) {
+            try view.open(node, flags: O_RDONLY, clearsSetID: false, by: .bob)
+          }
+        }
+        view.forget(node, count: .max)
+      }
+      #expect(seen.count == 2, "\(seen)")
+    }
+  }
+}
