@@ -324,9 +324,11 @@ if [ -n "$views" ]; then
   exit 0
 fi
 expectations=$repo/Benchmarks/expectations.json
+in_turn=''
 if [ -n "$inside" ]; then
   enter_view
   expectations=$repo/Benchmarks/expectations-inside.json
+  in_turn=--in-turn
 fi
 results=$repo/Benchmarks/results
 output=()
@@ -334,6 +336,6 @@ if [ "$save" != no ]; then
   mkdir -p "$results"
   output=(--markdown "$results/latest.md" --json "$results/latest.json")
 fi
-run_benchmark "${contenders[@]}" --rounds "$rounds" --seconds "$seconds" ${only:+--only "$only"} \
+run_benchmark "${contenders[@]}" $in_turn --rounds "$rounds" --seconds "$seconds" ${only:+--only "$only"} \
   --scratch "$base/scratch" --expectations "$expectations" "${facts[@]}" ${output+"${output[@]}"}
 [ "$save" = no ] || say "results kept in $results"

@@ -20,12 +20,13 @@ struct Arguments {
   var runStart: String?
   var manyViews: [String] = []
   var takeMount: [String] = []
+  var inTurn = false
   var lists = false
   var worker: [String] = []
 
   static let usage = """
     usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--app NAME=DIR]... [--only ROW,...]
-                        [--rounds N] [--seconds S] [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
+                        [--in-turn] [--rounds N] [--seconds S] [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
            insula-bench --memory DIR:PID FILES
            insula-bench --run-start INSULA,STORE,ID [--scratch DIR]
            insula-bench --many-views INSULA,STORE,ID PID COUNT
@@ -35,6 +36,7 @@ struct Arguments {
     The first contender is the plain directory that the others are compared to. PID is the process that serves DIR.
     --run-start and --many-views are about an installed app of a mounted store, the second one about its daemon PID too.
     --take-mount mounts what process PID sees at PATH on DIR.
+    --in-turn takes the samples of all contenders at the same time, a batch of each in turn, wherever a row can.
     --app names a directory of an installed app, with the files r0 to r99 of 4 KiB.
     """
 
@@ -67,6 +69,7 @@ struct Arguments {
           throw Failure("--seconds needs a number up to 60")
         }
         seconds = number
+      case "--in-turn": inTurn = true
       case "--expectations": expectations = try value()
       case "--json": json = try value()
       case "--markdown": markdown = try value()

@@ -61,7 +61,7 @@ struct InsulaBench {
 
     let runner = Runner(
       contenders: arguments.contenders, rounds: arguments.rounds, budget: Int64(arguments.seconds * 1e9),
-      only: arguments.only, builds: Set(arguments.programs.keys))
+      only: arguments.only, builds: Set(arguments.programs.keys), inTurn: arguments.inTurn)
     var report = Report(
       facts: arguments.facts, contenders: arguments.contenders.map(\.name), rounds: arguments.rounds,
       secondsPerSample: arguments.seconds, rows: [])

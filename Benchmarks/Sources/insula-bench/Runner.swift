@@ -13,6 +13,8 @@ struct Runner {
   let only: Set<String>
   /// The contenders that are builds of insula.
   let builds: Set<String>
+  /// Whether all rows are taken as those are that ask whether two things cost the same; see ``Group/Order/batchByBatch``.
+  let inTurn: Bool
 
   private static let workDirectory = "work"
 
@@ -37,7 +39,7 @@ struct Runner {
     }
     let rounds = min(rounds, group.mostRounds)
     switch group.order {
-    case .rowByRow:
+    case .rowByRow where !inTurn:
       for index in workloads.indices {
         complain("  \(workloads[index].title)")
         warmUp(group, workloads[index], &rows[index], contenders)
@@ -47,11 +49,18 @@ struct Runner {
           }
         }
       }
-    case .batchByBatch:
+    case .rowByRow, .batchByBatch:
       for index in workloads.indices {
         complain("  \(workloads[index].title)")
         warmUp(group, workloads[index], &rows[index], contenders)
         for round in 1...rounds {
+          sampleInTurn(turns(contenders, in: round), group, workloads[index], &rows[index])
+        }
+      }
+    case .together where inTurn:
+      for round in 1...rounds {
+        complain("  \(workloads.map(\.name).joined(separator: ", ")): round \(round)")
+        for index in workloads.indices {
           sampleInTurn(turns(contenders, in: round), group, workloads[index], &rows[index])
         }
       }
@@ -122,7 +131,7 @@ struct Runner {
     defer { for index in runs.indices { runs[index].workload.tearDown() } }
     for contender in contenders where row.series[contender.name]?.failure == nil {
       var run = Run(
-        name: contender.name, workload: workload, meter: Meter(budget: budget, pid: contender.pid))
+        contender: contender, workload: workload, meter: Meter(budget: budget, pid: contender.pid))
       do {
         try enter(contender, group)
         try run.workload.setUp(for: contender)
@@ -132,19 +141,26 @@ struct Runner {
         fail(&row, contender.name, error)
       }
     }
-    while runs.contains(where: { $0.meter.elapsed < budget }) {
+    repeat {
       for index in runs.indices {
-        do { try runs[index].batch() } catch { return fail(&row, runs[index].name, error) }
+        do {
+          if inTurn { try enter(runs[index].contender, group) }
+          try runs[index].batch()
+        } catch {
+          return fail(&row, runs[index].contender.name, error)
+        }
+        if !workload.repeats { settle(contenders[0].directory) }
       }
-    }
+    } while workload.repeats && runs.contains(where: { $0.meter.elapsed < budget })
+    settle(contenders[0].directory)
     for run in runs {
-      if let sample = run.meter.sample { row.series[run.name]?.samples.append(sample) }
+      if let sample = run.meter.sample { row.series[run.contender.name]?.samples.append(sample) }
     }
   }
 
   /// A sample that is being taken while others are.
   private struct Run {
-    let name: String
+    let contender: Contender
     var workload: any Workload
     var meter: Meter
 

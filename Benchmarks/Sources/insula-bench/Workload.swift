@@ -21,7 +21,7 @@ protocol Workload {
   /// The row's title in the table.
   var title: String { get }
   var unit: Unit { get }
-  /// Whether batches repeat until the sample's time is up; a program runs once a sample.
+  /// Whether batches repeat until the sample's time is up; a long program runs once a sample.
   var repeats: Bool { get }
 
   /// Makes what the batches need, untimed; what an earlier sample left may be used again.
@@ -99,7 +99,8 @@ struct Group {
     /// All rows of a contender in order, then the next contender: for rows that build on each other.
     case together
     /// Row by row, and in each sample a batch of each contender in turn: for rows that ask whether two things cost the same, since
-    /// what disturbs one disturbs the other as well. The current directory is not changed between batches.
+    /// what disturbs one disturbs the other as well. The current directory is not changed between batches of a row that is always taken
+    /// so.
     case batchByBatch
   }
 

@@ -9,7 +9,7 @@ enum Catalogue {
       Group(name: "namespace", order: .rowByRow, mostRounds: .max, workloads: namespace),
       Group(name: "data", order: .rowByRow, mostRounds: .max, workloads: data),
       Group(name: "two", order: .rowByRow, mostRounds: .max, workloads: two),
-      Group(name: "tree", order: .together, mostRounds: 3, workloads: Program.tree(samples)),
+      Group(name: "tree", order: .together, mostRounds: 5, workloads: Program.tree(samples)),
       Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
       Group(
         name: "sealed", order: .batchByBatch, mostRounds: .max, isOfInsulaOnly: true,

@@ -3,25 +3,27 @@
 
 import Glibc
 
-/// A whole program, timed from its start to its end, once a sample.
+/// A whole program, timed from its start to its end.
 struct Program: Workload {
   let name: String
   let title: String
   let unit = Unit.runs
-  let repeats = false
+  /// Whether it runs until the sample's time is up: one that changes nothing, and is over long before that.
+  let repeats: Bool
   /// What is run untimed before it, each with its exit code checked.
   private let preparation: @Sendable () throws(Failure) -> Void
   private let command: [String]
   private let codes: [Int32]
 
   init(
-    _ name: String, _ title: String, command: [String], allowing codes: [Int32] = [0],
+    _ name: String, _ title: String, command: [String], allowing codes: [Int32] = [0], repeats: Bool = false,
     preparation: @escaping @Sendable () throws(Failure) -> Void
   ) {
     self.name = name
     self.title = title
     self.command = command
     self.codes = codes
+    self.repeats = repeats
     self.preparation = preparation
   }
 
@@ -44,12 +46,13 @@ extension Program {
         try Child.run(["rm", "-rf", "tree"])
         try Child.run(["cat", samples.treeArchive])
       },
-      Program("find", "find . -type f", command: ["find", "tree", "-type", "f"], preparation: unpack),
+      Program(
+        "find", "find . -type f", command: ["find", "tree", "-type", "f"], repeats: true, preparation: unpack),
       Program(
         "grep", "grep -r, no match", command: ["grep", "-r", "InsulaIsNotInThere", "tree"], allowing: [1],
         preparation: unpack),
       Program(
-        "git-status", "git status", command: ["git", "-C", "tree", "status", "--porcelain"]
+        "git-status", "git status", command: ["git", "-C", "tree", "status", "--porcelain"], repeats: true
       ) { () throws(Failure) in
         try unpack()
         if exists("tree/.git") { return }
