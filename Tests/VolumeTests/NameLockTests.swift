@@ -89,6 +89,20 @@ struct NameLockTests {
     }
   }
 
+  /// Who opens a file or makes it has one, though another view makes it and takes it away all the while.
+  @Test func whatIsOpenedOrMadeIsThere() throws {
+    let house = try House()
+    try house.beside({ house in
+      _ = try? house.other.make(Self.file)
+      try? house.other.remove(Self.file)
+    }) {
+      for _ in 0..<5000 {
+        #expect(house.view.errno { (view) throws(Errno) in try view.make(Self.file) } == nil)
+        try? house.view.remove(Self.file)
+      }
+    }
+  }
+
   private static let (here, there) = (dir + "/box", "Library/Fonts/box")
 
   /// What is found by a name that leads elsewhere by then is known by where it is.

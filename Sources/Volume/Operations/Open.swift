@@ -99,17 +99,17 @@ extension View {
     _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
-    let made = try volume.names.alone(in: directory.number) { () throws(Errno) in
-      try createNew(name, in: directory, flags: flags, mode: mode, by: caller)
+    let (entry, opened) = try volume.names.alone(in: directory.number) { () throws(Errno) in
+      try findOrCreate(name, in: directory, flags: flags, mode: mode, by: caller)
     }
-    if let made { return made }
-    return try openExisting(name, in: directory, flags: flags, by: caller)
+    if let opened { return (entry, opened) }
+    return (entry, try openFound(entry, flags: flags, by: caller))
   }
 
-  /// Nil if there is something of that name, and the caller wants it as well.
-  private func createNew(
+  /// What is made is opened with that; what was there already, if the caller wants that as well, is not yet.
+  private func findOrCreate(
     _ name: Name, in directory: borrowing NodeTable.Pin, flags: Int32, mode: FileMode, by caller: Caller
-  ) throws(Errno) -> (Entry, Opened)? {
+  ) throws(Errno) -> (Entry, Opened?) {
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
@@ -126,7 +126,7 @@ extension View {
     } catch .EEXIST where flags & O_EXCL == 0 {
       // What exists outside the view is not the caller's to open.
       guard scope.position(of: name, in: directory.position) != .nowhere else { throw .EPERM }
-      return nil
+      return (try unchangedEntry(name, in: directory, validity, by: caller), nil)
     }
     addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
@@ -194,16 +194,12 @@ extension View {
   private static var openForExec: Int32 { 0x20 }
 
   /// Another client was faster: what it made is opened, if this caller may.
-  private func openExisting(
-    _ name: Name, in directory: borrowing NodeTable.Pin, flags: Int32, by caller: Caller
-  ) throws(Errno) -> (Entry, Opened) {
-    let place = object(try directory.fd.status(), directory)
-    let entry = try entry(name, in: directory, nameValidity(in: directory, place), by: caller)
+  private func openFound(_ entry: Entry, flags: Int32, by caller: Caller) throws(Errno) -> Opened {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
       let opened = try open(node, flags & ~O_CREAT, false, by: caller, later: nil, isNamed: false)
       guard let opened else { throw .EIO }
-      return (entry, opened)
+      return opened
     } catch {
       nodes.forget(node, count: 1)
       throw error
