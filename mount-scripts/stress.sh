@@ -277,8 +277,13 @@ load_mix() {
     workers+=("$!=$worker")
   done
   for worker in "${workers[@]}"; do
-    wait "${worker%%=*}" && continue
-    say "${worker#*=}: $(tail -5 "$base/log/${worker#*=}")"
+    local status=0
+    wait "${worker%%=*}" || status=$?
+    case $status in
+      0) continue ;;
+      124) say "${worker#*=}: not done in 300 s, on a machine whose load is $(cut -d' ' -f1 /proc/loadavg)" ;;
+      *) say "${worker#*=}: $(tail -5 "$base/log/${worker#*=}")" ;;
+    esac
     failed=1
   done
   [ "$failed" = 0 ] || return 1
