@@ -13,7 +13,8 @@ internal import Synchronization
 //     at the object after. Whoever changes something looks for these notes after the change. So either the change is seen by
 //     the look, or the note by who changes.
 //  2. A kernel is told by nothing but `attributesChanged` and `entriesChanged`. Neither waits for anything that a request
-//     holds, so they may be said from a request's own thread, across views; and no lock of ours is held meanwhile.
+//     holds, so they may be said from a request's own thread, across views, and while that holds a directory's names or the
+//     grants (`NameLocks`, `Grants.moving`); no other lock of ours is held meanwhile.
 //  3. An answer that is on its way when something changes: the kernel drops attributes that it was told to forget after it had
 //     asked, and looks names up again that it asked for before `entriesChanged`. Attributes that come with a name, of an inode that the
 //     kernel does not have yet, it would keep: there names and all are withdrawn, so that it asks again (`Node.toldAt`).
