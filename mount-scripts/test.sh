@@ -1,9 +1,10 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Insula authors
 # Runs all tests: mount-scripts/test.sh [ARGUMENTS OF swift test]
-# The last line is the test runner's own, and so is the exit status.
-set -eu
+# The last line is the test runner's own, and so is the exit status. Before it, what failed is told once more:
+# who has only the end of some thousand lines must find it there.
+set -euo pipefail
 cd "$(dirname "$0")/.."
 . mount-scripts/need.sh
 
@@ -12,4 +13,10 @@ need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto li
   sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make cpio=cpio nfs4-acl-tools=nfs4_getfacl fio=fio stress-ng=stress-ng openssl=openssl python3=python3 \
   vim=vim
 
-exec swift test "$@"
+swift test "$@" 2>&1 | awk '
+  function tellFailures() { if (failures != "") printf "\nWhat failed:\n%s\n", failures; failures = "" }
+  { belongs = / recorded an issue / || (belongs && /^(↳|  )/) }
+  belongs { failures = failures $0 "\n" }
+  / Test run with [0-9]+ tests? / { tellFailures() }
+  { print; fflush() }
+  END { tellFailures() }'
