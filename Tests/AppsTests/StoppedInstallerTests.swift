@@ -23,48 +23,13 @@ internal import Testing
 
   // MARK: Stopping
 
-  private static let program = String(Program.insula.dropLast("insula".count)) + "insula-stopped"
-  private static let stopsAtAll = ProcessInfo.processInfo.environment["INSULA_STOPS"] == "all"
-
-  /// Whether the work was done before it could be killed.
-  private func stop(at stop: Int, _ work: String, _ subject: String) throws -> (isDone: Bool, stops: Int) {
-    let words = [
-      Self.program, "\(stop)", work, house.temporary.appending("store"), house.account.name, subject,
-    ]
-    for _ in 0..<50 {
-      let result = try Program.run(words)
-      switch result.status {
-      case 0: return (true, Int(result.output.split(separator: "\n").last ?? "") ?? 0)
-      case 9: return (false, stop)
-      default:
-        // A program that another test starts just then has what we have open, until it runs.
-        guard result.errors.contains("in use") else { throw MountedStore.Failure(words: result.errors) }
-        usleep(20_000)
-      }
-    }
-    throw MountedStore.Failure(words: "the store stays in use")
-  }
-
-  /// Does the work again and again, killed a little later each time; `begin` makes what it begins with, `check` looks at what is left.
+  /// `begin` makes what it begins with, `check` looks at what is left.
   private func forEachStop(
-    _ work: String, _ subject: String, points wanted: Int = 200, begin: () throws -> Void,
+    _ work: String, _ subject: String, points: Int = 200, begin: () throws -> Void,
     check: (_ at: String) throws -> Void
   ) throws {
-    try begin()
-    let whole = try stop(at: .max, work, subject)
-    #expect(whole.isDone && whole.stops > 400, "\(whole.stops) stops")
-    try check("the end")
-    let step = Self.stopsAtAll ? 1 : max(1, whole.stops / (wanted + wanted / 20))
-    var points = 0
-    // Threads make the number of calls vary a little.
-    for stop in stride(from: 1, to: whole.stops * 2, by: step) {
-      try begin()
-      let isDone = try self.stop(at: stop, work, subject).isDone
-      try check("\(stop) of about \(whole.stops)")
-      if isDone { break }
-      points += 1
-    }
-    #expect(points >= wanted)
+    let words = [work, house.temporary.appending("store"), house.account.name, subject]
+    try StoppedWork(words: words).forEachStop(points: points, begin: begin, check: check)
   }
 
   // MARK: Looking

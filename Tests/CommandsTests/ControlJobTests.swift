@@ -38,7 +38,7 @@ internal import Testing
     let gate = SharedFD(try mayEnd.fd.duplicated())
     let server = try server { _, reporter in
       reporter.report(ControlProgress(phase: "copying", done: 1, total: 2))
-      _ = try? gate.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 10_000) }
+      _ = try? gate.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: patience) }
       return ControlReply(ok: true, message: "after all")
     }
     defer { server.stop() }
@@ -47,7 +47,7 @@ internal import Testing
     let reply = try client.ask(ControlRequest(.unmount), with: nil) { step in
       heard.append(step)
       // Only when another one was answered does it go on.
-      if (try? self.client().ask(ControlRequest(.status), milliseconds: 5000)) == .done { mayEnd.ring() }
+      if (try? self.client().ask(ControlRequest(.status), milliseconds: patience)) == .done { mayEnd.ring() }
     }
     #expect(heard == [ControlProgress(phase: "copying", done: 1, total: 2)])
     #expect(reply.message == "after all")
@@ -87,8 +87,7 @@ internal import Testing
     let before = descriptorCount()
     for _ in 0..<20 { _ = try client().ask(ControlRequest(.status), with: opened.fd) { _ in } }
     // What nobody wanted is closed with the connection; give the server a moment to see that it ended.
-    for _ in 0..<100 where descriptorCount() > before + 4 { usleep(10_000) }
-    #expect(descriptorCount() <= before + 4)
+    #expect(eventually { descriptorCount() <= before + 4 })
   }
 
   @Test func callerIsKnownWithAllGroups() throws {
@@ -105,8 +104,7 @@ internal import Testing
     let bell = SharedFD(try seen.fd.duplicated())
     let server = try server { _, reporter in
       reporter.report(ControlProgress(phase: "waits", done: 0, total: 1))
-      for _ in 0..<1000 where !reporter.isCancelled { usleep(10_000) }
-      if reporter.isCancelled {
+      if eventually({ reporter.isCancelled }) {
         _ = try? bell.use { (fd) throws(Errno) in try fd.writeAll([1, 0, 0, 0, 0, 0, 0, 0]) }
       }
       return .done
@@ -117,9 +115,9 @@ internal import Testing
       let socket = try LocalSocket.connect(in: directory.fd, name: "s")
       try socket.fd.writeAll(Array("{\"verb\":\"unmount\"}\n".utf8))
       // It has begun.
-      #expect(try socket.fd.waitUntilReadable(milliseconds: 5000))
+      #expect(try socket.fd.waitUntilReadable(milliseconds: patience))
     }
-    #expect(try seen.fd.waitUntilReadable(milliseconds: 5000))
+    #expect(try seen.fd.waitUntilReadable(milliseconds: patience))
   }
 
   @Test func serverThatEndsCancelsAndAnswers() throws {

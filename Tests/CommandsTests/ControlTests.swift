@@ -34,7 +34,7 @@ internal import Testing
     defer { server.stop() }
     let client = try client()
     for _ in 0..<3 {
-      let reply = try client.ask(ControlRequest(.unmount, lazily: true), milliseconds: 5000)
+      let reply = try client.ask(ControlRequest(.unmount, lazily: true), milliseconds: patience)
       #expect(reply.message == "unmount true \(ProcessID.user)")
     }
   }
@@ -49,7 +49,7 @@ internal import Testing
     try socket.fd.writeAll(Array((line + "\n{\"verb\":\"status\"}\n").utf8))
     var text = ""
     while text.split(separator: "\n").count < 2 {
-      try #require(try socket.fd.waitUntilReadable(milliseconds: 5000))
+      try #require(try socket.fd.waitUntilReadable(milliseconds: patience))
       text += String(decoding: try #require(try socket.fd.readAvailable(limit: 4096)), as: UTF8.self)
     }
     let lines = text.split(separator: "\n")
@@ -72,7 +72,7 @@ internal import Testing
       }
     }
     #expect(end == Errno(EPIPE) || end == Errno(ECONNRESET))
-    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok)
+    #expect(try client().ask(ControlRequest(.status), milliseconds: patience).ok)
   }
 
   @Test func thoseWhoSayNothingKeepNobodyWaiting() throws {
@@ -81,9 +81,9 @@ internal import Testing
     let silent = try (0..<100).map { _ in OwnedDirectory(try raw()) }
     let half = try raw()
     try half.fd.writeAll(Array("{\"verb\":".utf8))
-    for _ in 0..<3 { #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok) }
+    for _ in 0..<3 { #expect(try client().ask(ControlRequest(.status), milliseconds: patience).ok) }
     // Those who were silent for longest have been hung up on; the last ones have not.
-    try #require(try silent[0].owned.fd.waitUntilReadable(milliseconds: 5000))
+    try #require(try silent[0].owned.fd.waitUntilReadable(milliseconds: patience))
     #expect(try silent[0].owned.fd.readAvailable(limit: 1) == nil)
     #expect(try !silent[99].owned.fd.waitUntilReadable(milliseconds: 0))
   }
@@ -98,7 +98,7 @@ internal import Testing
         break
       }
     }
-    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000).ok)
+    #expect(try client().ask(ControlRequest(.status), milliseconds: patience).ok)
   }
 
   @Test func staleSocketIsReplacedAndAStoppedServerRefuses() throws {
@@ -107,7 +107,7 @@ internal import Testing
     #expect(try temporary.names() == ["s"])
     let next = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600) { _ in .reply(.done) }
     try next.start()
-    #expect(try client().ask(ControlRequest(.status), milliseconds: 5000) == .done)
+    #expect(try client().ask(ControlRequest(.status), milliseconds: patience) == .done)
     next.stop()
   }
 

@@ -22,9 +22,9 @@ final class Door: Sendable {
   func pass() {
     arrived.ring()
     // Level-triggered: open once, it stays open.
-    _ = try? opened.fd.waitUntilReadable(milliseconds: 20_000)
+    _ = try? opened.fd.waitUntilReadable(milliseconds: patience)
   }
-  func waitForArrival() throws -> Bool { try arrived.fd.waitUntilReadable(milliseconds: 10_000) }
+  func waitForArrival() throws -> Bool { try arrived.fd.waitUntilReadable(milliseconds: patience) }
 }
 
 /// Counts how often it was rung.
@@ -37,7 +37,7 @@ final class Bell: Sendable {
     count.wrappingAdd(1, ordering: .sequentiallyConsistent)
     wakeup.ring()
   }
-  func wait(milliseconds: Int32 = 10_000) throws -> Bool {
+  func wait(milliseconds: Int32 = patience) throws -> Bool {
     try wakeup.fd.waitUntilReadable(milliseconds: milliseconds)
   }
 }
@@ -61,7 +61,7 @@ struct WorkerPoolTests {
     defer { pool.stop() }
     for (kernel, bell) in zip(kernels, ended) { try pool.add(kernel.session) { bell.ring() } }
     for kernel in kernels { try kernel.send(.initialize()) }
-    for kernel in kernels { #expect(try kernel.reply(milliseconds: 10_000)?.unique == 1) }
+    for kernel in kernels { #expect(try kernel.reply(milliseconds: patience)?.unique == 1) }
     for round in UInt64(0)..<50 {
       for kernel in kernels {
         try kernel.send(Message(.lookup, unique: 100 + 2 * round, strings("a")))
@@ -69,7 +69,7 @@ struct WorkerPoolTests {
       }
       for kernel in kernels {
         var answered: [UInt64] = []
-        for _ in 0..<2 { answered.append(try #require(try kernel.reply(milliseconds: 10_000)).unique) }
+        for _ in 0..<2 { answered.append(try #require(try kernel.reply(milliseconds: patience)).unique) }
         #expect(answered.sorted() == [100 + 2 * round, 101 + 2 * round])
       }
     }
@@ -96,13 +96,13 @@ struct WorkerPoolTests {
     }
     try pool.add(kernel.session) { bell.ring() }
     try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    #expect(try kernel.reply(milliseconds: patience) != nil)
     for slow in UInt64(0)..<2 {
       try kernel.send(Message(.lookup, unique: 10 + slow, strings("slow")))
       #expect(try door.waitForArrival())
       for unique in UInt64(0)..<20 {
         try kernel.send(Message(.getattr, unique: 100 * (slow + 1) + unique, words(0, 0) + long(0)))
-        #expect(try kernel.reply(milliseconds: 5000)?.unique == 100 * (slow + 1) + unique)
+        #expect(try kernel.reply(milliseconds: patience)?.unique == 100 * (slow + 1) + unique)
       }
     }
     // While someone is in it, a session that has ended is not over.
@@ -121,7 +121,7 @@ struct WorkerPoolTests {
     try pool.start()
     try pool.add(kernel.session) {}
     try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    #expect(try kernel.reply(milliseconds: patience) != nil)
     try kernel.send(Message(.lookup, unique: 10, strings("slow")))
     #expect(try door.waitForArrival())
     let stopped = try Bell()
@@ -148,25 +148,25 @@ struct WorkerPoolTests {
     try pool.start()
     try pool.add(kernel.session) {}
     try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: 10_000) != nil)
+    #expect(try kernel.reply(milliseconds: patience) != nil)
     func getattr(_ unique: UInt64, from client: UInt32) -> Message {
       Message(.getattr, unique: unique, pid: client, words(0, 0) + long(0))
     }
     var unique: UInt64 = 100
-    var sawCrowd = false
-    for _ in 0..<400 where !sawCrowd {
+    let becomesCrowded = try eventually {
       for number in UInt32(0)..<20 { try kernel.send(getattr(unique + UInt64(number), from: 7 + number % 2)) }
-      for _ in 0..<20 { #expect(try kernel.reply(milliseconds: 5000) != nil) }
+      for _ in 0..<20 { #expect(try kernel.reply(milliseconds: patience) != nil) }
       unique += 100
-      sawCrowd = pool.isCrowded
+      return pool.isCrowded
     }
-    #expect(sawCrowd)
-    for _ in 0..<400 where pool.isCrowded {
+    #expect(becomesCrowded)
+    let isAloneAgain = try eventually {
       try kernel.send(getattr(unique, from: 7))
-      #expect(try kernel.reply(milliseconds: 5000)?.unique == unique)
+      #expect(try kernel.reply(milliseconds: patience)?.unique == unique)
       unique += 1
+      return !pool.isCrowded
     }
-    #expect(!pool.isCrowded)
+    #expect(isAloneAgain)
     pool.stop()
     #expect(pool.threadCount == 0)
   }
@@ -178,16 +178,16 @@ struct WorkerPoolTests {
     let steady = try KernelEnd(FakeFiles())
     try pool.add(steady.session) {}
     try steady.send(.initialize())
-    #expect(try steady.reply(milliseconds: 10_000) != nil)
+    #expect(try steady.reply(milliseconds: patience) != nil)
     for round in UInt64(0)..<200 {
       let bell = try Bell()
       let passing = try KernelEnd(FakeFiles())
       try pool.add(passing.session) { bell.ring() }
       try passing.send(.initialize())
       try steady.send(Message(.getattr, unique: round + 2, words(0, 0) + long(0)))
-      #expect(try passing.reply(milliseconds: 10_000) != nil)
+      #expect(try passing.reply(milliseconds: patience) != nil)
       passing.end()
-      #expect(try steady.reply(milliseconds: 10_000)?.unique == round + 2)
+      #expect(try steady.reply(milliseconds: patience)?.unique == round + 2)
       #expect(try bell.wait())
     }
   }

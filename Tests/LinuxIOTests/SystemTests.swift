@@ -35,7 +35,7 @@ internal import Testing
     #expect(try LocalSocket.peer(of: server.fd).pid == ProcessID.own)
     #expect(try LocalSocket.peer(of: server.fd).uid == ProcessID.user)
     #expect(try LocalSocket.send(Array("hello".utf8)[...], to: client.fd) == 5)
-    #expect(try server.fd.waitUntilReadable(milliseconds: 5000))
+    #expect(try server.fd.waitUntilReadable(milliseconds: patience))
     #expect(try server.fd.readAvailable(limit: 10) == Array("hello".utf8))
   }
 
@@ -59,7 +59,7 @@ internal import Testing
     let wakeup = try Wakeup()
     #expect(try waitForAny(of: [wakeup.fd], milliseconds: 0) == [false])
     wakeup.ring()
-    #expect(try waitForAny(of: [wakeup.fd], milliseconds: 5000) == [true])
+    #expect(try waitForAny(of: [wakeup.fd], milliseconds: patience) == [true])
   }
 
   @Test func pipeEndsWhenItsWriterIsGone() throws {

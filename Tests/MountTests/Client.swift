@@ -48,7 +48,7 @@ final class Client {
   }
 
   /// The next answer; nil if there is none within the time.
-  func answer(milliseconds: Int32 = 20_000) throws -> Answer? {
+  func answer(milliseconds: Int32 = patience) throws -> Answer? {
     let fd = FD(output.fileHandleForReading.fileDescriptor)
     while true {
       if let end = received.firstIndex(of: UInt8(ascii: "\n")) {

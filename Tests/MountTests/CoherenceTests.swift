@@ -58,7 +58,7 @@ struct CoherenceTests {
     try client.send(
       ["coherence", "20261120", "\(steps)", kind.sharesMaps ? "maps" : "no maps", mounts.backing("work")]
         + (0..<3).map { mounts.path($0, "work") })
-    let answer = try client.answer(milliseconds: Int32(clamping: 60_000 + steps * 20))
+    let answer = try client.answer(milliseconds: Int32(clamping: Int(patience) + steps * 20))
     if answer == nil { mounts.abort() }
     #expect(answer?.errno == 0, "\(answer?.words.joined(separator: " ") ?? "it hangs")")
     print(answer?.words.first ?? "")
@@ -77,7 +77,7 @@ struct CoherenceTests {
     var counts = [0, 0, 0, 0]
     for client in clients {
       // The watchdog: who has no answer long after the end hangs, and is freed so that the test can say so.
-      let answer = try client.answer(milliseconds: Int32(clamping: milliseconds + 30_000))
+      let answer = try client.answer(milliseconds: Int32(clamping: milliseconds + Int(patience)))
       guard let answer else {
         mounts.abort()
         Issue.record("it hangs")

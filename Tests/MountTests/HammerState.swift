@@ -31,7 +31,7 @@ final class HammerState {
       attempts += 1
       // On a busy machine the other process may have to wait for long: then there is no use in asking all the time.
       if attempts < 1000 { sched_yield() } else { usleep(100) }
-      if attempts > 100_000 { return false }
+      if attempts > 1_000_000 { return false }
     }
     return true
   }

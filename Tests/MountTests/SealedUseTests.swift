@@ -108,14 +108,17 @@ struct SealedUseTests {
     #expect(try other.errno("open", resources + "page.html", "\(O_RDONLY)") == 0)
     for (client, name) in zip(clients, names) { try client.send("open", resources + name, "\(O_RDONLY)") }
     usleep(20_000)
+    var waiting = clients
+    var doneMeanwhile = 0
     for number in 0..<20 {
       let name = house.path("Users/Shared/work/new\(number)")
       #expect(try other.errno("create", name, "\(0o644)") == 0)
       #expect(try other.errno("open", resources + "two words.txt", "\(O_RDONLY)") == 0)
+      waiting = try waiting.filter { try $0.answer(milliseconds: 0) == nil }
+      if !waiting.isEmpty { doneMeanwhile += 1 }
     }
-    let waiting = try clients.filter { try $0.answer(milliseconds: 0) == nil }
-    #expect(!waiting.isEmpty)
-    for client in waiting { #expect(try client.answer(milliseconds: 60_000)?.errno == 0) }
+    #expect(doneMeanwhile > 0)
+    for client in waiting { #expect(try client.answer(milliseconds: patience)?.errno == 0) }
   }
 
   @Test func signalsDoNotEndAnOpenThatTakesLong() throws {
@@ -157,7 +160,7 @@ struct SealedUseTests {
       try client.send("open", house.path(SealedHouse.localApp) + "/Contents/Resources/wide", "\(O_RDONLY)")
     }
     for client in clients {
-      #expect(try client.answer(milliseconds: 60_000)?.errno == (isDamaged ? EIO : 0))
+      #expect(try client.answer(milliseconds: patience)?.errno == (isDamaged ? EIO : 0))
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 internal import TestSupport
 
 extension MountedStore {
@@ -10,11 +11,12 @@ extension MountedStore {
   func settledRequests() throws -> Int {
     var last = -1
     var same = 0
-    for _ in 0..<200 {
+    _ = try eventually {
       let now = try count("requests")
       same = now == last ? same + 1 : 0
-      if same == 3 { return now }
       last = now
+      usleep(20_000)
+      return same == 3
     }
     return last
   }

@@ -56,7 +56,7 @@ final class SeveralMounts {
       try temporary.makeDirectory("\(number)", mode: 0o755)
       let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}
-      guard view.waitUntilStarted(milliseconds: 20_000) else { throw Errno.EAGAIN }
+      guard view.waitUntilStarted(milliseconds: patience) else { throw Errno.EAGAIN }
     }
   }
 

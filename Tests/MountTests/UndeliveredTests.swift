@@ -27,7 +27,7 @@ struct UndeliveredTests {
     // The kernel's own first request.
     guard case .message(let count) = session.receive(into: buffer) else { throw Errno.EIO }
     session.process(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
-    #expect(view.waitUntilStarted(milliseconds: 1000))
+    #expect(view.waitUntilStarted(milliseconds: patience))
     let before = view.counts.nodes
 
     // These the kernel has never sent, so it takes no answer to them.

@@ -62,9 +62,11 @@ package final class MountedStore: Sendable {
   /// What this test had open, a program that another test starts at this moment has too, until it runs.
   package func unmount() throws -> ProgramResult {
     var result = try run(["unmount", point])
-    for _ in 0..<30 where result.status == 3 {
+    _ = try eventually {
+      guard result.status == 3 else { return true }
       usleep(100_000)
       result = try run(["unmount", point])
+      return false
     }
     return result
   }
@@ -118,7 +120,7 @@ package final class MountedStore: Sendable {
   package var isMounted: Bool { (try? MountTable.current().top(at: point)) != nil }
 
   /// Waits until a process has ended.
-  package static func waitForEnd(_ pid: Int32, milliseconds: Int32 = 10_000) throws -> Bool {
+  package static func waitForEnd(_ pid: Int32, milliseconds: Int32 = patience) throws -> Bool {
     guard let process = try? ProcessID.open(pid) else { return true }
     return try process.fd.waitUntilReadable(milliseconds: milliseconds)
   }

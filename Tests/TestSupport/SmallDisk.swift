@@ -24,11 +24,11 @@ package final class SmallDisk: Sendable {
   package func remount(readOnly: Bool) throws(Errno) {
     let flags = UInt(MS_REMOUNT) | (readOnly ? UInt(MS_RDONLY) : 0)
     // A program that another test starts at this moment has open what this one had, until it runs.
-    for _ in 0..<100 {
-      if mount("tmpfs", path, "tmpfs", flags, nil) == 0 { return }
-      guard Errno.last == .EBUSY else { break }
-      usleep(20_000)
+    var error: Errno?
+    _ = eventually {
+      error = mount("tmpfs", path, "tmpfs", flags, nil) == 0 ? nil : .last
+      return error != .EBUSY
     }
-    throw Errno.last
+    if let error { throw error }
   }
 }

@@ -144,17 +144,13 @@ final class EscapeHouse {
     try Program.withSignalsUnblocked { try process.run() }
     victim = process
     variables["PRIZE_NAME"] = name
-    for _ in 0..<500 {
-      if let text = FD.text(of: victimPlace + "/victim", limit: 4096) {
-        for line in text.split(separator: "\n") {
-          let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
-          if parts.count == 2 { variables[parts[0]] = parts[1] }
-        }
-        return
-      }
-      usleep(10_000)
+    guard eventually({ access(victimPlace + "/victim", F_OK) == 0 }) else {
+      throw MountedStore.Failure(words: "the victim does not tell where it is")
     }
-    throw MountedStore.Failure(words: "the victim does not tell where it is")
+    for line in (FD.text(of: victimPlace + "/victim", limit: 4096) ?? "").split(separator: "\n") {
+      let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+      if parts.count == 2 { variables[parts[0]] = parts[1] }
+    }
   }
 
   // MARK: Variables

@@ -157,7 +157,7 @@ private final class PersonShell {
     let fd = FD(answers.fileHandleForReading.fileDescriptor)
     var answer: [UInt8] = []
     while answer.last != UInt8(ascii: "\n") {
-      guard try fd.waitUntilReadable(milliseconds: 60_000), let bytes = try fd.readAvailable(limit: 64),
+      guard try fd.waitUntilReadable(milliseconds: patience), let bytes = try fd.readAvailable(limit: 64),
         !bytes.isEmpty
       else { throw MountedStore.Failure(words: "no answer to '\(line)'") }
       answer += bytes

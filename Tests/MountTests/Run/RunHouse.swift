@@ -74,7 +74,7 @@ final class RunHouse {
       user.uid == 0
       ? [] : ["setpriv", "--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups"]
     return try Program.run(
-      become + ["timeout", "60", "sh", "-c", helpers + "\n" + script],
+      become + ["timeout", "300", "sh", "-c", helpers + "\n" + script],
       environment: [
         "INSULA": Program.insula, "POINT": mounted.point, "APP": Self.identifier, "DATA": container + "/Data",
         "BUNDLE": bundle, "HOME": "/nonexistent", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "",

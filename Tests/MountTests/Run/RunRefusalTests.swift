@@ -88,7 +88,7 @@ struct RunRefusalTests {
     let house = try RunHouse(rootless: rootless)
     func start() throws {
       let begun = try house.shell(
-        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
+        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1")
       #expect(begun.status == 0, "\(begun.errors)")
     }
     let first = try #require(try house.mounted.daemon())
@@ -115,7 +115,7 @@ struct RunRefusalTests {
     let house = try RunHouse()
     let bundle = house.mounted.temporary.appending("store/Notes-made/Notes.app")
     let begun = try house.shell(
-      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1")
     #expect(begun.status == 0, "\(begun.errors)")
     for words in [["uninstall", RunHouse.identifier], ["update", bundle, "--allow-downgrade"]] {
       let refused = try house.mounted.run(words + ["--store", house.mounted.store])
@@ -172,10 +172,8 @@ struct RunRefusalTests {
         "seed \(seed): \(result.output)\(result.errors)")
     }
     #expect(try house.inside("echo fine").output == "fine\n")
-    for _ in 0..<200 where try house.mounted.count("views") > 0 { usleep(20_000) }
-    #expect(try house.mounted.count("views") == 0)
-    for _ in 0..<100 where try descriptors() > before + 4 { usleep(50_000) }
-    #expect(try descriptors() <= before + 4)
+    #expect(try eventually { try house.mounted.count("views") == 0 })
+    #expect(try eventually { try descriptors() <= before + 4 })
     #expect(try house.mounted.daemon() == daemon)
   }
 }

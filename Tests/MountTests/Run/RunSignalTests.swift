@@ -25,7 +25,7 @@ struct RunSignalTests {
     #expect(result.output == "caught\n9\n", "\(result.errors)")
     let killed = try house.shell(
       """
-      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!
+      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & pid=$!
       running 1; sleep 0.2; kill -\(name) $pid; wait $pid; echo $?
       """)
     #expect(Int(killed.output.dropLast()) ?? 0 > 128, "\(killed.output)\(killed.errors)")
@@ -45,7 +45,7 @@ struct RunSignalTests {
       "$INSULA" run --store "$POINT" "$APP" -- \
         sh -c 'while :; do date +%s%N > Documents/clock; sleep 0.02; done' & pid=$!
       until [ -s $DATA/Documents/clock ]; do sleep 0.02; done
-      kill -KILL $pid; wait $pid; sleep 0.3
+      kill -KILL $pid; wait $pid; running 0
       first=$(cat $DATA/Documents/clock); sleep 0.3; [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
       insula ps
       """)
@@ -73,8 +73,8 @@ struct RunSignalTests {
     let result = try house.shell(
       """
       insula ps
-      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & first=$!
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 60 & sleep 60' & second=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & first=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 1000 & sleep 1000' & second=$!
       running 2; sleep 0.2; insula ps | awk '{print $1, $2, $3}' | sort; echo $first $second
       insula kill $APP; echo $?; insula ps; wait $first; echo $?; wait $second; echo $?
       insula kill $APP
@@ -92,10 +92,10 @@ struct RunSignalTests {
     let house = try RunHouse()
     let result = try house.shell(
       """
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 1000; done' & pid=$!
       until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
       insula kill $APP; echo $?; wait $pid; echo $?
-      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & pid=$!; running 1; sleep 0.2
       insula kill $APP -s sigkill; wait $pid; echo $?; insula kill $APP --signal STOP
       """)
     #expect(result.output == "0\n137\n137\n", "\(result.output)\(result.errors)")
@@ -106,7 +106,7 @@ struct RunSignalTests {
     let house = try RunHouse()
     let other = try TemporaryAccount()
     let begun = try house.shell(
-      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; insula ps | wc -l"
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1; insula ps | wc -l"
     )
     #expect(begun.output == "2\n")
     let seen = try house.shell("insula ps; insula kill $APP", as: other.account)
