@@ -40,7 +40,7 @@ if pid == 0:
 seen = b""
 
 
-def wait_for(word, seconds=20):
+def wait_for(word, seconds=120):
     global seen
     end = time.monotonic() + seconds
     while word not in seen:
@@ -80,7 +80,7 @@ else:
     os.write(terminal, b"\x1a")
     words = b""
     while b"stopped" not in words:
-        if not select.select([reading], [], [], 20)[0]:
+        if not select.select([reading], [], [], 120)[0]:
             sys.exit(f"it is not stopped: {words!r}")
         words += os.read(reading, 100)
     job = int(words.split()[0])

@@ -10,7 +10,7 @@ verbs = ["run", "running", "end", "nonsense", 7, None]
 answers = 0
 for number in range(400):
     caller = socket.socket(socket.AF_UNIX)
-    caller.settimeout(30)
+    caller.settimeout(120)
     caller.connect(path)
     request = {"verb": random.choice(verbs)}
     for key in ("identifier", "user", "signal", "place", "order", "lazily"):

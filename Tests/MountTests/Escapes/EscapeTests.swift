@@ -28,7 +28,7 @@ struct EscapeTests {
   ) throws {
     for attempt in attempts {
       if makesOutside {
-        let outside = try house.make(attempt, inside: false)
+        let outside = try house.makeOutside(attempt)
         #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
       }
       let inside = try house.make(attempt, inside: true)
@@ -42,7 +42,7 @@ struct EscapeTests {
   @Test(arguments: [false, true]) func noDirectoryComesAsAStandardStream(rootless: Bool) throws {
     let house = try EscapeHouse(rootless: rootless)
     for attempt in Attempt.directories {
-      let outside = try house.make(attempt, inside: false)
+      let outside = try house.makeOutside(attempt)
       #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
       let inside = try house.make(attempt, inside: true)
       #expect(inside.gains.isEmpty && inside.result.status == 2, "\(attempt.name): \(inside)")
