@@ -49,7 +49,7 @@ while [ $# -gt 0 ]; do
     --size) size=${2:?}; shift ;;
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
     --views) views=1000; case ${2:-} in [0-9]*) views=$2; shift ;; esac ;;
-    --inside) inside=yes save=${save/auto/no} ;;
+    --inside) inside=yes ;;
     --save) save=yes ;;
     --clean) only=clean ;;
     --list) only=list ;;
@@ -325,17 +325,18 @@ if [ -n "$views" ]; then
 fi
 expectations=$repo/Benchmarks/expectations.json
 in_turn=''
+results=$repo/Benchmarks/results/latest
 if [ -n "$inside" ]; then
   enter_view
   expectations=$repo/Benchmarks/expectations-inside.json
   in_turn=--in-turn
+  results=$repo/Benchmarks/results/inside
 fi
-results=$repo/Benchmarks/results
 output=()
 if [ "$save" != no ]; then
-  mkdir -p "$results"
-  output=(--markdown "$results/latest.md" --json "$results/latest.json")
+  mkdir -p "$repo/Benchmarks/results"
+  output=(--markdown "$results.md" --json "$results.json")
 fi
 run_benchmark "${contenders[@]}" $in_turn --rounds "$rounds" --seconds "$seconds" ${only:+--only "$only"} \
   --scratch "$base/scratch" --expectations "$expectations" "${facts[@]}" ${output+"${output[@]}"}
-[ "$save" = no ] || say "results kept in $results"
+[ "$save" = no ] || say "results kept in $results.md and $results.json"
