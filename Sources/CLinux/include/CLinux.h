@@ -133,8 +133,13 @@ int clx_move_mount(int mount, int dir, const char *_Nonnull path);
 
 /// unshare(2): behind _GNU_SOURCE.
 #define CLX_CLONE_NEWNS 0x00020000
+#define CLX_CLONE_NEWPID 0x20000000
 #define CLX_CLONE_NEWUSER 0x10000000
 int clx_unshare(int flags);
+/// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is its `to`. Gives its number,
+/// or -1 with errno. One descriptor stays open in this process.
+int clx_spawn_until_we_end(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
+                           char *_Nullable const *_Nonnull variables, int from, int to, const sigset_t *_Nonnull mask);
 int clx_pidfd_send_signal(int process, int signal);
 /// SO_PEERPIDFD (Linux 6.5): a descriptor of the very process that has connected.
 int clx_peer_process(int socket, int *_Nonnull process);

@@ -109,23 +109,12 @@ struct RunningProgram {
     // It fits into the pipe.
     try ends.write.fd.writeAll(filter.bytes)
     let reading = ends.takeRead()
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, reading.fd.raw, Sandbox.filterDescriptor)
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    posix_spawnattr_setsigmask(&attributes, &mask)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-    var variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+    let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
     defer { for string in words + variables { free(string) } }
-    var pid: pid_t = 0
-    let error = posix_spawn(&pid, path, &actions, &attributes, &words, &variables)
-    guard error == 0 else {
-      throw CommandFailure(.failed, "can't start \(path): \(Errno(error).message)")
-    }
+    let pid = clx_spawn_until_we_end(
+      path, words, variables, reading.fd.raw, Sandbox.filterDescriptor, &mask)
+    guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(Errno.last.message)") }
     return pid
   }
 }

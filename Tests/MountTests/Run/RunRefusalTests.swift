@@ -88,7 +88,7 @@ struct RunRefusalTests {
     let house = try RunHouse(rootless: rootless)
     func start() throws {
       let begun = try house.shell(
-        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1")
+        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
       #expect(begun.status == 0, "\(begun.errors)")
     }
     let first = try #require(try house.mounted.daemon())
@@ -115,7 +115,7 @@ struct RunRefusalTests {
     let house = try RunHouse()
     let bundle = house.mounted.temporary.appending("store/Notes-made/Notes.app")
     let begun = try house.shell(
-      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1")
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
     #expect(begun.status == 0, "\(begun.errors)")
     for words in [["uninstall", RunHouse.identifier], ["update", bundle, "--allow-downgrade"]] {
       let refused = try house.mounted.run(words + ["--store", house.mounted.store])

@@ -25,7 +25,7 @@ struct RunSignalTests {
     #expect(result.output == "caught\n9\n", "\(result.errors)")
     let killed = try house.shell(
       """
-      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & pid=$!
+      env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!
       running 1; sleep 0.2; kill -\(name) $pid; wait $pid; echo $?
       """)
     #expect(Int(killed.output.dropLast()) ?? 0 > 128, "\(killed.output)\(killed.errors)")
@@ -52,6 +52,34 @@ struct RunSignalTests {
     #expect(result.output == "still\nNo apps run.\n", "\(result.output)\(result.errors)")
   }
 
+  /// The sandbox has not begun to end with us when the signal comes, or it just has.
+  @Test(arguments: ["TERM", "KILL"]) func nothingStaysOfWhatIsEndedWhileItBegins(name: String) throws {
+    let house = try RunHouse()
+    let result = try house.shell(
+      """
+      for thousandths in $(seq 10 60); do
+        "$INSULA" run --store "$POINT" "$APP" -- sleep 600 & pid=$!
+        sleep 0.0$thousandths; kill -\(name) $pid; wait $pid
+      done 2>/dev/null
+      """)
+    #expect(result.status > 128, "\(result.output)\(result.errors)")
+    // What is killed needs a moment to go.
+    var left: [String] = []
+    _ = try eventually {
+      left = try processes(of: house.user)
+      return left.isEmpty
+    }
+    #expect(left.isEmpty)
+  }
+
+  private func processes(of account: Account) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int($0) != nil }.compactMap {
+      number in
+      let status = FD.text(of: "/proc/\(number)/status", limit: 1 << 16) ?? ""
+      return status.contains("\nUid:\t\(account.uid)\t") ? String(status.prefix { $0 != "\n" }) : nil
+    }
+  }
+
   private static let terminalProgram = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
       "Fixtures/at-a-terminal.py"
@@ -73,8 +101,8 @@ struct RunSignalTests {
     let result = try house.shell(
       """
       insula ps
-      "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & first=$!
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 1000 & sleep 1000' & second=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & first=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'sleep 60 & sleep 60' & second=$!
       running 2; sleep 0.2; insula ps | awk '{print $1, $2, $3}' | sort; echo $first $second
       insula kill $APP; echo $?; insula ps; wait $first; echo $?; wait $second; echo $?
       insula kill $APP
@@ -92,10 +120,10 @@ struct RunSignalTests {
     let house = try RunHouse()
     let result = try house.shell(
       """
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 1000; done' & pid=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
       until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
       insula kill $APP; echo $?; wait $pid; echo $?
-      "$INSULA" run --store "$POINT" "$APP" -- sleep 1000 & pid=$!; running 1; sleep 0.2
+      "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
       insula kill $APP -s sigkill; wait $pid; echo $?; insula kill $APP --signal STOP
       """)
     #expect(result.output == "0\n137\n137\n", "\(result.output)\(result.errors)")
@@ -106,7 +134,7 @@ struct RunSignalTests {
     let house = try RunHouse()
     let other = try TemporaryAccount()
     let begun = try house.shell(
-      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 1000 > /dev/null 2>&1 & running 1; insula ps | wc -l"
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; insula ps | wc -l"
     )
     #expect(begun.output == "2\n")
     let seen = try house.shell("insula ps; insula kill $APP", as: other.account)
