@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
@@ -92,9 +93,15 @@ internal import Testing
   }
 
   @Test func scriptsAreProgramsOfTheirShell() throws {
-    for name in ["up.sh", "down.sh", "test.sh", "need.sh", "mount.insula"] {
-      let result = try Program.run(["sh", "-n", "\(Repository.root)/mount-scripts/\(name)"])
-      #expect(result.status == 0, "\(result.errors)")
+    let folder = Repository.root + "/mount-scripts"
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      .filter { $0.hasSuffix(".sh") || $0 == "mount.insula" }
+    #expect(names.count >= 8)
+    for name in names {
+      let firstLine = FD.text(of: "\(folder)/\(name)", limit: 1 << 20)?.prefix { $0 != "\n" } ?? ""
+      let shell = firstLine == "#!/bin/bash" ? "bash" : "sh"
+      let result = try Program.run([shell, "-n", "\(folder)/\(name)"])
+      #expect(result.status == 0, "\(name): \(result.errors)")
     }
   }
 

@@ -64,12 +64,33 @@ package enum Program {
     var pid: pid_t = 0
     let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &words, &settings)
     guard error == 0 else { throw Errno(error) }
-    var status: Int32 = 0
-    try retrying { waitpid(pid, &status, 0) }
+    guard let status = try end(of: pid, within: 1800) else {
+      throw MountedStore.Failure(words: "'\(arguments.joined(separator: " "))' does not end; \(ended(pid))")
+    }
     let signal = clx_term_signal(status)
     return ProgramResult(
       status: signal == 0 ? clx_exit_status(status) : signal, output: output.text(of: "out") ?? "",
       errors: output.text(of: "err") ?? "")
+  }
+
+  /// How a program ended; nil if it has not.
+  private static func end(of pid: pid_t, within seconds: Int) throws -> Int32? {
+    let process = try ProcessID.open(pid)
+    var status: Int32 = 0
+    for _ in 0..<seconds {
+      _ = try process.fd.waitUntilReadable(milliseconds: 1000)
+      if try retrying({ waitpid(pid, &status, WNOHANG) }) == pid { return status }
+    }
+    return nil
+  }
+
+  /// Ends a program that hangs; what it was doing.
+  private static func ended(_ pid: pid_t) -> String {
+    let said = ["status", "wchan", "stack", "syscall"].map { name in
+      "\(name): \(FD.text(of: "/proc/\(pid)/\(name)", limit: 1 << 16) ?? "-")"
+    }
+    kill(pid, SIGKILL)
+    return said.joined(separator: "\n")
   }
 
   /// Lets a program that `body` starts have its signals.
