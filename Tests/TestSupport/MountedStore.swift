@@ -110,6 +110,12 @@ package final class MountedStore: Sendable {
   /// The daemon's number, as the program tells it.
   package func daemon() throws -> Int32? { (try? count("pid")).map(Int32.init) }
 
+  /// How many descriptors the daemon has open.
+  package func descriptors() throws -> Int {
+    guard let daemon = try daemon() else { throw Failure(words: "there is no daemon") }
+    return try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
+  }
+
   /// The store's own number.
   package func uuid() throws -> String {
     guard let uuid = try status()["uuid"] as? String else { throw Failure(words: "status has no uuid") }

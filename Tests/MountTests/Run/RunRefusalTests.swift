@@ -158,11 +158,8 @@ struct RunRefusalTests {
   func senselessRequestsAreAnsweredOrEnded(rootless: Bool) throws {
     let house = try RunHouse(rootless: rootless)
     let daemon = try #require(try house.mounted.daemon())
-    func descriptors() throws -> Int {
-      try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
-    }
     #expect(try house.inside("true").status == 0)
-    let before = try descriptors()
+    let before = try house.mounted.descriptors()
     let socket =
       rootless ? "\(house.mounted.store)/state/control.sock" : "/run/insula/\(try house.mounted.uuid()).sock"
     for seed in 1...3 {
@@ -173,7 +170,7 @@ struct RunRefusalTests {
     }
     #expect(try house.inside("echo fine").output == "fine\n")
     #expect(try eventually { try house.mounted.count("views") == 0 })
-    #expect(try eventually { try descriptors() <= before + 4 })
+    #expect(try eventually { try house.mounted.descriptors() <= before + 4 })
     #expect(try house.mounted.daemon() == daemon)
   }
 }

@@ -98,10 +98,6 @@ struct RunTests {
   @Test(arguments: [false, true])
   func nothingIsLeftBehind(rootless: Bool) throws {
     let house = try RunHouse(rootless: rootless)
-    let daemon = try #require(try house.mounted.daemon())
-    func descriptors() throws -> Int {
-      try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
-    }
     func run(times: Int) throws {
       let result = try house.shell("for i in $(seq \(times)); do run sh -c 'ls -lR $HOME > /dev/null'; done")
       #expect(result.status == 0, "\(result.errors)")
@@ -110,17 +106,17 @@ struct RunTests {
     try run(times: 3)
     let threads = try house.mounted.count("threads")
     // What is known of the tree is kept open for as long as the kernel knows of it.
-    var before = try descriptors()
+    var before = try house.mounted.descriptors()
     #expect(
       try eventually {
         let last = before
         usleep(100_000)
-        before = try descriptors()
+        before = try house.mounted.descriptors()
         return before == last
       })
     try run(times: 20)
     // The status itself is asked over a connection, which is there for a little longer.
-    #expect(try eventually { try descriptors() <= before + 2 })
+    #expect(try eventually { try house.mounted.descriptors() <= before + 2 })
     #expect(try house.mounted.count("threads") == threads)
     let mounts = FD.text(of: "/proc/self/mounts", limit: 1 << 20) ?? ""
     #expect(mounts.split(separator: "\n").filter { $0.contains(house.mounted.point) }.count == 1)
