@@ -122,33 +122,27 @@ int clx_move_mount(int mount, int dir, const char *path) {
 }
 int clx_unshare(int flags) { return unshare(flags); }
 
-// posix_spawn(3) can't have PR_SET_PDEATHSIG set. Between fork and exec, only what is safe in a signal handler.
+// posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand still until it is another program.
 int clx_spawn_until_we_end(const char *path, char *const *words, char *const *variables, int from, int to, const sigset_t *mask) {
-  int alive[2], told[2], error = 0;
+  int alive[2];
+  volatile int error = 0;
   if (pipe2(alive, O_CLOEXEC) != 0) return -1;
-  if (pipe2(told, O_CLOEXEC) != 0) return -1;
-  pid_t pid = fork();
-  if (pid < 0) return -1;
+  pid_t pid = vfork();
   if (pid == 0) {
     close(alive[1]);
     struct pollfd parent = {.fd = alive[0]};
-    int tell = fcntl(told[1], F_DUPFD_CLOEXEC, to + 1);
     // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0 && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && (from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to)) >= 0)
       execve(path, words, variables);
     error = errno;
-    // Nothing more can be said if this fails.
-    (void)!write(tell, &error, sizeof error);
     _exit(127);
   }
+  if (pid < 0) error = errno;
   close(alive[0]);
-  close(told[1]);
-  ssize_t count = 0;
-  do count = read(told[0], &error, sizeof error); while (count < 0 && errno == EINTR);
-  close(told[0]);
-  if (count == 0) return pid;
-  waitpid(pid, NULL, 0);
+  if (error == 0) return pid;
+  close(alive[1]);
+  if (pid > 0) waitpid(pid, NULL, 0);
   errno = error;
   return -1;
 }
