@@ -306,6 +306,9 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+int clx_spawn_closing_from(posix_spawn_file_actions_t *actions, int first) {
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
 long clx_ptrace(int request, pid_t pid, long data) { return ptrace(request, pid, (void *)0, data); }
 void clx_return_free_memory(void) {
 #ifdef __GLIBC__

@@ -103,8 +103,8 @@ struct ScopedViewTests {
 
   @Test func whatIsOpenIsTakenBack() throws {
     let mounts = try mounts([Self.own, Self.granted])
-    let file = open(mounts.path(1, "granted/a"), O_RDWR)
-    let directory = open(mounts.path(1, "granted"), O_RDONLY | O_DIRECTORY)
+    let file = open(mounts.path(1, "granted/a"), O_RDWR | O_CLOEXEC)
+    let directory = open(mounts.path(1, "granted"), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     try #require(file >= 0 && directory >= 0)
     defer { for fd in [file, directory] { close(fd) } }
     var byte: UInt8 = 0
@@ -166,7 +166,7 @@ struct ScopedViewTests {
   @Test func databasesShareNoMemoryThatIsNotShared() throws {
     let mounts = try mounts([Self.own, Self.granted])
     #expect(open(mounts.path(1, "granted/x-shm"), O_CREAT | O_RDWR, 0o644) == -1 && Errno.last == .EPERM)
-    let own = open(mounts.path(1, "own/x-shm"), O_CREAT | O_RDWR, 0o644)
+    let own = open(mounts.path(1, "own/x-shm"), O_CREAT | O_RDWR | O_CLOEXEC, 0o644)
     #expect(own >= 0)
     close(own)
   }

@@ -45,6 +45,8 @@ package enum Program {
       posix_spawn_file_actions_addopen(
         &actions, descriptor, output.appending(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     }
+    // What other tests have open at this moment is theirs.
+    guard clx_spawn_closing_from(&actions, STDERR_FILENO + 1) == 0 else { throw Errno.ENOMEM }
     // A test's thread has signals blocked that a program expects to get.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)

@@ -6,6 +6,7 @@
 #define CLINUX_H
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -206,6 +207,8 @@ int clx_pipe2(int *_Nonnull ends, int flags);
 
 // For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
 pid_t clx_fork(void);
+// For tests that start programs: nothing from `first` on is theirs. Behind _DEFAULT_SOURCE.
+int clx_spawn_closing_from(posix_spawn_file_actions_t *_Nonnull actions, int first);
 // For tests that stop a program at one of its system calls; variadic in C.
 long clx_ptrace(int request, pid_t pid, long data);
 // malloc_trim(3), where there is one.
