@@ -39,8 +39,13 @@ struct RunningProgram {
     let pid = try spawn(arguments(kept.map(\.name)), mask: &before)
     for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
     let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
+    var ending: Int32?
     while true {
-      if let status = try Self.endStatus(of: pid) { return status }
+      if let status = try Self.endStatus(of: pid) {
+        // Whoever has ended us does not see that it took SIGKILL.
+        if let ending, status == 128 + SIGKILL { return 128 + ending }
+        return status
+      }
       var information = signalfd_siginfo()
       let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
@@ -49,7 +54,9 @@ struct RunningProgram {
       // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
       // process of the session.
       let isOurs = information.ssi_code <= 0 || number == SIGHUP && getsid(0) == getpid()
-      if isOurs { Self.pass(number, to: pid) }
+      guard isOurs, !Self.pass(number, to: pid) else { continue }
+      ending = number
+      _ = kill(pid, SIGKILL)
     }
   }
 
@@ -68,22 +75,21 @@ struct RunningProgram {
   }
 
   /// Passes a signal on to the app: the first child of the first process in the sandbox.
-  private static func pass(_ number: Int32, to bubblewrap: Int32) {
+  ///
+  /// False if there is no app yet, or no longer.
+  private static func pass(_ number: Int32, to bubblewrap: Int32) -> Bool {
     // For as long as it takes to begin; what still ignores it then, means that.
     for _ in 0..<400 {
       guard let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
         let process = try? ProcessID.open(app), firstChild(of: first) == app
-      else {
-        // There is no app yet, or no longer.
-        _ = kill(bubblewrap, SIGKILL)
-        return
-      }
+      else { return false }
       guard isBeginning(app, number) else {
         try? process.fd.send(signal: number)
-        return
+        return true
       }
       usleep(5000)
     }
+    return true
   }
 
   /// Whether a process has not become the app yet, and does not get signals before.
