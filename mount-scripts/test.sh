@@ -13,7 +13,7 @@ need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto li
   sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make cpio=cpio nfs4-acl-tools=nfs4_getfacl fio=fio stress-ng=stress-ng openssl=openssl python3=python3 \
   vim=vim
 
-# Whoever ends a run that hangs learns nothing; so it tells itself where it hangs, as long as this script is there to be told of.
+# A run that hangs says where, and ends. The pipe's other end closes with this script, and then there is nothing to say.
 limit=${INSULA_TEST_LIMIT:-3600}
 exec 9> >(read -r -t "$limit" || [ $? -le 128 ] || exec mount-scripts/hanging.sh "$$" "$limit")
 

@@ -54,9 +54,10 @@ struct RunningProgram {
       // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
       // process of the session.
       let isOurs = information.ssi_code <= 0 || number == SIGHUP && getsid(0) == getpid()
-      guard isOurs, !Self.pass(number, to: pid) else { continue }
-      ending = number
-      _ = kill(pid, SIGKILL)
+      if isOurs, !Self.pass(number, to: pid) {
+        ending = number
+        _ = kill(pid, SIGKILL)
+      }
     }
   }
 
