@@ -23,7 +23,7 @@ struct MountTests {
       let unmount = try mounted.run("unmount", mounted.point)
       #expect(unmount.status == 0 && unmount.errors.isEmpty, "\(unmount.errors)")
       // It returns when the daemon has ended, so that the next mount works at once.
-      #expect(try MountedStore.waitForEnd(pid, milliseconds: 0))
+      #expect(try Program.waitForEnd(pid, milliseconds: 0))
       #expect(!mounted.isMounted)
     }
     #expect(try mounted.run("unmount", mounted.point).status == ExitCode.notMounted.rawValue)
@@ -71,7 +71,7 @@ struct MountTests {
     for verb in ["mount", "unmount"] {
       let pid = try #require(try mounted.daemon())
       #expect(kill(pid, SIGKILL) == 0)
-      #expect(try MountedStore.waitForEnd(pid))
+      #expect(try Program.waitForEnd(pid))
       #expect(mounted.isMounted)
       let status = try mounted.run("status", mounted.point)
       #expect(status.status == ExitCode.failed.rawValue && status.errors.contains("was killed"))
@@ -102,11 +102,11 @@ struct MountTests {
     // Detached, the mount lives on for him who has it.
     #expect(try mounted.run("unmount", mounted.point, "--lazy").status == 0)
     #expect(!mounted.isMounted)
-    #expect(try !MountedStore.waitForEnd(pid, milliseconds: 200))
+    #expect(try !Program.waitForEnd(pid, milliseconds: 200))
     // A process that Foundation starts may have the gentler signals blocked.
     #expect(kill(sleeper.processIdentifier, SIGKILL) == 0)
     sleeper.waitUntilExit()
-    #expect(try MountedStore.waitForEnd(pid))
+    #expect(try Program.waitForEnd(pid))
   }
 
   @Test func signalDetachesABusyMountAndTheSecondOneEndsIt() throws {
@@ -115,11 +115,11 @@ struct MountTests {
     let held = try TemporaryDirectory.open(mounted.point + "/Users")
     let pid = try #require(try mounted.daemon())
     #expect(kill(pid, SIGTERM) == 0)
-    #expect(try !MountedStore.waitForEnd(pid, milliseconds: 300))
+    #expect(try !Program.waitForEnd(pid, milliseconds: 300))
     #expect(!mounted.isMounted)
     #expect(try held.fd.entries().count == 1)
     #expect(kill(pid, SIGTERM) == 0)
-    #expect(try MountedStore.waitForEnd(pid))
+    #expect(try Program.waitForEnd(pid))
     #expect(held.fd.raw >= 0)
   }
 
@@ -164,7 +164,7 @@ struct MountTests {
     for ignored in [SIGHUP, SIGIO, SIGPIPE] { #expect(kill(pid, ignored) == 0) }
     #expect(try mounted.daemon() == pid)
     #expect(kill(pid, SIGTERM) == 0)
-    #expect(try MountedStore.waitForEnd(pid))
+    #expect(try Program.waitForEnd(pid))
     #expect(!mounted.isMounted)
   }
 

@@ -171,7 +171,7 @@ struct AccessControlTests {
     // Kept with the file whatever happens to the daemon.
     let daemon = try #require(try mounted.daemon())
     kill(daemon, SIGKILL)
-    #expect(try MountedStore.waitForEnd(daemon))
+    #expect(try Program.waitForEnd(daemon))
     try unmount(mounted.point, lazily: true)
     try mounted.mount()
     #expect(list(dir + "/sub/file") == inherited.filesec)

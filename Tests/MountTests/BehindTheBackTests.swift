@@ -97,7 +97,7 @@ struct BehindTheBackTests {
     let open = OwnedFD(owning: try check(clx_open(path, O_RDWR, 0)))
     let pid = try #require(try mounted.daemon())
     #expect(kill(pid, SIGKILL) == 0)
-    #expect(try MountedStore.waitForEnd(pid))
+    #expect(try Program.waitForEnd(pid))
     #expect(access(path, F_OK) == -1 && Errno.last == .ENOTCONN)
     #expect(mkdir(mounted.path("Users/Shared/dir"), 0o755) == -1 && Errno.last == .ENOTCONN)
     #expect(mounted.isMounted)

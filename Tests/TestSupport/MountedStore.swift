@@ -125,12 +125,6 @@ package final class MountedStore: Sendable {
   /// Whether something is mounted there.
   package var isMounted: Bool { (try? MountTable.current().top(at: point)) != nil }
 
-  /// Waits until a process has ended.
-  package static func waitForEnd(_ pid: Int32, milliseconds: Int32 = patience) throws -> Bool {
-    guard let process = try? ProcessID.open(pid) else { return true }
-    return try process.fd.waitUntilReadable(milliseconds: milliseconds)
-  }
-
   /// What did not work, in the words of the program.
   package struct Failure: Error, CustomStringConvertible {
     private let words: String

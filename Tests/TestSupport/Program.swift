@@ -66,24 +66,22 @@ package enum Program {
     var pid: pid_t = 0
     let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &words, &settings)
     guard error == 0 else { throw Errno(error) }
-    guard let status = try end(of: pid, within: 1800) else {
+    // Far more than any of them takes.
+    guard try waitForEnd(pid, milliseconds: 1_800_000) else {
       throw MountedStore.Failure(words: "'\(arguments.joined(separator: " "))' does not end; \(ended(pid))")
     }
+    var status: Int32 = 0
+    try retrying { waitpid(pid, &status, 0) }
     let signal = clx_term_signal(status)
     return ProgramResult(
       status: signal == 0 ? clx_exit_status(status) : signal, output: output.text(of: "out") ?? "",
       errors: output.text(of: "err") ?? "")
   }
 
-  /// How a program ended; nil if it has not.
-  private static func end(of pid: pid_t, within seconds: Int) throws -> Int32? {
-    let process = try ProcessID.open(pid)
-    var status: Int32 = 0
-    for _ in 0..<seconds {
-      _ = try process.fd.waitUntilReadable(milliseconds: 1000)
-      if try retrying({ waitpid(pid, &status, WNOHANG) }) == pid { return status }
-    }
-    return nil
+  /// Waits until a process has ended.
+  package static func waitForEnd(_ pid: Int32, milliseconds: Int32 = patience) throws -> Bool {
+    guard let process = try? ProcessID.open(pid) else { return true }
+    return try process.fd.waitUntilReadable(milliseconds: milliseconds)
   }
 
   /// Ends a program that hangs; what it was doing.

@@ -68,7 +68,7 @@ struct KeptListTests {
     try expectEnforced()
     let daemon = try #require(try mounted.daemon())
     #expect(kill(daemon, SIGKILL) == 0)
-    #expect(try MountedStore.waitForEnd(daemon))
+    #expect(try Program.waitForEnd(daemon))
     try unmount(mounted.point, lazily: true)
     try mounted.mount()
     #expect(try seen(place) == before)
