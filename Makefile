@@ -16,7 +16,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops stress bench docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops stress bench neighbours docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -68,6 +68,9 @@ stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help sa
 
 bench: ## compare with the plain filesystem, bindfs and mergerfs
 	mount-scripts/bench.sh
+
+neighbours: build ## one user takes all they can while another works: how much slower that becomes; half an hour, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/Neighbours/neighbours.py --save
 
 docs: ## reference documentation, in .build/docs
 	swift package dump-symbol-graph --minimum-access-level package
