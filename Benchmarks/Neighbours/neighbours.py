@@ -128,8 +128,8 @@ class Fixture:
 
     def held(self):
         """What the daemon holds for its users. Its cache of descriptors has a limit of its own and is not among this."""
-        counts = self.status()["counts"]
-        return {name: counts.get(name, 0) for name in ("open directories", "open files", "locks", "views")}
+        counts = self.status()
+        return {name: counts[name] for name in ("openDirectories", "openFiles", "locks", "views")}
 
 
 class Starts(threading.Thread):
