@@ -5,7 +5,7 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
-/// Where one worker waits for the requests of a crowded session, and for nothing else.
+/// Where one worker waits for the requests of a crowded session, and for word that another session needs it.
 ///
 /// Several workers sit in one session, each with an epoll set of its own, and the kernel wakes one of them for each request
 /// (EPOLLEXCLUSIVE). Unlike the pool's common set nothing has to be armed again afterwards, which where requests queue up is
@@ -19,20 +19,25 @@ struct Seat: ~Copyable {
   /// What there is to do.
   enum Event {
     case request
+    /// Some session in the pool's set has something to do.
+    case others
     /// Nothing, for long.
     case quiet
     case stop
   }
 
-  /// `stopping` becomes readable when the pool stops.
-  init(stopping: FD) throws(Errno) {
+  /// `stopping` becomes readable when the pool stops, and `pool` when a session in its set has something to do.
+  init(stopping: FD, pool: FD) throws(Errno) {
     let set = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
-    var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: Self.stop))
-    try check(epoll_ctl(set.fd.raw, EPOLL_CTL_ADD, stopping.raw, &event))
+    for (fd, number) in [(stopping, Self.stop), (pool, Self.others)] {
+      var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: number))
+      try check(epoll_ctl(set.fd.raw, EPOLL_CTL_ADD, fd.raw, &event))
+    }
     self.set = set
   }
 
   private static let stop: UInt64 = 1
+  private static let others: UInt64 = 2
 
   /// Begins to wait for the requests of a session; false where the kernel refuses.
   borrowing func take(in session: Session) -> Bool {
@@ -50,6 +55,7 @@ struct Seat: ~Copyable {
     switch epoll_wait(set.fd.raw, &event, 1, Self.patienceMilliseconds) {
     case 0: return .quiet
     case 1 where event.data.u64 == Self.stop: return .stop
+    case 1 where event.data.u64 == Self.others: return .others
     // After an interrupted wait the read that follows finds nothing.
     default: return .request
     }

@@ -6,6 +6,22 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
+/// How many requests a worker serves before it looks whether another session waits for one.
+///
+/// Without that, whoever keeps as many sessions busy as there are workers would have them all.
+struct Turn {
+  private static let length = 16
+  private var served = 0
+
+  /// Counts a request; true for the last one of a turn.
+  mutating func isOver() -> Bool {
+    served += 1
+    guard served >= Self.length else { return false }
+    served = 0
+    return true
+  }
+}
+
 /// One thread's state.
 final class Worker: Sendable {
   // One thread's own.
@@ -21,9 +37,9 @@ final class Worker: Sendable {
   let current = Mutex<ServedSession?>(nil)
 
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
-  init(stopping: FD, isReserve: Bool) throws(Errno) {
+  init(stopping: FD, pool: FD, isReserve: Bool) throws(Errno) {
     self.isReserve = isReserve
-    seat = try Seat(stopping: stopping)
+    seat = try Seat(stopping: stopping, pool: pool)
     buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096)
   }
 
@@ -40,6 +56,7 @@ final class Worker: Sendable {
     let owner = served.own()
     if served.isCrowded, !isReserve { return sit(in: served, helpers) }
     var isFirst = true
+    var turn = Turn()
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
@@ -53,6 +70,7 @@ final class Worker: Sendable {
         isFirst = false
         if served.isOwned(owner) { callHelp(served, opcode, helpers) }
         serve(session, count)
+        if turn.isOver(), helpers.othersWait { return served.arm() }
         continue
       case .ended:
         served.close()
@@ -75,6 +93,7 @@ final class Worker: Sendable {
       crowd.waitedForRequest(opcode, from: client)
       callHelp(served, opcode, helpers)
       serve(session, count)
+      if turn.isOver(), helpers.othersWait { return served.arm() }
     }
   }
 
@@ -85,9 +104,13 @@ final class Worker: Sendable {
     defer { seat.leave(served.session) }
     // Until there is a worker for each CPU, whoever is free may join.
     if served.workers < helpers.regulars { served.arm() }
+    var turn = Turn()
+    var isOver = false
     while served.isCrowded {
       switch seat.wait() {
       case .request: break
+      case .others:
+        if isOver { return served.arm() }
       case .quiet:
         served.disperse()
         continue
@@ -99,8 +122,10 @@ final class Worker: Sendable {
         if !Wire.Opcode.isNotice(opcode) { served.noteRequest(from: client) }
         if Wire.Opcode.isSlow(opcode) { callHelp(served, opcode, helpers) }
         serve(served.session, count)
+        isOver = turn.isOver() || isOver
       case .ended: return served.close()
-      case .nothing: continue
+      // A worker that finds nothing here is free for others.
+      case .nothing: isOver = true
       }
     }
     served.arm()

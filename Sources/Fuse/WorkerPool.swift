@@ -16,7 +16,10 @@ internal import Synchronization
 //  3. When the owner finds again and again that another client's request has come while it served the last, the session is
 //     crowded: workers, one a CPU, sit down in it, each with an epoll set of its own (``Seat``), and share what comes without
 //     polling, which would steal from clients that keep every CPU busy. When all comes from one client again, they go.
-//  4. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
+//  4. A worker that has served a few requests of one session looks whether another session waits, and goes there if so;
+//     a session that it leaves is armed and comes after those that wait already. So whoever keeps a session busy, or many,
+//     keeps no other waiting for longer than a turn.
+//  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
 //     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
 //     long behind another. The monitor sleeps whenever the pool does.
 
@@ -58,7 +61,7 @@ package final class WorkerPool: Sendable {
     var workers: [Worker] = []
     let regulars = max(1, settings.threads)
     for number in 0..<regulars + max(0, settings.reserve) {
-      workers.append(try Worker(stopping: stopping.fd, isReserve: number >= regulars))
+      workers.append(try Worker(stopping: stopping.fd, pool: epoll.fd, isReserve: number >= regulars))
     }
     self.workers = workers
     // Level-triggered and never read: once written, it wakes every worker that comes to wait.
@@ -132,7 +135,7 @@ package final class WorkerPool: Sendable {
     while let served = next(patienceMilliseconds) {
       worker.serve(
         served, pollNanoseconds: settings.pollNanoseconds,
-        helpers: Helpers(monitor, reserve, settings.threads))
+        helpers: Helpers(monitor, reserve, settings.threads, pool: epoll.fd))
       if served.leave() {
         _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
         served.end()
@@ -166,10 +169,18 @@ struct Helpers {
   let reserve: Reserve
   /// How many workers serve as a rule.
   let regulars: Int
+  private let pool: FD
 
-  init(_ monitor: Monitor, _ reserve: Reserve, _ regulars: Int) {
+  init(_ monitor: Monitor, _ reserve: Reserve, _ regulars: Int, pool: FD) {
     self.monitor = monitor
     self.reserve = reserve
     self.regulars = regulars
+    self.pool = pool
+  }
+
+  /// Whether a session has something to do that no worker has come for yet.
+  var othersWait: Bool {
+    var event = pollfd(fd: pool.raw, events: Int16(POLLIN), revents: 0)
+    return poll(&event, 1, 0) > 0
   }
 }

@@ -171,6 +171,45 @@ struct WorkerPoolTests {
     #expect(pool.threadCount == 0)
   }
 
+  /// Whoever keeps as many sessions busy as there are workers, or one by several clients, has not got the workers for good.
+  @Test(arguments: [1, 2]) func busySessionsLeaveWorkersForOthers(clients: Int) throws {
+    let pool = try pool(threads: 2)
+    try pool.start()
+    let isOver = Atomic<Bool>(false)
+    let busy = try (0..<3).map { _ in try KernelEnd(FakeFiles()) }
+    // Each has requests waiting all the time, so that its worker never finds nothing to do.
+    let threads = try busy.map { kernel in
+      try pool.add(kernel.session) {}
+      try kernel.send(.initialize())
+      return try JoinableThread(name: "busy") {
+        var unique: UInt64 = 1
+        for _ in 0..<8 { Self.ask(kernel, &unique, clients) }
+        while !isOver.load(ordering: .relaxed), (try? kernel.reply(milliseconds: patience)) != nil {
+          Self.ask(kernel, &unique, clients)
+        }
+      }
+    }
+    defer {
+      isOver.store(true, ordering: .relaxed)
+      for thread in threads { thread.join() }
+      pool.stop()
+    }
+    usleep(300_000)
+    for _ in 0..<20 {
+      let other = try KernelEnd(FakeFiles())
+      try pool.add(other.session) {}
+      try other.send(.initialize())
+      #expect(try other.reply(milliseconds: 5000) != nil)
+      other.end()
+    }
+  }
+
+  private static func ask(_ kernel: KernelEnd, _ unique: inout UInt64, _ clients: Int) {
+    unique += 1
+    let client = UInt32(7 + Int(unique) % clients)
+    try? kernel.send(Message(.getattr, unique: unique, pid: client, words(0, 0) + long(0)))
+  }
+
   @Test func sessionsComeAndGoWhileOthersWork() throws {
     let pool = try pool(threads: 4)
     try pool.start()
