@@ -4,13 +4,7 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-BINDIR ?= $(PREFIX)/bin
-# mount(8) looks for its helpers in /sbin alone, which is /usr/sbin on every current system.
-SBINDIR ?= /usr/sbin
-UNITDIR ?= $(PREFIX)/lib/systemd/system
-BASHDIR ?= $(PREFIX)/share/bash-completion/completions
-ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
-FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# BINDIR, SBINDIR, UNITDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
 
 # The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
@@ -77,19 +71,13 @@ docs: ## reference documentation, in .build/docs
 	docc convert --fallback-display-name Insula --fallback-bundle-identifier insula \
 	  --additional-symbol-graph-dir $$(find .build -type d -name symbolgraph | head -n 1) --output-dir .build/docs
 
+export PREFIX DESTDIR BINDIR SBINDIR UNITDIR BASHDIR ZSHDIR FISHDIR
+
 install: build ## install the program, the helper of mount(8), the unit and the completions (PREFIX=, DESTDIR=)
-	install -D -m 755 "$$(swift build $(RELEASE) --show-bin-path)/insula" "$(DESTDIR)$(BINDIR)/insula"
-	install -D -m 755 mount-scripts/mount.insula "$(DESTDIR)$(SBINDIR)/mount.fuse.insula"
-	install -d "$(DESTDIR)$(UNITDIR)" "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
-	sed 's|@BINDIR@|$(BINDIR)|' mount-scripts/insula.service > "$(DESTDIR)$(UNITDIR)/insula.service"
-	"$(DESTDIR)$(BINDIR)/insula" completions bash > "$(DESTDIR)$(BASHDIR)/insula"
-	"$(DESTDIR)$(BINDIR)/insula" completions zsh > "$(DESTDIR)$(ZSHDIR)/_insula"
-	"$(DESTDIR)$(BINDIR)/insula" completions fish > "$(DESTDIR)$(FISHDIR)/insula.fish"
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/install.sh install
 
 uninstall: ## take away what install has put there
-	rm -f "$(DESTDIR)$(BINDIR)/insula" "$(DESTDIR)$(SBINDIR)/mount.fuse.insula" \
-	  "$(DESTDIR)$(UNITDIR)/insula.service" "$(DESTDIR)$(BASHDIR)/insula" \
-	  "$(DESTDIR)$(ZSHDIR)/_insula" "$(DESTDIR)$(FISHDIR)/insula.fish"
+	mount-scripts/install.sh uninstall
 
 clean: ## remove what was built
 	rm -rf .build

@@ -8,7 +8,10 @@ internal import Testing
 
 /// The helper of mount(8), and what 'make install' installs.
 @Suite struct HelperTests {
-  /// Runs a script in a mount namespace of its own, in which insula and its helper are installed.
+  /// Runs a script in a mount namespace of its own, in which insula is installed below a prefix of the test's.
+  ///
+  /// mount(8) looks for helpers in one directory alone, so that is a layer over the machine's. Nothing is used of an insula that
+  /// the machine has: what the test would find of it are decoys that fail.
   private func runInstalled(_ script: String, _ mounted: MountedStore) throws -> ProgramResult {
     let base = try mounted.temporary.makeDirectory("base")
     let setUp = """
@@ -18,9 +21,15 @@ internal import Testing
       for place in sbin local; do mkdir $place $place.work; done
       mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir=sbin,workdir=sbin.work /usr/sbin
       mount -t overlay overlay -o lowerdir=/usr/local/bin,upperdir=local,workdir=local.work /usr/local/bin
-      ln -s '\(Program.insula)' /usr/local/bin/insula
-      cp '\(Repository.root)/mount-scripts/mount.insula' /usr/sbin/mount.fuse.insula
-      store='\(mounted.store)' point='\(mounted.point)'
+      for decoy in /usr/local/bin/insula /usr/sbin/mount.fuse.insula; do
+        rm -f $decoy
+        printf '#!/bin/sh\necho the decoy was run: "$0" "$@" >&2\nexit 99\n' >$decoy
+        chmod 755 $decoy
+      done
+      ln -s '\(Program.insula)' built
+      PREFIX='\(base)/prefix' INSULA='\(base)/built' '\(Repository.root)/mount-scripts/install.sh' install >/dev/null
+      PATH='\(base)/prefix/bin':$PATH
+      base='\(base)' store='\(mounted.store)' point='\(mounted.point)'
       set +e
 
       """
@@ -85,11 +94,64 @@ internal import Testing
     let result = try runInstalled(
       """
       rm /usr/sbin/mount.fuse.insula
+      # It looks in the usual places alone.
+      ln -sf "$base/prefix/bin/insula" /usr/local/bin/insula
       mount -t fuse.insula "$store" "$point" -o noatime; echo $?
       findmnt -no FSTYPE "$point"
       umount "$point"
       """, mounted)
     #expect(result.output == "0\nfuse.insula\n", "\(result.errors)")
+  }
+
+  /// An ordinary user installs for themselves, without what takes root, and takes it away again.
+  @Test(.enabled(if: Program.isRoot, "becoming another user needs root"))
+  func userInstallsForThemselves() throws {
+    let temporary = try TemporaryDirectory(mode: 0o777)
+    let home = try temporary.makeDirectory("home", mode: 0o777)
+    let setting = ["HOME": home, "PREFIX": "~/.local", "INSULA": Program.insula, "PATH": "/usr/bin:/bin"]
+    let script = Repository.root + "/mount-scripts/install.sh"
+    let result = try Program.runAsNobody([script, "install"], environment: setting)
+    #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
+    #expect(result.output.contains("Left out: /usr/sbin/mount.fuse.insula"))
+    #expect(result.output.contains("Left out: insula.service"))
+    #expect(result.output.contains("\(home)/.local/bin is not in your PATH"))
+    #expect(try Program.run(["\(home)/.local/bin/insula", "version"]).status == 0)
+    let found = try Program.run(["sh", "-c", "cd '\(home)'; find . -type f | sort"])
+    let all = [
+      ".local/bin/insula", ".local/share/bash-completion/completions/insula",
+      ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/zsh/site-functions/_insula",
+    ]
+    #expect(found.output == all.map { "./\($0)\n" }.joined())
+    #expect(try Program.runAsNobody([script, "uninstall"], environment: setting).status == 0)
+    #expect(try Program.run(["find", home, "-type", "f"]).output.isEmpty)
+  }
+
+  /// What a packager takes is whole, whoever builds it, and knows the place where it will be.
+  @Test func packageIsWhole() throws {
+    let temporary = try TemporaryDirectory(mode: 0o777)
+    let setting = [
+      "PREFIX": "/opt/in&sula", "INSULA": Program.insula, "DESTDIR": temporary.path, "SBINDIR": "/usr/sbin",
+    ]
+    let script = Repository.root + "/mount-scripts/install.sh"
+    let words = Program.isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
+    let result = try Program.run(words + [script, "install"], environment: setting)
+    #expect(result.status == 0 && !result.output.contains("Left out"), "\(result.output)\(result.errors)")
+    let unit = temporary.text(of: "opt/in&sula/lib/systemd/system/insula.service") ?? ""
+    #expect(unit.contains("ExecStart=/opt/in&sula/bin/insula mount"))
+    let helper = temporary.text(of: "usr/sbin/mount.fuse.insula") ?? ""
+    #expect(helper.contains("bindir='/opt/in&sula/bin'"))
+    #expect(try Program.run(words + [script, "uninstall"], environment: setting).status == 0)
+    #expect(try Program.run(["find", temporary.path, "-type", "f"]).output.isEmpty)
+  }
+
+  /// Who may not write there is told before anything is.
+  @Test(.enabled(if: Program.isRoot, "becoming another user needs root"))
+  func placeOfAnothersIsRefused() throws {
+    let temporary = try TemporaryDirectory()
+    let result = try Program.runAsNobody(
+      [Repository.root + "/mount-scripts/install.sh", "install"],
+      environment: ["PREFIX": temporary.appending("prefix"), "INSULA": Program.insula])
+    #expect(result.status == 1 && result.errors.contains("you may not write to"))
   }
 
   @Test func scriptsAreProgramsOfTheirShell() throws {

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+# What 'make install' and 'make uninstall' do: install.sh install|uninstall
+# The Makefile gives the places; INSULA is the program that was built. What takes root is left out where an ordinary user
+# installs for themselves, and said: the helper of mount(8), which is looked for in one directory, and the machine's unit.
+set -eu
+cd "$(dirname "$0")/.."
+
+DESTDIR=${DESTDIR:-}
+# Shells other than bash don't expand the tilde in 'make install PREFIX=~/.local'.
+case ${PREFIX:-} in "~") PREFIX=$HOME ;; "~/"*) PREFIX=$HOME/${PREFIX#"~/"} ;; esac
+case ${PREFIX:-} in
+  /*) ;;
+  *) echo "install: PREFIX must be an absolute path, not '${PREFIX:-}'" >&2; exit 2 ;;
+esac
+BINDIR=${BINDIR:-$PREFIX/bin}
+SBINDIR=${SBINDIR:-/usr/sbin}
+UNITDIR=${UNITDIR:-$PREFIX/lib/systemd/system}
+BASHDIR=${BASHDIR:-$PREFIX/share/bash-completion/completions}
+ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
+FISHDIR=${FISHDIR:-$PREFIX/share/fish/vendor_completions.d}
+
+# Whether this user may write to a directory, or make it.
+is_open() {
+  place=$1
+  while [ ! -e "$place" ]; do place=$(dirname "$place"); done
+  [ -d "$place" ] && [ -w "$place" ]
+}
+
+# A unit mounts the machine's store, and systemd reads it as root's.
+is_for_all() { [ -n "$DESTDIR" ] || [ "$(id -u)" -eq 0 ]; }
+
+helper=$DESTDIR$SBINDIR/mount.fuse.insula
+unit=$DESTDIR$UNITDIR/insula.service
+
+# Puts what is read from standard input at a path, with a mode.
+put() {
+  install -d "$(dirname "$1")"
+  # A new file: whoever runs or reads the old one keeps it whole.
+  new=$1.new.$$
+  { cat >"$new" && chmod "$2" "$new" && mv -f "$new" "$1"; } || { rm -f "$new"; return 1; }
+}
+
+filled() { sed "s|@BINDIR@|$(printf '%s' "$BINDIR" | sed 's/[&|\\]/\\&/g')|g" "$1"; }
+
+install_all() {
+  if ! is_open "$DESTDIR$BINDIR"; then
+    echo "install: you may not write to $DESTDIR$BINDIR; become root, or install for yourself: PREFIX=~/.local" >&2
+    exit 1
+  fi
+  put "$DESTDIR$BINDIR/insula" 755 <"$INSULA"
+  "$INSULA" completions bash | put "$DESTDIR$BASHDIR/insula" 644
+  "$INSULA" completions zsh | put "$DESTDIR$ZSHDIR/_insula" 644
+  "$INSULA" completions fish | put "$DESTDIR$FISHDIR/insula.fish" 644
+  echo "Installed $DESTDIR$BINDIR/insula, and completions for bash, zsh and fish below $DESTDIR$PREFIX/share."
+  if is_open "$DESTDIR$SBINDIR"; then
+    filled mount-scripts/mount.insula | put "$helper" 755
+    echo "Installed $helper, for mount(8) and /etc/fstab."
+  else
+    echo "Left out: $helper, since you may not write there; 'mount -t fuse.insula' takes root, 'insula mount' does not."
+  fi
+  if is_for_all; then
+    filled mount-scripts/insula.service | put "$unit" 644
+    echo "Installed $unit."
+  else
+    echo "Left out: insula.service, since a unit that mounts with the machine is root's to install."
+  fi
+  case :$PATH: in
+    *:"$BINDIR":*) ;;
+    *) [ -n "$DESTDIR" ] || echo "$BINDIR is not in your PATH; 'export PATH=\"$BINDIR:\$PATH\"' puts it there." ;;
+  esac
+}
+
+uninstall_all() {
+  if ! is_open "$DESTDIR$BINDIR"; then
+    echo "install: you may not write to $DESTDIR$BINDIR; become root, or install for yourself: PREFIX=~/.local" >&2
+    exit 1
+  fi
+  rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish"
+  # What another has installed for all stays.
+  if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper"; fi
+  if is_for_all; then rm -f "$unit"; fi
+}
+
+case ${1:-} in
+  install) install_all ;;
+  uninstall) uninstall_all ;;
+  *) echo "install.sh: say 'install' or 'uninstall'" >&2; exit 2 ;;
+esac
