@@ -37,7 +37,7 @@ struct BackgroundDaemon: ~Copyable {
     var words = try pipe.fd.readToEnd(limit: 1 << 20)
     let isReady = words.suffix(Self.mark.count).elementsEqual(Self.mark)
     if isReady { words.removeLast(Self.mark.count) }
-    if !words.isEmpty { context.console.writeError(String(decoding: words, as: UTF8.self)) }
+    if !words.isEmpty { context.console.relay(errors: words) }
     if isReady { return .ok }
     switch try Subprocess.wait(pid) {
     case .exited(let status):

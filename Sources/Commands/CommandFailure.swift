@@ -11,10 +11,13 @@ internal import Store
 struct CommandFailure: Error, Equatable {
   let code: ExitCode
   let message: String
+  /// What is told below the message, line by line.
+  let lines: [String]
 
-  init(_ code: ExitCode, _ message: String) {
+  init(_ code: ExitCode, _ message: String, lines: [String] = []) {
     self.code = code
     self.message = message
+    self.lines = lines
   }
 
   /// Finds words and an exit code for any error that a command may end with.

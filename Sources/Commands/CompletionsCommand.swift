@@ -28,7 +28,7 @@ struct CompletionsCommand: Command {
       case "zsh": Completions.zsh()
       default: Completions.fish()
       }
-    context.console.write(text)
+    context.console.print(exactly: Array(text.utf8))
     return .ok
   }
 }

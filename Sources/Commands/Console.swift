@@ -4,58 +4,134 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// Where a command's words go.
+///
+/// There is no other way out, and all of these lead past `harmless`: what is printed is made of names that strangers chose, and
+/// nobody has to remember that. A line is one line, whatever is in it. Only `print(exactly:)` prints bytes as they are, for programs.
 struct Console: Sendable {
-  let write: @Sendable (String) -> Void
-  let writeError: @Sendable (String) -> Void
-  /// For names of files, which may be any bytes; nil if everything has to be text.
-  var writeBytes: (@Sendable ([UInt8]) -> Void)?
-  /// Whether a person reads what is written, on a screen that some bytes would upset.
-  var isTerminal = false
+  private let output: @Sendable ([UInt8]) -> Void
+  private let errors: @Sendable ([UInt8]) -> Void
   /// Where to say how far something is; nil if nobody looks.
-  var writeProgress: (@Sendable (String) -> Void)?
+  private let progress: (@Sendable ([UInt8]) -> Void)?
+  /// Whether a person reads what is printed.
+  let isTerminal: Bool
+
+  init(
+    output: @escaping @Sendable ([UInt8]) -> Void, errors: @escaping @Sendable ([UInt8]) -> Void,
+    progress: (@Sendable ([UInt8]) -> Void)? = nil, isTerminal: Bool = false
+  ) {
+    self.output = output
+    self.errors = errors
+    self.progress = progress
+    self.isTerminal = isTerminal
+  }
 
   /// Standard output and standard error.
   static let standard: Console = {
-    var console = Console(
-      write: { try? FD(1).writeAll($0.utf8) }, writeError: { try? FD(2).writeAll($0.utf8) })
-    console.writeBytes = { try? FD(1).writeAll($0) }
-    console.isTerminal = isatty(1) == 1
-    if isatty(2) == 1 { console.writeProgress = { try? FD(2).writeAll($0.utf8) } }
-    return console
+    let errors: @Sendable ([UInt8]) -> Void = { try? FD(2).writeAll($0) }
+    return Console(
+      output: { try? FD(1).writeAll($0) }, errors: errors, progress: isatty(2) == 1 ? errors : nil,
+      isTerminal: isatty(1) == 1)
   }()
 
-  /// Prints a line for the person.
-  func print(_ line: String = "") { write(line + "\n") }
+  /// Prints a line.
+  func print(_ line: String) { print(lines: [line]) }
 
-  /// Prints bytes as they are, where that can be.
-  func print(bytes: [UInt8]) {
-    if let writeBytes { writeBytes(bytes) } else { write(String(decoding: bytes, as: UTF8.self)) }
+  /// Prints lines.
+  func print(lines: [String]) { output(Self.bytes(lines)) }
+
+  /// Prints a text of several lines that is our own, as help is.
+  func print(text: String) {
+    print(lines: Self.lines(text))
   }
 
-  /// Tells something beside the result.
-  func note(_ message: String) { writeError("insula: \(message)\n") }
+  /// Prints a path for whoever goes on with it: exactly where that is a program.
+  func print(path: String) { output(shown(Array(path.utf8)) + [UInt8(ascii: "\n")]) }
+
+  /// Prints bytes that a program reads, as they are.
+  func print(exactly bytes: [UInt8]) { output(bytes) }
+
+  /// A name as it may be printed with `print(exactly:)`: for a program it stays as it is.
+  func shown(_ name: [UInt8]) -> [UInt8] {
+    isTerminal ? Array(String(decoding: name, as: UTF8.self).harmless.utf8) : name
+  }
+
+  /// Tells something beside the result; what is told in several lines has the rest of them behind the first.
+  func note(_ message: String, _ more: [String] = []) {
+    errors(Self.bytes(["insula: \(message)"] + more))
+  }
+
+  /// Tells why a command failed.
+  func note(_ failure: CommandFailure) { note(failure.message, failure.lines) }
+
+  /// Passes on what another program has told, which is a text of several lines.
+  func relay(errors text: [UInt8]) {
+    errors(Self.bytes(Self.lines(String(decoding: text, as: UTF8.self))))
+  }
+
+  /// Shows how far something is in place of what was shown before; nil only takes that away.
+  func show(progress text: String?) {
+    // Back to the start of the line, and away with what stands there.
+    progress?(Array("\r\u{1b}[K\(text?.harmless ?? "")".utf8))
+  }
+
+  /// Whether somebody looks at how far something is.
+  var showsProgress: Bool { progress != nil }
 
   /// Prints a value for programs: keys sorted, one to a line.
   func print(json value: some Encodable) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let data = try? encoder.encode(value) else { return }
-    print(String(decoding: data, as: UTF8.self))
+    output(Array((Self.escaped(String(decoding: data, as: UTF8.self)) + "\n").utf8))
   }
 
   /// Prints rows with their columns below each other.
   func print(table rows: [[String]]) {
+    let rows = rows.map { $0.map(\.harmless) }
     let columns = rows.map(\.count).max() ?? 0
     let widths = (0..<columns).map { column in
       rows.map { $0.indices.contains(column) ? $0[column].count : 0 }.max() ?? 0
     }
-    for row in rows {
+    let lines = rows.map { row in
       let cells = row.enumerated().map { index, cell in
         index == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[index] - cell.count)
       }
-      print(cells.joined(separator: "  "))
+      return cells.joined(separator: "  ")
     }
+    print(lines: lines)
+  }
+
+  private static func bytes(_ lines: [String]) -> [UInt8] {
+    lines.flatMap { Array($0.harmless.utf8) + [UInt8(ascii: "\n")] }
+  }
+
+  /// The lines of a text; the end of the last one need not be there.
+  private static func lines(_ text: String) -> [String] {
+    let bytes = text.utf8.last == UInt8(ascii: "\n") ? text.utf8.dropLast() : text.utf8[...]
+    return bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+  }
+
+  /// JSON in which a terminal finds nothing to obey, and a program the same as before.
+  ///
+  /// Line ends are the encoder's own: those in strings are escaped already, as all controls of ASCII are but DEL.
+  private static func escaped(_ json: String) -> String {
+    if json.utf8.allSatisfy({ $0 < 0x7f }) { return json }
+    var text = ""
+    for scalar in json.unicodeScalars {
+      if scalar == "\n" || scalar.isHarmless {
+        text.unicodeScalars.append(scalar)
+      } else {
+        for unit in Character(scalar).utf16 {
+          let digits = String(unit, radix: 16)
+          text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
+      }
+    }
+    return text
   }
 }

@@ -51,7 +51,7 @@ struct DeliverCommand: Command {
         let (parent, name) = try full.splitAtFile()
         let directory = try context.openDirectory(parent)
         let delivered = try deliver(name, in: directory.fd, to: container, access, context)
-        context.console.print("\(access.root)/\(delivered)")
+        context.console.print(path: "\(access.root)/\(delivered)")
       } catch {
         failures += 1
         context.console.note("\(file): \(CommandFailure(error).message)")

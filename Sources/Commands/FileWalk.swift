@@ -33,8 +33,9 @@ struct FileWalk {
   /// Tells what went wrong with a file.
   mutating func report(_ path: String, _ error: any Error) {
     failures += 1
-    let words = "\(path): \(CommandFailure(error).message)"
-    if words != lastWords { context.console.note(words) }
+    let failure = CommandFailure(error)
+    let words = "\(path): \(failure.message)"
+    if words != lastWords { context.console.note(words, failure.lines) }
     lastWords = words
   }
 

@@ -77,7 +77,7 @@ struct HelpCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     guard let first = words.first else {
-      context.console.write(Help.overview())
+      context.console.print(text: Help.overview())
       return .ok
     }
     let verb = words.joined(separator: " ")
@@ -88,7 +88,7 @@ struct HelpCommand: Command {
     guard !found.isEmpty else {
       throw UsageError(message: "there is no command '\(verb)'; 'insula help' lists them all")
     }
-    context.console.write(found.map(Help.text).joined(separator: "\n"))
+    context.console.print(text: found.map(Help.text).joined(separator: "\n"))
     return .ok
   }
 }

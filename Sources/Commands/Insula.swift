@@ -61,18 +61,18 @@ package enum Insula {
   static func run(_ words: [String], in context: Context) -> ExitCode {
     do {
       guard let (command, rest) = try find(words) else {
-        context.console.write(Help.overview())
+        context.console.print(text: Help.overview())
         return words.isEmpty ? .usage : .ok
       }
       let arguments = try ParsedArguments(rest, for: command.description)
       if arguments.wantsHelp {
-        context.console.write(Help.text(for: command.description))
+        context.console.print(text: Help.text(for: command.description))
         return .ok
       }
       return try command.init(arguments).run(in: context)
     } catch {
       let failure = CommandFailure(error)
-      context.console.note(failure.message)
+      context.console.note(failure)
       return failure.code
     }
   }

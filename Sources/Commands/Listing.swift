@@ -92,7 +92,8 @@ struct Listing {
       }
     }
     if isNamed && !options.json {
-      context.console.print(bytes: (hasPrinted ? [10] : []) + shown(Array(path.utf8)) + Array(":\n".utf8))
+      let title = context.console.shown(Array(path.utf8)) + Array(":\n".utf8)
+      context.console.print(exactly: (hasPrinted ? [10] : []) + title)
       hasPrinted = true
     }
     show(files, in: path)
@@ -119,29 +120,17 @@ struct Listing {
     for (index, file) in files.enumerated() {
       if options.showsNumber { output += Array((numbers[index].padded(to: width) + " ").utf8) }
       if options.isLong { output += Array(format.columns(of: file).utf8) }
-      output += shown(file.name)
+      output += context.console.shown(file.name)
       if options.showsKind { output += Array(file.kind.sign.utf8) }
-      if options.isLong, let target = file.target { output += Array(" -> ".utf8) + shown(target) }
+      if options.isLong, let target = file.target {
+        output += Array(" -> ".utf8) + context.console.shown(target)
+      }
       output.append(10)
       if options.isLong { output += Array(format.below(file).utf8) }
     }
     if !output.isEmpty {
-      context.console.print(bytes: output)
+      context.console.print(exactly: output)
       hasPrinted = true
     }
-  }
-
-  /// A name as it may be written: a terminal must not obey it.
-  private func shown(_ name: [UInt8]) -> [UInt8] {
-    guard context.console.isTerminal else { return name }
-    var text = String.UnicodeScalarView()
-    for scalar in String(decoding: name, as: UTF8.self).unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
-        text.append("?")
-      default: text.append(scalar == "\u{fffd}" ? "?" : scalar)
-      }
-    }
-    return Array(String(text).utf8)
   }
 }

@@ -32,8 +32,8 @@ struct LongFormat {
 
   private static func cells(_ file: ListedFile, _ options: ListingOptions, _ names: AccountNames) -> Cells {
     let status = file.status
-    let user = options.isNumeric ? nil : names.userName(status.st_uid)
-    let group = options.isNumeric ? nil : names.groupName(status.st_gid)
+    let user = options.isNumeric ? nil : names.userName(status.st_uid)?.harmless
+    let group = options.isNumeric ? nil : names.groupName(status.st_gid)?.harmless
     let isDevice = status.type == S_IFCHR || status.type == S_IFBLK
     let device = DeviceNumber(UInt64(status.st_rdev))
     let size =
@@ -61,13 +61,13 @@ struct LongFormat {
     if options.showsAttributes {
       for (name, size) in file.attributes {
         let size = options.hasUnits ? Self.withUnit(size) : String(size)
-        text += "\t\(name)\t\(size.padded(to: 4)) \n"
+        text += "\t\(name.harmless)\t\(size.padded(to: 4)) \n"
       }
     }
     if options.showsLists, let list = file.list {
       let isDirectory = file.status.isDirectory
       for line in list.lines(isDirectory: isDirectory, names: names, numeric: options.isNumeric) {
-        text += line + "\n"
+        text += line.harmless + "\n"
       }
     }
     return text

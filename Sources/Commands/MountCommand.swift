@@ -4,6 +4,7 @@
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// `insula mount`.
@@ -96,7 +97,8 @@ struct MountCommand: Command {
     try Service.run(store: store, settings) {
       if isBackgroundChild { try BackgroundDaemon.reportReady() }
       if let socket = context.environment["NOTIFY_SOCKET"] {
-        try notifyServiceManager("READY=1\nSTATUS=\(storePath) at \(mountPath)", at: socket)
+        let place = "\(storePath) at \(mountPath)".harmless
+        try notifyServiceManager("READY=1\nSTATUS=\(place)", at: socket)
       }
     }
     return .ok

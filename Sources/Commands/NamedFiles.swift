@@ -32,7 +32,7 @@ extension Context {
 
   /// Makes a file that was not there; `-` is standard output.
   func write(_ bytes: [UInt8], toNew path: String, mode: UInt32) throws {
-    if path == "-" { return console.print(bytes: bytes) }
+    if path == "-" { return console.print(exactly: bytes) }
     do throws(Errno) {
       try withParent(of: path) { (parent, name) throws(Errno) in
         let file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)

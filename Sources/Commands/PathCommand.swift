@@ -113,7 +113,7 @@ struct PathCommand: Command {
       if json {
         context.console.print(json: Answer(identifier: identifier.text, place: place.word, path: path))
       } else {
-        context.console.print(path)
+        context.console.print(path: path)
       }
     case .directory(let directory, let domains):
       let access = try AppsAccess.find(store, context)
@@ -126,7 +126,7 @@ struct PathCommand: Command {
             Answer(domain: $0.domain.rawValue, place: directory.name, path: "\(access.root)/\($0.path)")
           })
       } else {
-        for place in places { context.console.print("\(access.root)/\(place.path)") }
+        for place in places { context.console.print(path: "\(access.root)/\(place.path)") }
       }
     }
     return .ok

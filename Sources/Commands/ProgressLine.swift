@@ -17,8 +17,8 @@ final class ProgressLine: Sendable {
   static func show<Result>(
     _ console: Console, _ text: @escaping @Sendable () -> String, while body: () throws -> Result
   ) rethrows -> Result {
-    guard let write = console.writeProgress, let line = try? ProgressLine(),
-      let thread = try? JoinableThread(name: "progress", { line.run(write, text) })
+    guard console.showsProgress, let line = try? ProgressLine(),
+      let thread = try? JoinableThread(name: "progress", { line.run(console, text) })
     else { return try body() }
     defer {
       line.end.ring()
@@ -27,17 +27,15 @@ final class ProgressLine: Sendable {
     return try body()
   }
 
-  private func run(_ write: @Sendable (String) -> Void, _ text: @Sendable () -> String) {
-    // Back to the start of the line, and away with what stands there.
-    let clear = "\r\u{1b}[K"
+  private func run(_ console: Console, _ text: @Sendable () -> String) {
     var wait = Self.patience
     var isShown = false
     while (try? waitForAny(of: [end.fd], milliseconds: wait)) == [false] {
-      write(clear + text())
+      console.show(progress: text())
       isShown = true
       wait = Self.interval
     }
-    if isShown { write(clear) }
+    if isShown { console.show(progress: nil) }
   }
 }
 

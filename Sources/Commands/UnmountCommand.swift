@@ -79,9 +79,10 @@ struct UnmountCommand: Command {
       }
       throw CommandFailure(
         .busy,
-        "\(mount.mountPoint) is busy, and stays mounted; apps run:\n" + list.joined(separator: "\n")
-          + "\nend these first ('insula kill ID'), or have them ended now with 'insula unmount --lazy \(mount.mountPoint)'"
-      )
+        "\(mount.mountPoint) is busy, and stays mounted; apps run:",
+        lines: list + [
+          "end these first ('insula kill ID'), or have them ended now with 'insula unmount --lazy \(mount.mountPoint)'"
+        ])
     }
     if let code = reply.errno { throw Errno(code) }
     throw CommandFailure(.failed, "can't unmount \(mount.mountPoint): \(reply.message ?? "it was refused")")
@@ -100,8 +101,8 @@ struct UnmountCommand: Command {
     let list = all.isEmpty ? ["  nobody whom this user may see; try it as root"] : all
     return CommandFailure(
       code,
-      "\(mount.mountPoint) is busy, and stays mounted:\n" + list.joined(separator: "\n")
-        + "\nend these first, or detach it now with 'insula unmount --lazy \(mount.mountPoint)'")
+      "\(mount.mountPoint) is busy, and stays mounted:",
+      lines: list + ["end these first, or detach it now with 'insula unmount --lazy \(mount.mountPoint)'"])
   }
 
   /// A following mount finds the store free only when the daemon has let go of it.

@@ -57,7 +57,7 @@ struct VerifyCommand: Command {
         report = VerificationReport(path, finding)
       } catch let failure as CommandFailure {
         // The others are looked at all the same.
-        context.console.note(failure.message)
+        context.console.note(failure)
         codes.append(failure.code)
         continue
       }

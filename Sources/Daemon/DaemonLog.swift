@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
+internal import Policy
 
 /// Where a daemon in the background writes what nobody is there to read: `state/daemon.log`, kept short.
 package enum DaemonLog {
@@ -40,6 +41,8 @@ package enum DaemonLog {
   }
 
   /// Writes a line, with the time, to standard error.
+  ///
+  /// It is one line, whatever names are in it: a log that strangers may write lines to says nothing.
   package static func write(_ message: String) {
     var now = time(nil)
     var parts = tm()
@@ -47,6 +50,6 @@ package enum DaemonLog {
     var text = [CChar](repeating: 0, count: 32)
     let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
     let stamp = String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    try? FD(STDERR_FILENO).writeAll("\(stamp) insula: \(message)\n".utf8)
+    try? FD(STDERR_FILENO).writeAll("\(stamp) insula: \(message.harmless)\n".utf8)
   }
 }

@@ -222,7 +222,9 @@ internal import Testing
     var context = Context.current()
     context.currentDirectory = shell.temporary.path
     let (from, to) = (shell.temporary.appending("dir/sub"), shell.temporary.appending("else/sub"))
-    context.console = Console(write: { _ in }, writeError: { #expect($0.contains("moved meanwhile")) })
+    context.console = Console(
+      output: { _ in },
+      errors: { #expect(String(decoding: $0, as: UTF8.self).contains("moved meanwhile")) })
     var walk = FileWalk(context)
     var paths: [String] = []
     walk.visit(["dir"], recursively: true, followingLinks: false) { object in

@@ -18,8 +18,9 @@ final class Shell: Sendable {
   }
 
   private final class Paper: Sendable {
-    let text = Mutex("")
-    func write(_ words: String) { text.withLock { $0 += words } }
+    private let bytes = Mutex<[UInt8]>([])
+    var text: String { String(decoding: bytes.withLock { $0 }, as: UTF8.self) }
+    func write(_ more: [UInt8]) { bytes.withLock { $0 += more } }
   }
 
   let temporary: TemporaryDirectory
@@ -41,7 +42,7 @@ final class Shell: Sendable {
     let output = Paper()
     let errors = Paper()
     let console = Console(
-      write: { output.write($0) }, writeError: { errors.write($0) }, isTerminal: isTerminal)
+      output: { output.write($0) }, errors: { errors.write($0) }, isTerminal: isTerminal)
     var context = Context(
       environment: ["PATH": "/usr/bin:/bin", "XDG_DATA_HOME": temporary.appending("data")],
       uid: ProcessID.user, home: temporary.path, currentDirectory: temporary.path, console: console)
@@ -51,7 +52,7 @@ final class Shell: Sendable {
     context.now = { Int64(time(nil)) + ahead }
     context.input = { limit in Array(input.utf8.prefix(limit)) }
     let code = Insula.run(words, in: context)
-    return Result(code: code, output: output.text.withLock { $0 }, errors: errors.text.withLock { $0 })
+    return Result(code: code, output: output.text, errors: errors.text)
   }
 }
 

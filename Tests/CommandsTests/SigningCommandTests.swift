@@ -319,14 +319,13 @@ internal import Testing
 
   @Test func progressIsShownToWhoLooks() throws {
     let text = ProgressTexts()
-    var console = Console(write: { _ in }, writeError: { _ in })
-    console.writeProgress = { text.add($0) }
+    let console = Console(output: { _ in }, errors: { _ in }, progress: { text.add($0) })
     let isShown = ProgressLine.show(console, { "half" }, while: { eventually { text.all.hasSuffix("half") } })
     #expect(isShown && text.all.hasPrefix("\r\u{1b}[Khalf") && text.all.hasSuffix("half\r\u{1b}[K"))
     // What is soon over needs none.
     let quick = ProgressTexts()
-    console.writeProgress = { quick.add($0) }
-    ProgressLine.show(console, { "half" }, while: {})
+    let other = Console(output: { _ in }, errors: { _ in }, progress: { quick.add($0) })
+    ProgressLine.show(other, { "half" }, while: {})
     #expect(quick.all == "")
     #expect(
       [0, 999, 1000, 1_250_000, 999_999_999].map(\.asSize) == [
@@ -338,5 +337,5 @@ internal import Testing
 private final class ProgressTexts: Sendable {
   private let text = Mutex("")
   var all: String { text.withLock { $0 } }
-  func add(_ words: String) { text.withLock { $0 += words } }
+  func add(_ words: [UInt8]) { text.withLock { $0 += String(decoding: words, as: UTF8.self) } }
 }
