@@ -72,6 +72,8 @@ extension Errno {
   package static let ENOSPC = Errno(Glibc.ENOSPC)
   package static let EROFS = Errno(Glibc.EROFS)
   package static let ERANGE = Errno(Glibc.ERANGE)
+  package static let EDQUOT = Errno(Glibc.EDQUOT)
+  package static let ENOLCK = Errno(Glibc.ENOLCK)
   package static let EDEADLK = Errno(Glibc.EDEADLK)
   package static let ENAMETOOLONG = Errno(Glibc.ENAMETOOLONG)
   package static let ENOSYS = Errno(Glibc.ENOSYS)
