@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
@@ -169,6 +171,21 @@ int clx_landlock_scope(uint64_t scopes) {
   return result;
 }
 int clx_initgroups(const char *user, gid_t group) { return initgroups(user, group); }
+
+int clx_become(uid_t uid, gid_t gid) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+  // Changing ids sets "dumpable" to fs.suid_dumpable, which may be 1. Until it is 0 again, the permitted capabilities, which that user
+  // does not have, keep their processes off.
+  if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return -1;
+  if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) return -1;
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return -1;
+  // Whatever securebits say, none stays.
+  if (syscall(SYS_capset, &header, none) != 0) return -1;
+  prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+  return 0;
+}
+int clx_join_new_session_keyring(void) { return (int)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); }
 
 #if defined(__x86_64__)
 uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_X86_64; }

@@ -54,8 +54,6 @@ struct BackgroundDaemon: ~Copyable {
   /// What the child does first.
   static func settle() throws {
     DaemonProcess.leaveSession()
-    // Started as /proc/self/exe, it would be "exe" to ps and pkill. Corresponds to `prctl(2)` with PR_SET_NAME.
-    "insula".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
     // Descriptors that whoever started us happened to have open would stay open for as long as the mount.
     try check(clx_close_range(UInt32(readyDescriptor) + 1, UInt32.max, 0))
     try check(clx_fcntl(readyDescriptor, F_SETFD, Int(FD_CLOEXEC)))

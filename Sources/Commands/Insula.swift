@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
@@ -38,6 +39,8 @@ package enum Insula {
       if null.fd.raw > 2 { break }
       _ = null.release()
     }
+    // Started as /proc/self/exe, it would be "exe" to ps and pkill. Corresponds to `prctl(2)` with PR_SET_NAME.
+    "insula".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
     guard let words = arguments() else { return ExitCode.usage.rawValue }
     return run(words, in: .current()).rawValue
   }

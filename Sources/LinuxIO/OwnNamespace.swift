@@ -8,16 +8,6 @@ internal import Glibc
 ///
 /// Only for a process of one thread.
 package enum OwnNamespace {
-  /// Becomes someone else, for good; root only.
-  package static func become(_ account: Account) throws(Errno) {
-    try account.name.withName { (name) throws(Errno) in
-      _ = try check(clx_initgroups(name.bytes, account.gid))
-    }
-    // This thread is all that there is of the process.
-    try check(clx_thread_setresgid(account.gid))
-    try check(clx_thread_setresuid(account.uid))
-  }
-
   /// Enters a user namespace, in which we may mount, and a mount namespace that nobody else is in.
   ///
   /// What is mounted elsewhere from now on may still appear in it; what is mounted in it is seen by nobody else. The next process that
@@ -25,7 +15,7 @@ package enum OwnNamespace {
   /// has started. EPERM and ENOSPC say that the machine does not let ordinary users do that. Corresponds to `unshare(2)`.
   package static func enter() throws(Errno) {
     let (user, group) = (ProcessID.user, ProcessID.group)
-    // Who was someone else before may not write to their own files in /proc. Corresponds to PR_SET_DUMPABLE.
+    // Who runs a program that they can't read may not write to their own files in /proc. Corresponds to PR_SET_DUMPABLE.
     try check(clx_prctl(4, 1))
     try check(clx_unshare(CLX_CLONE_NEWUSER | CLX_CLONE_NEWNS | CLX_CLONE_NEWPID))
     try write("deny", to: "setgroups")

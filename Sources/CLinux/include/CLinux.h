@@ -150,6 +150,11 @@ int clx_peer_process(int socket, int *_Nonnull process);
 int clx_landlock_scope(uint64_t scopes);
 /// Behind _GNU_SOURCE: initgroups(3).
 int clx_initgroups(const char *_Nonnull user, gid_t group);
+/// Changes all user and group ids of this process, which is root's, and drops its capabilities. At no moment may a process of that user
+/// trace this one.
+int clx_become(uid_t uid, gid_t gid);
+/// KEYCTL_JOIN_SESSION_KEYRING: an empty session keyring in place of the inherited one.
+int clx_join_new_session_keyring(void);
 
 /// Numbers for a filter of system calls, from <linux/audit.h> and <asm/unistd.h>.
 uint32_t clx_filter_architecture(void);

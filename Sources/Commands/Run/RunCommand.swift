@@ -46,16 +46,17 @@ struct RunCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     try StandardStreams.check()
     let bubblewrap = try Bubblewrap.require(context)
-    let uid = try AppsAccess.user(user, context) ?? context.uid
+    if let account = try ActingCommand.account(user, context) { return try run(as: account, context) }
     let account =
-      Account.numbered(uid)
-      ?? Account(name: "uid-\(uid)", uid: uid, gid: ProcessID.group, home: context.home)
+      Account.numbered(context.uid)
+      ?? Account(
+        name: "uid-\(context.uid)", uid: context.uid, gid: ProcessID.group, home: context.home)
     var daemon = try RunningDaemon(store, context)
     try OwnNamespace.keepDescriptors()
-    try become(account, context)
+    try enterNamespace()
     let place = try ViewPlace()
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
-    let (plan, mount) = try daemon.launch(identifier, for: uid, over: connection)
+    let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
     if let mount { try place.attach(mount) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(SandboxFiles(account, plan))
@@ -71,9 +72,16 @@ struct RunCommand: Command {
       })
   }
 
-  private func become(_ account: Account, _ context: Context) throws {
+  /// Runs it in that user's name, who is the one that the daemon then sees.
+  private func run(as account: Account, _ context: Context) throws -> ExitCode {
+    // Which store is meant by whoever gives the command.
+    let store = try RunningDaemon(store, context).store
+    return try ActingCommand.perform(
+      ["run", "--store", store, "--", identifier.text] + command, as: account, context)
+  }
+
+  private func enterNamespace() throws {
     do throws(Errno) {
-      if context.isRoot, account.uid != 0 { try OwnNamespace.become(account) }
       try OwnNamespace.enter()
     } catch {
       throw CommandFailure(.failed, Bubblewrap.withoutNamespaces(error))

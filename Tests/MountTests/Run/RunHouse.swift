@@ -18,13 +18,16 @@ final class RunHouse {
   var bundle: String { mounted.path("Applications/Notes.app") }
 
   /// `entitlements` are what is in the dictionary of a property list.
-  init(rootless: Bool = false, entitlements: String? = nil, initOptions: [String] = []) throws {
+  init(
+    rootless: Bool = false, entitlements: String? = nil, initOptions: [String] = [],
+    groups: [TemporaryGroup] = []
+  ) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
       temporaryAccount = nil
       mounted = try MountedStore(owner: user, initOptions: initOptions)
     } else {
-      let account = try TemporaryAccount()
+      let account = try TemporaryAccount(groups: groups)
       user = account.account
       temporaryAccount = account
       mounted = try MountedStore(owner: nil, initOptions: initOptions)
