@@ -21,10 +21,10 @@ extension Installer {
   /// Brings containers into line with what is installed now, after an app has changed or gone.
   ///
   /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get containers; what nobody has
-  /// any more is removed.
-  func completeContainers(of app: InstalledApp) throws(AppFailure) {
+  /// any more is removed; what of that stays is given.
+  func completeContainers(of app: InstalledApp) throws(AppFailure) -> [LeftBehind] {
     try making(app) { () throws(StoreError) in
-      try containers.removeDoomed()
+      let removed = try containers.removeDoomed()
       // What stands in the way in one home is no reason to leave the others as they are.
       var failure: StoreError?
       for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
@@ -40,18 +40,21 @@ extension Installer {
         }
       }
       if let failure { throw failure }
+      return removed.left
     }
   }
 
   /// One thread at a time makes and removes containers: what one finds doomed, another may be making anew.
-  func alone(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+  func alone<Result: Sendable>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
     try Self.workOnContainers.withLock { (_) throws(StoreError) in try body() }
   }
 
   private static let workOnContainers = Mutex(())
 
-  private func making(_ app: InstalledApp, _ body: () throws(StoreError) -> Void) throws(AppFailure) {
-    do throws(StoreError) { try alone(body) } catch {
+  private func making<Result: Sendable>(
+    _ app: InstalledApp, _ body: () throws(StoreError) -> Result
+  ) throws(AppFailure) -> Result {
+    do throws(StoreError) { return try alone(body) } catch {
       throw .containersNotMade(identifier: app.identifier.text, error)
     }
   }

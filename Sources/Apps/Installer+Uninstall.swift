@@ -9,11 +9,11 @@ extension Installer {
   /// Removes an app; its containers too, unless they are to be kept.
   ///
   /// The containers that go are those of users who have the app no more, and those of groups of which they have no other member.
-  /// What lies in iCloud stays.
+  /// What lies in iCloud stays, and so does what is not the users' whose containers they are, or is protected by flags: `left`.
   @discardableResult
   package func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, asking asker: Asker, keepingData: Bool = false
-  ) throws(AppFailure) -> InstalledApp {
+  ) throws(AppFailure) -> (app: InstalledApp, left: [LeftBehind]) {
     try recover()
     let directory = try open(domain, asking: asker, doing: "remove apps from", making: false)
     let apps = try registered { () throws(StoreError) in try registry.apps() }
@@ -33,8 +33,7 @@ extension Installer {
     }
     try settle(noted, directory.directory.fd)
     old.remove()
-    try completeContainers(of: app)
-    return app
+    return (app, try completeContainers(of: app))
   }
 
   /// What runs keeps its bundle.

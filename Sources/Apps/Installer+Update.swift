@@ -13,7 +13,7 @@ extension Installer {
   package func update(
     _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
     allowingDowngrade: Bool = false, _ wait: InstallWait = .init()
-  ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp) {
+  ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     try BundleName.check(name)
     try recover()
     let report = InstallReport(wait)
@@ -41,9 +41,9 @@ extension Installer {
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
-    try completeContainers(of: app)
+    let left = try completeContainers(of: app)
     try makeContainers(for: app, asking: asker)
-    return (before, app)
+    return (before, app, left)
   }
 
   /// Throws what stands against another version of what is installed; that is returned.

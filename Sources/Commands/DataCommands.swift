@@ -171,7 +171,11 @@ struct ImportCommand: Command {
       throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
     }
     let report = try CopyProgress.show(context.console, "importing") { progress in
-      try container.importData(from: package, replacing: replaces) { progress.note($0) }
+      try container.importData(from: package, replacing: replaces) {
+        progress.note($0)
+      } exchange: { new in
+        _ = try access.renewed(context).perform(AppOrder(new), on: nil, context)
+      }
     }
     report.tell(context.console)
     context.console.print(

@@ -96,6 +96,7 @@ struct UpdateCommand: Command {
     order.allowsDowngrade = allowsDowngrade
     let reply = try access.perform(order, on: source.fd, context)
     guard let app = reply.app, let before = reply.before else { return .failed }
+    reply.tellWhatStays(in: access.root, context.console)
     if json {
       context.console.print(json: ["before": before, "now": app])
     } else {
@@ -118,6 +119,7 @@ struct UninstallCommand: Command {
       """
       The containers of all users who have the app no more go with it, and those of groups with their last member.
       What lies in iCloud stays. 'insula export ID FILE' saves a container before.
+      What in a container is not its owner's, or has a flag that protects it (uchg, schg...), stays beside it.
       """
     ],
     examples: ["sudo insula uninstall com.example.notes --keep-data"])
@@ -141,14 +143,24 @@ struct UninstallCommand: Command {
     var order = AppOrder(.uninstall, home: user)
     order.identifier = identifier
     order.keepsData = keepsData
-    let before = try access.perform(order, on: nil, context).before
-    guard let before else { return .failed }
+    let reply = try access.perform(order, on: nil, context)
+    guard let before = reply.before else { return .failed }
+    reply.tellWhatStays(in: access.root, context.console)
     if json {
       context.console.print(json: before)
     } else {
       context.console.print("Removed \(before.title)\(keepsData ? "; its containers stay" : "").")
     }
     return .ok
+  }
+}
+
+extension ControlReply {
+  /// Names what stays of containers that were removed.
+  func tellWhatStays(in root: String, _ console: Console) {
+    for thing in left ?? [] {
+      console.note("\("\(root)/\(thing.path)".harmless) stays: \(thing.reason)")
+    }
   }
 }
 

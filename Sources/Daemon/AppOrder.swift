@@ -15,6 +15,8 @@ package struct AppOrder: Codable, Equatable, Sendable {
     case rollbackSystem
     /// Puts a copy that the caller has made into an app's Inbox.
     case deliver
+    /// Puts a container that the caller has made of a package in the place of the one that there is.
+    case replaceData
   }
 
   package let action: Action
@@ -26,6 +28,8 @@ package struct AppOrder: Codable, Equatable, Sendable {
   package var identifier: AppIdentifier?
   /// For ``Action/deliver``.
   package var delivery: Delivery?
+  /// For ``Action/replaceData``.
+  package var newData: NewData?
   /// Whose; nil for everyone's.
   package var home: String?
   package var allowsDowngrade = false
@@ -40,6 +44,12 @@ package struct AppOrder: Codable, Equatable, Sendable {
   package init(_ delivery: Delivery) {
     self.init(.deliver, home: delivery.home)
     self.delivery = delivery
+  }
+
+  /// An order to exchange a container.
+  package init(_ newData: NewData) {
+    self.init(.replaceData, home: newData.home)
+    self.newData = newData
   }
 
   var domain: AppDomain { home.map(AppDomain.user) ?? .everyone }

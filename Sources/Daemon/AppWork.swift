@@ -46,6 +46,7 @@ package struct AppWork: Sendable {
       case .install, .update: return try put(order, source, asker, wait)
       case .uninstall: return try uninstall(order, asker)
       case .deliver: return try deliver(order, asker)
+      case .replaceData: return try replaceData(order, asker)
       case .updateSystem, .rollbackSystem: return performOnSystem(order, source, asking: asker, wait)
       }
     } catch {
@@ -63,9 +64,10 @@ package struct AppWork: Sendable {
     if order.action == .install {
       reply.app = try installer.install(source, named: name, for: order.domain, asking: asker, wait)
     } else {
-      let (before, now) = try installer.update(
+      let updated = try installer.update(
         source, named: name, for: order.domain, asking: asker, allowingDowngrade: order.allowsDowngrade, wait)
-      (reply.before, reply.app) = (before, now)
+      (reply.before, reply.app) = (updated.before, updated.now)
+      reply.left = updated.left.isEmpty ? nil : updated.left
     }
     return reply
   }
@@ -73,8 +75,10 @@ package struct AppWork: Sendable {
   private func uninstall(_ order: AppOrder, _ asker: Asker) throws(AppFailure) -> ControlReply {
     guard let identifier = order.identifier else { return .malformed }
     var reply = ControlReply.done
-    reply.before = try installer().uninstall(
+    let removed = try installer().uninstall(
       identifier, of: order.domain, asking: asker, keepingData: order.keepsData)
+    reply.before = removed.app
+    reply.left = removed.left.isEmpty ? nil : removed.left
     return reply
   }
 
@@ -89,6 +93,18 @@ package struct AppWork: Sendable {
     var reply = ControlReply.done
     reply.path = try deliverer.deliver(delivery, asking: asker)
     return reply
+  }
+
+  private func replaceData(_ order: AppOrder, _ asker: Asker) throws(AppFailure) -> ControlReply {
+    guard let newData = order.newData else { return .malformed }
+    let replacer: DataReplacer
+    do throws(StoreError) {
+      replacer = DataReplacer(store, registry, containers: try containers(), watch: watch)
+    } catch {
+      throw .store(error)
+    }
+    try replacer.replace(newData, asking: asker)
+    return .done
   }
 
   /// Roots come and go while a daemon runs, so they are read each time.

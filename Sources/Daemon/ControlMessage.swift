@@ -71,6 +71,8 @@ package struct ControlReply: Codable, Equatable, Sendable {
   /// The app that is there now, and the one that was there before.
   package var app: InstalledApp?
   package var before: InstalledApp?
+  /// What stays of the containers that went, because it is not their owner's or a flag protects it.
+  package var left: [LeftBehind]?
   /// The versions of the system domain that there are now.
   package var system: SystemVersions?
   /// The first thing that is wrong with a bundle, by the name of its kind.

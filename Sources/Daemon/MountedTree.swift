@@ -30,6 +30,13 @@ struct MountedTree: TreeWatch {
       let from = try store.tree.openDirectory(at: source)
       let to = try store.tree.openDirectory(at: inbox)
       try name.withName { (name) throws(Errno) in try volume.deliver(name, from: from.fd, to: to.fd, body) }
+    case .exchanged(let name, let other, let parent):
+      let directory = try store.tree.openDirectory(at: parent)
+      try name.withName { (name) throws(Errno) in
+        try other.withName { (other) throws(Errno) in
+          try volume.exchange(name, with: other, in: directory.fd, body)
+        }
+      }
     case .system(let root, let before):
       try views.changing("System") { () throws(Errno) in
         try volume.systemIsReplaced(root: root, before: before, body)

@@ -34,13 +34,13 @@ package func refusalToGrant(_ names: [[UInt8]], to app: AppIdentifier) -> GrantR
   if names.first == GrantPath.users {
     let inHome = names.dropFirst(2)
     if inHome.starts(with: GrantPath.groups), inHome.count > 2 { return .group }
-    // The directory of the containers in iCloud, and each of those; what is in them are the user's documents.
-    if inHome.starts(with: GrantPath.cloud), inHome.count <= 3 { return .tooMuch }
   }
   switch zone {
   case .system: return .system
   case .home, .homeApplications, .homeLibrary, .containers, .groupContainers, .networkApplications:
     return .tooMuch
+  // What is in a container in iCloud are the user's documents; the container is not one of them.
+  case .cloudContainers, .cloudContainer: return .tooMuch
   case .sharedStandard: return nil
   default: return zone.isSkeleton ? .tooMuch : nil
   }
@@ -53,7 +53,6 @@ package enum GrantPath {
 
   fileprivate static let users = Array("Users".utf8)
   fileprivate static let documents = ["Data", "Documents"].map { Array($0.utf8) }
-  fileprivate static let cloud = ["Library", "Mobile Documents"].map { Array($0.utf8) }
   fileprivate static let groups = ["Library", "Group Containers"].map { Array($0.utf8) }
 
   /// Whether these can be the names of a path.

@@ -32,12 +32,15 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case homeLibrary
   case containers
   case groupContainers
+  case cloudContainers
   /// The container of an app: its entries are fixed.
   case container
   /// What an app has as its home, in its container: its entries are fixed.
   case containerData
   /// The container of a group, which is its members' save for what describes it.
   case groupContainer
+  /// What an app keeps in iCloud, which is the user's.
+  case cloudContainer
   /// What in a container is the daemon's: what describes it, and the link to the app's bundle.
   case containerFixture
   /// The Documents of an app, in which its Inbox is.
@@ -69,12 +72,13 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     // What is made or removed there has such a name meanwhile.
     case .containers: Self.isHidden(name) ? .user : .container
     case .groupContainers: Self.isHidden(name) ? .user : .groupContainer
+    case .cloudContainers: Self.isHidden(name) ? .user : .cloudContainer
     case .container: name.elementsEqual(ContainerLayout.dataName.utf8) ? .containerData : .containerFixture
     case .containerData: Self.zoneInData(of: name)
     case .containerDocuments: name.elementsEqual(ContainerLayout.inboxName.utf8) ? .inbox : .user
     case .inbox, .delivered: .delivered
     case .groupContainer: name.elementsEqual(ContainerLayout.metadataName.utf8) ? .containerFixture : .user
-    case .sharedStandard, .homeApplications, .containerFixture, .user: .user
+    case .sharedStandard, .homeApplications, .cloudContainer, .containerFixture, .user: .user
     case .system, .localApp, .networkApp, .userApp: self
     }
   }
@@ -86,8 +90,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .networkApplications: .networkApp
     case .homeApplications: .userApp
     case .top, .system, .library, .localStandard, .local, .networkStandard, .network, .users, .sharedStandard,
-      .home, .homeLibrary, .containers, .groupContainers, .container, .containerData, .groupContainer,
-      .containerFixture, .containerDocuments, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
+      .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
+      .groupContainer, .cloudContainer, .containerFixture, .containerDocuments, .inbox, .delivered, .user,
+      .localApp, .networkApp, .userApp:
       nil
     }
   }
@@ -111,8 +116,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .applications, .library, .localStandard, .utilities, .local, .localApp: .local
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
-      .container, .containerData, .groupContainer, .containerFixture, .containerDocuments, .inbox, .delivered,
-      .user, .userApp:
+      .cloudContainers, .container, .containerData, .groupContainer, .cloudContainer, .containerFixture,
+      .containerDocuments, .inbox, .delivered, .user, .userApp:
       .user
     }
   }
@@ -134,14 +139,24 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard:
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
-      .groupContainers, .container, .containerData, .groupContainer, .containerFixture, .containerDocuments,
-      .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
+      .groupContainers, .cloudContainers, .container, .containerData, .groupContainer, .cloudContainer,
+      .containerFixture, .containerDocuments, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
       false
     }
   }
 
   /// Whether a directory here gets no names and loses none: what it consists of was settled when it was made.
   package var hasFixedNames: Bool { self == .container || self == .containerData }
+
+  /// Whether this is a container, which only the daemon makes and moves: a directory that had its name for a while
+  /// would be one, and a container under another name would have no rules.
+  package var isContainer: Bool { self == .container || self == .groupContainer || self == .cloudContainer }
+
+  /// Whether a directory here is neither renamed nor moved by anyone: it is a container, or leads to some.
+  package var keepsItsPlace: Bool {
+    isContainer || self == .containers || self == .groupContainers || self == .cloudContainers
+      || self == .homeLibrary
+  }
 
   /// Whether what is here is changed by the daemon alone.
   package var isFixture: Bool { self == .containerFixture }
@@ -156,10 +171,11 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var namesMatter: Bool {
     switch self {
     case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
-      .groupContainers, .container, .containerData, .containerDocuments, .groupContainer:
+      .groupContainers, .cloudContainers, .container, .containerData, .containerDocuments, .groupContainer:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
-      .homeApplications, .containerFixture, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
+      .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .user, .localApp, .networkApp,
+      .userApp:
       false
     }
   }
@@ -182,6 +198,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   private static let libraryZones: [(String, Zone)] = [
     ("Containers", .containers), ("Group Containers", .groupContainers),
+    ("Mobile Documents", .cloudContainers),
   ]
 
   private static func zoneInData(of name: some Collection<UInt8>) -> Zone {

@@ -75,12 +75,18 @@ extension StoreCheck {
     guard let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
     else { return }
     for home in homes {
-      for kind in [ContainerKind.data, .group] {
+      for kind in ContainerKind.allCases {
         let place = "Users/\(home.name)/\(ContainerLayout.directory(of: kind))"
+        for name in names(in: place) where name.hasPrefix(".") && name.contains(".left-") {
+          found(
+            .warning, "\(store.path)/tree/\(place)/\(name)", "is what stayed of a container that was removed",
+            "look through it; where its flags and owners let you, 'rm -r' removes it")
+        }
         for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is no container that insula has made",
-            "move it to where its owner's own files are")
+            "nobody can move it while the store is mounted; unmount it, and move it to where its owner's own files are"
+          )
         }
       }
     }

@@ -34,6 +34,30 @@ extension Volume {
     nameChanged(in: entered)
   }
 
+  /// Does `body`, which exchanges a container with a directory beside it.
+  ///
+  /// What the kernels know of both gets the rules of the place that it is in now. What is granted there is for the place.
+  package func exchange(
+    _ container: Name, with other: Name, in directory: FD, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    let changed = ObjectNumber(try directory.status())
+    let old = ObjectNumber(try directory.status(of: container))
+    let new = ObjectNumber(try directory.status(of: other))
+    try names.alone(in: changed) { () throws(Errno) in
+      try body()
+      forEachView(knowing: new, besides: 0) {
+        $0.noteMoved(new, to: container, in: changed, directory, zone: .container)
+        $0.forget(.attributes, of: new)
+      }
+      forEachView(knowing: old, besides: 0) {
+        $0.noteMoved(old, to: other, in: changed, directory, zone: .user)
+        $0.forget(.attributes, of: old)
+      }
+    }
+    settleGrants(in: changed)
+    nameChanged(in: changed)
+  }
+
   /// Lets the kernel of every view look again at the names of a directory.
   ///
   /// All names at once, since a kernel can't be told of one without waiting for those who use it: a second LOOKUP each, for

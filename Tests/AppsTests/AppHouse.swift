@@ -169,7 +169,8 @@ final class AppHouse {
     asking asker: Asker = .ourselves, keepingData: Bool = false, watch: any TreeWatch = NobodyWatches()
   ) throws -> InstalledApp {
     try installer(watch: watch).uninstall(
-      #require(AppIdentifier(identifier)), of: domain, asking: asker, keepingData: keepingData)
+      #require(AppIdentifier(identifier)), of: domain, asking: asker, keepingData: keepingData
+    ).app
   }
 
   // MARK: Looking

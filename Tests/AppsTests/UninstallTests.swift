@@ -43,6 +43,7 @@ internal import Testing
     try house.install(for: house.users)
     let held = "\(house.tree)/\(library)/Containers/org.example.editor/Data/Documents/held"
     #expect(FileManager.default.createFile(atPath: held, contents: nil))
+    #expect(chown(held, house.account.uid, house.account.gid) == 0)
     try #require(Program.run(["chattr", "+i", held]).status == 0)
     defer {
       for name in (try? house.staged()) ?? [] {
@@ -50,7 +51,10 @@ internal import Testing
       }
       _ = try? Program.run(["chattr", "-R", "-i", "\(house.tree)/\(library)/Containers"])
     }
-    #expect(appFailure { try house.uninstall(of: house.users) } != nil)
+    let left = try house.installer().uninstall(
+      #require(AppIdentifier("org.example.editor")), of: house.users, asking: house.owner
+    ).left
+    #expect(left.map(\.reason) == ["the filesystem below refuses to remove it"])
     #expect(try house.names("\(library)/Group Containers") == [])
     // Nor is it a reason not to use the store.
     try house.installer().recover()

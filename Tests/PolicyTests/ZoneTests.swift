@@ -49,6 +49,10 @@ internal import Testing
       ("/Users/anna/Library/Group Containers/group.x", .groupContainer),
       ("/Users/anna/Library/Group Containers/group.x/file", .user),
       ("/Users/anna/Library/Group Containers/group.x/\(ContainerLayout.metadataName)", .containerFixture),
+      ("/Users/anna/Library/Mobile Documents", .cloudContainers),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x", .cloudContainer),
+      ("/Users/anna/Library/Mobile Documents/.x", .user),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents", .user),
       ("/Users/anna/Library/Mobile Documents/iCloud~x/file", .user), ("/Volumes", .localStandard),
       ("/Volumes/disk", .local),
     ] as [(String, Zone)])
@@ -111,7 +115,7 @@ internal import Testing
     let names =
       DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) }
       + [
-        "Containers", "Group Containers", "Data", ContainerLayout.metadataName, "Documents", "Inbox", ".x",
+        "Containers", "Group Containers", "Mobile Documents", "Data", ContainerLayout.metadataName, "Documents", "Inbox", ".x",
         "other",
       ]
     for zone in Zone.allCases {
@@ -127,6 +131,16 @@ internal import Testing
       #expect(deep == zone.inside || zone.inside == .user && deep == .containerFixture, "\(zone)")
       #expect(zone.inside.domain == zone.domain && !zone.inside.namesMatter, "\(zone)")
     }
+  }
+
+  @Test func containersAndWhatLeadsToThemKeepTheirPlaces() {
+    for kind in ContainerKind.allCases {
+      let directory = "/Users/anna/\(ContainerLayout.directory(of: kind))"
+      #expect(zone(of: directory).keepsItsPlace && !zone(of: directory).isContainer)
+      #expect(zone(of: directory + "/x").keepsItsPlace && zone(of: directory + "/x").isContainer)
+      #expect(!zone(of: directory + "/.x").keepsItsPlace)
+    }
+    #expect(zone(of: "/Users/anna/Library").keepsItsPlace && !zone(of: "/Users/anna/Documents").keepsItsPlace)
   }
 
   @Test func containersHaveFixedNamesAndTheirContentsHaveNot() {

@@ -31,7 +31,12 @@ enum TreeWork {
     case "import-data":
       let directory = try open(words[3])
       _ = try container.importData(
-        from: DataPackage(directory.fd, path: words[3]), replacing: true)
+        from: DataPackage(directory.fd, path: words[3]), replacing: true
+      ) { new in
+        let replacer = DataReplacer(
+          store, registry, containers: try Containers(store, registry), watch: NobodyWatches())
+        try replacer.replace(new, asking: .ourselves)
+      }
     case "deliver":
       let directory = try open(parent)
       let delivery = try container.prepareDelivery(of: name, in: directory.fd)

@@ -21,7 +21,7 @@ internal import Testing
 
   init() throws { tree = try Tree() }
 
-  /// Makes a container as the daemon's commands do: beside, then renamed, by what the kernel knows already.
+  /// Makes a container as the daemon does: beside, then renamed behind the views, which know some of it already.
   private func make(_ name: String = "com.x") throws {
     if view.errno({ v throws(Errno) in try v.node("Users/anna") }) != nil {
       for path in ["Users/anna", "Users/anna/Library", "Users/anna/Library/Containers"] {
@@ -36,7 +36,19 @@ internal import Testing
         try view.makeSymlink(name, in: parent, to: target.bytes, by: .me)
       }
     }
-    try view.rename(beside, to: "Users/anna/Library/Containers/" + name)
+    try place(beside, as: "Users/anna/Library/Containers/" + name)
+  }
+
+  /// Gives something its name as the daemon does.
+  private func place(_ beside: String, as path: String) throws {
+    let (above, name) = path.splitAtName
+    let (from, old) = beside.splitAtName
+    let root = try tree.temporary.open()
+    let source = try root.fd.openDirectory(at: from)
+    let target = try root.fd.openDirectory(at: above)
+    try tree.volume.changeNames(in: target.fd) { () throws(Errno) in
+      try source.fd.rename(old, to: target.fd, name, flags: 0)
+    }
   }
 
   private func expect(_ expected: Errno?, _ body: (View) throws(Errno) -> Void, _ words: String) {
@@ -158,15 +170,39 @@ internal import Testing
     // And again, under another name, the kernel knowing all of it still.
     try test.view.rename("Users/Shared/anna", to: "Users/bert")
     #expect(try zones() == [.user, .containerFixture, .containerData])
-    try test.view.rename("Users/bert/Library", to: "Users/bert/Old")
-    #expect(try zones() == [.user, .user, .user])
-    try test.view.rename("Users/bert/Old", to: "Users/bert/Library")
-    #expect(try zones() == [.user, .containerFixture, .containerData])
     try test.expectClosed("Users/bert/Library/Containers/com.x")
-    // Whole, it can be moved away.
-    try test.view.rename(
-      "Users/bert/Library/Containers/com.x", to: "Users/bert/Library/Containers/.com.x.removed-1")
-    #expect(try zones() == [.user, .user, .user])
+    // Neither it nor what leads to it goes anywhere without the home.
+    for path in ["Library", "Library/Containers", "Library/Containers/com.x"] {
+      for target in ["Users/bert/Old", "Users/bert/Library/Containers/.com.x", "Users/Shared/moved"] {
+        test.expect(.EPERM, { v throws(Errno) in try v.rename("Users/bert/" + path, to: target) }, path)
+      }
+      test.expect(
+        .EPERM, { v throws(Errno) in try v.rename("Users/bert/" + path, to: "Users/Shared/dir", flags: 2) },
+        "exchange \(path)")
+      test.expect(
+        .EPERM, { v throws(Errno) in try v.rename("Users/Shared/dir", to: "Users/bert/" + path, flags: 2) },
+        "exchange with \(path)")
+    }
+    #expect(try zones() == [.user, .containerFixture, .containerData])
+  }
+
+  /// Whoever could put a directory where containers are could write what describes it, or fill its Inbox.
+  @Test(arguments: ContainerKind.allCases) func nobodyMakesContainers(kind: ContainerKind) throws {
+    let containers = "Users/anna/\(ContainerLayout.directory(of: kind))"
+    for path in ["Users/anna", "Users/anna/Library", containers, containers + "/.beside", "Users/Shared/dir"] {
+      try view.makeDirectory(path, by: .me)
+    }
+    try view.make(containers + "/.file", by: .me)
+    for caller in [Caller.me, .root] {
+      expect(.EPERM, { v throws(Errno) in try v.makeDirectory(containers + "/x", by: caller) }, "mkdir")
+      for source in [containers + "/.beside", "Users/Shared/dir"] {
+        expect(.EPERM, { v throws(Errno) in try v.rename(source, to: containers + "/x") }, "move \(source)")
+      }
+    }
+    // What is no directory is no container, and what has another name is none either.
+    expect(nil, { v throws(Errno) in try v.rename(containers + "/.file", to: containers + "/file") }, "file")
+    expect(nil, { v throws(Errno) in try v.rename(containers + "/.beside", to: containers + "/.b") }, "beside")
+    expect(nil, { v throws(Errno) in try v.makeDirectory(containers + "/.new") }, "make beside")
   }
 
   private init(_ tree: Tree) throws { self.tree = tree }
@@ -178,7 +214,7 @@ internal import Testing
     try view.makeDirectory("Users/.container.new-1", by: .me)
     try view.make("Users/.container.new-1/\(ContainerLayout.metadataName)", by: .me)
     let group = "Users/anna/Library/Group Containers/group.x"
-    try view.rename("Users/.container.new-1", to: group)
+    try place("Users/.container.new-1", as: group)
     let metadata = "\(group)/\(ContainerLayout.metadataName)"
     expect(nil, { v throws(Errno) in try v.make(group + "/file") }, "make")
     expect(.EPERM, { v throws(Errno) in try v.rename(group + "/file", to: metadata) }, "replace")

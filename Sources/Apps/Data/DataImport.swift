@@ -10,13 +10,17 @@ package import Store
 extension AppContainer {
   /// Replaces the app's data by those of a package.
   ///
-  /// A whole new container is made beside and changes places with the old one in one step. It describes itself as the old one did: whose
-  /// the package was makes no difference.
+  /// A whole new container is made beside, and `exchange` has it change places with the old one in one step. It describes
+  /// itself as the old one did: whose the package was makes no difference.
   package func importData(
-    from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in }
-  ) throws(DataFailure) -> DataReport {
-    if !replacing, try hasData { throw .hasData(path: path) }
-    let workshop = self.workshop("import")
+    from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in },
+    exchange: (NewData) throws -> Void
+  ) throws -> DataReport {
+    if !replacing, try hasData { throw DataFailure.hasData(path: path) }
+    guard let identifier = AppIdentifier(name), let home = Homes.name(in: location) else {
+      throw DataFailure.failed(doing: "replace", path: path, errno: .EINVAL)
+    }
+    let workshop = self.workshop(Self.importPurpose)
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.owner = owner
@@ -24,10 +28,10 @@ extension AppContainer {
     rules.progress = progress
     let copy = DataCopy(rules)
     let temporary = workshop.newName()
-    do throws(DataFailure) {
+    do {
       try build(temporary, package, copy)
       try synchronize()
-      try exchange(temporary)
+      try exchange(NewData(copy: temporary, home: home, identifier: identifier))
     } catch {
       discard(temporary)
       throw error
@@ -37,12 +41,7 @@ extension AppContainer {
     return DataReport(count: copy.count, omissions: copy.omissions)
   }
 
-  private func exchange(_ temporary: String) throws(DataFailure) {
-    try explaining("replace", path) { () throws(Errno) in
-      try containers.fd.rename(temporary, to: containers.fd, name, flags: UInt32(CLX_RENAME_EXCHANGE))
-      try containers.fd.synchronize(dataOnly: false)
-    }
-  }
+  static let importPurpose = "import"
 
   /// Makes a container of the package's data and of what the old one has of its own.
   ///

@@ -26,18 +26,12 @@ package struct Deliverer {
   ///
   /// Where its name is taken, it gets a number.
   package func deliver(_ delivery: Delivery, asking asker: Asker) throws(AppFailure) -> String {
-    let above = "Users/\(delivery.home)/\(ContainerLayout.directory(of: .data))"
-    let path = "\(above)/\(ContainerLayout.name(of: delivery.identifier, .data))"
     try checkNames(delivery)
-    let parent = try explaining("open", above) { () throws(Errno) in try store.tree.openDirectory(at: above) }
-    let owner = try explaining("look at", above) { () throws(Errno) in try parent.fd.status().st_uid }
-    guard asker.uid == owner || asker.uid == 0 || asker.uid == ProcessID.user else {
-      throw .notAllowed(doing: "deliver to", path: "\(store.path)/tree/\(path)")
-    }
-    guard try isContainer(path, delivery.identifier, of: owner) else {
-      throw .notInstalled(identifier: delivery.identifier.text, domain: "that home")
-    }
-    try checkCopy(delivery.copy, in: parent.fd, "\(above)/\(delivery.copy)", owner: owner)
+    let container = try NotedContainer(
+      delivery.identifier, home: delivery.home, store, registry, doing: "deliver to", asking: asker)
+    let (above, path) = (container.above, container.path)
+    try checkCopy(
+      delivery.copy, in: container.parent.fd, "\(above)/\(delivery.copy)", owner: container.record.user)
     let documents = try explaining("open", path) { () throws(Errno) in
       try store.tree.openDirectory(at: "\(path)/\(ContainerLayout.documentsPath)")
     }
@@ -45,7 +39,7 @@ package struct Deliverer {
     let inbox = try openInbox(in: documents.fd, inboxPath)
     let name = try explaining("deliver to", inboxPath) { () throws(Errno) in
       let change = TreeChange.delivered(name: delivery.copy, from: above, inbox: inboxPath)
-      return try put(delivery, from: parent.fd, in: inbox.fd, change)
+      return try put(delivery, from: container.parent.fd, in: inbox.fd, change)
     }
     return "\(inboxPath)/\(name)"
   }
@@ -94,26 +88,10 @@ package struct Deliverer {
   // MARK: Whether it may be
 
   private func checkNames(_ delivery: Delivery) throws(AppFailure) {
-    guard delivery.copy.hasPrefix(".\(AppContainer.deliveryPurpose)-"), Self.isName(delivery.copy),
-      Self.isName(delivery.name), Self.isName(delivery.home), (try? Homes.checkName(delivery.home)) != nil
+    guard delivery.copy.hasPrefix(".\(AppContainer.deliveryPurpose)-"),
+      NotedContainer.isName(delivery.copy), NotedContainer.isName(delivery.name)
     else {
       throw .failed(doing: "deliver", path: delivery.name, errno: .EINVAL)
-    }
-  }
-
-  private static func isName(_ text: String) -> Bool {
-    !text.utf8.contains(0) && !text.utf8.contains(UInt8(ascii: "/"))
-      && !["", ".", ".."].contains(where: { $0.utf8.elementsEqual(text.utf8) })
-  }
-
-  private func isContainer(
-    _ path: String, _ identifier: AppIdentifier, of owner: UInt32
-  ) throws(AppFailure) -> Bool {
-    do throws(StoreError) {
-      return try registry.containers(kind: .data, identifier: identifier, user: owner, isDoomed: false)
-        .contains { $0.path == path }
-    } catch {
-      throw .store(error)
     }
   }
 

@@ -3,7 +3,7 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 internal import Policy
 
 // What one container consists of.
@@ -94,6 +94,15 @@ extension Containers {
   }
 
   // MARK: Completing
+
+  /// Makes what is missing of a directory that is about to be this container.
+  package func complete(
+    _ record: ContainerRecord, named name: String, in parent: FD, _ bundle: InstalledApp?
+  ) throws(StoreError) {
+    let owner = Owner(
+      try explaining("look at", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
+    try complete(record, named: name, in: parent, owner, bundle)
+  }
 
   /// Makes what is missing of a container that is there.
   private func complete(

@@ -2,53 +2,123 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 extension Containers {
+  /// What was removed, and what of it stays.
+  package struct Removal: Sendable {
+    package var records: [ContainerRecord] = []
+    package var left: [LeftBehind] = []
+  }
+
   /// Removes the containers of apps that are gone; what was stopped on the way there is ended.
   ///
   /// One that can't be removed keeps none of the others, and is tried again the next time.
   @discardableResult
-  package func removeDoomed() throws(StoreError) -> [ContainerRecord] {
+  package func removeDoomed() throws(StoreError) -> Removal {
     try clearWorkshop()
-    let doomed = try registry.containers(isDoomed: true)
+    var removal = Removal()
     var failure: StoreError?
-    for record in doomed {
-      do throws(StoreError) { try remove(record) } catch { failure = failure ?? error }
+    for record in try registry.containers(isDoomed: true) {
+      do throws(StoreError) {
+        removal.left += try remove(record)
+        removal.records.append(record)
+      } catch {
+        failure = failure ?? error
+      }
     }
     if let failure { throw failure }
-    return doomed
+    return removal
   }
 
-  /// Removes a container and all that is in it.
-  package func remove(_ record: ContainerRecord) throws(StoreError) {
+  /// Removes the directory that was made as this container, and tells what of it stays: what is not its owner's, and what a
+  /// flag protects.
+  ///
+  /// That is found beside it then, under a name of its own.
+  @discardableResult
+  package func remove(_ record: ContainerRecord) throws(StoreError) -> [LeftBehind] {
     do throws(Errno) {
-      try take(record)
+      let name = Self.takenName(of: record)
+      if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }
+      let left = try name.withName { (name) throws(Errno) in try empty(name, record) }
+      try? registry.forget(record)
+      return left
     } catch {
       throw StoreError(error, doing: "remove the container", path: "\(path)/\(record.path)")
     }
   }
 
-  private func take(_ record: ContainerRecord) throws(Errno) {
+  /// Where it is while it is removed: whoever is stopped then finds it there again.
+  private static func takenName(of record: ContainerRecord) -> String { "doomed-\(record.uuid)" }
+
+  /// Takes it out of everyone's reach, in one step; gives what lies in its place if that is another directory.
+  private func take(_ record: ContainerRecord, as taken: String) throws(Errno) -> LeftBehind? {
     do throws(Errno) {
-      try tree.fd.withParent(of: record.path) { (parent, name) throws(Errno) in
-        try name.withName { (name) throws(Errno) in
-          // Through a mount its list and its flags would hold it.
-          let container = try parent.child(name)
-          access.clear(container.fd)
-          // In one step it is no container any more, and out of its owner's reach.
-          try workshop.take(name, from: parent) { (workshop, name) throws(Errno) in
-            forget(record)
-            try access.removeTree(name, in: workshop)
-          }
-        }
+      return try tree.fd.withParent(of: record.path) { (parent, name) throws(Errno) in
+        if let stays = try reasonToLeave(name, in: parent, record) { return stays }
+        try workshop.take(name, from: parent, as: taken)
+        return nil
       }
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       // It is gone, or its home is.
-      forget(record)
+      return nil
     }
   }
 
-  /// What is not forgotten now is found to be gone the next time.
-  private func forget(_ record: ContainerRecord) { try? registry.forget(record) }
+  /// What stands in the place of a container and is not the one that was made; that is not one any more then.
+  private func reasonToLeave(
+    _ name: String, in parent: FD, _ record: ContainerRecord
+  ) throws(Errno) -> LeftBehind? {
+    let found = try parent.child(name)
+    let status = try found.fd.status()
+    let device = try parent.status().st_dev
+    let isSame = status.isDirectory && status.st_dev == device
+    if isSame, isTheOne(found.fd, status, record) {
+      // All of it stays, and is tried again.
+      let flags = try metadata.security(of: found.fd).flags
+      guard reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user) == nil
+      else { throw .EPERM }
+      return nil
+    }
+    try? registry.forget(record)
+    return LeftBehind(path: record.path, reason: "it is not the directory that was made as this container")
+  }
+
+  /// One that was noted before directories were is known by what describes it, which nobody but us can write.
+  private func isTheOne(_ found: FD, _ status: FileStatus, _ record: ContainerRecord) -> Bool {
+    guard status.st_uid == record.user else { return false }
+    if let identity = record.identity { return identity == ObjectIdentity(status, of: found) }
+    guard record.kind.contentClass != nil else { return true }
+    guard let container = try? found.reopened(O_RDONLY | O_DIRECTORY),
+      let bytes = try? container.fd.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
+    else { return false }
+    return ContainerMetadata(bytes)?.uuid == record.uuid
+  }
+
+  /// Removes what was taken; what stays is put back beside its place.
+  private func empty(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
+    let device = UInt64(try workshop.directory.status().st_dev)
+    var removal = OwnersRemoval(for: record.user, metadata, device: device)
+    do throws(Errno) {
+      if try removal.remove(taken, in: workshop.directory) { return [] }
+    } catch .ENOENT {
+      return []
+    }
+    let place = try putBack(taken, record)
+    return removal.kept.map { kept in
+      let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
+      return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)
+    }
+  }
+
+  /// Gives what stays a name that is no container's.
+  private func putBack(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> String {
+    let (above, name) = record.path.splitAtName
+    let place = ".\(name).left-\(record.uuid)"
+    let parent = try tree.fd.openDirectory(at: above)
+    try place.withName { (name) throws(Errno) in try workshop.give(taken, to: parent.fd, as: name) }
+    return "\(above)/\(place)"
+  }
 }

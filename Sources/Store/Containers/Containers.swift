@@ -4,7 +4,7 @@
 internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 package import Policy
 
 /// The containers in the homes of a store.
@@ -17,6 +17,7 @@ package final class Containers: Sendable {
   let path: String
   let registry: Registry
   let access: SecurityAccess
+  let metadata: Metadata
   private let workshopDirectory: OwnedFD
   let workshop: Workshop
 
@@ -27,9 +28,13 @@ package final class Containers: Sendable {
     path = store.path + "/tree"
     tree = try explaining("open", path) { () throws(Errno) in try store.tree.duplicated() }
     self.registry = registry
-    access = .store(Metadata(isSystem: store.description.mode == .system))
+    metadata = Metadata(isSystem: store.description.mode == .system)
+    access = .store(metadata)
     workshopDirectory = try store.openStaging()
     workshop = Workshop(directory: workshopDirectory.fd, prefix: "container-", visibly: visibly)
+    let tree = tree.fd
+    try registry.note(
+      tree: explaining("look at", path) { () throws(Errno) in try ObjectIdentity(tree.status(), of: tree) })
   }
 
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
@@ -62,8 +67,24 @@ package final class Containers: Sendable {
       record = try registry.note(new())
     }
     let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
-    try put(record, named: ContainerLayout.name(of: identifier, kind), in: parent.fd, owner, bundle)
-    return record
+    let container = ContainerLayout.name(of: identifier, kind)
+    try put(record, named: container, in: parent.fd, owner, bundle)
+    return try noteIdentity(of: record, named: container, in: parent.fd)
+  }
+
+  /// Notes which directory it is that a container has now.
+  package func noteIdentity(
+    of record: ContainerRecord, named name: String, in parent: FD
+  ) throws(StoreError) -> ContainerRecord {
+    let identity = try explaining("look at", "\(path)/\(record.path)") { () throws(Errno) in
+      let made = try parent.child(name)
+      return try ObjectIdentity(made.fd.status(), of: made.fd)
+    }
+    if record.identity == identity { return record }
+    try registry.note(identity, of: record)
+    var noted = record
+    noted.identity = identity
+    return noted
   }
 
   /// Opens the home that a container is to be in.

@@ -49,17 +49,20 @@ package struct Workshop: Sendable {
     }
   }
 
-  /// Takes something from where others see it, in one step; what becomes of it then is for `destroy` to say.
-  package func take(
-    _ name: Name, from parent: FD, _ destroy: (FD, Name) throws(Errno) -> Void
-  ) throws(Errno) {
-    try newName().withName { (temporary) throws(Errno) in
-      try visibly(parent) { () throws(Errno) in
-        try parent.rename(name, to: directory, temporary, flags: UInt32(CLX_RENAME_NOREPLACE))
-      }
-      try parent.synchronize(dataOnly: false)
-      try destroy(directory, temporary)
+  /// Takes something from where others see it, in one step.
+  package func take(_ name: some NameText, from parent: FD, as taken: some NameText) throws(Errno) {
+    try visibly(parent) { () throws(Errno) in
+      try parent.rename(name, to: directory, taken, flags: UInt32(CLX_RENAME_NOREPLACE))
     }
+    try parent.synchronize(dataOnly: false)
+  }
+
+  /// Gives something that was taken a name where others see it.
+  package func give(_ taken: some NameText, to parent: FD, as name: some NameText) throws(Errno) {
+    try visibly(parent) { () throws(Errno) in
+      try directory.rename(taken, to: parent, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+    }
+    try parent.synchronize(dataOnly: false)
   }
 
   /// Removes one name, of something that is no directory.

@@ -6,7 +6,7 @@ package import LinuxIO
 package import Policy
 
 /// What tells an object of a store from every other, also after the machine has started again.
-package struct ObjectIdentity: Equatable, Sendable {
+package struct ObjectIdentity: Codable, Equatable, Sendable {
   package let inode: UInt64
   /// Its handle; empty where the filesystem has none.
   package let handle: [UInt8]

@@ -64,10 +64,12 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
   package let path: String
   /// Whether its app is gone and it is about to be removed.
   package let isDoomed: Bool
+  /// Which directory it is; nil as long as that was not noted.
+  package var identity: ObjectIdentity?
 
   package init(
     uuid: String, kind: ContainerKind, identifier: AppIdentifier, user: UInt32, path: String,
-    isDoomed: Bool = false
+    isDoomed: Bool = false, identity: ObjectIdentity? = nil
   ) {
     self.uuid = uuid
     self.kind = kind
@@ -75,5 +77,6 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
     self.user = user
     self.path = path
     self.isDoomed = isDoomed
+    self.identity = identity
   }
 }

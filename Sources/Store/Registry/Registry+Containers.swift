@@ -15,7 +15,7 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed FROM containers
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created FROM containers
         WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR identifier = ?2) AND (?3 IS NULL OR user = ?3)
           AND (?4 IS NULL OR doomed = ?4)
         ORDER BY path
@@ -44,12 +44,39 @@ extension Registry {
         .integer(Int64(container.user)), .text(container.path))
       let noted = try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed FROM containers
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created FROM containers
         WHERE kind = ? AND identifier = ? AND user = ?
         """,
         .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user))
       ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
       return noted.first ?? container
+    }
+  }
+
+  /// Notes which directory a container is.
+  package func note(_ identity: ObjectIdentity, of container: ContainerRecord) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE containers SET inode = ?, handle = ?, created = ? WHERE uuid = ?",
+        .integer(Int64(bitPattern: identity.inode)), .bytes(identity.handle), .integer(identity.created),
+        .text(container.uuid))
+    }
+  }
+
+  /// Says which tree it is that the containers are in: in a copy of it, all directories are others than those that were noted.
+  package func note(tree: ObjectIdentity) throws(StoreError) {
+    let known = try use { (database) throws(StoreError) in
+      try database.rows("SELECT inode, handle, created FROM trees") { (row) throws(StoreError) in
+        ObjectIdentity(
+          inode: UInt64(bitPattern: try row.integer(0)), handle: try row.bytes(1), created: try row.integer(2))
+      }.first
+    }
+    if known == tree { return }
+    try change { (database) throws(StoreError) in
+      if known != nil { try database.run("UPDATE containers SET inode = NULL") }
+      try database.run(
+        "INSERT OR REPLACE INTO trees (one, inode, handle, created) VALUES (1, ?, ?, ?)",
+        .integer(Int64(bitPattern: tree.inode)), .bytes(tree.handle), .integer(tree.created))
     }
   }
 
@@ -69,9 +96,14 @@ extension ContainerRecord {
     guard let user = try row.user(3, path) else {
       throw .registryDamaged(path: path, what: "a container belongs to nobody")
     }
+    let identity: ObjectIdentity? =
+      row.isNull(6)
+      ? nil
+      : ObjectIdentity(
+        inode: UInt64(bitPattern: try row.integer(6)), handle: try row.bytes(7), created: try row.integer(8))
     self.init(
       uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
-      path: try row.text(4), isDoomed: try row.integer(5) != 0)
+      path: try row.text(4), isDoomed: try row.integer(5) != 0, identity: identity)
   }
 }
 

@@ -127,5 +127,23 @@ enum RegistrySchema {
         "CREATE INDEX grants_of_apps ON grants (identifier, user)",
         "PRAGMA user_version = 4",
       ]),
+    Step(
+      name: "objects of containers",
+      statements: [
+        // Which directory was made; nothing where that was before this step, or where the store is a copy of another one.
+        "ALTER TABLE containers ADD COLUMN inode INTEGER",
+        "ALTER TABLE containers ADD COLUMN handle BLOB",
+        "ALTER TABLE containers ADD COLUMN created INTEGER",
+        // The tree in which those are.
+        """
+        CREATE TABLE trees (
+          one INTEGER PRIMARY KEY CHECK (one = 1),
+          inode INTEGER NOT NULL,
+          handle BLOB NOT NULL,
+          created INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 5",
+      ]),
   ]
 }

@@ -104,6 +104,7 @@ extension View {
     let place = object(try directory.fd.status(), directory)
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
+    if kind == .directory { try refuseContainer(name, in: directory) }
     try refuseCompanion(kind, in: place)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes

@@ -60,6 +60,7 @@ extension View {
     try authorize(.delete, on: moved.object, in: source, by: caller)
     try authorize(.search, on: target, by: caller)
     try refuseReservedName(newName, in: to)
+    try refuseMoving(moved, to: newName, in: to)
     try authorize(moved.addition, on: target, by: caller)
     var replaced: Doomed?
     do throws(Errno) {
@@ -70,7 +71,10 @@ extension View {
     if let replaced {
       try refuseAboveSealed(replaced.status, replaced.object.zone)
       try authorize(.delete, on: replaced.object, in: target, by: caller)
-      if isExchange { try authorize(replaced.addition, on: source, by: caller) }
+      if isExchange {
+        try refuseMoving(replaced, to: name, in: from)
+        try authorize(replaced.addition, on: source, by: caller)
+      }
     }
     if from.id != to.id {
       try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
@@ -134,6 +138,16 @@ extension View {
     return Doomed(
       status: status,
       object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
+  }
+
+  /// Throws if a directory is a container or leads to some, or would become one: whoever moves it away and back has changed
+  /// meanwhile what the rules of its place forbid.
+  private func refuseMoving(
+    _ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin
+  ) throws(Errno) {
+    guard moved.object.isDirectory else { return }
+    if moved.object.zone.keepsItsPlace { throw .EPERM }
+    try refuseContainer(name, in: parent)
   }
 
   /// A directory that gets another parent is changed itself: its `..` is.

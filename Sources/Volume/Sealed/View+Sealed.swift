@@ -35,6 +35,11 @@ extension View {
     if zone == .inbox { throw .EPERM }
   }
 
+  /// Throws if a directory of that name would be a container: the daemon alone makes those.
+  func refuseContainer(_ name: Name, in directory: borrowing NodeTable.Pin) throws(Errno) {
+    if directory.zone.namesMatter, zone(of: name, in: directory).isContainer { throw .EPERM }
+  }
+
   /// Throws if an installed app is below a directory that someone wants to remove or to move.
   func refuseAboveSealed(_ status: FileStatus, _ zone: Zone) throws(Errno) {
     guard status.isDirectory, zone == .home || zone.app != nil else { return }

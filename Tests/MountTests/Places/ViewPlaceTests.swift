@@ -144,6 +144,32 @@ struct ViewPlaceTests {
     try play(steps, before: prepare, in: house)
   }
 
+  /// In its own view an app moves none of its containers, and puts nothing beside them.
+  @Test(arguments: [false, true]) func containersStay(rootless: Bool) throws {
+    let house = try Self.house(rootless: rootless)
+    let prepare = """
+      cd $documents; for away in $documents/away "$group/away"; do
+        rm -rf "$away"; mkdir -p "$away/twin" "$away/x/Data"; done
+      """
+    let lines = [
+      "mv -T \"$at\" \"$at-2\"", "mv -T \"$at\" \"$away/moved\"", "call exchange \"$at\" \"$away/twin\"",
+      "call exchange \"$away/twin\" \"$at\"", "mv -T \"$at\" \"$(dirname \"$at\")/.hidden\"",
+      "mkdir \"$(dirname \"$at\")/new\"",
+    ]
+    var steps: [Step] = []
+    for line in lines {
+      steps.append(Step(line: line, place: "away=$documents/away; at=$away/x", expected: []))
+      for (place, away) in [("$container", "$group"), ("$group", "$documents"), ("$cloud", "$documents")] {
+        // What is in the view is a mount of its own, in directories that are not.
+        steps.append(
+          Step(
+            line: line, place: "at=\"\(place)\"; away=\"\(away)/away\"",
+            expected: [.EPERM, .EXDEV, .EBUSY, .EACCES, .EROFS]))
+      }
+    }
+    try play(steps, before: prepare, in: house)
+  }
+
   /// In its own view an app makes no Inbox, and does not get rid of the one that there is.
   @Test(arguments: [false, true]) func inboxItselfStays(rootless: Bool) throws {
     let house = try Self.house(rootless: rootless)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+package import Policy
+package import Store
+
+/// A new container that lies beside the one whose place it is to take, which only the daemon can do.
+package struct NewData: Codable, Equatable, Sendable {
+  /// What it is called there.
+  package let copy: String
+  /// The home and the app whose container it is to be.
+  package let home: String
+  package let identifier: AppIdentifier
+}
+
+/// Puts containers that users have made of packages in the place of those that there are.
+///
+/// Nobody may rename a container, in no view: it changes places with another directory by this way and no other.
+package struct DataReplacer {
+  private let store: Store
+  private let registry: Registry
+  private let containers: Containers
+  private let watch: any TreeWatch
+
+  package init(_ store: Store, _ registry: Registry, containers: Containers, watch: any TreeWatch) {
+    self.store = store
+    self.registry = registry
+    self.containers = containers
+    self.watch = watch
+  }
+
+  /// Exchanges a container with the new one beside it, which has the old one's name there afterwards.
+  package func replace(_ new: NewData, asking asker: Asker) throws(AppFailure) {
+    let container = try NotedContainer(
+      new.identifier, home: new.home, store, registry, doing: "replace", asking: asker)
+    try checkCopy(new.copy, container)
+    do throws(StoreError) {
+      // What describes it and what it consists of is ours to say, whatever was put there.
+      let app = try registry.app(new.identifier, for: container.record.user)
+      try containers.complete(container.record, named: new.copy, in: container.parent.fd, app)
+      try exchange(new, container)
+      _ = try containers.noteIdentity(
+        of: container.record, named: container.record.path.splitAtName.name, in: container.parent.fd)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func exchange(_ new: NewData, _ container: borrowing NotedContainer) throws(StoreError) {
+    let name = container.path.splitAtName.name
+    let parent = container.parent.fd
+    do throws(Errno) {
+      try watch.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
+        try parent.rename(new.copy, to: parent, name, flags: UInt32(CLX_RENAME_EXCHANGE))
+      }
+      try parent.synchronize(dataOnly: false)
+    } catch {
+      throw StoreError(error, doing: "replace", path: "\(store.path)/tree/\(container.path)")
+    }
+  }
+
+  /// It is a directory of the user's that was made for this, and has nothing in it that no container has.
+  private func checkCopy(_ name: String, _ container: borrowing NotedContainer) throws(AppFailure) {
+    let path = "\(store.path)/tree/\(container.above)/\(name)"
+    guard name.hasPrefix(".\(AppContainer.importPurpose)-"), NotedContainer.isName(name) else {
+      throw .failed(doing: "replace a container by", path: path, errno: .EINVAL)
+    }
+    let known: [String: Set<String>] = [
+      "": [ContainerLayout.dataName, ContainerLayout.metadataName],
+      ContainerLayout.dataName: Set(ContainerLayout.dataDirectories),
+    ]
+    do throws(Errno) {
+      let top = try container.parent.fd.openDirectory(name)
+      guard try top.fd.status().st_uid == container.record.user else { throw .EPERM }
+      for (place, names) in known {
+        let directory = try top.fd.openDirectory(at: place)
+        for entry in try directory.fd.entries() {
+          // A link is the one to the bundle, or goes when the container is completed.
+          guard names.contains(String(decoding: entry.name, as: UTF8.self)) || entry.type == UInt8(DT_LNK)
+          else { throw .EINVAL }
+        }
+      }
+    } catch {
+      throw .failed(doing: "replace a container by", path: path, errno: error)
+    }
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// The container of an app in a home, as the registry has it, for an order of someone who may move things in that home.
+struct NotedContainer: ~Copyable {
+  let record: ContainerRecord
+  /// The directory that it is in, below the root of the tree, and open.
+  let above: String
+  let parent: OwnedFD
+  var path: String { record.path }
+
+  init(
+    _ identifier: AppIdentifier, home: String, _ store: Store, _ registry: Registry, doing: String,
+    asking asker: Asker
+  ) throws(AppFailure) {
+    let above = "Users/\(home)/\(ContainerLayout.directory(of: .data))"
+    let path = "\(above)/\(ContainerLayout.name(of: identifier, .data))"
+    guard Self.isName(home), (try? Homes.checkName(home)) != nil else {
+      throw .failed(doing: doing, path: path, errno: .EINVAL)
+    }
+    let parent = try Self.opening("\(store.path)/tree/\(above)") { () throws(Errno) in
+      try store.tree.openDirectory(at: above)
+    }
+    let owner = try Self.opening("\(store.path)/tree/\(above)") { () throws(Errno) in
+      try parent.fd.status().st_uid
+    }
+    guard asker.uid == owner || asker.uid == 0 || asker.uid == ProcessID.user else {
+      throw .notAllowed(doing: doing, path: "\(store.path)/tree/\(path)")
+    }
+    let noted: [ContainerRecord]
+    do throws(StoreError) {
+      noted = try registry.containers(kind: .data, identifier: identifier, user: owner, isDoomed: false)
+    } catch {
+      throw .store(error)
+    }
+    guard let record = noted.first(where: { $0.path == path }) else {
+      throw .notInstalled(identifier: identifier.text, domain: "that home")
+    }
+    self.record = record
+    self.above = above
+    self.parent = parent
+  }
+
+  private static func opening<Result: ~Copyable>(
+    _ path: String, _ body: () throws(Errno) -> Result
+  ) throws(AppFailure) -> Result {
+    do throws(Errno) { return try body() } catch { throw .failed(doing: "open", path: path, errno: error) }
+  }
+
+  /// Whether a text is one name that something can have.
+  static func isName(_ text: String) -> Bool {
+    !text.utf8.contains(0) && !text.utf8.contains(UInt8(ascii: "/"))
+      && !["", ".", ".."].contains(where: { $0.utf8.elementsEqual(text.utf8) })
+  }
+}

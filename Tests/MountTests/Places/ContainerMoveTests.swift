@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Containers, and what leads to them, stay where they are: whoever moved one away and back could change meanwhile what the
+/// rules of its place forbid.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
+struct ContainerMoveTests {
+  /// Each works for `$at`, an ordinary directory.
+  private let moves = [
+    "mv -T \"$at\" \"$at-2\"", "mv -T \"$at\" $away/moved", "mv -T \"$at\" \"$(dirname \"$at\")/.hidden\"",
+    "call exchange \"$at\" $away/twin", "call exchange $away/twin \"$at\"",
+    "call rename \"$at\" $away/empty",
+  ]
+
+  private let places = [
+    "$container", "$group", "$cloud", "$home/Library/Containers", "$home/Library/Group Containers",
+    "$home/Library/Mobile Documents", "$home/Library",
+  ]
+
+  private let prepare = """
+    away=$home/away; rm -rf $away; mkdir -p $away/twin $away/empty $away/Library/x/Data; cd $away
+    """
+
+  @Test(arguments: [false, true]) func containersAndWhatLeadsToThemStay(rootless: Bool) throws {
+    let house = try PlaceHouse(rootless: rootless)
+    // Not by a list, which their owner could take away.
+    try house.perform("insula acl -N $home/Library", as: .owner)
+    try house.perform("cd $work/place; deliver letter.txt", as: .owner)
+    let before = try house.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner)
+    for person in house.people {
+      for line in moves {
+        let elsewhere = try house.run("\(prepare); at=$away/Library/x; \(line)", as: person)
+        #expect(elsewhere.status == 0, "\(person), elsewhere: \(line): \(elsewhere.errors)")
+        for place in places {
+          let refused = try house.run("\(prepare); at=\"\(place)\"; \(line)", as: person)
+          #expect(
+            refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
+            "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
+        }
+      }
+    }
+    #expect(try house.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner) == before)
+  }
+
+  @Test(arguments: [false, true]) func nobodyPutsAContainerThere(rootless: Bool) throws {
+    let house = try PlaceHouse(rootless: rootless)
+    let containers = places[3...5]
+    for person in house.people {
+      for line in [
+        "mkdir \"$at/org.example.new\"", "mv -T $away/twin \"$at/org.example.new\"",
+        "mkdir \"$at/.beside\" && mv -T \"$at/.beside\" \"$at/org.example.new\"",
+        "cp -a $away/twin \"$at/org.example.new\"",
+        "mkdir \"$at/.one\" && call exchange \"$at/.one\" $away/twin && mv -T \"$at/.one\" \"$at/org.example.new\"",
+      ] {
+        let elsewhere = try house.run("\(prepare); at=$away/Library; \(line)", as: person)
+        #expect(elsewhere.status == 0, "\(person), elsewhere: \(line): \(elsewhere.errors)")
+        for place in containers {
+          let clean = "rm -rf \"$at/.beside\" \"$at/.one\""
+          let refused = try house.run("\(prepare); at=\"\(place)\"; \(clean); \(line)", as: person)
+          #expect(
+            refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
+            "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
+          try house.perform("at=\"\(place)\"; \(clean); test ! -e \"$at/org.example.new\"", as: person)
+        }
+      }
+    }
+  }
+
+  /// What was delivered stays as it was delivered, whichever way round.
+  @Test(arguments: [false, true]) func deliveredFilesAreNotChangedByAnImport(rootless: Bool) throws {
+    let house = try PlaceHouse(rootless: rootless)
+    try house.perform("cd $work/place; deliver letter.txt", as: .owner)
+    try house.perform(
+      """
+      insula export $app $work/E.xcappdata --store $store; echo more >$documents/more
+      exec 3<"$container"; insula import $work/E.xcappdata --replace --store $store
+      test ! -e $documents/more; test "$(cat $inbox/letter.txt)" = text
+      """, as: .owner)
+    for line in [
+      "echo x >>$inbox/letter.txt", "mv -T $container $home/away", "mkdir $data/new", "rm $container/.*.plist",
+      "mv -T $container $home/Library/Containers/.import-1-x",
+    ] {
+      let refused = try house.run(line, as: .owner)
+      #expect(
+        refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused.errors)")
+    }
+    #expect(try house.perform("ls -A $home/Library/Containers", as: .owner) == PlaceHouse.app + "\n")
+  }
+}

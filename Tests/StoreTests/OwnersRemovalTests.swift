@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+/// What is removed for a user when a container goes, and what is not.
+@Suite(.enabled(if: Program.isRoot, "only root can make what belongs to others")) struct OwnersRemovalTests {
+  private let house: TestHouse
+  private let containers: Containers
+  private let app: InstalledApp
+  private var library: String { house.home + "/Library/Containers" }
+  private var container: String { library + "/com.example.editor" }
+  private var documents: String { container + "/Data/Documents" }
+
+  init() throws {
+    house = try TestHouse()
+    containers = try house.containers()
+    app = try InstalledApp.example()
+    try house.registry.add(app)
+    _ = try containers.make(for: app, home: house.account.name)
+  }
+
+  private func shell(_ script: String) throws {
+    let script = """
+      as_owner() { setpriv --reuid=\(house.account.uid) --regid=\(house.account.gid) --clear-groups "$@"; }
+      protect() { setfattr -n trusted.insula.flags -v "$1" "$2"; }
+      \(script)
+      """
+    let result = try Program.run(["sh", "-ec", script], in: documents)
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+  }
+
+  private func remove() throws -> Containers.Removal {
+    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
+    return try containers.removeDoomed()
+  }
+
+  private func names(_ path: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+  }
+
+  /// Each row makes something in Documents; `stays` is what of it is there afterwards, with the reason.
+  @Test(arguments: [
+    ("echo x >roots", "roots", "belongs to root"),
+    ("mkdir roots; echo x >roots/a; chown nobody roots/a", "roots", "belongs to root"),
+    ("as_owner mkdir shared; chmod 777 shared; echo x >shared/daemons; chown daemon shared/daemons",
+      "shared/daemons", "belongs to daemon"),
+    ("as_owner touch held; protect 0x00020000 held", "held", "the flags schg"),
+    ("as_owner touch own; protect 0x00000002 own", "own", "the flags uchg"),
+    ("as_owner mkdir -p log; as_owner touch log/a; protect 0x00040000 log", "log", "the flags sappnd"),
+    ("as_owner mkdir -p d/e/f; as_owner touch d/e/f/a; protect 0x00100000 d/e/f/a", "d/e/f/a", "sunlnk"),
+    ("as_owner touch odd; protect 0x01 odd", "odd", "the flags schg"),
+    ("as_owner ln -s /etc link; chown -h root link", "link", "belongs to root"),
+  ])
+  func whatIsNotTheirsToRemoveStays(making: String, stays: String, reason: String) throws {
+    try shell("as_owner touch gone; as_owner mkdir -p e/m/p/t/y; as_owner chmod 0 e; \(making)")
+    let removal = try remove()
+    #expect(removal.left.count == 1)
+    let left = try #require(removal.left.first)
+    #expect(left.reason.contains(reason) && left.path.hasSuffix("/Data/Documents/\(stays)"), "\(left)")
+    let place = try #require(names(library).first)
+    #expect(names(library).count == 1 && place.hasPrefix(".com.example.editor.left-"))
+    #expect(left.path.contains(place))
+    var status = stat()
+    #expect(lstat("\(house.path)/tree/\(left.path)", &status) == 0)
+    #expect(names("\(library)/\(place)/Data") == ["Documents"], "all else is gone")
+    #expect(try house.registry.containers(kind: .data) == [])
+    #expect(names(house.path + "/state/staging") == [])
+    #expect(try house.findings().contains { $0.path.hasSuffix(place) }, "a check names it")
+    // The next installation gets nothing of it.
+    try house.registry.add(app)
+    _ = try containers.make(for: app, home: house.account.name)
+    #expect(names(documents) == [])
+  }
+
+  @Test func allThatIsTheirsGoesHoweverDeepItIs() throws {
+    try shell(
+      """
+      python3 -c '
+      import os
+      for n in range(3000):
+          os.mkdir("d"); open("f", "w").close(); os.chdir("d")
+      '
+      chown -R nobody d f
+      as_owner mkdir closed; as_owner touch closed/in; as_owner chmod 0 closed
+      as_owner ln -s /etc/passwd link; as_owner mkfifo pipe; as_owner touch hidden; protect 0x00008000 hidden
+      """)
+    #expect(try remove().left.isEmpty)
+    #expect(names(library) == [])
+  }
+
+  @Test func containerThatIsProtectedStaysAsAWhole() throws {
+    try shell("protect 0x00020000 '\(container)'; as_owner touch kept")
+    let failure = storeError { _ = try remove() }
+    #expect(failure == .notPermitted(doing: "remove the container", path: container))
+    #expect(names(documents) == ["kept"])
+    try shell("setfattr -x trusted.insula.flags '\(container)'")
+    #expect(try containers.removeDoomed().left.isEmpty)
+    #expect(names(library) == [])
+  }
+
+  /// What lies in the place of a container and was not made there is not removed, whoever it belongs to.
+  @Test(arguments: ["mv", "copy", "link", "file"]) func anotherDirectoryInItsPlaceStays(how: String) throws {
+    try shell("as_owner touch mine")
+    let aside = house.home + "/aside"
+    #expect(rename(container, aside) == 0)
+    switch how {
+    case "mv":
+      try shell2("mkdir -p Shared/project; touch Shared/project/work; chown -R nobody Shared; mv Shared/project '\(container)'")
+    case "copy": try shell2("cp -a '\(aside)' '\(container)'")
+    case "link": #expect(symlink(aside, container) == 0)
+    default: try shell2("touch '\(container)'; chown nobody '\(container)'")
+    }
+    let before = names(container)
+    let removal = try remove()
+    #expect(removal.left.map(\.path) == ["Users/\(house.account.name)/Library/Containers/com.example.editor"])
+    #expect(removal.left.first?.reason.contains("not the directory that was made") == true)
+    #expect(names(container) == before && names(aside + "/Data/Documents") == ["mine"])
+    #expect(try house.registry.containers(kind: .data) == [])
+  }
+
+  private func shell2(_ script: String) throws {
+    let result = try Program.run(["sh", "-ec", script], in: house.path + "/tree/Users")
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+  }
+
+  /// Of a container that was noted by an earlier version nobody has written down which directory it is.
+  @Test(arguments: [true, false]) func containerOfAnEarlierVersionIsKnownByWhatDescribesIt(isIt: Bool) throws {
+    let changed = try Program.run(
+      ["sqlite3", house.path + "/state/insula.db", "UPDATE containers SET inode = NULL"])
+    #expect(changed.status == 0)
+    if !isIt { #expect(unlink("\(container)/\(ContainerLayout.metadataName)") == 0) }
+    #expect(try remove().left.isEmpty == isIt)
+    #expect(names(library) == (isIt ? [] : ["com.example.editor"]))
+  }
+
+  @Test func copyOfAStoreHasTheSameContainers() throws {
+    let copy = house.made.temporary.appending("copy")
+    let made = try Program.run(["cp", "-a", house.path, copy])
+    #expect(made.status == 0, "\(made.errors)")
+    let store = try Store(opening: copy, .inspect)
+    let registry = try Registry(state: store.state, path: copy + "/state")
+    _ = try registry.remove(app.identifier, of: nil, keepingData: false)
+    let removal = try Containers(store, registry).removeDoomed()
+    #expect(removal.left.isEmpty && removal.records.count == 1)
+    #expect(names("\(copy)/tree/Users/\(house.account.name)/Library/Containers") == [])
+    #expect(names(library) == ["com.example.editor"])
+  }
+}
