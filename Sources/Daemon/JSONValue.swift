@@ -63,6 +63,7 @@ extension JSONValue: CustomStringConvertible {
     case .integer(let value): "\(value)"
     case .number(let value): "\(value)"
     case .string(let value): value
+    case .array(let values) where values.isEmpty: "none"
     case .array(let values): values.map(\.description).joined(separator: ", ")
     case .object(let fields):
       fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")

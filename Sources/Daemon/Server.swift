@@ -26,6 +26,8 @@ package struct ServerReport: Codable, Sendable {
   package var threads = 0
   /// How many apps run.
   package var views = 0
+  /// Who was refused something because they had all that one user may have.
+  package var overBudget: [Budget.Refusal] = []
 }
 
 /// Why a store can't be served.
@@ -125,10 +127,15 @@ package final class Server: Sendable {
     settings.fileHandles =
       options.fileHandles && settings.isSystem && Volume.canUseHandles(parts.tree.fd)
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
-    settings.descriptors = Self.descriptorBudget()
+    let descriptorLimit = Self.descriptorLimit()
+    settings.descriptors = min(max(descriptorLimit / 2 - 64, 64), 8192)
     usesHandles = settings.fileHandles
+    // Names, what is kept for users, and a sixteenth for the daemon itself.
+    let limits = Budget.Limits(descriptors: descriptorLimit - settings.descriptors - descriptorLimit / 16)
+    let budget = Budget(limits, master: ProcessID.user) { DaemonLog.write($0) }
     volume = Volume(
-      tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings
+      tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings,
+      budget: budget
     ) { DaemonLog.write($0) }
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
     grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
@@ -175,11 +182,11 @@ package final class Server: Sendable {
     return rule == AccessTimeRule() ? nil : try PrivateMount(of: store, rule)
   }
 
-  /// Half of what this process may open, for names; the other half is for what clients open.
-  private static func descriptorBudget() -> Int {
+  /// How many descriptors this process may have.
+  private static func descriptorLimit() -> Int {
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 512 }
-    return min(max(Int(clamping: limit.rlim_cur) / 2 - 64, 64), 8192)
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+    return Int(clamping: limit.rlim_cur)
   }
 
   private func connect() throws {
@@ -246,6 +253,7 @@ package final class Server: Sendable {
     report.requests = pool.requests
     report.threads = pool.threadCount
     report.views = views.count
+    report.overBudget = volume.budget.refusals
     return report
   }
 

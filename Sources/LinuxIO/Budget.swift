@@ -41,13 +41,12 @@ package final class Budget: Sendable {
   package struct Limits: Sendable {
     private var pools: [Int]
 
-    /// `descriptors` is how many descriptors this process may have.
+    /// `descriptors` is how many the daemon may keep for others.
     package init(descriptors: Int) {
       pools = Kind.allCases.map { kind in
         switch kind {
         case .openFiles, .openDirectories: 1 << 20
-        // The rest is for names (which give way), connections and the daemon itself.
-        case .descriptors: max(descriptors / 4 * 3, 64)
+        case .descriptors: max(descriptors, 64)
         case .locks: 1 << 18
         case .waiting: 1 << 14
         case .views: 1000
@@ -83,6 +82,17 @@ package final class Budget: Sendable {
       refuse(kind, payer.user)
       throw kind.errno
     }
+  }
+
+  /// Charges the payer if they are within budget; nothing is counted or logged if not.
+  package func takeQuietly(_ kind: Kind, by payer: Payer) -> Bool {
+    charge(kind, 1, to: payer, isLimited: true)
+  }
+
+  /// Throws what ``take(_:_:by:)`` would throw.
+  package func check(_ kind: Kind, by payer: Payer) throws(Errno) {
+    try take(kind, by: payer)
+    give(kind, by: payer)
   }
 
   /// Charges the payer whether or not they are over budget.

@@ -22,6 +22,9 @@ package struct FilesystemKind: Equatable, Sendable {
 
   /// And what it has grown from, ext2 and ext3, which have the same number.
   package static let ext4 = FilesystemKind(magic: 0xef53)
+  package static let xfs = FilesystemKind(magic: 0x5846_5342)
+  package static let btrfs = FilesystemKind(magic: 0x9123_683e)
+  package static let tmpfs = FilesystemKind(magic: 0x0102_1994)
 
   /// The name that `mount(8)` uses, or the number for one that is not on the list.
   package var name: String { Self.names[magic] ?? "0x" + String(magic, radix: 16) }

@@ -27,6 +27,7 @@ package final class NodeTable: Sendable {
   let quietRoot: FD?
   /// How many nodes may have a descriptor at once.
   private let share: DescriptorShare
+  private let budget: Budget?
   var capacity: Int { share.each }
 
   /// Starts with the root.
@@ -34,14 +35,15 @@ package final class NodeTable: Sendable {
   /// `handleRoot` and `quietRoot` outlive the table. `known` is where it is noted what the view knows.
   init(
     root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, quietRoot: FD? = nil,
-    share: DescriptorShare, known: KnownObjectsOfView? = nil
+    share: DescriptorShare, budget: Budget? = nil, known: KnownObjectsOfView? = nil
   ) throws(Errno) {
     self.handleRoot = handleRoot
     self.quietRoot = quietRoot
     self.share = share
+    self.budget = budget
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
-    var state = NodeTableState(known: known)
+    var state = NodeTableState(known: known, budget: budget)
     guard let index = state.slab.allocate() else { throw .ENOMEM }
     precondition(index == Self.rootIndex, "the first slot is the root's")
     let node = state.slab[index]
@@ -157,18 +159,22 @@ extension NodeTable {
   /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
   /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
-  /// whoever has it open, but not a directory that is someone's working directory.
+  /// whoever has it open, but not a directory that is someone's working directory. Whoever has taken the name away pays; over
+  /// budget, the object is not kept.
   func hold(
     _ object: ObjectNumber, losing name: Name, in parent: NodeID, isLast: Bool,
+    by payer: Payer = Payer(user: 0),
     open: () throws(Errno) -> OwnedFD
   ) {
     // What has other names will be found by them as a rule; it must not take the room of what has none.
     let limit = isLast ? capacity : capacity / 2
+    var isWithinBudget = true
+    defer { if !isWithinBudget { budget?.refuse(.descriptors, payer.user) } }
     let missing = state.withLock { state -> NodeID? in
       guard let index = state.find(object),
         isLast || state.isKnown(index, as: name, in: parent)
       else { return nil }
-      state.holdDescriptor(index, limit: limit)
+      isWithinBudget = state.holdDescriptor(index, limit: limit, by: payer)
       let node = state.slab[index]
       let isLost = handleRoot == nil || node.pointee.flags.contains(.isDirectory)
       return node.pointee.descriptor < 0 && isLost ? Self.id(index, node.pointee.generation) : nil
@@ -179,7 +185,8 @@ extension NodeTable {
     guard with(missing, { $0.matches(identity) }) == true else { return }
     install(object, for: missing)
     state.withLock { state in
-      if let index = state.index(of: missing) { state.holdDescriptor(index, limit: limit) }
+      guard let index = state.index(of: missing) else { return }
+      isWithinBudget = state.holdDescriptor(index, limit: limit, by: payer)
     }
   }
 

@@ -20,12 +20,20 @@ struct NodeTableState: @unchecked Sendable {
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
   private(set) var held = 0
+  /// Who pays for them.
+  ///
+  /// The budget's locks are taken inside ours, and nothing inside them.
+  private var payers: [UInt32: Payer] = [:]
+  private let budget: Budget?
   /// Where it is noted what this view knows; nil for the view that is asked itself.
   let known: KnownObjectsOfView?
   /// What seals say of the nodes that are in sealed places.
   var sealed: [UInt32: SealedNode] = [:]
 
-  init(known: KnownObjectsOfView? = nil) { self.known = known }
+  init(known: KnownObjectsOfView? = nil, budget: Budget? = nil) {
+    self.known = known
+    self.budget = budget
+  }
 
   /// The slot that an id stands for, if it still does.
   func index(of id: NodeID) -> UInt32? {
@@ -106,6 +114,7 @@ struct NodeTableState: @unchecked Sendable {
     let descriptor = node.pointee.descriptor
     if node.pointee.flags.contains(.descriptorIsLastHold) {
       held -= 1
+      giveBackHold(index)
     } else if descriptor >= 0 {
       leaveClock(index)
     }
@@ -128,9 +137,11 @@ struct NodeTableState: @unchecked Sendable {
       free(node.pointee.name)
       known?.remove(node.pointee.number)
     }
+    for payer in payers.values { budget?.give(.descriptors, by: payer) }
     slab.removeAll()
     clock = []
     sealed = [:]
+    payers = [:]
   }
 
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
@@ -168,13 +179,24 @@ struct NodeTableState: @unchecked Sendable {
   }
 
   /// From here on the node's descriptor is not closed before the node goes; unless `limit` others are kept so already.
-  mutating func holdDescriptor(_ index: UInt32, limit: Int) {
+  ///
+  /// False if the payer has too many.
+  mutating func holdDescriptor(_ index: UInt32, limit: Int, by payer: Payer) -> Bool {
     let node = slab[index]
     guard node.pointee.descriptor >= 0, !node.pointee.flags.contains(.descriptorIsLastHold), held < limit
-    else { return }
+    else { return true }
+    if let budget {
+      guard budget.takeQuietly(.descriptors, by: payer) else { return false }
+      payers[index] = payer
+    }
     leaveClock(index)
     held += 1
     node.pointee.flags.insert(.descriptorIsLastHold)
+    return true
+  }
+
+  private mutating func giveBackHold(_ index: UInt32) {
+    if let payer = payers.removeValue(forKey: index) { budget?.give(.descriptors, by: payer) }
   }
 
   /// The node can be found again, so its descriptor may be closed like any other.
@@ -184,6 +206,7 @@ struct NodeTableState: @unchecked Sendable {
       return
     }
     held -= 1
+    giveBackHold(index)
     node.pointee.clock = UInt32(truncatingIfNeeded: clock.count)
     clock.append(index)
   }

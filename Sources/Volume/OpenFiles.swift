@@ -52,6 +52,15 @@ final class HandleTable<Item: Sendable>: Sendable {
     }
   }
 
+  /// Takes out all that are open.
+  func removeAll() -> [Item] {
+    state.withLock { state in
+      let items = state.slots.compactMap(\.item)
+      state = State()
+      return items
+    }
+  }
+
   /// All that are open.
   var all: [Item] { state.withLock { $0.slots.compactMap(\.item) } }
 
@@ -75,6 +84,8 @@ struct OpenFile: Sendable {
   let descriptor: SharedFD?
   /// Whether each read and write must ask if it is still granted.
   let isRevocable: Bool
+  /// Who opened it.
+  let payer: Payer
 
   struct Access: OptionSet, Sendable {
     let rawValue: UInt8
@@ -88,7 +99,10 @@ struct OpenFile: Sendable {
 /// One open of a directory.
 struct OpenDirectory: Sendable {
   let node: NodeID
-  let descriptor: SharedFD
+  /// Who opened it.
+  let payer: Payer
+  /// Only where it has to stay open: see ``ListingDescriptors``.
+  let descriptor: SharedFD?
 }
 
 /// Under which id the kernel knows the file behind each node that is open, and how often it is open.

@@ -54,7 +54,7 @@ package final class View: FileSystem {
       nodes = try NodeTable(
         root: root, zone: .top, position: scope.root,
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-        quietRoot: volume.quietTree, share: volume.descriptors, known: known)
+        quietRoot: volume.quietTree, share: volume.descriptors, budget: volume.budget, known: known)
     } catch {
       volume.views.ended(number)
       throw error
@@ -75,6 +75,7 @@ package final class View: FileSystem {
     volume.grants.remove(view: number)
     kernel.end()
     volume.locks.releaseAll(of: number)
+    closeAll()
   }
 
   /// Waits for the kernel to begin; false when the time is over.
@@ -104,6 +105,11 @@ package final class View: FileSystem {
       if forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
       return nil
     }
+  }
+
+  /// Whom to charge for what a caller makes grow: an app's share is apart from its user's.
+  func payer(_ caller: Caller) -> Payer {
+    Payer(user: caller.uid, view: scope.root.throughout == nil ? number : 0)
   }
 
   /// Whether only one user can ever get here.

@@ -34,7 +34,13 @@ package final class Volume: Sendable {
   package let settings: VolumeSettings
   /// The root of the tree, opened for reading: file handles are opened by it.
   let tree: FD
+  /// What each user and each app's view has of what all share.
+  package let budget: Budget
   let locks = LockTable()
+  /// Directories that are being read.
+  let listings = ListingDescriptors()
+  /// Whether those may be closed between two pages; on another filesystem than the tree's they may not.
+  let listingsLast: (device: UInt64, Bool)
   /// How lists and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
@@ -60,9 +66,13 @@ package final class Volume: Sendable {
   /// `say` gets a line for each thing that is found to be other than it was sealed.
   package init(
     tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
+    budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
+    self.budget = budget
+    let device = UInt64((try? tree.status().st_dev) ?? 0)
+    listingsLast = (device, ListingDescriptors.areLasting(on: try? tree.filesystemKind()))
     self.quietTree = quietTree
     sealedPlaces = SealedPlaces(say: say)
     self.settings = settings

@@ -67,6 +67,7 @@ final class Tree: Sendable {
 
   init(
     passthrough: Bool = false, canWithdraw: Bool = true, hasStaging: Bool = true,
+    budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     _ change: (inout VolumeSettings) -> Void = { _ in }
   ) throws {
     // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask to.
@@ -88,7 +89,8 @@ final class Tree: Sendable {
     // A test's thread has no more rights than whoever it makes something for.
     staging = try TemporaryDirectory(mode: 0o777)
     stagingDirectory = try staging.open()
-    volume = Volume(tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings)
+    volume = Volume(
+      tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings, budget: budget)
     view = try View(volume)
     connection = RecordingConnection(passthrough: passthrough, canWithdraw: canWithdraw)
     view.started(connection)

@@ -165,17 +165,22 @@ struct Others {
   }
 
   /// A name has become one of another object, or of none; what had it has other attributes.
-  func moved(_ object: ObjectNumber, to name: Name, in parent: borrowing NodeTable.Pin, zone: Zone) {
+  func moved(
+    _ object: ObjectNumber, to name: Name, in parent: borrowing NodeTable.Pin, zone: Zone, by payer: Payer
+  ) {
     let directory = parent.fd
     let number = parent.number
     forEach(knowing: object) { other in
-      other.noteMoved(object, to: name, in: number, directory, zone: zone)
+      other.noteMoved(object, to: name, in: number, directory, zone: zone, by: payer)
       other.forget(.attributes, of: object)
     }
   }
 
   /// An object is about to lose a name, perhaps its last; who has it open there keeps it.
-  func hold(_ object: ObjectNumber, losing name: Name, in parent: borrowing NodeTable.Pin, isLast: Bool) {
+  func hold(
+    _ object: ObjectNumber, losing name: Name, in parent: borrowing NodeTable.Pin, isLast: Bool,
+    by payer: Payer
+  ) {
     let directory = parent.fd
     let number = parent.number
     forEach(knowing: object) { other in
@@ -183,7 +188,7 @@ struct Others {
       // One that it knows nothing of is not where it would look for the object.
       guard isLast || place != nil else { return }
       other.nodes.hold(
-        object, losing: name, in: place ?? .root, isLast: isLast
+        object, losing: name, in: place ?? .root, isLast: isLast, by: payer
       ) { () throws(Errno) in try directory.child(name) }
     }
   }

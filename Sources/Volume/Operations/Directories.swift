@@ -15,12 +15,7 @@ extension View {
     let object = try nodes.pin(node)
     let judged = self.object(try object.fd.status(), object)
     try authorize(.list, on: judged, by: caller)
-    let fd = object.fd
-    let isSealed = object.zone.isSealedPlace
-    let directory = try nodes.openWithRoom { () throws(Errno) in
-      try openForListing(fd, sparingTime: isSealed)
-    }
-    let handle = directories.add(OpenDirectory(node: node, descriptor: SharedFD(directory)))
+    let handle = try addDirectory(object, by: payer(caller))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
     // If another view has changed it since, it is read again, whatever its times say.
     // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
@@ -34,7 +29,7 @@ extension View {
     _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    try directories.find(handle).descriptor.use { (directory) throws(Errno) in
+    try descriptor(of: handle).use { (directory) throws(Errno) in
       try list(directory, node, after: offset, into: &writer, by: caller)
     }
   }
@@ -66,10 +61,65 @@ extension View {
     }
   }
 
-  package func releaseDirectory(_ node: NodeID, handle: HandleID) { _ = directories.remove(handle) }
+  package func releaseDirectory(_ node: NodeID, handle: HandleID) {
+    guard let directory = directories.remove(handle) else { return }
+    volume.listings.remove(handle, of: number)
+    giveBack(directory)
+  }
+
+  /// Gives back what an open directory counts for.
+  func giveBack(_ directory: OpenDirectory) {
+    volume.budget.give(.openDirectories, by: directory.payer)
+    if directory.descriptor != nil { volume.budget.give(.descriptors, by: directory.payer) }
+  }
+
+  /// Nothing stands for a directory but a few bytes, unless it must keep its descriptor.
+  private func addDirectory(_ object: borrowing NodeTable.Pin, by payer: Payer) throws(Errno) -> HandleID {
+    try volume.budget.take(.openDirectories, by: payer)
+    do throws(Errno) {
+      guard keepsListingOpen(object) else {
+        return directories.add(OpenDirectory(node: object.id, payer: payer, descriptor: nil))
+      }
+      try volume.budget.take(.descriptors, by: payer)
+      do throws(Errno) {
+        let opened = SharedFD(try openListing(object))
+        return directories.add(OpenDirectory(node: object.id, payer: payer, descriptor: opened))
+      } catch {
+        volume.budget.give(.descriptors, by: payer)
+        throw error
+      }
+    } catch {
+      volume.budget.give(.openDirectories, by: payer)
+      throw error
+    }
+  }
+
+  /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else after that, or
+  /// the daemon might not be let in again.
+  private func keepsListingOpen(_ object: borrowing NodeTable.Pin) -> Bool {
+    let (device, last) = volume.listingsLast
+    return !last || !volume.settings.isSystem
+      || UInt64(object.number.device) != UInt64(UInt32(truncatingIfNeeded: device))
+  }
+
+  /// An open directory's descriptor; opened again if it was closed since it was last read.
+  private func descriptor(of handle: HandleID) throws(Errno) -> SharedFD {
+    let directory = try directories.find(handle)
+    if let kept = directory.descriptor ?? volume.listings.find(handle, of: number) { return kept }
+    let object = try nodes.pin(directory.node)
+    let opened = SharedFD(try openListing(object))
+    volume.listings.keep(opened, for: handle, of: number)
+    return opened
+  }
+
+  private func openListing(_ object: borrowing NodeTable.Pin) throws(Errno) -> OwnedFD {
+    let fd = object.fd
+    let isSealed = object.zone.isSealedPlace
+    return try nodes.openWithRoom { () throws(Errno) in try openForListing(fd, sparingTime: isSealed) }
+  }
 
   package func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
-    try directories.find(handle).descriptor.use { (fd) throws(Errno) in
+    try descriptor(of: handle).use { (fd) throws(Errno) in
       try fd.synchronize(dataOnly: dataOnly)
     }
   }

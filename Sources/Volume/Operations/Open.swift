@@ -40,6 +40,9 @@ extension View {
     let access = try authorizeOpen(judged, flags: flags, by: caller)
     if flags & CLX_O_NOATIME != 0, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
     if flags & O_TRUNC != 0 {
+      // Whoever may not open it does not truncate it.
+      try volume.budget.check(.openFiles, by: payer(caller))
+      if !usesPassthrough { try volume.budget.check(.descriptors, by: payer(caller)) }
       try object.fd.truncate(to: 0)
       if clearsSetID { try clearSetID(object.fd) }
       others.contentsChanged(of: object.number)
@@ -51,7 +54,7 @@ extension View {
       return nil
     }
     return try opened(
-      object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
+      object.id, object.fd, access, flags, by: payer(caller), mayAppendAlone: mayGrantAppendAlone(judged),
       isRevocable: isRevocable, isSealed: judged.zone.isSealedPlace)
   }
 
@@ -150,14 +153,14 @@ extension View {
       return try finishCreation(
         try entry(
           file, name, in: directory, validity, isMapped: isMapped, madeAfter: madeAfter, by: caller),
-        nil, flags)
+        nil, flags, by: caller)
     }
     let fd = file.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(pathOnly) }
     return try finishCreation(
       try entry(
         object, name, in: directory, validity, isMapped: isMapped, madeAfter: madeAfter, by: caller),
-      file, flags)
+      file, flags, by: caller)
   }
 
   package func createUnnamed(
@@ -184,10 +187,11 @@ extension View {
       object, fileStatus, named: Name.empty, in: directory, zone: zone,
       position: scope.position(of: Name.empty, in: directory.position))
     nodes.hold(
-      ObjectNumber(fileStatus), losing: Name.empty, in: parent, isLast: true
+      ObjectNumber(fileStatus), losing: Name.empty, in: parent, isLast: true, by: payer(caller)
     ) { () throws(Errno) in throw .ESTALE }
     return try finishCreation(
-      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags)
+      Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags, by: caller
+    )
   }
 
   /// The kernel's own flag in an open for execve.
@@ -208,7 +212,7 @@ extension View {
 
   /// Opens what was just made; who makes a file may open it in any way, whatever its mode.
   private func finishCreation(
-    _ entry: Entry, _ file: consuming OwnedFD?, _ flags: Int32
+    _ entry: Entry, _ file: consuming OwnedFD?, _ flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     guard let node = entry.node else { throw .EIO }
     do throws(Errno) {
@@ -220,8 +224,8 @@ extension View {
         mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let opened = try opened(
-        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone,
-        isRevocable: isRevocable)
+        node, object.fd, OpenFile.Access(flags), flags, by: payer(caller), created: file,
+        mayAppendAlone: mayAppendAlone, isRevocable: isRevocable)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -231,14 +235,17 @@ extension View {
 
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
-    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
+    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, by payer: Payer,
     created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isRevocable: Bool, isSealed: Bool = false
   ) throws(Errno) -> Opened {
+    let budget = volume.budget
+    try budget.take(.openFiles, by: payer)
     let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
     // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
     // back, so what was granted goes through us as well.
     let backing = backings.open(node) { mayAppendAlone || isRevocable ? nil : registerBacking(object) }
+    var descriptors = 0
     do throws(Errno) {
       var descriptor: SharedFD?
       let appends = access.contains(.append)
@@ -248,6 +255,8 @@ extension View {
       if isRevocable, backing != nil { throw .EBUSY }
       if isRevocable, access.writes { try refuseSharedMemory(node) }
       if backing == nil || appends {
+        try budget.take(.descriptors, by: payer)
+        descriptors = 1
         // What was just made is kept as it is: the new mode may not let us open it again.
         if let created {
           descriptor = SharedFD(created)
@@ -261,11 +270,14 @@ extension View {
       if appends { mode.insert(.direct) }
       if isRevocable { mode = mode.subtracting(.keepCache).union(.direct) }
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
-      let file = OpenFile(node: node, access: access, descriptor: descriptor, isRevocable: isRevocable)
+      let file = OpenFile(
+        node: node, access: access, descriptor: descriptor, isRevocable: isRevocable, payer: payer)
       let handle = try isRevocable ? addWhileGranted(file) : files.add(file)
       return Opened(handle: handle, mode: mode, backing: backing ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }
+      budget.give(.descriptors, descriptors, by: payer)
+      budget.give(.openFiles, by: payer)
       throw error
     }
   }
@@ -330,6 +342,19 @@ extension View {
     let connection = connection
     backings.close(node) { connection?.unregisterBacking($0) }
     noteClosed(node, file)
+    giveBack(file)
+  }
+
+  private func giveBack(_ file: OpenFile) {
+    volume.budget.give(.openFiles, by: file.payer)
+    if file.descriptor != nil { volume.budget.give(.descriptors, by: file.payer) }
+  }
+
+  /// Gives back what is open when the connection ends: the kernel releases nothing any more.
+  func closeAll() {
+    for file in files.removeAll() { giveBack(file) }
+    for directory in directories.removeAll() { giveBack(directory) }
+    volume.listings.removeAll(of: number)
   }
 
   /// What stands for the node in the table of locks.

@@ -19,7 +19,7 @@ extension View {
       let doomed = try find(name, in: directory, place, by: caller)
       try refuseAboveSealed(doomed.status, doomed.object.zone)
       try authorize(.delete, on: doomed.object, in: place, by: caller)
-      holdIfLastName(doomed, name, in: directory)
+      holdIfLastName(doomed, name, in: directory, by: caller)
       let freed = openIfLarge(doomed, name, in: directory)
       try directory.fd.remove(name, directory: isDirectory)
       removeCompanion(name, in: directory)
@@ -84,7 +84,7 @@ extension View {
     }
     var freed: OwnedFD?
     if let replaced, flags == 0 {
-      holdIfLastName(replaced, newName, in: to)
+      holdIfLastName(replaced, newName, in: to, by: caller)
       freed = openIfLarge(replaced, newName, in: to)
     }
     let fromFD = from.fd
@@ -104,8 +104,9 @@ extension View {
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
     withdrawNames(in: from, ifClosed: target)
     if isExchange { withdrawNames(in: to, ifClosed: source) }
-    noteMoved(moved, to: newName, in: to)
-    if let replaced, isExchange { noteMoved(replaced, to: name, in: from) }
+    let payer = payer(caller)
+    noteMoved(moved, to: newName, in: to, by: payer)
+    if let replaced, isExchange { noteMoved(replaced, to: name, in: from, by: payer) }
     namesChanged(in: from.number)
     if from.id != to.id { namesChanged(in: to.number) }
     if let replaced, !isExchange { others.attributesChanged(of: replaced.number) }
@@ -161,16 +162,17 @@ extension View {
 
   /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.
   private func holdIfLastName(
-    _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin
+    _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin, by caller: Caller
   ) {
     let isLast = doomed.status.isDirectory || doomed.status.st_nlink <= 1
     // Without handles any name may be the one that the object is found by.
     guard isLast || !volume.settings.fileHandles else { return }
     let fd = directory.fd
+    let payer = payer(caller)
     nodes.hold(
-      doomed.number, losing: name, in: directory.id, isLast: isLast
+      doomed.number, losing: name, in: directory.id, isLast: isLast, by: payer
     ) { () throws(Errno) in try fd.child(name) }
-    others.hold(doomed.number, losing: name, in: directory, isLast: isLast)
+    others.hold(doomed.number, losing: name, in: directory, isLast: isLast, by: payer)
   }
 
   /// A large file, held open: the room that it takes is given back when it is closed, which may take seconds.
@@ -183,23 +185,26 @@ extension View {
     return try? nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
   }
 
-  private func noteMoved(_ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin) {
+  private func noteMoved(
+    _ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin, by payer: Payer
+  ) {
     let zone = zone(of: name, in: parent)
-    noteMoved(moved.number, to: name, in: parent.number, parent.fd, zone: zone)
+    noteMoved(moved.number, to: name, in: parent.number, parent.fd, zone: zone, by: payer)
     dropAnswersUnderWay(about: moved.number)
-    others.moved(moved.number, to: name, in: parent, zone: zone)
+    others.moved(moved.number, to: name, in: parent, zone: zone, by: payer)
   }
 
   /// An object has another name now, whichever view it was given through, in a directory that this one may not know.
   func noteMoved(
-    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone,
+    by payer: Payer
   ) {
     let moved = nodes.moved(
       object, to: name, in: parent, zone: zone, position: position(of: name, in: parent, directory))
     if moved.isLost {
       // Until the kernel asks for it by a name of a directory that is known here.
       nodes.hold(
-        object, losing: name, in: .root, isLast: true
+        object, losing: name, in: .root, isLast: true, by: payer
       ) { () throws(Errno) in try directory.child(name) }
     }
     if moved.namesMatter { settleZones(below: name, in: directory, zone) }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+
+/// A release of Linux, as far as what it can do hangs on it.
+package struct KernelRelease: Comparable, Sendable {
+  package let major: Int
+  package let minor: Int
+
+  package init(_ major: Int, _ minor: Int) {
+    self.major = major
+    self.minor = minor
+  }
+
+  /// Reads what `uname -r` prints; anything else counts as the oldest.
+  package init(_ text: String) {
+    let numbers = text.split(whereSeparator: { $0 == "." || $0 == "-" }).prefix(2).map { Int($0) ?? 0 }
+    self.init(numbers.first ?? 0, numbers.count > 1 ? numbers[1] : 0)
+  }
+
+  /// The one that is running.
+  package static let own: KernelRelease = {
+    var name = utsname()
+    guard Glibc.uname(&name) == 0 else { return KernelRelease(0, 0) }
+    return withUnsafeBytes(of: &name.release) { bytes in
+      KernelRelease(String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self))
+    }
+  }()
+
+  package static func < (a: KernelRelease, b: KernelRelease) -> Bool {
+    (a.major, a.minor) < (b.major, b.minor)
+  }
+}
