@@ -120,10 +120,15 @@ enum AppsAccess {
 }
 
 extension ControlClient {
-  /// Asks the daemon that described itself so.
+  /// Asks the daemon that described itself so; where it has too many requests of this user, again after a moment.
   func ask(_ request: ControlRequest, of status: DaemonStatus) throws -> ControlReply {
     do throws(Errno) {
-      return try ask(request, milliseconds: 30_000)
+      var reply = try ask(request, milliseconds: 30_000)
+      for _ in 0..<1000 where reply.failure == ControlReply.crowded {
+        usleep(30_000)
+        reply = try again().ask(request, milliseconds: 30_000)
+      }
+      return reply
     } catch {
       throw CommandFailure(
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")

@@ -65,15 +65,15 @@ final class AppService: Sendable {
       return .refusal("the store is mounted read-only; mount it for writing first", .EROFS)
     }
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
-    let registry: Registry
-    do throws(StoreError) { registry = try openRegistry() } catch { return .reply(ControlReply(error)) }
     let grants = grants.withLock { $0 }
     let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
-    let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
-      try tree.containers(registry)
-    }
-    return .job { caller in
+    return .job { [self] caller in
       defer { grants?.settle() }
+      let registry: Registry
+      do throws(StoreError) { registry = try openRegistry() } catch { return ControlReply(error) }
+      let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
+        try tree.containers(registry)
+      }
       let wait = InstallWait(
         progress: { caller.report(ControlProgress($0)) }, isCancelled: { caller.isCancelled })
       guard let bundle = call.descriptor else { return work.perform(order, on: nil, asking: asker, wait) }

@@ -53,8 +53,10 @@ package enum ControlQueue: Sendable {
   case grants
   /// Apps that are to run.
   case launches
-  /// Apps that are to end.
+  /// Apps that are to end, and the mount.
   case endings
+  /// What is to be told and takes a look at the store.
+  case questions
 }
 
 /// Something that takes its time; it says how far it is, and ends with the answer.

@@ -47,8 +47,12 @@ package final class ControlClient: Sendable {
 
   private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
     let line = ControlLine.encode(request)
-    guard try LocalSocket.send(line[...], with: descriptor, to: socket.fd) == line.count else {
-      throw .EAGAIN
+    do throws(Errno) {
+      guard try LocalSocket.send(line[...], with: descriptor, to: socket.fd) == line.count else {
+        throw .EAGAIN
+      }
+    } catch .EPIPE {
+      // Who hangs up has said why, if there was a reason: that can still be read.
     }
   }
 

@@ -16,7 +16,20 @@ final class ControlConnection: Sendable {
 
   private struct Incoming {
     var bytes: [UInt8] = []
+    /// How many of the bytes are known to hold no end of a line.
+    var searched = 0
     var descriptor: SharedFD?
+
+    mutating func takeLine() -> [UInt8]? {
+      guard let end = bytes[searched...].firstIndex(of: UInt8(ascii: "\n")) else {
+        searched = bytes.count
+        return nil
+      }
+      let line = Array(bytes[..<end])
+      bytes.removeFirst(end + 1)
+      searched = 0
+      return line
+    }
   }
 
   private let socket: OwnedFD
@@ -24,8 +37,13 @@ final class ControlConnection: Sendable {
   private let passed: PassedDescriptors
   /// Only the server's thread takes in requests; a job only looks whether the caller is still there.
   private let incoming = Mutex(Incoming())
+  private let lastActivity = Atomic<UInt64>(monotonicNanoseconds())
 
   var fd: FD { socket.fd }
+  /// When it last said something.
+  var activity: UInt64 { lastActivity.load(ordering: .relaxed) }
+  /// Whether there may be a whole request among what has arrived.
+  var hasRequest: Bool { incoming.withLock { $0.searched < $0.bytes.count } }
 
   init(_ socket: consuming OwnedFD, _ passed: PassedDescriptors) throws(Errno) {
     peer = try ControlPeer(of: socket.fd)
@@ -33,34 +51,38 @@ final class ControlConnection: Sendable {
     self.socket = socket
   }
 
-  /// Takes in what has arrived and answers the lines that are whole.
-  func receive(answeringWith handler: ControlServer.Handler) -> Next {
+  /// Has its turn: takes in what has arrived, unless a request is left from before, and answers one.
+  func takeTurn(answeringWith handler: ControlServer.Handler) -> Next {
     incoming.withLock { incoming in
-      do throws(Errno) {
-        let arrived = try LocalSocket.receive(
-          from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.uid))
-        guard let arrived else { return .isOver }
-        incoming.bytes += arrived.bytes
-        if let descriptor = arrived.descriptor { incoming.descriptor = passed.keep(descriptor, of: peer.uid) }
-      } catch {
-        return error == .EAGAIN ? .goesOn : .isOver
+      lastActivity.store(monotonicNanoseconds(), ordering: .relaxed)
+      if incoming.searched == incoming.bytes.count, !receive(&incoming) { return .isOver }
+      guard let line = incoming.takeLine() else {
+        return incoming.bytes.count <= ControlLine.requestLimit ? .goesOn : .isOver
       }
-      while let end = incoming.bytes.firstIndex(of: UInt8(ascii: "\n")) {
-        let line = incoming.bytes[..<end]
-        incoming.bytes = Array(incoming.bytes[(end + 1)...])
-        switch answer(line, incoming.descriptor, handler) {
-        case .reply(let reply): if !send(reply) { return .isOver }
-        // Nothing is read while it runs, so what else has arrived would lie there unseen.
-        case .job(let queue, let job): return .waits(queue, job)
-        }
-        incoming.descriptor = nil
+      defer { incoming.descriptor = nil }
+      switch answer(line, incoming.descriptor, handler) {
+      case .reply(let reply): return send(reply) ? .goesOn : .isOver
+      case .job(let queue, let job): return .waits(queue, job)
       }
-      return incoming.bytes.count <= ControlLine.requestLimit ? .goesOn : .isOver
+    }
+  }
+
+  /// False when the caller has hung up.
+  private func receive(_ incoming: inout Incoming) -> Bool {
+    do throws(Errno) {
+      let arrived = try LocalSocket.receive(
+        from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.uid))
+      guard let arrived else { return false }
+      incoming.bytes += arrived.bytes
+      if let descriptor = arrived.descriptor { incoming.descriptor = passed.keep(descriptor, of: peer.uid) }
+      return true
+    } catch {
+      return error == .EAGAIN
     }
   }
 
   private func answer(
-    _ line: ArraySlice<UInt8>, _ descriptor: SharedFD?, _ handler: ControlServer.Handler
+    _ line: [UInt8], _ descriptor: SharedFD?, _ handler: ControlServer.Handler
   ) -> ControlAnswer {
     guard let request: ControlRequest = ControlLine.decode(line) else {
       return .reply(
@@ -80,6 +102,16 @@ final class ControlConnection: Sendable {
     let bytes = ControlLine.encode(reply)
     return (try? LocalSocket.send(bytes[...], with: descriptor, to: fd)) == bytes.count
   }
+
+  /// Says that it goes, since there are too many of the same user.
+  func dismiss() { _ = try? LocalSocket.send(Self.dismissal[...], to: fd) }
+
+  private static let dismissal: [UInt8] = {
+    var reply = ControlReply(
+      ok: false, errno: Errno.EBUSY.code, message: "too many requests of yours at once; try it again")
+    reply.failure = ControlReply.crowded
+    return ControlLine.encode(reply)
+  }()
 
   /// Whether the caller has hung up.
   ///

@@ -19,6 +19,7 @@ final class ControlJobs: Sendable {
     let queue: ControlQueue
     let line: Line
     let thread: JoinableThread
+    let share: BudgetShare
   }
 
   private struct State {
@@ -29,26 +30,40 @@ final class ControlJobs: Sendable {
     var ended: [Int] = []
   }
 
-  /// Those of one user, who wait and who work.
+  /// Those of one user in one queue, who wait and who work.
   private static let most = 8
   /// For those that are in work when the daemon ends.
   private let patience: Int
+  private let budget: Budget
 
   private let state = Mutex(State())
 
   /// At the end, jobs that don't see that they are cancelled are left alone after that many seconds.
-  init(patience: Int = 20) { self.patience = patience }
+  init(patience: Int = 20, budget: Budget = Budget(Budget.Limits(descriptors: 0))) {
+    self.patience = patience
+    self.budget = budget
+  }
 
   var isEnding: Bool { state.withLock { $0.isEnding } }
 
-  /// Does a job for a caller, after those of the same user that were in the queue before; the connection ends with it.
-  func start(_ job: @escaping ControlJob, in queue: ControlQueue = .orders, for caller: ControlConnection) {
+  /// Does a job for a caller, after those of the same user that were in the queue before.
+  ///
+  /// The connection is the job's until `afterwards` gets it back.
+  func start(
+    _ job: @escaping ControlJob, in queue: ControlQueue = .orders, for caller: ControlConnection,
+    afterwards: @escaping @Sendable (ControlConnection) -> Void = { _ in }
+  ) {
     clear()
     let user = caller.peer.uid
     do throws(Errno) {
       try state.withLock { (state) throws(Errno) in
         let others = state.running.values.filter { $0.user == user && $0.queue == queue }
-        guard !state.isEnding, others.count < Self.most else { throw .EBUSY }
+        guard !state.isEnding else { throw .EBUSY }
+        guard others.count < Self.most else {
+          budget.refuse(.orders, user)
+          throw .EBUSY
+        }
+        let share = try BudgetShare(.orders, of: Payer(user: user), in: budget)
         let number = state.next
         state.next += 1
         let line = others.first?.line ?? Line()
@@ -57,16 +72,16 @@ final class ControlJobs: Sendable {
           let reply = line.turn.withLock { _ in
             reporter.isCancelled ? ControlReporter.cancelled : job(reporter)
           }
-          reporter.finish(reply)
+          if reporter.finish(reply) { afterwards(caller) }
           self.state.withLock { $0.ended.append(number) }
         }
-        state.running[number] = Job(user: user, queue: queue, line: line, thread: thread)
+        state.running[number] = Job(user: user, queue: queue, line: line, thread: thread, share: share)
       }
     } catch {
       var reply = ControlReply(
-        ok: false, errno: error.code, message: "too much is going on at once; try it again")
+        ok: false, errno: error.code, message: "too many requests of yours at once; try it again")
       if !isEnding { reply.failure = ControlReply.crowded }
-      _ = caller.send(reply)
+      if caller.send(reply) { afterwards(caller) }
     }
   }
 
@@ -131,13 +146,15 @@ package final class ControlReporter: Sendable {
   /// Has the caller get a descriptor along with the answer.
   func pass(_ descriptor: SharedFD) { passed.withLock { $0 = descriptor } }
 
-  /// Says how it ended; one who was slow to read what went before gets a few seconds.
-  fileprivate func finish(_ reply: ControlReply) {
+  /// Says how it ended, or tells that nobody listens; one who was slow to read what went before gets a few seconds.
+  fileprivate func finish(_ reply: ControlReply) -> Bool {
     let passed = passed.withLock { $0 }
     for _ in 0..<50 {
-      if send(reply, passed) || isCancelled { return }
+      if send(reply, passed) { return true }
+      if isCancelled { return false }
       usleep(100_000)
     }
+    return false
   }
 
   private func send(_ reply: ControlReply, _ passed: SharedFD?) -> Bool {

@@ -30,16 +30,16 @@ package struct ControlPlace: Sendable {
 
   /// Starts to listen for a store whose lock the caller holds.
   package func listen(
-    for store: Store, handler: @escaping ControlServer.Handler
+    for store: Store, budget: Budget, handler: @escaping ControlServer.Handler
   ) throws(Errno) -> ListeningPlace {
     if let directory = try? openOwnDirectory() {
       let name = store.description.uuidText + Self.suffix
-      let server = try ControlServer(in: directory.fd, name: name, mode: 0o666, handler: handler)
+      let server = try ControlServer(in: directory.fd, name: name, mode: 0o666, budget: budget, handler: handler)
       return ListeningPlace(server: server, directory: directory, name: name)
     }
     let directory = try store.state.duplicated()
     let server = try ControlServer(
-      in: directory.fd, name: Self.nameInStore, mode: 0o600, handler: handler)
+      in: directory.fd, name: Self.nameInStore, mode: 0o600, budget: budget, handler: handler)
     return ListeningPlace(server: server, directory: directory, name: Self.nameInStore)
   }
 

@@ -6,35 +6,46 @@ internal import Synchronization
 
 /// Answers commands on a local socket, on a thread of its own.
 ///
-/// Nothing that a client does, or fails to do, keeps another waiting: what it sends is collected until a line is whole, what it
-/// does not fetch is not sent again, and when too many are connected, of the user with the most the one that has been silent for
-/// longest goes.
+/// Nothing that a client does, or fails to do, keeps another user waiting. Who connects is taken in at once, so that nobody can fill
+/// the socket's backlog; then each user has a turn, in which one request is answered. What a client sends is collected until a line
+/// is whole, what it does not fetch is not sent again, and whatever looks at the disk is a job (``ControlJobs``).
 package final class ControlServer: Sendable {
-  /// Answers one request, or says what is to be done about it; runs on the server's thread.
+  /// Answers one request, or says what is to be done about it; runs on the server's thread, so it must not wait for anything.
   package typealias Handler = @Sendable (ControlCall) -> ControlAnswer
 
-  private let mostClients: Int
+  /// How many callers are taken in before the others have their turn.
+  private static let mostAtOnce = 256
+
+  private let limits: ControlCrowd.Limits
   private let listener: OwnedFD
   private let wakeup: Wakeup
   private let handler: Handler
   private let thread = Mutex<JoinableThread?>(nil)
-  private let jobs = ControlJobs()
+  private let budget: Budget
+  private let jobs: ControlJobs
   private let passed = PassedDescriptors()
+
+  /// What other threads have to say to this one.
+  private struct Messages {
+    var isStopping = false
+    /// Their jobs are done.
+    var returning: [ControlConnection] = []
+  }
+  private let messages = Mutex(Messages())
 
   /// Listens in `directory`; a socket of that name that nobody listens on any more is cleared away.
   ///
-  /// Only one who holds the store's lock may call this: that is what makes an old socket a stale one.
+  /// EADDRINUSE when somebody does. Only one who holds the store's lock may call this.
   package init(
-    in directory: FD, name: String, mode: UInt32, mostClients: Int = 512, handler: @escaping Handler
+    in directory: FD, name: String, mode: UInt32, limits: ControlCrowd.Limits = .init(),
+    budget: Budget = Budget(Budget.Limits(descriptors: 0)), handler: @escaping Handler
   ) throws(Errno) {
-    do throws(Errno) {
-      try directory.remove(name, directory: false)
-    } catch {
-      guard error == .ENOENT else { throw error }
-    }
+    try LocalSocket.clearStale(in: directory, name: name)
     listener = try LocalSocket.listen(in: directory, name: name, mode: mode)
     wakeup = try Wakeup()
-    self.mostClients = mostClients
+    self.limits = limits
+    self.budget = budget
+    jobs = ControlJobs(budget: budget)
     self.handler = handler
   }
 
@@ -47,55 +58,73 @@ package final class ControlServer: Sendable {
   /// Ends after the answer that is being given, if one is; jobs are cancelled.
   package func stop() {
     jobs.stop()
+    messages.withLock { $0.isStopping = true }
     wakeup.ring()
     let thread = thread.withLock { $0.take() }
     if let thread { thread.join() }
+    LocalSocket.stopListening(listener.fd)
   }
 
   private func serve() {
-    // Oldest activity first.
-    var clients: [ControlConnection] = []
+    var crowd = ControlCrowd(limits)
     while true {
-      let watched = [wakeup.fd, listener.fd] + clients.map(\.fd)
-      guard let ready = try? waitForAny(of: watched, milliseconds: -1), !ready[0] else { return }
-      var silent: [ControlConnection] = []
-      var active: [ControlConnection] = []
-      for (client, isReady) in zip(clients, ready.dropFirst(2)) {
-        if !isReady {
-          silent.append(client)
-          continue
-        }
-        switch client.receive(answeringWith: handler) {
-        case .goesOn: active.append(client)
+      let connections = crowd.all
+      let watched = [wakeup.fd, listener.fd] + connections.map(\.fd)
+      guard let ready = try? waitForAny(of: watched, milliseconds: crowd.hasRequests ? 0 : -1) else { return }
+      if ready[0] {
+        guard let returning = takeMessages() else { return }
+        for connection in returning { admit(connection, to: &crowd) }
+      }
+      if ready[1] { welcome(&crowd) }
+      let talking = Set(zip(connections, ready.dropFirst(2)).compactMap { $1 ? ObjectIdentifier($0) : nil })
+      for connection in crowd.turns({ talking.contains(ObjectIdentifier($0)) }) {
+        crowd.remove(connection)
+        switch connection.takeTurn(answeringWith: handler) {
+        case .goesOn: _ = crowd.add(connection)
         case .isOver: break
-        case .waits(let queue, let job): jobs.start(job, in: queue, for: client)
+        case .waits(let queue, let job):
+          jobs.start(job, in: queue, for: connection) { [self] in returns($0) }
         }
       }
-      clients = silent + active
-      if ready[1] { welcome(&clients) }
     }
   }
 
-  /// Who connects without end loses their own connections, and nobody else theirs.
-  private static func dismissOne(of clients: inout [ControlConnection]) {
-    let counts = clients.reduce(into: [UInt32: Int]()) { $0[$1.peer.uid, default: 0] += 1 }
-    guard let user = counts.max(by: { $0.value < $1.value })?.key,
-      let first = clients.firstIndex(where: { $0.peer.uid == user })
-    else { return }
-    clients.remove(at: first)
+  /// The connections whose jobs are done; nil at the end.
+  private func takeMessages() -> [ControlConnection]? {
+    _ = try? wakeup.fd.readAvailable(limit: 8)
+    return messages.withLock { messages in
+      defer { messages.returning = [] }
+      return messages.isStopping ? nil : messages.returning
+    }
   }
 
-  private func welcome(_ clients: inout [ControlConnection]) {
+  /// A job is done, and its caller may ask for something else.
+  private func returns(_ connection: ControlConnection) {
+    messages.withLock { $0.returning.append(connection) }
+    wakeup.ring()
+  }
+
+  private func admit(_ connection: ControlConnection, to crowd: inout ControlCrowd) {
+    if let dismissed = crowd.add(connection) { dismiss(dismissed) }
+  }
+
+  private func dismiss(_ connection: ControlConnection) {
+    budget.refuse(.orders, connection.peer.uid)
+    connection.dismiss()
+  }
+
+  private func welcome(_ crowd: inout ControlCrowd) {
     do throws(Errno) {
-      clients.append(try ControlConnection(try LocalSocket.accept(listener.fd), passed))
-      if clients.count > mostClients { Self.dismissOne(of: &clients) }
+      for _ in 0..<Self.mostAtOnce {
+        admit(try ControlConnection(try LocalSocket.accept(listener.fd), passed), to: &crowd)
+      }
     } catch {
       // Without a free descriptor the caller stays in the queue; asking again at once would only spin.
       guard error == .EMFILE || error == .ENFILE || error == .ENOMEM else { return }
-      if clients.isEmpty {
-        _ = try? wakeup.fd.waitUntilReadable(milliseconds: 100)
+      if let dismissed = crowd.removeFromLargest() {
+        dismiss(dismissed)
       } else {
-        Self.dismissOne(of: &clients)
+        _ = try? wakeup.fd.waitUntilReadable(milliseconds: 100)
       }
     }
   }

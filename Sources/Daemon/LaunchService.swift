@@ -45,7 +45,9 @@ final class LaunchService: Sendable {
     }
     // Who runs it as someone else has their groups by now.
     let group = user == call.peer.uid ? call.peer.gid : Account.numbered(user)?.gid ?? call.peer.gid
-    let caller = LaunchedBy(user: user, group: group, pid: call.peer.pid, process: process)
+    let share: BudgetShare
+    do throws(Errno) { share = try server.views.room(for: user) } catch { return .reply(.tooManyViews(error)) }
+    let caller = LaunchedBy(user: user, group: group, pid: call.peer.pid, process: process, share: share)
     return .job(.launches) { reporter in
       do throws(AppFailure) {
         return try self.launch(identifier, caller, call.descriptor, reporter)
@@ -59,9 +61,6 @@ final class LaunchService: Sendable {
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
   ) throws(AppFailure) -> ControlReply {
     let found = try installed(identifier, caller.user)
-    guard !server.views.areTooMany(of: caller.user) else {
-      throw .failed(doing: "make one more view of", path: mountPoint, errno: .ENFILE)
-    }
     guard server.views.start(found.app.path) else { throw .busy(identifier: identifier.text) }
     defer { server.views.started(found.app.path) }
     // From here on it stays what it is; until here it need not have.
@@ -137,6 +136,12 @@ final class LaunchService: Sendable {
 }
 
 extension ControlReply {
+  static func tooManyViews(_ error: Errno) -> ControlReply {
+    ControlReply(
+      ok: false, errno: error.code,
+      message: "as many apps run as this user may have at once; end some first: 'insula ps', 'insula kill ID'")
+  }
+
   /// The way to a view is not the one that this store's mode needs.
   static let withoutConnection = ControlReply(
     ok: false, errno: Errno.EINVAL.code, message: "the view of an app needs another way to the kernel")

@@ -52,6 +52,8 @@ package final class RunningViews: Sendable {
   private struct State {
     var last: UInt64 = 0
     var views: [UInt64: RunningView] = [:]
+    /// What each of them takes of its user's budget.
+    var shares: [UInt64: BudgetShare] = [:]
     /// How many are about to run from a bundle.
     var starting: [String: Int] = [:]
     /// Bundles of which another version is just taking the place, or nothing.
@@ -60,7 +62,9 @@ package final class RunningViews: Sendable {
   }
   private let state = Mutex(State())
 
-  init() {}
+  private let budget: Budget
+
+  init(_ budget: Budget) { self.budget = budget }
 
   /// The views of an app, of a user, or all.
   package func all(of identifier: String? = nil, user: UInt32? = nil) -> [RunningView] {
@@ -77,12 +81,10 @@ package final class RunningViews: Sendable {
 
   var count: Int { state.withLock { $0.views.count } }
 
-  /// libfuse can have 1024 sessions; some are left for others, whoever begins without end.
-  private static let mostOfOneUser = 1000
-
-  /// Whether a user has as many as one may have, those included that end but are still there.
-  func areTooMany(of user: UInt32) -> Bool {
-    state.withLock { $0.views.values.count { $0.user == user } >= Self.mostOfOneUser }
+  /// Room for one more view of a user; EBUSY if they have as many as one may have, those included that are about to begin or that
+  /// end but are still there.
+  func room(for user: UInt32) throws(Errno) -> BudgetShare {
+    try BudgetShare(.views, of: Payer(user: user), in: budget)
   }
 
   func has(_ number: UInt64) -> Bool { state.withLock { $0.views[number] != nil } }
@@ -94,10 +96,20 @@ package final class RunningViews: Sendable {
     }
   }
 
-  func add(_ view: RunningView) { state.withLock { $0.views[view.number] = view } }
+  func add(_ view: RunningView, _ share: BudgetShare) {
+    state.withLock { state in
+      state.views[view.number] = view
+      state.shares[view.number] = share
+    }
+  }
 
   /// The connection of a view has ended.
-  func remove(_ number: UInt64) { _ = state.withLock { $0.views.removeValue(forKey: number) } }
+  func remove(_ number: UInt64) {
+    state.withLock { state in
+      state.views[number] = nil
+      state.shares[number] = nil
+    }
+  }
 
   // MARK: What is not to happen at once
 

@@ -13,6 +13,8 @@ struct LaunchedBy {
   let group: UInt32
   let pid: Int32
   let process: SharedFD
+  /// The view that they are about to have, in their budget.
+  let share: BudgetShare
 }
 
 extension Server {
@@ -56,7 +58,7 @@ extension Server {
     settings.sharesDirectMaps = isSystem
     let session = try Session(view, over: connection, settings: settings)
     let number = views.number()
-    views.add(RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view))
+    views.add(RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view), caller.share)
     do throws(Errno) {
       try pool.add(session) { [views] in views.remove(number) }
     } catch {

@@ -76,7 +76,7 @@ package final class Server: Sendable {
   /// What users have granted their apps.
   let grants: GrantService
   /// The apps that run.
-  package let views = RunningViews()
+  package let views: RunningViews
   private let ended: Ended
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -137,6 +137,7 @@ package final class Server: Sendable {
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings,
       budget: budget
     ) { DaemonLog.write($0) }
+    views = RunningViews(budget)
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
     grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
     do throws(Errno) {

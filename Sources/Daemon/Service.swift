@@ -5,6 +5,7 @@ internal import Glibc
 package import LinuxIO
 package import Store
 internal import Synchronization
+internal import Volume
 
 /// Why a mount that is there can't be kept.
 package enum ServiceFailure: Error, CustomStringConvertible {
@@ -73,7 +74,7 @@ package enum Service {
     _ settings: Settings
   ) throws -> ListeningPlace {
     do throws(Errno) {
-      return try settings.place.listen(for: store) { call in
+      return try settings.place.listen(for: store, budget: server.volume.budget) { call in
         answer(call, store, server, apps, launches, settings)
       }
     } catch {
@@ -106,6 +107,7 @@ package enum Service {
     }
   }
 
+  /// Runs on the control socket's thread: what looks at the disk or takes its time is a job.
   private static func answer(
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
     _ settings: Settings
@@ -116,32 +118,29 @@ package enum Service {
       guard call.peer.isMaster else {
         return .refusal("only root and the owner of the daemon may do this")
       }
-      return unmount(server, lazily: call.request.lazily ?? false)
+      return .job(.endings) { _ in unmount(server, lazily: call.request.lazily ?? false) }
     case .order: return apps.answer(call)
     case .grant: return server.grants.answer(call)
-    case .grants: return .reply(server.grants.list(call))
+    case .grants: return .job(.questions) { _ in server.grants.list(call) }
     case .run: return launches.run(call)
-    case .running: return .reply(launches.list(call))
+    case .running: return .job(.questions) { _ in launches.list(call) }
     case .end: return launches.end(call)
-    case .apps, .app, .path: return .reply(AppRequest(call.request, call.peer, apps).answer(store))
+    case .apps, .app, .path:
+      return .job(.questions) { _ in AppRequest(call.request, call.peer, apps).answer(store) }
     }
   }
 
   /// While apps run the mount is busy; who wants it to go all the same wants them to end.
-  private static func unmount(_ server: Server, lazily: Bool) -> ControlAnswer {
+  private static func unmount(_ server: Server, lazily: Bool) -> ControlReply {
     let running = server.views.all()
-    guard !running.isEmpty else { return .reply(takeAway(server, lazily: lazily)) }
-    guard lazily else {
-      var reply = ControlReply(ok: false, errno: Errno.EBUSY.code, message: "apps run:\n" + running.lines)
-      reply.running = running.map(RunningApp.init)
-      return .reply(reply)
-    }
-    return .job(.endings) { _ in
+    guard !running.isEmpty else { return takeAway(server, lazily: lazily) }
+    var reply = ControlReply(ok: false, errno: Errno.EBUSY.code, message: "apps run:\n" + running.lines)
+    if lazily {
       server.views.endAll()
-      var reply = takeAway(server, lazily: true)
-      reply.running = running.map(RunningApp.init)
-      return reply
+      reply = takeAway(server, lazily: true)
     }
+    reply.running = running.map(RunningApp.init)
+    return reply
   }
 
   private static func takeAway(_ server: Server, lazily: Bool) -> ControlReply {

@@ -51,7 +51,8 @@ package final class Budget: Sendable {
         case .waiting: 1 << 14
         case .views: 1000
         case .grants: 50_000
-        case .orders: 1024
+        // Each is a thread.
+        case .orders: 256
         }
       }
     }

@@ -71,6 +71,8 @@ extension Errno {
   package static let EFBIG = Errno(Glibc.EFBIG)
   package static let ENOSPC = Errno(Glibc.ENOSPC)
   package static let EROFS = Errno(Glibc.EROFS)
+  package static let EPIPE = Errno(Glibc.EPIPE)
+  package static let EADDRINUSE = Errno(Glibc.EADDRINUSE)
   package static let ERANGE = Errno(Glibc.ERANGE)
   package static let EDQUOT = Errno(Glibc.EDQUOT)
   package static let ENOLCK = Errno(Glibc.ENOLCK)

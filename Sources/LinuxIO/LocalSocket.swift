@@ -10,7 +10,7 @@ internal import Glibc
 package enum LocalSocket {
   /// Listens under `name`, which must be free; the name gets `mode`.
   package static func listen(in directory: FD, name: String, mode: UInt32) throws(Errno) -> OwnedFD {
-    let socket = try make()
+    let socket = try make(Int32(SOCK_NONBLOCK.rawValue))
     try withAddress(directory, name) { (address, length) throws(Errno) in
       try check(bind(socket.fd.raw, address, length))
     }
@@ -18,8 +18,34 @@ package enum LocalSocket {
       let made = try directory.child(name)
       try made.fd.changeMode(mode)
     }
-    try check(Glibc.listen(socket.fd.raw, 128))
+    // As many as the kernel allows (net.core.somaxconn): a short queue is easily filled by one.
+    try check(Glibc.listen(socket.fd.raw, 4096))
     return socket
+  }
+
+  /// Makes sure that `name` is free: a socket that nobody listens on any more is removed.
+  ///
+  /// EADDRINUSE when somebody does.
+  package static func clearStale(in directory: FD, name: String) throws(Errno) {
+    if try isAlive(in: directory, name: name) { throw .EADDRINUSE }
+    do throws(Errno) {
+      try directory.remove(name, directory: false)
+    } catch {
+      guard error == .ENOENT else { throw error }
+    }
+  }
+
+  private static func isAlive(in directory: FD, name: String) throws(Errno) -> Bool {
+    // Whose queue is full is alive too, and this does not wait in it.
+    let socket = try make(Int32(SOCK_NONBLOCK.rawValue))
+    do throws(Errno) {
+      try withAddress(directory, name) { (address, length) throws(Errno) in
+        try retrying { Glibc.connect(socket.fd.raw, address, length) }
+      }
+      return true
+    } catch {
+      return error == .EAGAIN
+    }
   }
 
   /// Connects to what listens under `name`; ECONNREFUSED if nobody does any more.
@@ -30,6 +56,11 @@ package enum LocalSocket {
     }
     return socket
   }
+
+  /// Listens no more: whoever wants to connect is refused.
+  ///
+  /// Corresponds to `shutdown(2)`.
+  package static func stopListening(_ listener: FD) { _ = shutdown(listener.raw, Int32(SHUT_RDWR)) }
 
   /// Takes the next caller; EAGAIN if there is none.
   package static func accept(_ listener: FD) throws(Errno) -> OwnedFD {
@@ -92,8 +123,8 @@ package enum LocalSocket {
     }
   }
 
-  private static func make() throws(Errno) -> OwnedFD {
-    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+  private static func make(_ flags: Int32 = 0) throws(Errno) -> OwnedFD {
+    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | flags
     return OwnedFD(owning: try check(socket(AF_UNIX, kind, 0)))
   }
 

@@ -20,11 +20,10 @@ internal import Testing
 
   /// A server that does a job for whoever asks to unmount, and answers all else at once.
   private func server(
-    mostClients: Int = 512, _ job: @escaping @Sendable (ControlCall) -> ControlReply
+    limits: ControlCrowd.Limits = .init(), _ job: @escaping @Sendable (ControlCall) -> ControlReply
   ) throws -> ControlServer {
     let directory = try temporary.open()
-    let server = try ControlServer(in: directory.fd, name: "s", mode: 0o666, mostClients: mostClients) {
-      call in
+    let server = try ControlServer(in: directory.fd, name: "s", mode: 0o666, limits: limits) { call in
       guard call.request.verb == .unmount else { return .reply(.done) }
       return .job { _ in job(call) }
     }
@@ -32,7 +31,7 @@ internal import Testing
     return server
   }
 
-  private func client() throws -> ControlClient {
+  private func client() throws(Errno) -> ControlClient {
     let directory = try temporary.open()
     return try ControlClient(in: directory.fd, name: "s")
   }
@@ -126,14 +125,61 @@ internal import Testing
   }
 
   @Test(.enabled(if: getuid() == 0)) func crowdOfOneUserDrivesNobodyElseOut() throws {
-    let server = try server(mostClients: 8) { _ in .done }
+    var limits = ControlCrowd.Limits()
+    limits.ofOneUser = 8
+    let server = try server(limits: limits) { _ in .done }
     defer { server.stop() }
     let ours = try client()
     #expect(try ours.ask(ControlRequest(.status), milliseconds: patience) == .done)
     let crowd = try (0..<20).map { _ in try stranger() }
     // The last to come: when it has its answer, all have been let in.
     #expect(try crowd[19].ask(ControlRequest(.status), milliseconds: patience) == .done)
+    let dismissed = try crowd[0].ask(ControlRequest(.status), milliseconds: patience)
+    #expect(dismissed.errno == Errno.EBUSY.code && dismissed.failure == ControlReply.crowded)
     #expect(throws: Errno.self) { try crowd[0].ask(ControlRequest(.status), milliseconds: patience) }
     #expect(try ours.ask(ControlRequest(.status), milliseconds: patience) == .done)
+  }
+
+  @Test func usersWhoRunAllAppsTheyMayLeaveRoomForOthers() throws {
+    let views = RunningViews(Budget(Budget.Limits(descriptors: 0)))
+    var shares: [BudgetShare] = []
+    for user in UInt32(1)...5 {
+      let before = shares.count
+      while let share = try? views.room(for: user) { shares.append(share) }
+      #expect(shares.count > before + 50 && shares.count < 1000)
+    }
+    #expect(throws: Errno.EBUSY) { try views.room(for: 1) }
+    #expect(throws: Never.self) { try views.room(for: 6) }
+    #expect(throws: Never.self) { try views.room(for: 0) }
+    // What has ended is free again.
+    shares = []
+    #expect(throws: Never.self) { try views.room(for: 1) }
+  }
+
+  @Test func nobodyTakesAllJobs() throws {
+    let gate = try Wakeup()
+    let mayEnd = SharedFD(try gate.fd.duplicated())
+    let server = try server { _ in
+      _ = try? mayEnd.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: patience) }
+      return .done
+    }
+    defer {
+      gate.ring()
+      server.stop()
+    }
+    let directory = try temporary.open()
+    var waiting: [SharedFD] = []
+    var refused = 0
+    for _ in 0..<12 {
+      let socket = SharedFD(try LocalSocket.connect(in: directory.fd, name: "s"))
+      waiting.append(socket)
+      try socket.use { (fd) throws(Errno) in
+        try fd.writeAll(Array("{\"verb\":\"unmount\"}\n".utf8))
+        // Once this is answered the server has come to the other as well.
+        _ = try client().ask(ControlRequest(.status), milliseconds: patience)
+        if try fd.waitUntilReadable(milliseconds: 200) { refused += 1 }
+      }
+    }
+    #expect(refused == 4)
   }
 }

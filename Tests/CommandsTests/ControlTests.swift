@@ -20,7 +20,9 @@ internal import Testing
   init() throws {
     temporary = try TemporaryDirectory()
     directory = OwnedDirectory(try temporary.open())
-    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600, mostClients: 32) { call in
+    var limits = ControlCrowd.Limits()
+    limits.ofOneUser = 32
+    server = try ControlServer(in: directory.owned.fd, name: "s", mode: 0o600, limits: limits) { call in
       let words = "\(call.request.verb.rawValue) \(call.request.lazily ?? false) \(call.peer.uid)"
       return .reply(ControlReply(ok: true, message: words))
     }
@@ -84,6 +86,8 @@ internal import Testing
     for _ in 0..<3 { #expect(try client().ask(ControlRequest(.status), milliseconds: patience).ok) }
     // Those who were silent for longest have been hung up on; the last ones have not.
     try #require(try silent[0].owned.fd.waitUntilReadable(milliseconds: patience))
+    let words = try #require(try silent[0].owned.fd.readAvailable(limit: 4096))
+    #expect(String(decoding: words, as: UTF8.self).contains("too many requests of yours"))
     #expect(try silent[0].owned.fd.readAvailable(limit: 1) == nil)
     #expect(try !silent[99].owned.fd.waitUntilReadable(milliseconds: 0))
   }
