@@ -41,16 +41,18 @@ extension Volume {
     _ container: Name, with other: Name, in directory: FD, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
     let changed = ObjectNumber(try directory.status())
-    let old = ObjectNumber(try directory.status(of: container))
+    let status = try directory.status(of: container)
+    let old = ObjectNumber(status)
     let new = ObjectNumber(try directory.status(of: other))
+    let owner = Payer(user: status.st_uid)
     try names.alone(in: changed) { () throws(Errno) in
       try body()
       forEachView(knowing: new, besides: 0) {
-        $0.noteMoved(new, to: container, in: changed, directory, zone: .container)
+        $0.noteMoved(new, to: container, in: changed, directory, zone: .container, by: owner)
         $0.forget(.attributes, of: new)
       }
       forEachView(knowing: old, besides: 0) {
-        $0.noteMoved(old, to: other, in: changed, directory, zone: .user)
+        $0.noteMoved(old, to: other, in: changed, directory, zone: .user, by: owner)
         $0.forget(.attributes, of: old)
       }
     }
