@@ -58,6 +58,7 @@ extension Errno {
   package static let ENOMEM = Errno(Glibc.ENOMEM)
   package static let EACCES = Errno(Glibc.EACCES)
   package static let EBUSY = Errno(Glibc.EBUSY)
+  package static let EDQUOT = Errno(Glibc.EDQUOT)
   package static let EEXIST = Errno(Glibc.EEXIST)
   package static let EXDEV = Errno(Glibc.EXDEV)
   package static let ENODEV = Errno(Glibc.ENODEV)

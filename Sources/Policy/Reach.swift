@@ -41,6 +41,8 @@ package struct Position: Hashable, Sendable {
 
   package static let whole = Position(throughout: .everything)
   package static let nowhere = Position(throughout: .nothing)
+  /// What an app has made beside a file that it was granted, or has put aside of it.
+  package static let sibling = Position(throughout: [.read, .write, .revocable])
 
   /// The reach of this place and of all that is below it; nil where the scope must be asked.
   package var throughout: Reach? {

@@ -24,13 +24,16 @@ package struct ScopePlace: Hashable, Sendable {
 
 /// What of the tree is in a view: places, and the directories that lead there.
 ///
-/// It is a tree itself, of the names that lead to its places. Places stay known by their positions when they are taken out, since
-/// nodes remember them: such a position is in no reach until the place is put in again.
+/// It is a tree of names itself. Nodes remember places by their positions, so a place keeps its position
+/// while it is known: when it is renamed, and also when it is taken out (it is in no reach then, until it
+/// is put in again).
 package struct Scope: Sendable {
-  /// What is said about a place, or about all that is in it.
-  private struct Claim {
+  /// What is said about one object, or about everything in it.
+  struct Statement: Equatable, Sendable {
     var permanent: Reach = []
     var granted: Reach = []
+
+    var isEmpty: Bool { permanent.isEmpty && granted.isEmpty }
 
     var reach: Reach {
       let all = permanent.union(granted)
@@ -45,49 +48,67 @@ package struct Scope: Sendable {
       }
     }
 
-    mutating func add(_ other: Claim) {
-      permanent.formUnion(other.permanent)
-      granted.formUnion(other.granted)
+    func union(_ other: Statement) -> Statement {
+      Statement(
+        permanent: permanent.union(other.permanent), granted: granted.union(other.granted))
     }
   }
 
-  private struct Place {
-    let name: [UInt8]
-    let parent: Int
-    /// Of the object alone, and of what is in it.
-    var own = Claim()
-    var inside = Claim()
-    /// Something below is in the view.
-    var leads = false
-    /// A file in here was granted for writing.
-    var hasGrantedFile = false
+  /// What one ``ScopePlace`` says about a place.
+  struct Claim: Equatable, Sendable {
+    let reach: Reach
+    let isSubtree: Bool
+  }
+
+  struct Place: Sendable {
+    /// Empty for the root, and for what stands for the unnamed rest of a place.
+    var name: [UInt8] = []
+    var parent = 0
+    /// The first of the places in it, and its neighbours among those in its parent; 0 for none.
+    var firstChild = 0
+    var next = 0
+    var previous = 0
+    var claims: [Claim] = []
+    /// What the claims say of the object alone, and of what is in it.
+    var own = Statement()
+    var inside = Statement()
+    /// What is said about everything in it, here or above, and the nearest place that says something.
+    var around = Statement()
+    var source = 0
+    /// The place that stands for everything in it that has no place of its own, if that was granted; else 0.
+    var interior = 0
+    /// The number of claims below.
+    var below = 0
+    /// The number of files in it that were granted for writing.
+    var grantedFiles = 0
+
+    var isGrantedFile: Bool { own.granted.contains(.write) }
 
     var reach: Reach {
-      var claim = own
-      claim.add(inside)
-      var reach = claim.reach
-      if leads { reach.insert(.read) }
-      if hasGrantedFile, !reach.contains(.write) { reach.insert(.beside) }
+      var reach = own.union(around).reach
+      if below > 0 { reach.insert(.read) }
+      if grantedFiles > 0, !reach.contains(.write) { reach.insert(.beside) }
       return reach
     }
   }
 
   /// A name in a place.
-  private struct Child: Hashable {
+  struct Child: Hashable {
     let parent: Int
     let name: [UInt8]
   }
 
-  /// The first is the root; each comes after its parent.
-  private var places = [Place(name: [], parent: 0)]
-  private var children: [Child: Int] = [:]
-  private var claims: [ScopePlace] = []
-  /// Files that were put beside one that was granted.
-  private var companions: Set<ScopePlace> = []
+  /// The first is the root.
+  var places = [Place()]
+  var children: [Child: Int] = [:]
+  /// The claims that no user has granted: they stay with their paths.
+  var permanent: Set<ScopePlace> = []
+  var siblings: [SiblingObject.Number: Sibling] = [:]
+  /// With so many places it is time to look for some that are of no use any more.
+  var crowd = 4096
 
   package init(_ claims: [ScopePlace]) {
-    self.claims = claims
-    settle()
+    for claim in claims { put(claim) }
   }
 
   /// The whole tree.
@@ -95,200 +116,87 @@ package struct Scope: Sendable {
 
   package var root: Position {
     // The whole tree has nothing to ask about.
-    places.count == 1 && !claims.isEmpty
-      && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
-      ? Position(throughout: places[0].reach) : Position(place: 0)
+    let claims = places[0].claims
+    let isWhole = !claims.isEmpty && claims.allSatisfy { $0.isSubtree && !$0.reach.contains(.revocable) }
+    return places.count == 1 && isWhole ? Position(throughout: places[0].reach) : Position(place: 0)
   }
 
   /// Where a name in a place leads; ``Position/nowhere`` if it does not exist in the view.
-  package func position(of name: some Collection<UInt8>, in position: Position) -> Position {
-    guard let index = position.placeIndex, places.indices.contains(index) else { return position }
-    if let child = child(name, of: index) {
-      return places[child].reach.isEmpty ? .nowhere : Position(place: child)
-    }
-    return Position(throughout: places[index].inside.reach)
+  ///
+  /// `object` is what has that name. Without it nothing is found that counts as the object that it is,
+  /// whatever its name.
+  package func position(
+    of name: some Collection<UInt8>, in position: Position, object: SiblingObject? = nil
+  ) -> Position {
+    guard let index = index(position) else { return position }
+    if isInterior(index) { return reach(of: position).isEmpty ? .nowhere : position }
+    if let child = child(name, of: index), !places[child].reach.isEmpty { return Position(place: child) }
+    if let object, isSibling(object, name, in: index) { return .sibling }
+    return unnamed(in: index)
   }
 
   package func reach(of position: Position) -> Reach {
     if let reach = position.throughout { return reach }
-    guard let index = position.placeIndex, places.indices.contains(index) else { return .nothing }
-    return places[index].reach
+    guard let index = index(position) else { return .nothing }
+    return isInterior(index) ? places[places[index].parent].around.reach : places[index].reach
   }
 
-  /// Where something is in a place if the scope has nothing to say about it.
+  /// Where something is in a place if the scope has nothing to say about its name.
   package func inside(_ position: Position) -> Position {
-    guard let index = position.placeIndex, places.indices.contains(index) else { return position }
-    return Position(throughout: places[index].inside.reach)
+    guard let index = index(position), !isInterior(index) else { return position }
+    return unnamed(in: index)
   }
 
-  private func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
-    children[Child(parent: index, name: Array(name))]
-  }
-}
-
-// MARK: - Changes
-
-extension Scope {
-  /// Puts a place in.
-  package mutating func admit(_ place: ScopePlace) {
-    guard !claims.contains(place) else { return }
-    claims.append(place)
-    settle()
+  /// Whether everything below a position has that position too.
+  package func isUniform(_ position: Position) -> Bool {
+    guard let index = index(position) else { return true }
+    return isInterior(index)
   }
 
-  /// Takes a place out; what other claims say about it stays.
-  package mutating func withdraw(_ place: ScopePlace) { withdraw([place]) }
-
-  package mutating func withdraw(_ places: Set<ScopePlace>) {
-    claims.removeAll { places.contains($0) }
-    settle()
-  }
-
-  /// A file that is being put beside one that was granted belongs to the view too, as long as that one does.
-  package mutating func addCompanion(_ name: some Collection<UInt8>, in directory: Position) {
-    guard let path = path(of: directory) else { return }
-    companions.insert(Self.companion(path + [Array(name)]))
-    settle()
-  }
-
-  /// The same for a file of that path.
-  package mutating func addCompanion(at path: [[UInt8]]) {
-    guard !path.isEmpty else { return }
-    companions.insert(Self.companion(path))
-    settle()
-  }
-
-  /// It has gone, or was renamed.
-  package mutating func removeCompanion(_ name: some Collection<UInt8>, in directory: Position) {
-    guard let path = path(of: directory),
-      companions.remove(Self.companion(path + [Array(name)])) != nil
-    else { return }
-    settle()
-  }
-
-  /// What was granted is in other places now, since it was moved there with all that is in it: from the first path of each of
-  /// `moves` to the second.
+  /// What was granted together, by its own position: a folder with all that is in it, or the files in one
+  /// directory.
   ///
-  /// Where what was in the old places is now, is what this returns.
-  package mutating func follow(
-    _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [(old: [[UInt8]], new: [[UInt8]])]
-  ) -> [Position: Position] {
-    let alive = places.indices.filter { !places[$0].reach.isEmpty }
-    let left = Set(claims.map(\.old))
-    self.claims.removeAll { left.contains($0) }
-    var known = Set(self.claims)
-    for claim in claims where known.insert(claim.new).inserted { self.claims.append(claim.new) }
-    companions = Set(
-      companions.map { companion in
-        let move = moves.first { companion.path.count > $0.old.count && companion.path.starts(with: $0.old) }
-        return move.map { Self.companion($0.new + companion.path.dropFirst($0.old.count)) } ?? companion
-      })
-    settle()
-    var followed: [Position: Position] = [:]
-    for move in moves {
-      guard let start = find(move.old[...]) else { continue }
-      followed[Position(place: start)] = position(at: move.new)
-      // Each comes after its parent.
-      for index in alive where index > start {
-        guard let parent = followed[Position(place: places[index].parent)], isBelow(start, index) else {
-          continue
-        }
-        followed[Position(place: index)] = position(of: places[index].name, in: parent)
-      }
-    }
-    return followed
-  }
-
-  private func isBelow(_ top: Int, _ index: Int) -> Bool {
-    var ancestor = index
-    while ancestor > top { ancestor = places[ancestor].parent }
-    return ancestor == top
+  /// Nil for what was not granted.
+  package func grant(around position: Position) -> Position? {
+    guard let index = index(position) else { return nil }
+    let place = isInterior(index) ? places[index].parent : index
+    if places[place].around.reach.contains(.revocable) { return Position(place: places[place].source) }
+    return places[place].reach.contains(.beside) ? Position(place: place) : nil
   }
 
   /// The position of a path that the scope has something to say about, or once had; nil for any other.
-  package func place(at path: [[UInt8]]) -> Position? { find(path[...]).map { Position(place: $0) } }
+  package func place(at path: [[UInt8]]) -> Position? { find(path).map { Position(place: $0) } }
 
   /// Where a path below the root of the tree leads.
   package func position(at path: [[UInt8]]) -> Position {
     path.reduce(root) { position(of: $1, in: $0) }
   }
 
-  private static func companion(_ path: [[UInt8]]) -> ScopePlace {
-    ScopePlace(path, [.read, .write, .revocable], isSubtree: false)
+  // MARK: By number
+
+  func index(_ position: Position) -> Int? {
+    guard let index = position.placeIndex, places.indices.contains(index) else { return nil }
+    return index
   }
 
-  private func path(of position: Position) -> [[UInt8]]? {
-    guard var index = position.placeIndex, places.indices.contains(index) else { return nil }
-    var names: [[UInt8]] = []
-    while index != 0 {
-      names.append(places[index].name)
-      index = places[index].parent
-    }
-    return names.reversed()
+  func isInterior(_ index: Int) -> Bool { index != 0 && places[index].name.isEmpty }
+
+  func unnamed(in index: Int) -> Position {
+    let reach = places[index].around.reach
+    guard reach.contains(.revocable) else { return Position(throughout: reach) }
+    let interior = places[places[index].source].interior
+    return interior == 0 ? .nowhere : Position(place: interior)
   }
 
-  /// Works out from the claims what holds in each place.
-  private mutating func settle() {
-    for index in places.indices {
-      places[index].own = Claim()
-      places[index].inside = Claim()
-      places[index].leads = false
-      places[index].hasGrantedFile = false
-    }
-    for claim in claims { note(claim) }
-    for companion in companions {
-      guard let parent = companion.path.isEmpty ? nil : find(companion.path.dropLast()),
-        places[parent].hasGrantedFile
-      else { continue }
-      note(companion)
-    }
-    for index in places.indices.dropFirst() {
-      let around = places[places[index].parent].inside
-      places[index].inside.add(around)
-    }
+  func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
+    children[Child(parent: index, name: Array(name))]
   }
 
-  private mutating func note(_ claim: ScopePlace) {
-    guard let index = make(claim.path) else { return }
-    if claim.isSubtree {
-      places[index].inside.add(claim.reach)
-    } else {
-      places[index].own.add(claim.reach)
-    }
-    guard index != 0 else { return }
-    let parent = places[index].parent
-    if !claim.isSubtree, claim.reach.isSuperset(of: [.write, .revocable]) {
-      places[parent].hasGrantedFile = true
-    }
-    var ancestor = parent
-    while true {
-      places[ancestor].leads = true
-      if ancestor == 0 { return }
-      ancestor = places[ancestor].parent
-    }
-  }
-
-  private func find(_ path: ArraySlice<[UInt8]>) -> Int? {
+  func find(_ path: some Collection<[UInt8]>) -> Int? {
     var index = 0
     for name in path {
       guard let child = child(name, of: index) else { return nil }
       index = child
-    }
-    return index
-  }
-
-  /// Finds or makes a place; nil if there are more than a scope can have.
-  private mutating func make(_ path: [[UInt8]]) -> Int? {
-    var index = 0
-    for name in path {
-      if let child = child(name, of: index) {
-        index = child
-        continue
-      }
-      guard places.count < Position.mostPlaces else { return nil }
-      children[Child(parent: index, name: name)] = places.count
-      places.append(Place(name: name, parent: index))
-      index = places.count - 1
     }
     return index
   }

@@ -276,8 +276,7 @@ struct NodeTableState: @unchecked Sendable {
   /// Gives every known node below a directory that has moved to another part of a view's scope its position.
   ///
   /// In a place that the scope has something to say about, what is below is looked for again by names.
-  func reposition(below top: UInt32) {
-    let position = slab[top].pointee.position.throughout.map { Position(throughout: $0) } ?? .nowhere
+  func reposition(below top: UInt32, to position: Position) {
     forEach(below: top) { _, node in node.pointee.position = position }
   }
 

@@ -40,7 +40,6 @@ package final class View: FileSystem {
 
   package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
     self.volume = volume
-    self.scope = ViewScope(scope)
     let user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
     self.user = user
     // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
@@ -48,6 +47,7 @@ package final class View: FileSystem {
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number()
     self.number = number
+    self.scope = ViewScope(scope, of: number, volume.siblings)
     known = isIndexed ? KnownObjectsOfView(all: volume.known, view: number) : nil
     do throws(Errno) {
       let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)

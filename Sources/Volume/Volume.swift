@@ -49,6 +49,8 @@ package final class Volume: Sendable {
   let descriptors: DescriptorShare
   /// What users have granted their apps.
   let grants = Grants()
+  /// What apps have beside files that they were granted.
+  let siblings = SiblingIndex()
   /// What is sealed, and what reads large files for that.
   package let sealedPlaces: SealedPlaces
   let reading = SealReading()

@@ -19,7 +19,9 @@ struct ScopedViewTests {
     for name in ["own", "other", "granted", "beside"] {
       #expect(mkdir(mounts.path(0, name), 0o777) == 0)
     }
-    for name in ["own/a", "other/secret", "granted/a", "granted/b", "beside/letter", "beside/private"] {
+    for name in [
+      "own/a", "other/secret", "granted/a", "granted/b", "beside/letter", "beside/letter~", "beside/private",
+    ] {
       try write("\(name)\n", to: mounts.path(0, name))
     }
     return mounts
@@ -140,15 +142,25 @@ struct ScopedViewTests {
     #expect(try names(mounts.path(1, "beside")) == ["letter"])
     #expect(try String(contentsOfFile: mounts.backing("beside/letter"), encoding: .utf8) == "second draft")
     // What the user has beside it is neither seen nor replaced.
-    let hidden = mounts.path(1, "beside/private")
+    let hidden = mounts.path(1, "beside/letter~")
     #expect(open(hidden, O_CREAT | O_RDWR, 0o644) == -1 && Errno.last == .EPERM)
     #expect(open(hidden, O_CREAT | O_EXCL | O_RDWR, 0o644) == -1 && Errno.last == .EEXIST)
     try write("third", to: saved)
     #expect(errno { rename(saved, hidden) } == .EEXIST)
+    // A name that no editor uses tells nothing.
+    for name in ["beside/private", "beside/.bash_profile"] {
+      let path = mounts.path(1, name)
+      #expect(open(path, O_CREAT | O_EXCL | O_RDWR, 0o644) == -1 && Errno.last == .EPERM, "\(name)")
+      #expect(open(path, O_CREAT | O_RDWR, 0o644) == -1 && Errno.last == .EPERM, "\(name)")
+      #expect(errno { rename(saved, path) } == .EPERM, "\(name)")
+      #expect(errno { link(saved, path) } == .EPERM, "\(name)")
+      #expect(errno { mknod(path, S_IFREG | 0o644, 0) } == .EPERM, "\(name)")
+    }
     #expect(errno { mkdir(mounts.path(1, "beside/directory"), 0o755) } == .EPERM)
     #expect(errno { symlink("letter", mounts.path(1, "beside/link")) } == .EPERM)
-    #expect(
-      try String(contentsOfFile: mounts.backing("beside/private"), encoding: .utf8) == "beside/private\n")
+    for name in ["beside/private", "beside/letter~"] {
+      #expect(try String(contentsOfFile: mounts.backing(name), encoding: .utf8) == "\(name)\n")
+    }
     mounts.views[1].withdraw(Self.letter)
     #expect(errno { access(saved, F_OK) } == .ENOENT)
     #expect(errno { access(mounts.path(1, "beside"), F_OK) } == .ENOENT)

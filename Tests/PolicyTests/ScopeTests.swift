@@ -81,24 +81,7 @@ internal import Testing
     #expect(reach(scope, "Users/ada/a/b") == .nothing)
   }
 
-  @Test func companionsLiveAsLongAsTheGrantedFile() {
-    let file = ScopePlace("Users/ada/letter", [.read, .write, .revocable], isSubtree: false)
-    var scope = Scope([file])
-    let home = position(scope, "Users/ada")
-    #expect(scope.reach(of: home) == [.read, .beside])
-    #expect(reach(scope, "Users/ada/.swap") == .nothing)
-    scope.addCompanion(".swap".utf8, in: home)
-    #expect(reach(scope, "Users/ada/.swap") == [.read, .write, .revocable])
-    scope.withdraw(file)
-    #expect(reach(scope, "Users/ada/.swap") == .nothing)
-    scope.admit(file)
-    #expect(reach(scope, "Users/ada/.swap") == [.read, .write, .revocable])
-    scope.removeCompanion(".swap".utf8, in: home)
-    #expect(reach(scope, "Users/ada/.swap") == .nothing)
-    #expect(reach(scope, "Users/ada/letter") == [.read, .write, .revocable])
-  }
-
-  @Test func fileGrantedForReadingHasNoCompanions() {
+  @Test func fileGrantedForReadingHasNoSiblings() {
     let scope = Scope([ScopePlace("Users/ada/letter", [.read, .revocable], isSubtree: false)])
     #expect(reach(scope, "Users/ada") == .read)
   }
@@ -151,19 +134,26 @@ internal import Testing
     let folder = ScopePlace("Users/ada/a/b", reach)
     let file = ScopePlace("Users/ada/a/file", reach, isSubtree: false)
     for place in [folder, file] { scope.admit(place) }
-    let before = ["Users/ada/a", "Users/ada/a/b", "Users/ada/a/file"].map { position(scope, $0) }
-    let followed = scope.follow(
-      [
-        (old: folder, new: ScopePlace("Users/ada/c/d/b", reach)),
-        (old: file, new: ScopePlace("Users/ada/c/d/file", reach, isSubtree: false)),
-      ], [(old: ScopePlace("Users/ada/a", []).path, new: ScopePlace("Users/ada/c/d", []).path)])
-    for old in before { #expect(scope.reach(of: old) == .nothing) }
-    let after = ["Users/ada/c/d", "Users/ada/c/d/b", "Users/ada/c/d/file"].map { position(scope, $0) }
-    #expect(before.map { followed[$0] } == after)
-    #expect(after.map { scope.reach(of: $0) } == [[.read, .beside], reach, reach])
+    let before = ["Users/ada/a", "Users/ada/a/b", "Users/ada/a/file", "Users/ada/a/b/x"].map {
+      position(scope, $0)
+    }
+    scope.follow([(old: path("Users/ada/a"), new: path("Users/ada/c/d"))])
+    for old in ["Users/ada/a", "Users/ada/a/b", "Users/ada/a/file", "Users/ada/a/b/x"] {
+      #expect(self.reach(scope, old) == .nothing)
+    }
+    // What is known keeps its position, wherever it is now.
+    let after = ["Users/ada/c/d", "Users/ada/c/d/b", "Users/ada/c/d/file", "Users/ada/c/d/b/x"].map {
+      position(scope, $0)
+    }
+    #expect(before == after)
+    #expect(after.map { scope.reach(of: $0) } == [[.read, .beside], reach, reach, reach])
     #expect(
       self.reach(scope, "Users/ada/c/d/b/x") == reach && self.reach(scope, "Users/ada/c/d/x") == .nothing)
     #expect(self.reach(scope, "Users/ada/Downloads") == .read)
+    scope.withdraw([
+      ScopePlace("Users/ada/c/d/b", reach), ScopePlace("Users/ada/c/d/file", reach, isSubtree: false),
+    ])
+    for old in before { #expect(scope.reach(of: old) == .nothing) }
   }
 
   @Test func exchangedGrantsChangePlaces() {
@@ -172,14 +162,100 @@ internal import Testing
     let two = ScopePlace("Users/ada/2/y", [.read, .write, .revocable])
     for place in [one, two] { scope.admit(place) }
     let before = [position(scope, "Users/ada/1"), position(scope, "Users/ada/2")]
-    let paths = ["Users/ada/1", "Users/ada/2"].map { ScopePlace($0, []).path }
-    let followed = scope.follow(
-      [
-        (old: one, new: ScopePlace("Users/ada/2/x", one.reach)),
-        (old: two, new: ScopePlace("Users/ada/1/y", two.reach)),
-      ], [(old: paths[0], new: paths[1]), (old: paths[1], new: paths[0])])
-    #expect(before.map { followed[$0] } == before.reversed())
+    let paths = ["Users/ada/1", "Users/ada/2"].map(path)
+    scope.follow([(old: paths[0], new: paths[1]), (old: paths[1], new: paths[0])])
+    #expect(before == [position(scope, "Users/ada/2"), position(scope, "Users/ada/1")])
     #expect(reach(scope, "Users/ada/2/x") == one.reach && reach(scope, "Users/ada/1/y") == two.reach)
     #expect(reach(scope, "Users/ada/1/x") == .nothing && reach(scope, "Users/ada/2/y") == .nothing)
   }
+
+  @Test func whatWasNotGrantedStaysWithItsPath() {
+    var scope = Self.app
+    scope.admit(ScopePlace("Users/ada/Downloads/in", [.read, .write, .revocable]))
+    scope.follow([(old: path("Users/ada/Downloads"), new: path("Users/ada/Old"))])
+    #expect(reach(scope, "Users/ada/Downloads/x") == .read && reach(scope, "Users/ada/Old/x") == .nothing)
+    #expect(reach(scope, "Users/ada/Old/in/x") == [.read, .write, .revocable])
+    #expect(reach(scope, "Users/ada/Downloads/in/x") == .read)
+  }
+
+  /// What is granted where something else comes to holds for that.
+  @Test func twoPlacesThatBecomeOneHaveWhatIsSaidOfBoth() {
+    let reading = ScopePlace("a/one", [.read, .revocable])
+    let writing = ScopePlace("a/two", [.read, .write, .revocable])
+    let below = ScopePlace("a/one/x/y", [.read, .write, .revocable], isSubtree: false)
+    var scope = Scope([reading, writing, below])
+    let replaced = position(scope, "a/one")
+    scope.follow([(old: path("a/two"), new: path("a/one"))])
+    #expect(reach(scope, "a/one") == [.read, .write, .revocable] && reach(scope, "a/two") == .nothing)
+    #expect(scope.reach(of: replaced) == .nothing)
+    scope.withdraw(ScopePlace("a/one", writing.reach))
+    #expect(reach(scope, "a/one/z") == [.read, .revocable])
+    #expect(reach(scope, "a/one/x/y") == [.read, .write, .revocable])
+    scope.withdraw([reading, below])
+    #expect(reach(scope, "a/one") == .nothing && reach(scope, "a") == .nothing)
+  }
+
+  // MARK: Room
+
+  /// More names than a scope has numbers for, one after the other.
+  @Test func namesOfYesterdayTakeNoRoom() {
+    var scope = Self.app
+    let place = ScopePlace("Users/ada/granted/x", [.read, .write, .revocable])
+    scope.admit(place)
+    var name = "granted"
+    var known = position(scope, "Users/ada/granted/x")
+    for number in 0..<70_000 {
+      let new = "granted\(number)"
+      scope.follow([(old: path("Users/ada/\(name)/x"), new: path("Users/ada/\(new)/x"))])
+      name = new
+      if scope.isCrowded, let followed = scope.compact()[known] { known = followed }
+    }
+    #expect(position(scope, "Users/ada/\(name)/x") == known && scope.reach(of: known) == place.reach)
+    #expect(reach(scope, "Users/ada/\(name)/x/y") == place.reach)
+    #expect(reach(scope, "Users/ada/granted") == .nothing)
+    #expect(reach(scope, Self.container + "/a") == [.read, .write])
+    #expect(scope.places.count < 10_000)
+  }
+
+  @Test func smallerScopeSaysTheSame() {
+    let places = [
+      ScopePlace("a/b/c", [.read, .write, .revocable]), ScopePlace("a/b/c/d", [.read, .write]),
+      ScopePlace("a/f", [.read, .write, .revocable], isSubtree: false), ScopePlace("e", .read),
+    ]
+    var scope = Scope(places)
+    scope.admit(ScopePlace("a/b/c/gone/deep", [.read, .write, .revocable]))
+    let gone = position(scope, "a/b/c/gone")
+    scope.withdraw(ScopePlace("a/b/c/gone/deep", [.read, .write, .revocable]))
+    scope.addSibling(
+      SiblingTests.object(1), "f~".utf8, in: position(scope, "a"),
+      of: scope.owners(ofName: "f~".utf8, in: position(scope, "a")))
+    let paths = ["a", "a/b", "a/b/c", "a/b/c/x", "a/b/c/d", "a/b/c/d/x", "a/f", "e", "e/x", "a/x", "g"]
+    let before = paths.map { position(scope, $0) }
+    let reaches = paths.map { reach(scope, $0) }
+    let followed = scope.compact()
+    #expect(paths.map { reach(scope, $0) } == reaches)
+    #expect(paths.map { position(scope, $0) } == before.map { $0.throughout == nil ? followed[$0] : $0 })
+    // What has no place any more is in the rest of what it is in.
+    #expect(followed[gone] == position(scope, "a/b/c/x"))
+    let found = scope.position(of: "f~".utf8, in: position(scope, "a"), object: SiblingTests.object(1))
+    #expect(found == .sibling)
+  }
+
+  // MARK: Grants of their own
+
+  @Test func eachGrantIsApart() {
+    let reach: Reach = [.read, .write, .revocable]
+    let scope = Scope([
+      ScopePlace("a", reach), ScopePlace("b", reach), ScopePlace("a/nested", reach),
+      ScopePlace("c/file", reach, isSubtree: false), ScopePlace("d/file", reach, isSubtree: false),
+      ScopePlace("own", [.read, .write]),
+    ])
+    func grant(_ path: String) -> Position? { scope.grant(around: position(scope, path)) }
+    #expect(grant("a/x") != nil && grant("a/x") == grant("a/y/z") && grant("a") == grant("a/x"))
+    let apart = ["a", "b", "a/nested", "c", "d"].map(grant)
+    #expect(!apart.contains(nil) && Set(apart).count == apart.count)
+    #expect(grant("own") == nil && grant("own/x") == nil)
+  }
+
+  private func path(_ path: String) -> [[UInt8]] { ScopePlace(path, []).path }
 }

@@ -58,12 +58,12 @@ struct GrantedUseTests {
     var ends: [Errno?: Int] = [:]
     func makeOne() {
       let end = view.errno { (view) throws(Errno) in
-        _ = try "beside".withName { (name) throws(Errno) in
+        _ = try "file.tmp".withName { (name) throws(Errno) in
           try view.create(name, in: directory, flags: O_RDWR | O_CREAT, mode: 0o644, by: .root)
         }
       }
       ends[end, default: 0] += 1
-      try? tree.view.remove("Users/Shared/dir/beside")
+      try? tree.view.remove("Users/Shared/dir/file.tmp")
     }
     for _ in 0..<2_000 { makeOne() }
     // On a busy machine the other thread may have had no turn yet.

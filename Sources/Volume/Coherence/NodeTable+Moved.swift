@@ -19,11 +19,14 @@ extension NodeTable {
 
   /// An object has another name now, in a directory that this table may not know.
   ///
-  /// What is below it may have come into another zone, and to another part of the view's scope.
+  /// What is below it may have come into another zone, and to another part of the view's scope. Nil, and
+  /// nothing is noted, if the position is not one of the current numbering.
   func moved(
-    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone, position: Position = .whole
-  ) -> Moved {
+    _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, zone: Zone, position: Position = .whole,
+    isUniform: (Position) -> Bool = { $0.throughout != nil }, isCurrent: () -> Bool = { true }
+  ) -> Moved? {
     state.withLock { state in
+      guard isCurrent() else { return nil }
       guard let index = state.find(object), index != Self.rootIndex else {
         return Moved()
       }
@@ -37,7 +40,7 @@ extension NodeTable {
       state.setZone(zone, of: index)
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }
-      if isElsewhere { state.reposition(below: index) }
+      if isElsewhere { state.reposition(below: index, to: isUniform(position) ? position : .nowhere) }
       return Moved(namesMatter: rezone && zone.namesMatter, isLost: parent == 0 && handleRoot == nil)
     }
   }

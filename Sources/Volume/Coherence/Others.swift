@@ -141,6 +141,14 @@ struct Others {
       || volume.views.asked(besides: view.number)?.nodes.with(object) { _, _ in true } == true
   }
 
+  /// An object is about to be written to, or has another name or none: what it is from then on is not for
+  /// an app that made it beside a granted file, or put it aside there.
+  func loseSibling(_ object: ObjectNumber) {
+    for number in volume.siblings.views(of: object) where number != view.number {
+      volume.views[number]?.loseSibling(object)
+    }
+  }
+
   /// A name in a directory has come, gone or changed.
   func namesChanged(in directory: ObjectNumber) {
     forEach(knowing: directory) { $0.forget([.attributes, .names, .contents], of: directory) }

@@ -15,6 +15,11 @@ internal import Synchronization
 //  4. One at a time (`moving`): renames of what leads to a grant, grants, revocations, and the beginning of a view. Who takes
 //     this lock may wait for the filesystem, and nobody else does for them. `state` is taken inside it, for a few memory accesses.
 //  5. A rename that began before a grant was there, and ended after, looks once more when it is done.
+//  6. A rename costs as much as the paths are long that it changes, and a little for each grant that it
+//     takes along: nobody walks along their paths, since what is below the new name is what was below the
+//     old one.
+//  7. Each user has so many names on the way to what they have granted (`mostNames`), so that the scope of
+//     a view has room for all of them, and nobody's take the room of another's.
 
 /// Whose views a grant is for: those of one app that run for one user.
 struct GrantHolder: Hashable, Sendable {
@@ -44,6 +49,16 @@ final class Grants: Sendable {
     var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
   }
 
+  /// A name on the way to what was granted.
+  private struct Step {
+    var ids: Set<Int64> = []
+    /// How many of them each user has granted.
+    var users: [UInt32: Int] = [:]
+  }
+
+  /// The most names that there may be on the way to what one user has granted.
+  static let mostNames = 50_000
+
   private struct Holding: Sendable {
     let holder: GrantHolder
     let view: View
@@ -52,8 +67,11 @@ final class Grants: Sendable {
   private struct State {
     var entries: [Int64: Entry] = [:]
     /// Which grants are reached through a name.
-    var steps: [TreeWay.Step: Set<Int64>] = [:]
+    var steps: [TreeWay.Step: Step] = [:]
     var formers: [TreeWay.Step: Set<Int64>] = [:]
+    var ids: [GrantHolder: Set<Int64>] = [:]
+    /// How many names there are on the way to what each user has granted.
+    var names: [UInt32: Int] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
@@ -75,11 +93,11 @@ final class Grants: Sendable {
   func touches(_ directory: ObjectNumber) -> [Int64] {
     if isEmpty { return [] }
     return state.withLock { state in
-      Set(state.steps.filter { $0.key.directory == directory }.flatMap(\.value)).sorted()
+      Set(state.steps.filter { $0.key.directory == directory }.flatMap(\.value.ids)).sorted()
     }
   }
 
-  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step] ?? [] }.sorted() }
+  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step]?.ids ?? [] }.sorted() }
 
   func formers(at step: TreeWay.Step) -> [Int64] { state.withLock { $0.formers[step] ?? [] }.sorted() }
 
@@ -91,18 +109,47 @@ final class Grants: Sendable {
 
   func records(of holder: GrantHolder) -> [GrantRecord] {
     state.withLock { state in
-      state.entries.values.filter { $0.holder == holder }.map(\.record).sorted { $0.id < $1.id }
+      (state.ids[holder] ?? []).sorted().compactMap { state.entries[$0]?.record }
+    }
+  }
+
+  /// How many names there are on the way to what a user has granted.
+  func names(of user: UInt32) -> Int { state.withLock { $0.names[user] ?? 0 } }
+
+  /// Whether there are not too many of them with those of one more grant.
+  func hasRoom(for entry: Entry) -> Bool {
+    let user = entry.record.user
+    return state.withLock { state in
+      let new = entry.steps.count { state.steps[$0]?.users[user] == nil }
+      return state.names[user, default: 0] + new <= Self.mostNames
     }
   }
 
   /// Notes a grant, or what has become of it.
   func put(_ entry: Entry) {
     state.withLock { state in
-      Self.forget(entry.record.id, &state)
-      state.entries[entry.record.id] = entry
-      for step in entry.steps { state.steps[step, default: []].insert(entry.record.id) }
-      if let former = entry.former { state.formers[former.step, default: []].insert(entry.record.id) }
+      let id = entry.record.id
+      Self.forget(id, &state)
+      state.entries[id] = entry
+      state.ids[entry.holder, default: []].insert(id)
+      for step in entry.steps { Self.add(id, entry.record.user, to: step, &state) }
+      if let former = entry.former { state.formers[former.step, default: []].insert(id) }
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  /// Notes where a grant is that was moved: so many of its first steps are others now.
+  func move(_ entry: Entry, steps old: Int, to new: [TreeWay.Step]) {
+    state.withLock { state in
+      let id = entry.record.id
+      guard let known = state.entries[id] else { return }
+      Self.forgetFormer(known, &state)
+      for step in known.steps.prefix(old) { Self.remove(id, known.record.user, from: step, &state) }
+      var entry = entry
+      entry.steps = new + known.steps.dropFirst(old)
+      state.entries[id] = entry
+      for step in new { Self.add(id, entry.record.user, to: step, &state) }
+      if let former = entry.former { state.formers[former.step, default: []].insert(id) }
     }
   }
 
@@ -118,15 +165,35 @@ final class Grants: Sendable {
   @discardableResult
   private static func forget(_ id: Int64, _ state: inout State) -> Entry? {
     guard let known = state.entries.removeValue(forKey: id) else { return nil }
-    for step in known.steps {
-      state.steps[step]?.remove(id)
-      if state.steps[step]?.isEmpty == true { state.steps[step] = nil }
-    }
-    if let step = known.former?.step {
-      state.formers[step]?.remove(id)
-      if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
-    }
+    for step in known.steps { remove(id, known.record.user, from: step, &state) }
+    forgetFormer(known, &state)
+    state.ids[known.holder]?.remove(id)
+    if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
     return known
+  }
+
+  private static func forgetFormer(_ known: Entry, _ state: inout State) {
+    guard let step = known.former?.step else { return }
+    state.formers[step]?.remove(known.record.id)
+    if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
+  }
+
+  private static func add(_ id: Int64, _ user: UInt32, to step: TreeWay.Step, _ state: inout State) {
+    guard state.steps[step, default: Step()].ids.insert(id).inserted else { return }
+    let count = state.steps[step, default: Step()].users[user, default: 0]
+    state.steps[step]?.users[user] = count + 1
+    if count == 0 { state.names[user, default: 0] += 1 }
+  }
+
+  private static func remove(_ id: Int64, _ user: UInt32, from step: TreeWay.Step, _ state: inout State) {
+    guard state.steps[step]?.ids.remove(id) != nil else { return }
+    let count = state.steps[step]?.users[user] ?? 1
+    state.steps[step]?.users[user] = count == 1 ? nil : count - 1
+    if count == 1 {
+      let names = state.names[user, default: 1] - 1
+      state.names[user] = names == 0 ? nil : names
+    }
+    if state.steps[step]?.ids.isEmpty == true { state.steps[step] = nil }
   }
 
   // MARK: Views

@@ -34,10 +34,15 @@ struct TreeWay {
 extension Volume {
   /// Looks along a path, name by name.
   func way(along names: [[UInt8]]) -> TreeWay {
+    guard let root = try? tree.open(Name.here, O_DIRECTORY | pathOnly) else { return TreeWay() }
+    return way(from: root, along: names[...])
+  }
+
+  /// The same from something that is there.
+  func way(from start: consuming OwnedFD, along names: ArraySlice<[UInt8]>) -> TreeWay {
     var way = TreeWay()
-    guard var directory = try? tree.open(Name.here, O_DIRECTORY | pathOnly),
-      var status = try? directory.fd.status()
-    else { return way }
+    var directory = start
+    guard var status = try? directory.fd.status() else { return way }
     for name in names {
       guard status.isDirectory else { return way }
       way.steps.append(TreeWay.Step(name, in: ObjectNumber(status)))

@@ -6,22 +6,19 @@ internal import Policy
 internal import Synchronization
 
 extension View {
-  /// What was granted is in other places now.
+  /// What was granted is in other places now, and then some of it is said otherwise.
   ///
-  /// What is open stays so, and is found by its new name. `beside` is what belongs to a file that was granted from now on.
-  func follow(
-    _ claims: [(old: ScopePlace, new: ScopePlace)], _ moves: [ScopeMove], _ objects: [MovedObject],
-    beside companion: [[UInt8]]? = nil
-  ) {
-    var followed: [Position: Position] = [:]
-    var heads: [Position: ObjectNumber] = [:]
+  /// What is open stays so, and is found by its new name: a place that is renamed keeps its position.
+  func follow(_ moves: [ScopeMove], _ changes: [(old: ScopePlace, new: ScopePlace)] = []) {
     scope.change { scope in
-      for object in objects { if let head = scope.place(at: object.path) { heads[head] = object.number } }
-      followed = scope.follow(claims, moves.map { (old: $0.old, new: $0.new) })
-      if let companion { scope.addCompanion(at: companion) }
+      scope.follow(moves.map { (old: $0.old, new: $0.new) })
+      for change in changes {
+        scope.withdraw(change.old)
+        scope.admit(change.new)
+      }
     }
-    nodes.follow(followed, heads)
     settleScope()
+    makeRoom()
   }
 
   /// Takes a place out of the view without waiting for what is under way.
@@ -29,42 +26,29 @@ extension View {
     scope.change { $0.withdraw(place) }
     settleScope()
   }
+
+  /// Gives back what the scope does not need any more, if it has come to much; not while anyone moves grants.
+  func makeRoom() { nodes.renumber(scope) }
 }
 
 extension NodeTable {
-  /// Gives nodes that have been moved along with what was granted their positions there.
+  /// Gives nodes new positions where the scope numbers its places anew.
   ///
-  /// `heads` are what has been moved and what is granted, by their positions: someone may have given the old name to something else
-  /// meanwhile, and that is not followed, nor what is in it. What is between the two may not be known here.
-  fileprivate func follow(_ followed: [Position: Position], _ heads: [Position: ObjectNumber]) {
-    guard !followed.isEmpty else { return }
+  /// Only while no request has a node whose position is a number: it could take that for what it meant
+  /// before. Then another change of the scope will come.
+  fileprivate func renumber(_ scope: ViewScope) {
+    guard scope.ask({ $0.isCrowded }) else { return }
     state.withLock { state in
-      var candidates: [UInt32: Position] = [:]
-      state.slab.forEach { index, node in
-        if followed[node.pointee.position] != nil { candidates[index] = node.pointee.position }
+      var isQuiet = true
+      state.slab.forEach { _, node in
+        let position = node.pointee.position
+        if node.pointee.pins > 0, position.throughout == nil || position == .nowhere { isQuiet = false }
       }
-      for (index, position) in candidates where state.isMoved(index, candidates, heads) {
-        if let new = followed[position] { state.slab[index].pointee.position = new }
+      guard isQuiet, let followed = scope.compactIfCrowded() else { return }
+      state.slab.forEach { _, node in
+        guard node.pointee.position.throughout == nil else { return }
+        node.pointee.position = followed[node.pointee.position] ?? .nowhere
       }
     }
-  }
-}
-
-extension NodeTableState {
-  /// Whether a node is a head, or in one.
-  fileprivate func isMoved(
-    _ start: UInt32, _ candidates: [UInt32: Position], _ heads: [Position: ObjectNumber]
-  ) -> Bool {
-    var index = start
-    // No deeper than a path.
-    for _ in 0..<GrantPath.longest {
-      guard let position = candidates[index] else { return false }
-      let node = slab[index].pointee
-      if let head = heads[position] {
-        return head == ObjectNumber(inode: node.inode, device: node.device)
-      }
-      index = node.parent
-    }
-    return false
   }
 }

@@ -15,6 +15,7 @@ extension View {
   package func admit(_ place: ScopePlace) {
     scope.change { $0.admit(place) }
     settleScope()
+    makeRoom()
   }
 
   /// Takes a place out of the view: when this returns, nothing of it is found, read or written any more, be it through a descriptor
@@ -52,7 +53,8 @@ extension View {
   }
 
   private func reach(of node: NodeID) -> Reach {
-    scope.reach(of: nodes.with(node) { $0.position } ?? .nowhere)
+    // In one step, since positions may be numbered anew.
+    nodes.with(node) { scope.reach(of: $0.position) } ?? .nothing
   }
 
   /// Whether what was granted may be used so.
@@ -106,7 +108,8 @@ extension NodeTable {
   /// Gives every node the position that it has by now; those that the scope has something to say about are the answer.
   func settlePositions(_ scope: ViewScope) -> [NodeID] {
     state.withLock { state in
-      let (settled, places) = state.settledPositions(scope)
+      // As it is now, since others may be changing it and doing the same.
+      let (settled, places) = state.settledPositions(scope.value)
       for (index, position) in settled { state.slab[index].pointee.position = position }
       return places.map { Self.id($0, state.slab[$0].pointee.generation) }
     }
@@ -115,42 +118,48 @@ extension NodeTable {
 
 extension NodeTableState {
   /// The positions of nodes that have another one by now, and the nodes that have one of their own in the scope.
-  fileprivate func settledPositions(_ scope: ViewScope) -> (changed: [UInt32: Position], places: [UInt32]) {
+  fileprivate func settledPositions(_ scope: Scope) -> (changed: [UInt32: Position], places: [UInt32]) {
     var settled: [UInt32: Position] = [:]
     var places: [UInt32] = []
     slab.forEach { index, node in
-      if node.pointee.position.throughout == nil { places.append(index) }
+      if !scope.isUniform(node.pointee.position) { places.append(index) }
       settle(index, scope, &settled)
     }
     return (settled.filter { slab[$0.key].pointee.position != $0.value }, places)
   }
 
   /// Works out a node's position from those above it, down from the first that is known.
-  private func settle(_ start: UInt32, _ scope: ViewScope, _ settled: inout [UInt32: Position]) {
+  private func settle(_ start: UInt32, _ scope: Scope, _ settled: inout [UInt32: Position]) {
     var way: [UInt32] = []
     var index = start
     while settled[index] == nil, way.count < 100_000 {
       way.append(index)
-      guard index != NodeTable.rootIndex, slab[index].pointee.position.throughout != nil,
+      guard index != NodeTable.rootIndex, scope.isUniform(slab[index].pointee.position),
         let parent = slab.slot(slab[index].pointee.parent), parent.pointee.flags.contains(.inUse)
       else { break }
       index = slab[index].pointee.parent
     }
     for index in way.reversed() {
-      let position = slab[index].pointee.position
-      if position.throughout == nil {
+      let node = slab[index].pointee
+      if !scope.isUniform(node.position) {
         // No name is looked up to find the root again.
-        let hasGone = index != NodeTable.rootIndex && scope.reach(of: position).isEmpty
-        settled[index] = hasGone ? .nowhere : position
-        continue
+        let hasGone = index != NodeTable.rootIndex && scope.reach(of: node.position).isEmpty
+        settled[index] = hasGone ? .nowhere : node.position
+      } else if node.position == .nowhere {
+        settled[index] = .nowhere
+      } else if let above = settled[node.parent], let parent = slab.slot(node.parent) {
+        // One that has left the view takes all that is in it along, by what is still said of what was in it.
+        let known = scope.isUniform(parent.pointee.position) ? above : parent.pointee.position
+        settled[index] = position(of: node, in: known, scope)
+      } else {
+        settled[index] = node.position == .sibling ? .nowhere : node.position
       }
-      let parent = slab[index].pointee.parent
-      guard position != .nowhere, let above = settled[parent], let node = slab.slot(parent) else {
-        settled[index] = position
-        continue
-      }
-      // One that has left the view takes all that is in it along, by what is still said of what was in it.
-      settled[index] = node.pointee.position.throughout == nil ? scope.inside(node.pointee.position) : above
     }
+  }
+
+  /// The position of something that the scope has nothing to say about, in a directory of this one.
+  private func position(of node: Node, in directory: Position, _ scope: Scope) -> Position {
+    let isSibling = node.position == .sibling && scope.isSibling(SiblingObject(node.identity), in: directory)
+    return isSibling ? .sibling : scope.inside(directory)
   }
 }

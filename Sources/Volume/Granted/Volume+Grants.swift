@@ -24,6 +24,11 @@ extension Volume {
     numbers.compactMap { grants.entry($0)?.record }
   }
 
+  /// Those of an app of a user.
+  package func granted(to identifier: AppIdentifier, of user: UInt32) -> [GrantRecord] {
+    grants.records(of: GrantHolder(identifier, user))
+  }
+
   /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
   ///
   /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is now.
@@ -49,11 +54,13 @@ extension Volume {
 
   /// Lets an app have what was found to be at a path.
   ///
-  /// It is in all its views when this returns. ESTALE if something else is there by now.
+  /// It is in all its views when this returns. ESTALE if something else is there by now; EDQUOT if there
+  /// are too many names on the way to what the user has granted.
   package func grant(_ record: GrantRecord) throws(Errno) {
     try grants.moving.withLock { _ throws(Errno) in
       // First, so that who moves it from here on sees that it is to be followed.
       var entry = Grants.Entry(record: record, steps: way(along: record.path).steps)
+      guard grants.hasRoom(for: entry) else { throw .EDQUOT }
       grants.put(entry)
       let way = way(along: record.path)
       guard way.found?.identity == record.identity else {

@@ -134,6 +134,14 @@ extension View {
     return volume.views.areSeveral ? min(validity, 30) : validity
   }
 
+  /// Whether a name that was found in a directory does not exist in the view.
+  private func isUnseen(_ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin) -> Bool {
+    let object =
+      scope.hasSiblings
+      ? SiblingObject(ObjectNumber(inode: found.inode, device: parent.number.device)) : nil
+    return scope.position(of: found.name, in: parent.position, object: object) == .nowhere
+  }
+
   /// Adds one entry.
   ///
   /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So are all without `validity`.
@@ -146,7 +154,7 @@ extension View {
     if !found.name.isComponent {
       // Above the root of the tree is the store, which is nobody's business.
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
-    } else if scope.position(of: found.name, in: parent.position) == .nowhere {
+    } else if isUnseen(found, in: parent) {
       return
     } else if let validity,
       !nodes.isKnown(ObjectNumber(inode: inode, device: parent.number.device), in: parent.id)

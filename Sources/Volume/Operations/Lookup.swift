@@ -43,7 +43,7 @@ extension View {
   func unchangedEntry(
     _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    _ = try position(of: name, in: directory)
+    try refuseUnseen(name, in: directory)
     let parent = directory.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
     return try entry(object, name, in: directory, validity, isFound: true, by: caller)
@@ -60,7 +60,7 @@ extension View {
     var object = object
     let status = try object.fd.status()
     let zone = zone(of: name, in: directory)
-    let position = try position(of: name, in: directory)
+    let position = try position(of: name, in: directory, object.fd, status)
     var validity = nameValidity
     var sealed: SealedNode?
     if zone.isSealedPlace {
@@ -81,6 +81,7 @@ extension View {
     }
     let node = try nodes.intern(
       object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
+    if position == .sibling { settleSibling(node) }
     if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
       _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
     }
@@ -111,7 +112,8 @@ extension View {
   /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its kernel remembers that.
   func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
     try? directory.fd.remove(name, directory: isDirectory)
-    removeCompanion(name, in: directory)
+    noteUndone(name, in: directory)
+    noteForGrants(name, in: directory)
     namesChanged(in: directory.number)
   }
 }

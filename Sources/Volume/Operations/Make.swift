@@ -57,11 +57,11 @@ extension View {
     try authorize([.addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
     let judged = self.object(try object.fd.status(), object)
-    try refuseAcross(judged, place)
+    let sibling = try authorizeName(name, linking: object, judged, in: directory, place)
     try authorizeLink(to: judged, by: caller)
     let validity = nameValidity(in: directory, place)
     try object.fd.link(into: directory.fd, as: name)
-    addCompanion(name, in: directory)
+    if let sibling { note(sibling, as: name, in: directory.position) }
     noteForGrants(name, in: directory)
     namesChanged(in: directory.number)
     others.attributesChanged(of: object.number)
@@ -105,17 +105,17 @@ extension View {
     try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
     if kind == .directory { try refuseContainer(name, in: directory) }
-    try refuseCompanion(kind, in: place)
+    try authorizeName(name, kind, in: directory, place)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let fd = directory.fd
     try makeNew(new, as: name, in: fd, by: caller, body)
-    addCompanion(name, in: directory)
     noteForGrants(name, in: directory)
     namesChanged(in: directory.number)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
+      noteMade(object.fd, as: name, in: directory)
       if new.list == nil { try settleGroup(of: object.fd, new.gid) }
       return try entry(
         object, name, in: directory, validity, madeAfter: new.list == nil ? changes : nil, by: caller)

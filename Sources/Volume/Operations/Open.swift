@@ -39,6 +39,7 @@ extension View {
     let isRevocable = try isRevocable(judged.reach)
     let access = try authorizeOpen(judged, flags: flags, by: caller)
     if flags & CLX_O_NOATIME != 0, caller.uid != 0, caller.uid != status.st_uid { throw .EPERM }
+    if access.writes || flags & O_TRUNC != 0 { others.loseSibling(object.number) }
     if flags & O_TRUNC != 0 {
       // Whoever may not open it does not truncate it.
       try volume.budget.check(.openFiles, by: payer(caller))
@@ -116,6 +117,7 @@ extension View {
     let place = object(try directory.fd.status(), directory)
     try authorize([.addFile, .search], on: place, by: caller)
     try refuseReservedName(name, in: directory)
+    try authorizeName(name, .file, in: directory, place)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
@@ -127,11 +129,14 @@ extension View {
         }
       }
     } catch .EEXIST where flags & O_EXCL == 0 {
-      // What exists outside the view is not the caller's to open.
-      guard scope.position(of: name, in: directory.position) != .nowhere else { throw .EPERM }
-      return (try unchangedEntry(name, in: directory, validity, by: caller), nil)
+      do throws(Errno) {
+        return (try unchangedEntry(name, in: directory, validity, by: caller), nil)
+      } catch .ENOENT where directory.position.throughout == nil {
+        // What exists outside the view is not the caller's to open.
+        throw .EPERM
+      }
     }
-    addCompanion(name, in: directory)
+    noteMade(file.fd, as: name, in: directory)
     noteForGrants(name, in: directory)
     namesChanged(in: directory.number)
     do throws(Errno) {

@@ -22,7 +22,7 @@ extension View {
       holdIfLastName(doomed, name, in: directory, by: caller)
       let freed = openIfLarge(doomed, name, in: directory)
       try directory.fd.remove(name, directory: isDirectory)
-      removeCompanion(name, in: directory)
+      noteRemoved(doomed.number, name, in: directory)
       noteForGrants(name, in: directory)
       namesChanged(in: directory.number)
       others.attributesChanged(of: doomed.number)
@@ -54,7 +54,7 @@ extension View {
     let isExchange = flags == Self.exchange
     let source = object(try from.fd.status(), from)
     let target = from.id == to.id ? source : object(try to.fd.status(), to)
-    try refuseAcross(source, target)
+    try refuseAcross(from, source, to, target)
     let moved = try find(name, in: from, source, by: caller)
     try refuseAboveSealed(moved.status, moved.object.zone)
     try authorize(.delete, on: moved.object, in: source, by: caller)
@@ -62,6 +62,7 @@ extension View {
     try refuseReservedName(newName, in: to)
     try refuseMoving(moved, to: newName, in: to)
     try authorize(moved.addition, on: target, by: caller)
+    let sibling = try authorizeName(newName, giving: moved.sibling, called: name, in: from, source)
     var replaced: Doomed?
     do throws(Errno) {
       replaced = try find(newName, in: to, target, by: caller)
@@ -76,6 +77,9 @@ extension View {
         try authorize(replaced.addition, on: source, by: caller)
       }
     }
+    let otherSibling =
+      isExchange
+      ? try authorizeName(name, giving: replaced?.sibling, called: newName, in: from, source) : nil
     if from.id != to.id {
       try authorizeNewParent(of: moved, zone(of: newName, in: to), by: caller)
       if let replaced, isExchange {
@@ -90,17 +94,17 @@ extension View {
     let fromFD = from.fd
     let toFD = to.fd
     // What the view does not have is not in its way, and is not to be lost.
-    let isUnseen = scope.position(of: newName, in: to.position) == .nowhere
+    let isUnseen = replaced == nil && scope.position(of: newName, in: to.position) == .nowhere
     if isUnseen, isExchange { throw .ENOENT }
     let move = NameMove(
       name: name, from: fromFD, fromNumber: from.number, newName: newName, to: toFD, toNumber: to.number,
-      isExchange: isExchange,
-      moved: ObjectNumber(moved.status), exchanged: replaced.map { ObjectNumber($0.status) },
-      isOfPlace: from.zone == .containers && to.zone == .containers)
+      isExchange: isExchange, moved: moved.number,
+      staysWithNames: source.isBesideGranted || from.zone == .containers && to.zone == .containers)
     try following(move) { () throws(Errno) in
       try fromFD.rename(name, to: toFD, newName, flags: isUnseen ? Self.noReplace : flags)
     }
-    noteCompanions(name, in: from, to: newName, in: to, isExchange: isExchange)
+    noteSiblings(
+      moved.number, sibling, name, in: from, to: newName, in: to, replaced?.number, otherSibling)
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
     withdrawNames(in: from, ifClosed: target)
     if isExchange { withdrawNames(in: to, ifClosed: source) }
@@ -122,6 +126,8 @@ extension View {
   private struct Doomed {
     let status: FileStatus
     let object: Object
+    /// What it is where only files were granted; nil anywhere else.
+    let sibling: SiblingObject?
     var number: ObjectNumber { ObjectNumber(status) }
     /// The right to a directory that lets one add such a thing to it.
     var addition: Rights { object.isDirectory ? .addSubdirectory : .addFile }
@@ -134,11 +140,22 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, _ place: Object, by caller: Caller
   ) throws(Errno) -> Doomed {
     try authorize(.search, on: place, by: caller)
-    let reach = scope.reach(of: try position(of: name, in: directory))
+    try refuseUnseen(name, in: directory)
     let (status, security) = try look(at: name, in: directory.fd)
+    var position = scope.position(of: name, in: directory.position)
+    var sibling: SiblingObject?
+    if place.isBesideGranted {
+      let fd = directory.fd
+      let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
+      sibling = SiblingObject(Identity(try object.fd.status(), of: object.fd))
+      position = scope.position(of: name, in: directory.position, object: sibling)
+    }
+    guard position != .nowhere else { throw .ENOENT }
     return Doomed(
       status: status,
-      object: Object(status, zone: zone(of: name, in: directory), reach: reach, security: security))
+      object: Object(
+        status, zone: zone(of: name, in: directory), reach: scope.reach(of: position), security: security),
+      sibling: sibling)
   }
 
   /// Throws if a directory is a container or leads to some, or would become one: whoever moves it away and back has changed
@@ -199,8 +216,17 @@ extension View {
     _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone,
     by payer: Payer
   ) {
-    let moved = nodes.moved(
-      object, to: name, in: parent, zone: zone, position: position(of: name, in: parent, directory))
+    var moved: NodeTable.Moved?
+    while moved == nil {
+      let numbering = scope.numbering
+      moved = nodes.moved(
+        object, to: name, in: parent, zone: zone,
+        position: position(of: name, object, in: parent, directory), isUniform: scope.isUniform
+      ) {
+        scope.numbering == numbering
+      }
+    }
+    guard let moved else { return }
     if moved.isLost {
       // Until the kernel asks for it by a name of a directory that is known here.
       nodes.hold(

@@ -81,6 +81,7 @@ extension View {
     _ object: borrowing NodeTable.Pin, handle: HandleID?, to size: Int64
   ) throws(Errno) {
     guard size >= 0 else { throw .EINVAL }
+    others.loseSibling(object.number)
     if let descriptor = handle.flatMap({ try? files.find($0) })?.descriptor {
       // An unprivileged daemon may have this descriptor without the file's mode letting it open another.
       try descriptor.use { (fd) throws(Errno) in try fd.truncateOpen(to: Int(size)) }

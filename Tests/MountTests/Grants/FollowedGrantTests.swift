@@ -99,17 +99,27 @@ struct FollowedGrantTests {
     let house = try GrantedMounts()
     try house.makeDirectories("a", "c")
     try house.write("dear", to: house.all("a/letter"))
+    let folder = try house.grant("a")
     let file = try house.grant("a/letter")
-    let folder = try house.grant("c")
     try house.rename(house.own("a/letter"), house.own("a/report"))
     #expect(house.place(file) == "a/report")
     #expect(house.text(house.own("a/report")) == "dear" && !house.exists(house.own("a/letter")))
-    // Into a folder that it was granted too.
-    try house.rename(house.own("a/report"), house.own("c/report"))
-    #expect(house.place(file) == "c/report" && house.place(folder) == "c")
+    #expect(mkdir(house.own("a/deep"), 0o777) == 0)
+    try house.rename(house.own("a/report"), house.own("a/deep/report"))
+    #expect(house.place(file) == "a/deep/report" && house.place(folder) == "a")
+    // Another folder that it was granted is another disk to it.
+    try house.grant("c")
+    #expect(throws: Errno.EXDEV) {
+      try house.rename(house.own("a/deep/report"), house.own("c/report"))
+    }
     house.volume.revokeGrants([folder])
-    #expect(house.text(house.own("c/report")) == "dear")
-    #expect(try house.names(house.own("c")) == ["report"])
+    #expect(house.text(house.own("a/deep/report")) == "dear")
+    #expect(try house.names(house.own("a")) == ["deep"])
+    // A file alone gets no name that is not for saving it.
+    #expect(throws: Errno.EPERM) {
+      try house.rename(house.own("a/deep/report"), house.own("a/deep/letter"))
+    }
+    #expect(house.place(file) == "a/deep/report")
   }
 
   @Test func stayedNameKeepsItsGrant() throws {
@@ -176,7 +186,8 @@ struct FollowedGrantTests {
     try house.write("dear", to: house.all("a/letter"))
     try house.grant("a/letter")
     for view in 1...3 { #expect(house.exists(house.own("a/letter", view: view))) }
-    try house.rename(house.own("a/letter", view: 2), house.own("a/second", view: 2))
+    try house.rename(house.all("a/letter"), house.all("a/second"))
+    for view in 1...3 { #expect(house.text(house.own("a/second", view: view)) == "dear", "\(view)") }
     try house.rename(house.all("a/second"), house.all("c/second"))
     for view in 1...3 {
       #expect(house.text(house.own("c/second", view: view)) == "dear", "\(view)")

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+// Changes of a scope. Each costs as much as the path is long and as there are places below it, however many
+// others there are.
+
+extension Scope {
+  /// Puts a place in.
+  package mutating func admit(_ place: ScopePlace) {
+    put(place)
+    dropSiblingsWithoutOwner()
+  }
+
+  /// Takes a place out; what other claims say about it stays.
+  package mutating func withdraw(_ place: ScopePlace) { withdraw([place]) }
+
+  package mutating func withdraw(_ places: Set<ScopePlace>) {
+    for place in places { take(place) }
+    dropSiblingsWithoutOwner()
+  }
+
+  /// Follows what was granted, which was moved with everything in it: from the first path of each of
+  /// `moves` to the second.
+  ///
+  /// What has moved keeps its positions. What was not granted stays with its path.
+  package mutating func follow(_ moves: [(old: [[UInt8]], new: [[UInt8]])]) {
+    let staying = permanent.filter { place in moves.contains { place.path.starts(with: $0.old) } }
+    for place in staying { take(place) }
+    var moved: [(index: Int, path: [[UInt8]])] = []
+    for move in moves {
+      guard let index = find(move.old), index != 0 else { continue }
+      detach(index)
+      moved.append((index, move.new))
+    }
+    for (index, path) in moved { attach(index, at: path) }
+    for place in staying { put(place) }
+    dropSiblingsWithoutOwner()
+  }
+
+  // MARK: Claims
+
+  mutating func put(_ place: ScopePlace) {
+    guard let index = make(place.path) else { return }
+    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree)
+    guard !places[index].claims.contains(claim) else { return }
+    if !place.reach.contains(.revocable) { permanent.insert(place) }
+    change(index) { $0.append(claim) }
+  }
+
+  mutating func take(_ place: ScopePlace) {
+    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree)
+    guard let index = find(place.path), places[index].claims.contains(claim) else { return }
+    permanent.remove(place)
+    change(index) { $0.removeAll { $0 == claim } }
+  }
+
+  private mutating func change(_ index: Int, _ body: (inout [Claim]) -> Void) {
+    let before = places[index]
+    body(&places[index].claims)
+    places[index].own = Statement()
+    places[index].inside = Statement()
+    for claim in places[index].claims {
+      if claim.isSubtree { places[index].inside.add(claim.reach) } else { places[index].own.add(claim.reach) }
+    }
+    guard index != 0 else { return spread(from: index) }
+    count(places[index].claims.count - before.claims.count, above: index)
+    let files = (places[index].isGrantedFile ? 1 : 0) - (before.isGrantedFile ? 1 : 0)
+    places[places[index].parent].grantedFiles += files
+    if places[index].inside != before.inside { spread(from: index) }
+  }
+
+  /// Notes for every directory above a place that there are so many claims more.
+  private mutating func count(_ difference: Int, above index: Int) {
+    if difference == 0 { return }
+    var ancestor = index
+    while ancestor != 0 {
+      ancestor = places[ancestor].parent
+      places[ancestor].below += difference
+    }
+  }
+
+  /// Works out what is said about everything in a place and in those below it.
+  private mutating func spread(from top: Int) {
+    var waiting = [top]
+    while let index = waiting.popLast() {
+      let (old, oldSource) = (places[index].around, places[index].source)
+      let parent = places[index].parent
+      places[index].around = index == 0 ? places[0].inside : places[parent].around.union(places[index].inside)
+      let saysSomething = index == 0 || !places[index].inside.isEmpty
+      places[index].source = saysSomething ? index : places[parent].source
+      if saysSomething, places[index].around.reach.contains(.revocable), places[index].interior == 0 {
+        places[index].interior = add(Place(parent: index)) ?? 0
+      }
+      guard index == top || places[index].around != old || places[index].source != oldSource else { continue }
+      var child = places[index].firstChild
+      while child != 0 {
+        waiting.append(child)
+        child = places[child].next
+      }
+    }
+  }
+
+  // MARK: Places
+
+  /// Finds or makes a place; nil if there are more than a scope can have.
+  mutating func make(_ path: some Collection<[UInt8]>) -> Int? {
+    var index = 0
+    for name in path {
+      if let child = child(name, of: index) {
+        index = child
+        continue
+      }
+      guard let new = add(Place(name: name)) else { return nil }
+      link(new, to: index)
+      index = new
+    }
+    return index
+  }
+
+  private mutating func add(_ place: Place) -> Int? {
+    guard places.count < Position.mostPlaces else { return nil }
+    places.append(place)
+    return places.count - 1
+  }
+
+  /// Puts a place, and what is below it, into another one under its name.
+  private mutating func link(_ index: Int, to parent: Int) {
+    children[Child(parent: parent, name: places[index].name)] = index
+    let next = places[parent].firstChild
+    places[index].parent = parent
+    places[index].next = next
+    places[index].previous = 0
+    if next != 0 { places[next].previous = index }
+    places[parent].firstChild = index
+    if places[index].isGrantedFile { places[parent].grantedFiles += 1 }
+    count(places[index].below + places[index].claims.count, above: index)
+    spread(from: index)
+  }
+
+  /// Takes a place, and what is below it, out of the one that it is in.
+  private mutating func detach(_ index: Int) {
+    let place = places[index]
+    count(-(place.below + place.claims.count), above: index)
+    if place.isGrantedFile { places[place.parent].grantedFiles -= 1 }
+    let child = Child(parent: place.parent, name: place.name)
+    if children[child] == index { children[child] = nil }
+    if place.next != 0 { places[place.next].previous = place.previous }
+    if place.previous != 0 {
+      places[place.previous].next = place.next
+    } else {
+      places[place.parent].firstChild = place.next
+    }
+  }
+
+  /// Puts what was taken out where a path leads by now.
+  private mutating func attach(_ index: Int, at path: [[UInt8]]) {
+    guard let name = path.last, let parent = make(path.dropLast()) else { return bury(index) }
+    // What had that place has lost its name. What is said about the place holds for what is there now.
+    var inherited: [ScopePlace] = []
+    if let old = child(name, of: parent) {
+      inherited = claims(of: old, at: path)
+      detach(old)
+      bury(old)
+    }
+    places[index].name = name
+    link(index, to: parent)
+    for place in inherited { put(place) }
+  }
+
+  /// Nothing is said any more about a place that is in no other, nor about those below it.
+  private mutating func bury(_ top: Int) {
+    var waiting = [top]
+    while let index = waiting.popLast() {
+      let place = places[index]
+      places[index].claims = []
+      places[index].own = Statement()
+      places[index].inside = Statement()
+      places[index].around = Statement()
+      places[index].below = 0
+      places[index].grantedFiles = 0
+      var child = place.firstChild
+      while child != 0 {
+        waiting.append(child)
+        child = places[child].next
+      }
+    }
+  }
+
+  /// What is said about a place and those below it, with the paths that they have if it has this one.
+  private func claims(of top: Int, at path: [[UInt8]]) -> [ScopePlace] {
+    var found: [ScopePlace] = []
+    var waiting = [(top, path)]
+    while let (index, path) = waiting.popLast() {
+      found += places[index].claims.map { ScopePlace(path, $0.reach, isSubtree: $0.isSubtree) }
+      var child = places[index].firstChild
+      while child != 0 {
+        waiting.append((child, path + [places[child].name]))
+        child = places[child].next
+      }
+    }
+    return found
+  }
+}
+
+// MARK: - Room
+
+extension Scope {
+  /// Whether it is worth while to look for places that are of no use any more.
+  package var isCrowded: Bool { places.count > crowd }
+
+  /// Gives back the places that nothing is said about any more.
+  ///
+  /// All others get new positions, which is what this returns; what is in none of them is in the unnamed
+  /// rest of what it was in.
+  package mutating func compact() -> [Position: Position] {
+    var smaller = Scope([])
+    var new = [0: 0]
+    var waiting = [0]
+    while let index = waiting.popLast() {
+      guard let parent = new[index] else { continue }
+      for claim in places[index].claims {
+        smaller.change(parent) { $0.append(claim) }
+      }
+      var child = places[index].firstChild
+      while child != 0 {
+        let place = places[child]
+        if place.below > 0 || !place.claims.isEmpty, let made = smaller.add(Place(name: place.name)) {
+          smaller.link(made, to: parent)
+          new[child] = made
+          waiting.append(child)
+        }
+        child = place.next
+      }
+    }
+    var followed: [Position: Position] = [:]
+    for index in places.indices {
+      if let kept = new[index] {
+        followed[Position(place: index)] = Position(place: kept)
+      } else if !reach(of: Position(place: index)).isEmpty {
+        var above = places[index].parent
+        while above != 0, new[above] == nil { above = places[above].parent }
+        if let kept = new[above] { followed[Position(place: index)] = smaller.unnamed(in: kept) }
+      }
+    }
+    smaller.permanent = permanent
+    smaller.siblings = siblings.compactMapValues { $0.moved(new) }
+    smaller.crowd = max(4096, 2 * smaller.places.count)
+    self = smaller
+    return followed
+  }
+}

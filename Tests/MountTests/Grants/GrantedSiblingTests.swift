@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import TestSupport
+internal import Testing
+internal import Volume
+
+/// Attempts to get at files beside a granted one, and to keep what is taken back; on real mounts, with and
+/// without root's ways.
+@Suite(.serialized, .enabled(if: Program.isRoot, "mounting takes root"))
+struct GrantedSiblingTests {
+  /// An app that has a letter for writing, and what its user has beside it.
+  private struct Desk {
+    let house: GrantedMounts
+    let letter: Int64
+
+    init(_ rootless: Bool, views: Int = 1) throws {
+      house = try GrantedMounts(views: views, rootless: rootless)
+      try house.makeDirectories("d", "e", "f")
+      try house.write("dear", to: house.all("d/letter"))
+      for name in ["secret", "letter.bak"] { try house.write("secret", to: house.all("d/\(name)")) }
+      letter = try house.grant("d/letter")
+    }
+
+    func own(_ name: String) -> String { house.own("d/\(name)") }
+    func all(_ name: String) -> String { house.all("d/\(name)") }
+
+    /// Whether the app finds, lists or opens anything there.
+    func isSeen(_ name: String) -> Bool {
+      let isListed = (try? house.names(house.own("d")))?.contains(name) == true
+      return isListed || house.exists(own(name)) || house.text(own(name)) != nil
+    }
+  }
+
+  private func errno(_ body: () -> Int32) -> Errno? { body() == 0 ? nil : Errno.last }
+
+  // MARK: The user's files under a sibling's name
+
+  /// How a file of the user's comes to a name at which the app had something of its own.
+  private static let arrivals: [(name: String, body: @Sendable (String, String) -> Bool)] = [
+    ("renamed over it", { secret, name in rename(secret, name) == 0 }),
+    ("renamed when it was gone", { secret, name in unlink(name) == 0 && rename(secret, name) == 0 }),
+    ("linked when it was gone", { secret, name in unlink(name) == 0 && link(secret, name) == 0 }),
+    (
+      "exchanged",
+      { secret, name in
+        clx_renameat2(AT_FDCWD, secret, AT_FDCWD, name, UInt32(CLX_RENAME_EXCHANGE)) == 0
+      }
+    ),
+    (
+      "made anew",
+      { _, name in unlink(name) == 0 && Self.write("secret", to: name, O_CREAT | O_EXCL) }
+    ),
+    ("written in place", { _, name in Self.write("secret", to: name, O_CREAT | O_TRUNC) }),
+    (
+      "written to its other name",
+      { _, name in
+        link(name, name + "2") == 0 && Self.write("secret", to: name + "2", O_TRUNC)
+      }
+    ),
+    ("cut and written", { _, name in truncate(name, 0) == 0 && Self.write("secret", to: name, 0) }),
+  ]
+
+  private static func write(_ text: String, to path: String, _ flags: Int32) -> Bool {
+    let file = open(path, O_WRONLY | O_CLOEXEC | flags, 0o666)
+    guard file >= 0 else { return false }
+    defer { close(file) }
+    return Glibc.write(file, text, text.utf8.count) == text.utf8.count
+  }
+
+  @Test(arguments: [false, true], arrivals.indices)
+  func whatTheUserPutsThereIsNotTheApps(rootless: Bool, index: Int) throws {
+    let (name, arrive) = Self.arrivals[index]
+    let desk = try Desk(rootless)
+    try desk.house.write("mine", to: desk.own("letter~"))
+    let file = open(desk.own("letter~"), O_RDWR | O_CLOEXEC)
+    try #require(file >= 0 && desk.isSeen("letter~"))
+    defer { close(file) }
+    try #require(arrive(desk.all("secret"), desk.all("letter~")), "\(name): \(Errno.last)")
+    #expect(desk.house.text(desk.all("letter~")) == "secret", "\(name)")
+    #expect(!desk.house.exists(desk.own("letter~")), "\(name)")
+    #expect(desk.house.text(desk.own("letter~")) == nil, "\(name)")
+    #expect(try desk.house.names(desk.house.own("d")) == ["letter"], "\(name)")
+    // Nor through what is open.
+    var bytes: [UInt8] = Array(repeating: 0, count: 16)
+    let count = pread(file, &bytes, 16, 0)
+    #expect(count <= 0 || !bytes.starts(with: "secret".utf8), "\(name)")
+    // The app can neither take it away, nor put something in its place, nor have it as its letter.
+    for attempt in [
+      { unlink(desk.own("letter~")) }, { rename(desk.own("letter~"), desk.own("letter")) },
+      { link(desk.own("letter~"), desk.own("letter.tmp")) }, { truncate(desk.own("letter~"), 0) },
+    ] as [() -> Int32] {
+      #expect(errno(attempt) == .ENOENT, "\(name)")
+    }
+    #expect(desk.house.text(desk.own("letter")) == "dear" && desk.house.text(desk.all("letter~")) == "secret")
+  }
+
+  /// A filesystem gives the number of what is gone to what comes next.
+  @Test(arguments: [false, true]) func anotherObjectOfTheSameNumberIsNone(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    for _ in 0..<20 {
+      try desk.house.write("mine", to: desk.own("letter.tmp"))
+      try #require(unlink(desk.all("letter.tmp")) == 0)
+      try #require(Self.write("secret", to: desk.all("letter.tmp"), O_CREAT | O_EXCL))
+      try #require(desk.house.text(desk.own("letter.tmp")) == nil && !desk.isSeen("letter.tmp"))
+      try #require(unlink(desk.all("letter.tmp")) == 0)
+    }
+  }
+
+  // MARK: New names
+
+  private static let ways: [@Sendable (String, String) -> Int32] = [
+    { _, new in
+      let file = open(new, O_CREAT | O_RDWR | O_CLOEXEC, 0o644)
+      return file < 0 ? -1 : close(file)
+    },
+    { _, new in
+      let file = open(new, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o644)
+      return file < 0 ? -1 : close(file)
+    },
+    { _, new in mknod(new, S_IFREG | 0o644, 0) },
+    { old, new in rename(old, new) },
+    { old, new in link(old, new) },
+    { _, new in mkfifo(new, 0o644) },
+    { _, new in mkdir(new, 0o755) },
+    { _, new in symlink("letter", new) },
+    { old, new in clx_renameat2(AT_FDCWD, old, AT_FDCWD, new, UInt32(CLX_RENAME_NOREPLACE)) },
+  ]
+
+  @Test(arguments: [false, true]) func appLeavesNoOtherNameBesideItsFile(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    try desk.house.write("mine", to: desk.own("letter.tmp"))
+    for name in [".bash_profile", "Makefile", "secret", "letter.html", ".letter", "other~"] {
+      for old in ["letter", "letter.tmp"] {
+        for (number, way) in Self.ways.enumerated() {
+          #expect(errno { way(desk.own(old), desk.own(name)) } == .EPERM, "\(old) as \(name), way \(number)")
+        }
+      }
+    }
+    #expect(try desk.house.names(desk.house.all("d")) == ["letter", "letter.bak", "letter.tmp", "secret"])
+    // A name that editors use is for plain files.
+    for way in [5, 6, 7] {
+      #expect(errno { Self.ways[way](desk.own("letter"), desk.own("letter~")) } == .EPERM, "\(way)")
+    }
+    // One that is taken is not to be had.
+    for way in [1, 2, 8] {
+      #expect(errno { Self.ways[way](desk.own("letter.tmp"), desk.own("letter.bak")) } == .EEXIST, "\(way)")
+    }
+    #expect(desk.house.text(desk.all("letter.bak")) == "secret")
+  }
+
+  // MARK: What is taken back
+
+  @Test(arguments: [false, true]) func nothingIsCarriedFromOneGrantToAnother(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    let house = desk.house
+    try house.write("second", to: house.all("d/other"))
+    try house.write("third", to: house.all("e/file"))
+    let other = try house.grant("d/other")
+    try house.grant("e")
+    try house.grant("f")
+    try #require(mkdir(house.own("f/deep"), 0o777) == 0)
+    try house.grant("f/deep")
+    try house.write("mine", to: desk.own("letter.tmp"))
+    for (old, new) in [
+      ("d/letter", "e/kept"), ("d/letter", "f/deep/kept"), ("e/file", "f/kept"), ("e/file", "d/letter"),
+      ("e/file", "d/letter~"), ("d/letter.tmp", "e/kept"), ("d/letter", "d/other"), ("d/letter", "d/other~"),
+      ("d/other", "d/letter~"), ("d/letter.tmp", "d/other"), ("d/letter.tmp", "d/other~"),
+      ("e/file", "f/deep/kept"),
+    ] {
+      let isThere = ["d/letter", "d/other"].contains(new)
+      #expect(errno { link(house.own(old), house.own(new)) } == (isThere ? .EEXIST : .EXDEV), "\(old) \(new)")
+      #expect(throws: Errno.EXDEV, "\(old) \(new)") { try house.rename(house.own(old), house.own(new)) }
+    }
+    for (one, two) in [("d/letter", "e/file"), ("d/letter", "d/other"), ("e/file", "f/deep")] {
+      #expect(throws: Errno.EXDEV, "\(one) \(two)") {
+        try house.rename(house.own(one), house.own(two), exchanging: true)
+      }
+    }
+    // What is of no file alone may become either.
+    try house.write("new", to: desk.own("tmpabcdefgh"))
+    try house.rename(desk.own("tmpabcdefgh"), desk.own("other"))
+    #expect(house.text(desk.all("other")) == "new")
+    house.volume.revokeGrants([other])
+    #expect(house.text(desk.own("other")) == nil && house.text(desk.own("letter")) == "dear")
+  }
+
+  /// By all the names that an app can give it, and by what it has open and mapped.
+  @Test(arguments: [false, true]) func whatIsTakenBackIsTakenBackUnderEveryName(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    let house = desk.house
+    try house.write("second", to: house.all("d/other"))
+    try house.grant("d/other")
+    try #require(link(desk.own("letter"), desk.own("letter~")) == 0)
+    try #require(link(desk.own("letter"), desk.own("letter.tmp")) == 0)
+    try house.write("mine", to: desk.own("letter.new"))
+    let names = ["letter", "letter~", "letter.tmp", "letter.new"]
+    let files = names.map { open(desk.own($0), O_RDWR | O_CLOEXEC) }
+    defer { for file in files { close(file) } }
+    try #require(files.allSatisfy { $0 >= 0 })
+    try house.rename(desk.own("letter"), desk.own("letter.old"))
+    house.volume.revokeGrants([desk.letter])
+    for name in names + ["letter.old"] { #expect(!desk.isSeen(name), "\(name)") }
+    for (name, file) in zip(names, files) {
+      var byte: UInt8 = 0
+      #expect(pread(file, &byte, 1, 0) == -1 && Errno.last == .EPERM, "\(name)")
+      #expect(pwrite(file, &byte, 1, 0) == -1 && Errno.last == .EPERM, "\(name)")
+      #expect(errno { fchmod(file, 0o777) } == .ENOENT, "\(name)")
+      for new in ["other~", "other.tmp", "letter~2"] {
+        let link = linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, desk.own(new), AT_SYMLINK_FOLLOW)
+        #expect(link == -1, "\(name) as \(new)")
+      }
+    }
+    #expect(try house.names(house.own("d")) == ["other"])
+    // Another grant of the same file does not bring back what was beside it.
+    try house.rename(desk.all("letter.old"), desk.all("letter"))
+    try house.grant("d/letter")
+    #expect(try house.names(house.own("d")) == ["letter", "other"])
+  }
+
+  @Test(arguments: [false, true]) func theUsersOwnLinkInAGrantedFolderIsThatFolders(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    let house = desk.house
+    try #require(link(house.all("d/letter"), house.all("e/same")) == 0)
+    let folder = try house.grant("e")
+    #expect(house.text(house.own("e/same")) == "dear" && house.text(desk.own("letter")) == "dear")
+    house.volume.revokeGrants([desk.letter])
+    #expect(house.text(desk.own("letter")) == nil && house.text(house.own("e/same")) == "dear")
+    let file = open(house.own("e/same"), O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    house.volume.revokeGrants([folder])
+    var byte: UInt8 = 0
+    #expect(pread(file, &byte, 1, 0) == -1 && Errno.last == .EPERM)
+    #expect(house.text(house.own("e/same")) == nil)
+  }
+
+  // MARK: Saving
+
+  @Test(arguments: [false, true]) func anAppsOwnViewsDoNotShareWhatTheyMake(rootless: Bool) throws {
+    let desk = try Desk(rootless, views: 2)
+    let house = desk.house
+    try house.write("mine", to: desk.own("letter.tmp"))
+    #expect(house.text(house.own("d/letter.tmp", view: 2)) == nil)
+    #expect(try house.names(house.own("d", view: 2)) == ["letter"])
+    // What both had been granted both keep, until one of them puts something else there.
+    let file = open(house.own("d/letter", view: 2), O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    try house.rename(desk.own("letter"), desk.own("letter~"))
+    #expect(house.place(desk.letter) == "d/letter")
+    var byte: UInt8 = 0
+    #expect(pread(file, &byte, 1, 0) == 1)
+    try house.rename(desk.own("letter.tmp"), desk.own("letter"))
+    for view in 1...2 {
+      #expect(house.text(house.own("d/letter", view: view)) == "mine")
+      #expect(house.text(house.own("d/letter~", view: view)) == "dear")
+    }
+  }
+
+  /// With `ln` in the place of the last rename; a later daemon must know what is at the name too.
+  @Test(arguments: [false, true]) func savedByALinkIsWhatIsGranted(rootless: Bool) throws {
+    let desk = try Desk(rootless)
+    let house = desk.house
+    let ways: [(String, (String) -> String)] = [("app", desk.own), ("user", desk.all)]
+    for (who, path) in ways {
+      try house.rename(path("letter"), path("letter~"))
+      try house.write(who, to: path("letter.tmp"))
+      try #require(link(path("letter.tmp"), path("letter")) == 0)
+      try #require(unlink(path("letter.tmp")) == 0 && unlink(desk.all("letter~")) == 0)
+      #expect(house.place(desk.letter) == "d/letter" && house.text(desk.own("letter")) == who, "\(who)")
+      expectIdentity(desk, "\(who)")
+    }
+    // Removed, and another file linked there.
+    try #require(unlink(desk.all("letter")) == 0 && link(desk.all("secret"), desk.all("letter")) == 0)
+    expectIdentity(desk, "linked from outside")
+  }
+
+  /// The grant is noted as of what is there now, and of nothing that was.
+  private func expectIdentity(_ desk: Desk, _ comment: Comment) {
+    var status = stat()
+    #expect(stat(desk.house.mounts.backing("d/letter"), &status) == 0)
+    let noted = desk.house.volume.granted([desk.letter]).first
+    #expect(noted?.identity.inode == UInt64(status.st_ino), comment)
+  }
+
+  @Test func siblingsAreAsManyAsSavingTakes() throws {
+    let desk = try Desk(false)
+    var count = 0
+    var last: Errno?
+    while count < 2000, last == nil {
+      let file = open(desk.own("letter.\(count)"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+      if file < 0 { last = Errno.last } else { close(file) }
+      count += 1
+    }
+    #expect(last == .EDQUOT && count == 1025)
+    // The user has no such limit, and the app has room again when something is gone.
+    try desk.house.write("more", to: desk.all("letter.2000"))
+    #expect(unlink(desk.own("letter.7")) == 0)
+    try desk.house.write("more", to: desk.own("letter.7"))
+  }
+}
