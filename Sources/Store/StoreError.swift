@@ -36,6 +36,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case noContainer(path: String, what: String)
   case notEntitled(identifier: String, to: String, has: [String])
   case tooManyGrants(identifier: String)
+  case tooManyGrantsOfUser(user: UInt32)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -127,8 +128,11 @@ extension StoreError: CustomStringConvertible {
       "\(identifier) is not entitled to \(to); "
         + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
     case .tooManyGrants(let identifier):
-      "so much has been granted to \(identifier), or to all apps together, that there is no room for more; "
+      "so much has been granted to \(identifier) that there is no room for more; "
         + "grant it the folder that these files are in, and see 'insula grants'"
+    case .tooManyGrantsOfUser(let user):
+      "the user with the number \(user) has granted as much as one user can; "
+        + "grant folders instead of the files in them, or take something back: see 'insula grants'"
     }
   }
 }
@@ -148,7 +152,8 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noContainer, .tooManyGrants:
+      .registryFailed, .appExists, .noContainer, .tooManyGrants,
+      .tooManyGrantsOfUser:
       .failed
     }
   }

@@ -77,14 +77,34 @@ internal import Testing
     #expect(try registry.grants().isEmpty)
   }
 
-  @Test func thereAreNotMoreThanCanBeRead() throws {
+  /// Notes many grants at once.
+  private func fill(_ identifier: String, _ user: UInt32, _ count: Int) throws {
     let sql = """
-      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(Registry.mostGrantsOfOne))
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
       INSERT INTO grants (identifier, user, team, path, writable, directory, inode, handle, created, granted)
-      SELECT 'com.example.editor', 501, 'T', CAST('Users/Shared/' || i AS BLOB), 0, 0, i, x'', 0, 0 FROM n
+      SELECT '\(identifier)', \(user), 'T', CAST('Users/Shared/' || i AS BLOB), 0, 0, i, x'', 0, 0 FROM n
       """
     let filled = try Program.run(["sqlite3", made.path + "/state/insula.db", sql])
     try #require(filled.status == 0, "\(filled.errors)")
+  }
+
+  @Test func eachUserHasRoomOfTheirOwn() throws {
+    for number in 0..<3 { try fill("com.example.app\(number)", 501, Registry.mostGrantsOfUser / 3) }
+    _ = try registry.add(grant("Users/Shared/x"))
+    try fill("com.example.last", 501, 1)
+    // Another one, who has filled what used to be everybody's, is refused alone.
+    for number in 0..<5 { try fill("com.example.app\(number)", 502, Registry.mostGrantsOfOne) }
+    #expect(
+      storeError { _ = try registry.add(grant("Users/Shared/y", user: 502)) }
+        == .tooManyGrantsOfUser(user: 502))
+    #expect(storeError { _ = try registry.add(grant("Users/Shared/y")) } == .tooManyGrantsOfUser(user: 501))
+    _ = try registry.add(grant("Users/Shared/y", user: 503))
+    #expect(StoreError.tooManyGrantsOfUser(user: 502).description.contains("502"))
+    #expect(try registry.grants().count > 50_000)
+  }
+
+  @Test func thereAreNotMoreThanCanBeRead() throws {
+    try fill("com.example.editor", 501, Registry.mostGrantsOfOne)
     #expect(try registry.grants().count == Registry.mostGrantsOfOne)
     #expect(
       storeError { _ = try registry.add(grant("Users/Shared/x")) }

@@ -123,9 +123,7 @@ package final class GrantService: Sendable {
 
   /// Notes a grant and lets it be so; where there is one of the same place already, it is changed.
   private func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
-    let known = volume.granted.first {
-      $0.identifier == record.identifier && $0.user == record.user && $0.path == record.path
-    }
+    let known = volume.granted(to: record.identifier, of: record.user).first { $0.path == record.path }
     if let known {
       if known.isDirectory == record.isDirectory, known.team == record.team {
         return try change(known, isWritable: record.isWritable)
@@ -138,6 +136,7 @@ package final class GrantService: Sendable {
       return noted
     } catch {
       try registered { (registry) throws(StoreError) in try registry.removeGrants([noted.id]) }
+      if error == .EDQUOT { throw .store(.tooManyGrantsOfUser(user: record.user)) }
       throw .errno(error, path: record.text, writing: record.isWritable)
     }
   }
@@ -219,7 +218,7 @@ extension GrantService {
     of app: InstalledApp, for user: UInt32, _ places: [ScopePlace]
   ) throws(AppFailure) -> View {
     try turn.withLock { _ throws(AppFailure) in
-      let granted = volume.granted.filter { $0.identifier == app.identifier && $0.user == user }
+      let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
         let others = granted.filter { $0.team != app.team }
         if !others.isEmpty { try takeBack(others) }

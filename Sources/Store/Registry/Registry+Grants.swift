@@ -9,8 +9,8 @@ internal import Policy
 extension Registry {
   /// One app of one user has at most so many: all of them are in memory while it runs.
   package static let mostGrantsOfOne = 10_000
-  /// All together, so that they can still be read.
-  package static let mostGrants = 50_000
+  /// All apps of one user together; what others have granted does not count.
+  package static let mostGrantsOfUser = 20_000
 
   /// All grants, in the order in which they were given.
   package func grants() throws(StoreError) -> [GrantRecord] {
@@ -29,12 +29,13 @@ extension Registry {
   package func add(_ grant: GrantRecord) throws(StoreError) -> GrantRecord {
     try change { (database) throws(StoreError) in
       let counts = try database.rows(
-        "SELECT count(*), count(*) FILTER (WHERE identifier = ? AND user = ?) FROM grants",
+        "SELECT count(*), count(*) FILTER (WHERE identifier = ?) FROM grants WHERE user = ?",
         .text(grant.identifier.text), .integer(Int64(grant.user))
-      ) { (row) throws(StoreError) in (all: try row.integer(0), own: try row.integer(1)) }
-      guard let count = counts.first, count.all < Self.mostGrants, count.own < Self.mostGrantsOfOne else {
+      ) { (row) throws(StoreError) in (user: try row.integer(0), app: try row.integer(1)) }
+      guard let count = counts.first, count.app < Self.mostGrantsOfOne else {
         throw .tooManyGrants(identifier: grant.identifier.text)
       }
+      guard count.user < Self.mostGrantsOfUser else { throw .tooManyGrantsOfUser(user: grant.user) }
       try database.run(
         """
         INSERT INTO grants
