@@ -22,3 +22,30 @@ package func pipe() throws(Errno) -> PipeEnds {
   try check(result)
   return PipeEnds(read: OwnedFD(owning: ends.0), write: OwnedFD(owning: ends.1))
 }
+
+extension FD {
+  /// Lets calls on it fail with EAGAIN that would wait.
+  ///
+  /// Corresponds to `fcntl(2)` with `F_SETFL`.
+  package func setNonBlocking() throws(Errno) {
+    let flags = try check(fcntl(raw, F_GETFL))
+    try check(fcntl(raw, F_SETFL, flags | O_NONBLOCK))
+  }
+
+  /// How many bytes are in a pipe.
+  ///
+  /// Corresponds to the ioctl `FIONREAD`.
+  package func unreadCount() throws(Errno) -> Int {
+    var count: Int32 = 0
+    try check(clx_ioctl(raw, UInt(FIONREAD), &count))
+    return Int(count)
+  }
+
+  /// Writes what there is room for; how much that is.
+  ///
+  /// EAGAIN if there is none and the descriptor does not wait.
+  package func writeAvailable(_ bytes: some Sequence<UInt8>) throws(Errno) -> Int {
+    let all = Array(bytes)
+    return try retrying { Glibc.write(raw, all, all.count) }
+  }
+}

@@ -66,10 +66,12 @@ struct RunCommand: Command {
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil))
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor says so.
     _ = OwnNamespace.stayAmongOurselves()
-    return .program(
-      try program.run { keptSignals in
-        sandbox.arguments(for: command, restoring: keptSignals)
-      })
+    let streams = try FileStreams()
+    defer { streams.restore() }
+    let status = try program.run(streams) { keptSignals in
+      sandbox.arguments(for: command, restoring: keptSignals)
+    }
+    return .program(streams.end(status, context.console))
   }
 
   /// Runs it in that user's name, who is the one that the daemon then sees.

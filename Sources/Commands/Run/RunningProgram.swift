@@ -25,7 +25,7 @@ struct RunningProgram {
   /// Runs it to its end; the exit status.
   ///
   /// `arguments` gets the names of the signals that we have had bubblewrap ignore.
-  func run(_ arguments: ([String]) -> [String]) throws -> Int32 {
+  func run(_ streams: FileStreams, _ arguments: ([String]) -> [String]) throws -> Int32 {
     // What we were started without, the app goes without too.
     let kept = Self.endings.filter { !Self.isIgnored($0.number) }
     var before = sigset_t()
@@ -46,6 +46,7 @@ struct RunningProgram {
         if let ending, status == 128 + SIGKILL { return 128 + ending }
         return status
       }
+      try streams.relay(until: arriving.fd)
       var information = signalfd_siginfo()
       let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
