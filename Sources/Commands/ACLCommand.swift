@@ -105,8 +105,22 @@ struct ACLCommand: Command {
         throw CommandFailure(error, context.names)
       }
       try security.setList(list)
+      if let place = Self.passedOver(edit, current) {
+        context.console.note(
+          "\(object.path): it had no entries, so there is no place \(place); the entry is number 0")
+      }
     }
     return walk.exitCode
+  }
+
+  /// The place that was asked for where no entry was: as on a Mac it counts as the first, but that should not go unseen.
+  private static func passedOver(_ edit: ListEdit, _ current: AccessControlList?) -> Int? {
+    guard current?.entries.isEmpty ?? true else { return nil }
+    return switch edit {
+    case .insert(_, let index) where index > 0: index
+    case .replace(let index, _) where index > 0: index
+    default: nil
+    }
   }
 
   private func check(_ context: Context) -> ExitCode {

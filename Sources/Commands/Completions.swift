@@ -71,7 +71,8 @@ enum Completions {
     for description in all {
       let options = description.options.filter { !$0.isHidden }.map { option in
         let name = option.name.count > 1 ? "--\(option.name)" : "-\(option.name)"
-        return "'\(name)[\(quoted(option.help))]\(option.value.map { ":\($0):" } ?? "")'"
+        let value = option.value.map { ":\(escaped($0)):" } ?? ""
+        return quoted("\(name)[\(escaped(option.help))]\(value)")
       }
       let arguments = description.arguments.map { argument in
         let action: String =
@@ -82,19 +83,19 @@ enum Completions {
           case .word(let words): "(\(words.joined(separator: " ")))"
           case .other: ""
           }
-        return "'\(argument.isRepeated ? "*" : ""):\(argument.name):\(action)'"
+        return quoted("\(argument.isRepeated ? "*" : ""):\(escaped(argument.name)):\(action)")
       }
       // Words that begin otherwise are none to _arguments.
       let actions = description.actions.filter { $0.word.hasPrefix("-") || $0.word.hasPrefix("+") }.map {
         action in
-        "'\(action.word)[\(quoted(action.help))]\(action.values.map { ":\($0): " }.joined())'"
+        quoted("\(action.word)[\(escaped(action.help))]\(action.values.map { ":\(escaped($0)): " }.joined())")
       }
       let words = (options + actions + ["'--help[print the help]'"] + arguments).joined(separator: " ")
       cases += "    '\(description.name)') _arguments \(words) ;;\n"
     }
     let lines = verbs.map { verb in
       let summary = all.first { $0.name == verb || $0.name.hasPrefix(verb + " ") }?.summary ?? ""
-      return "      '\(verb):\(quoted(summary))'\n"
+      return "      \(quoted("\(verb):\(escaped(summary))"))\n"
     }.joined()
     var seconds = ""
     for verb in verbs where !subverbs(of: verb).isEmpty {
@@ -129,7 +130,7 @@ enum Completions {
     var text = "# Completion of insula for fish.\ncomplete -c insula -f\n"
     for verb in verbs {
       let summary = all.first { $0.name == verb || $0.name.hasPrefix(verb + " ") }?.summary ?? ""
-      text += "complete -c insula -n __fish_use_subcommand -a \(verb) -d '\(quoted(summary))'\n"
+      text += "complete -c insula -n __fish_use_subcommand -a \(verb) -d \(fishQuoted(summary))\n"
     }
     for description in all {
       let words = description.name.split(separator: " ")
@@ -142,7 +143,7 @@ enum Completions {
         let short = option.short.map { "-s \($0)" } ?? ""
         let value = option.value == nil ? "" : "-r"
         let parts = [
-          "complete -c insula -n '\(condition)'", name, short, value, "-d '\(quoted(option.help))'",
+          "complete -c insula -n '\(condition)'", name, short, value, "-d \(fishQuoted(option.help))",
         ]
         text += parts.filter { !$0.isEmpty }.joined(separator: " ") + "\n"
       }
@@ -155,15 +156,30 @@ enum Completions {
         case .other, nil: nil
         }
       for action in description.actions {
-        text += "complete -c insula -n '\(condition)' -a '\(action.word)' -d '\(quoted(action.help))'\n"
+        text += "complete -c insula -n '\(condition)' -a '\(action.word)' -d \(fishQuoted(action.help))\n"
       }
       if let candidates { text += "complete -c insula -n '\(condition)' -a '\(candidates)'\n" }
     }
     return text
   }
 
-  /// Without the characters that mean something to a shell inside single quotes or brackets.
+  /// A word of a shell's, whatever is in it.
   private static func quoted(_ text: String) -> String {
-    text.filter { $0 != "'" && $0 != "[" && $0 != "]" && $0 != ":" }
+    "'" + text.replacing("'", with: "'\\''") + "'"
+  }
+
+  /// Fish knows two escapes between quotes.
+  private static func fishQuoted(_ text: String) -> String {
+    "'" + text.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+  }
+
+  /// What zsh's `_arguments` and `_describe` take for a text, and not for the end of one.
+  private static func escaped(_ text: String) -> String {
+    var result = ""
+    for character in text {
+      if "\\:[]".contains(character) { result.append("\\") }
+      result.append(character)
+    }
+    return result
   }
 }

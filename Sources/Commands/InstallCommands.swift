@@ -68,9 +68,8 @@ struct UpdateCommand: Command {
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
-      """
-      The new version is there at once and whole, or the old one stays. Programs that run go on with the old one.
-      """
+      "The new version is there at once and whole, or the old one stays. An app that runs is not updated (the message\n"
+        + "says whose); end it first with 'insula kill ID'."
     ],
     examples: ["sudo insula update Notes.app"])
 

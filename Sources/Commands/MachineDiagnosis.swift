@@ -8,29 +8,41 @@ internal import LinuxIO
 /// What the machine offers, whatever the store.
 struct MachineDiagnosis {
   private let context: Context
+  private let devicePath: String
 
-  init(_ context: Context) { self.context = context }
+  init(_ context: Context, device: String = Requirements.device) {
+    self.context = context
+    devicePath = device
+  }
 
   var all: [Diagnosis] {
     [device, helper, allowOther, kernel, passthrough, epochs, descriptors, sandbox, neighbours]
   }
 
-  private var device: Diagnosis {
-    let path = Requirements.device
-    guard access(path, F_OK) == 0 else {
+  var device: Diagnosis {
+    let path = devicePath
+    var status = stat()
+    guard stat(path, &status) == 0 else {
       return Diagnosis(
         name: "FUSE", level: .fail, finding: "there is no \(path)",
         advice: "'modprobe fuse' as root; in a container, pass the device in (--device /dev/fuse)")
     }
     // A user's mounts are opened by fusermount3, which is root.
-    guard context.isRoot else { return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) is there") }
-    let opened = try? FD.cwd.openFollowing(path, O_RDWR)
-    guard opened != nil else {
+    if context.isRoot, (try? FD.cwd.openFollowing(path, O_RDWR)) == nil {
       return Diagnosis(
         name: "FUSE", level: .fail, finding: "\(path) is there and can't be opened",
         advice: "in a container, allow the device (--device /dev/fuse --cap-add SYS_ADMIN)")
     }
-    return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) can be opened")
+    // An app's view of a user's own store is mounted by that user, without fusermount3.
+    guard status.st_mode & 0o006 == 0o006 || !context.isRoot && access(path, R_OK | W_OK) == 0 else {
+      let mode = String(status.st_mode & 0o777, radix: 8)
+      return Diagnosis(
+        name: "FUSE", level: .warn,
+        finding: "\(path) has the mode 0\(mode), so apps of users' own stores don't run ('insula run')",
+        advice: "'chmod 0666 \(path)' as root; so that it stays, a udev rule: "
+          + "KERNEL==\"fuse\", MODE=\"0666\", as Debian's own is")
+    }
+    return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) can be opened by all users")
   }
 
   private var helper: Diagnosis {
@@ -137,12 +149,6 @@ struct MachineDiagnosis {
       return Diagnosis(
         name: "sandbox", level: .warn, finding: "bubblewrap can't make one, so no app runs: \(why)",
         advice: isOld ? "use bubblewrap 0.8 or later" : Bubblewrap.advice)
-    }
-    guard context.isRoot || access(Requirements.device, R_OK | W_OK) == 0 else {
-      return Diagnosis(
-        name: "sandbox", level: .warn,
-        finding: "\(Requirements.device) is not open to everyone, so apps of a store of your own don't run",
-        advice: "'chmod 0666 \(Requirements.device)' as root, as udev has it")
     }
     return Diagnosis(name: "sandbox", level: .ok, finding: "\(path) makes sandboxes: apps can be run")
   }

@@ -82,20 +82,33 @@ struct NewAppCommand: Command {
   private func tellWhatIsNext(_ prefix: String, _ context: Context) throws {
     let bundle = (prefix + "\(name).app").forShell
     var steps: [String] = []
-    var hasIdentity = false
-    if let place = try context.openIdentities() {
-      hasIdentity = try !IdentityDirectory(place.fd).list().isEmpty
+    var roots: [Certificate] = []
+    var me = (Account.numbered(context.uid)?.name ?? "me").forShell
+    if let place = try context.openIdentities(), let mine = try IdentityDirectory(place.fd).list().first {
+      me = mine.name.forShell
+      roots = (try? mine.chain.get()).map { $0.suffix(1) } ?? []
+    } else {
+      steps.append("insula identity new \(me)")
     }
-    if !hasIdentity {
-      let me = Account.numbered(context.uid)?.name ?? "me"
-      steps.append("insula identity new \(me.forShell)")
-      steps.append("insula identity export \(me.forShell) | insula trust add -")
+    if !Self.trusts(roots, nil, context) {
+      steps.append("insula identity export \(me) | insula trust add -")
+    }
+    // What is installed is judged by whom the store trusts.
+    if !Self.trusts(roots, context.defaultStore, context) {
+      let store = context.defaultStore.forShell
+      steps.append("insula identity export \(me) | insula trust add - --store \(store)")
     }
     steps.append("insula sign \(bundle) --entitlements \((prefix + "\(name).entitlements").forShell)")
     steps.append("insula verify \(bundle)")
     steps.append("insula install \(bundle)")
     context.console.print("What may come next:")
     for step in steps { context.console.print("  \(step)") }
+  }
+
+  /// Whether all of those roots are trusted, and there is one.
+  private static func trusts(_ roots: [Certificate], _ store: String?, _ context: Context) -> Bool {
+    guard !roots.isEmpty, let trust = try? context.trust(ofStore: store) else { return false }
+    return roots.allSatisfy(trust.roots.contains)
   }
 
   private func chosenIdentifier() throws(UsageError) -> String {

@@ -127,6 +127,20 @@ internal import Testing
     #expect(lines("file") == [" 0: user:bert allow read", " 1: user:bert deny write"])
   }
 
+  /// As on a Mac any place is the first where there is no entry; that is said.
+  @Test func placeInAnEmptyListIsTheFirstAndThatIsSaid() {
+    for (action, place) in [("+a#", "99"), ("=a#", "7"), ("+ai#", "1")] {
+      #expect(acl("-N", "file").code == .ok)
+      let result = shell.run("acl", action, place, "anna allow read", "file")
+      #expect(result.code == .ok && lines("file").count == 1)
+      #expect(
+        result.errors
+          == "insula: file: it had no entries, so there is no place \(place); the entry is number 0\n")
+    }
+    #expect(acl("-N", "file").code == .ok)
+    #expect(shell.run("acl", "+a#", "0", "anna allow read", "file").errors.isEmpty)
+  }
+
   @Test func entry129IsRefused() {
     let most = (0..<128).map { "user:\($0 + 1000) allow read\n" }.joined()
     #expect(shell.run(["acl", "-E", "file"], input: most).code == .ok)

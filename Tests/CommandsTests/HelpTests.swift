@@ -111,4 +111,46 @@ internal import Testing
     let result = shell.run("completions", "csh")
     #expect(result.code == .usage && result.errors.contains("'csh'"))
   }
+
+  /// All that help says of an option, quotes and colons included, is what completion says.
+  @Test func zshGetsTheWholeHelp() throws {
+    guard try Program.run(["which", "zsh"]).status == 0 else { return }
+    let script = try shell.temporary.write(shell.run("completions", "zsh").output, to: "_insula")
+    let stubs = "compdef() {}; _arguments() { print -rl -- \"$@\" }; _describe() { print -rl -- $verbs }; "
+    func shown(_ words: [String]) throws -> [String] {
+      let call = "words=(\(words.joined(separator: " ")) ''); CURRENT=\(words.count + 1); _insula"
+      let result = try Program.run(["zsh", "-fc", "\(stubs) source \(script); \(call)"])
+      return result.output.split(separator: "\n").map { line in
+        String(line).replacing(/\\(.)/) { match in String(match.output.1) }
+      }
+    }
+    #expect(try shown(["insula"]).contains("init:\(InitCommand.description.summary)"))
+    for description in Insula.commands.map({ $0.description }) {
+      let lines = try shown(["insula"] + description.name.split(separator: " ").map(String.init))
+      for option in description.options where !option.isHidden {
+        let dashes = option.name.count > 1 ? "--" : "-"
+        let start = "\(dashes)\(option.name)[\(option.help)]"
+        #expect(lines.contains { $0.hasPrefix(start) }, "\(description.name): \(start)")
+      }
+    }
+  }
+
+  @Test func fishGetsTheWholeHelp() throws {
+    guard try Program.run(["which", "fish"]).status == 0 else { return }
+    let script = try shell.temporary.write(shell.run("completions", "fish").output, to: "insula.fish")
+    let environment = ["HOME": shell.temporary.path, "COLUMNS": "500"]
+    func shown(_ line: String) throws -> String {
+      let words = "set -g COLUMNS 500; source \(script); complete -C'\(line)'"
+      return try Program.run(["fish", "--no-config", "-c", words], environment: environment).output
+    }
+    let summaries = try shown("insula ")
+    for name in ["acl", "flags", "init", "export"] {
+      let summary = try #require(try Insula.find([name])).0.description.summary
+      #expect(summaries.contains("\(name)\t\(summary)"), "\(summaries)")
+    }
+    let options = try shown("insula init --")
+    for option in InitCommand.description.options where !option.isHidden {
+      #expect(options.contains("--\(option.name)\t\(option.help)"), "\(options)")
+    }
+  }
 }

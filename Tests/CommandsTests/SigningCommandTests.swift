@@ -317,6 +317,38 @@ internal import Testing
     #expect(shell.run("verify", "Hand.app").code == .found(BundleProblem(.changed)))
   }
 
+  /// Each step works after those before it, and what is done already is no step.
+  @Test func stepsOfNewAppLeadToAnInstalledApp() throws {
+    let store = try shell.temporary.makeDirectory("data") + "/insula"
+    #expect(shell.run("init", store).code == .ok)
+    func steps(_ name: String) throws -> [String] {
+      let result = shell.run("new-app", name)
+      #expect(result.code == .ok)
+      return result.output.split(separator: "\n").filter { $0.hasPrefix("  ") }.map {
+        String($0.dropFirst(2))
+      }
+    }
+    let environment = [
+      "HOME": shell.temporary.path, "XDG_DATA_HOME": shell.temporary.appending("data"), "XDG_CONFIG_HOME": "",
+      "XDG_RUNTIME_DIR": "",
+    ]
+    // Root's own store is the machine's, which is none of a test's.
+    func perform(_ step: String) throws -> ProgramResult {
+      var words = step.replacing("insula ", with: "'\(Program.insula)' ").replacing(
+        "/var/lib/insula", with: store)
+      if step.hasPrefix("insula install") { words += " --store \(store)" }
+      return try Program.run(["sh", "-c", words], environment: environment, in: shell.temporary.path)
+    }
+    let first = try steps("Note")
+    #expect(first.count == 6)
+    for step in first {
+      let result = try perform(step)
+      #expect(result.status == 0, "\(step): \(result.errors)")
+    }
+    let second = try steps("Other")
+    #expect(!second.contains { $0.contains("identity new") || $0.hasSuffix("trust add -") }, "\(second)")
+  }
+
   @Test func progressIsShownToWhoLooks() throws {
     let text = ProgressTexts()
     let console = Console(output: { _ in }, errors: { _ in }, progress: { text.add($0) })

@@ -140,6 +140,40 @@ internal import Testing
     #expect(try temporary.names(in: "store/tree/Users") == ["Shared"])
   }
 
+  /// A device that is root's alone is enough for mounts, and not for apps of users' own stores.
+  @Test func doctorSaysWhoMayUseTheDevice() throws {
+    let device = try shell.temporary.write("", to: "fuse")
+    let context = Context.current()
+    for (mode, level) in [(mode_t(0o600), Diagnosis.Level.warn), (0o660, .warn), (0o666, .ok)] {
+      #expect(chmod(device, mode) == 0)
+      let diagnosis = MachineDiagnosis(context, device: device).device
+      let isMine = !context.isRoot && mode != 0o600 || mode == 0o666
+      #expect(diagnosis.level == (isMine ? .ok : level), "\(String(mode, radix: 8)): \(diagnosis)")
+      if diagnosis.level == .warn {
+        #expect(diagnosis.advice?.contains("chmod 0666 \(device)") ?? false)
+      }
+    }
+    #expect(MachineDiagnosis(context, device: device + "x").device.level == .fail)
+  }
+
+  /// The same in a mount namespace in which the machine's device is such a one.
+  @Test(.enabled(if: Program.isRoot, "mounting needs root"))
+  func doctorTellsUsersOfADeviceThatIsRootsAlone() throws {
+    let folder = try TemporaryDirectory()
+    let script = """
+      set -e
+      cd '\(folder.path)'
+      mount -t tmpfs none .
+      mknod fuse c 10 229
+      chmod 600 fuse
+      mount --bind fuse /dev/fuse
+      setpriv --reuid=65534 --regid=65534 --clear-groups '\(Program.insula)' doctor /nowhere
+      """
+    let result = try Program.run(["unshare", "-m", "sh", "-c", script])
+    #expect(
+      result.output.contains("warn: FUSE: /dev/fuse has the mode 0600"), "\(result.output)\(result.errors)")
+  }
+
   @Test func doctorJudgesTheMachineAndChangesNothing() throws {
     let result = shell.run("doctor", "store", "--json")
     #expect(result.code == .ok || result.code == .problemsFound)
