@@ -75,7 +75,6 @@ extension Errno {
   package static let EPIPE = Errno(Glibc.EPIPE)
   package static let EADDRINUSE = Errno(Glibc.EADDRINUSE)
   package static let ERANGE = Errno(Glibc.ERANGE)
-  package static let EDQUOT = Errno(Glibc.EDQUOT)
   package static let ENOLCK = Errno(Glibc.ENOLCK)
   package static let EDEADLK = Errno(Glibc.EDEADLK)
   package static let ENAMETOOLONG = Errno(Glibc.ENAMETOOLONG)
