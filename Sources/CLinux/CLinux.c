@@ -196,6 +196,8 @@ uint32_t clx_filter_architecture(void) { return AUDIT_ARCH_AARCH64; }
 #endif
 uint32_t clx_filter_ioctl(void) { return SYS_ioctl; }
 uint32_t clx_filter_memfd_create(void) { return SYS_memfd_create; }
+uint32_t clx_filter_socket(void) { return SYS_socket; }
+uint32_t clx_filter_socketpair(void) { return SYS_socketpair; }
 static const int32_t refused_calls[] = {
     SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
     SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl, SYS_swapon, SYS_swapoff,

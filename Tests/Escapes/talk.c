@@ -67,6 +67,12 @@ ATTEMPT(loopback, USER) {
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) receive(fd);
 }
 
+/// The host that the machine is a guest of, where it is one.
+ATTEMPT(host_of_the_machine, USER) { succeed_if(socket(AF_VSOCK, SOCK_STREAM, 0) >= 0); }
+
+/// News of the kernel's that are not of networks.
+ATTEMPT(news_of_the_kernel, USER) { succeed_if(socket(AF_NETLINK, SOCK_RAW, 15) >= 0); }
+
 /// Any other address that the machine has, or that it can reach.
 ATTEMPT(any_address, USER) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number("PORT")), .sin_addr.s_addr = htonl(INADDR_ANY)};

@@ -160,6 +160,8 @@ int clx_join_new_session_keyring(void);
 uint32_t clx_filter_architecture(void);
 uint32_t clx_filter_ioctl(void);
 uint32_t clx_filter_memfd_create(void);
+uint32_t clx_filter_socket(void);
+uint32_t clx_filter_socketpair(void);
 /// The calls that no app gets, one by one; -1 after the last.
 int32_t clx_refused_call(unsigned index);
 

@@ -85,9 +85,9 @@ struct Sandbox {
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it back.
   private func start(_ program: [String], _ signals: [String]) -> [String] {
     guard !signals.isEmpty else { return [] }
-    let words = ["/usr/bin/env", "--default-signal=" + signals.joined(separator: ",")]
+    let words = ["/usr/bin/env", "--default-signal=" + signals.joined(separator: ","), "--"]
     // What has an equals sign in it, env takes for a variable.
     guard program.first?.contains("=") == true else { return words }
-    return words + ["/bin/sh", "-c", "exec \"$@\"", "sh"]
+    return words + ["/usr/bin/nice", "-n", "0", "--"]
   }
 }

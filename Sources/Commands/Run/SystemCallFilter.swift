@@ -12,6 +12,8 @@ internal import LinuxIO
 /// - Mounting, namespaces and handles: it has no right to any of them, and this is the second lock on that door.
 /// - Files in memory that can be run (memfd_create without MFD_NOEXEC_SEAL): what an app can write, it may not run. It is told that there
 ///   are none, and programs then take another way, which leads to files.
+/// - Sockets but local ones, those of the internet, and the kernel's news of networks (netlink's routes): others know no namespaces, such as
+///   those to the host of a virtual machine (AF_VSOCK), or lead to parts of the kernel that no app needs.
 /// - Calls of another architecture, whose numbers would be read as others.
 struct SystemCallFilter {
   /// Whether what the app writes is never run.
@@ -29,13 +31,18 @@ struct SystemCallFilter {
   private static let refused: UInt32 = 0x0005_0001
   /// ENOSYS.
   private static let unknown: UInt32 = 0x0005_0026
+  /// EAFNOSUPPORT and EPROTONOSUPPORT, as kernels say that have none of these.
+  private static let noSuchFamily: UInt32 = 0x0005_0061
+  private static let noSuchProtocol: UInt32 = 0x0005_005d
 
   /// Where things are in the kernel's struct seccomp_data.
   private enum Offset {
     static let number: UInt32 = 0
     static let architecture: UInt32 = 4
-    /// The low half of the second argument; all Linux that we run on is little-endian.
+    /// The low halves of arguments; all Linux that we run on is little-endian.
+    static let first: UInt32 = 16
     static let second: UInt32 = 24
+    static let third: UInt32 = 32
   }
 
   private static let typeIntoTerminal: [UInt32] = [0x5412, 0x541c]
@@ -66,6 +73,7 @@ struct SystemCallFilter {
     let requests = Self.typeIntoTerminal.flatMap { Self.refuse(if: Self.jumpIfEqual, $0) }
     program += Self.when(
       clx_filter_ioctl(), [(Self.load, 0, 0, Offset.second)] + requests + [(Self.answer, 0, 0, Self.allowed)])
+    for call in [clx_filter_socket(), clx_filter_socketpair()] { program += Self.when(call, Self.sockets) }
     if refusesProgramsInMemory {
       program += Self.when(
         clx_filter_memfd_create(),
@@ -76,6 +84,13 @@ struct SystemCallFilter {
     }
     return program + [(Self.answer, 0, 0, Self.allowed)]
   }
+
+  /// AF_UNIX, AF_INET, AF_INET6, and of AF_NETLINK what is NETLINK_ROUTE.
+  private static let sockets: [Instruction] = [
+    (load, 0, 0, Offset.first), (jumpIfEqual, 6, 0, 1), (jumpIfEqual, 5, 0, 2), (jumpIfEqual, 4, 0, 10),
+    (jumpIfEqual, 1, 0, 16), (answer, 0, 0, noSuchFamily), (load, 0, 0, Offset.third),
+    (jumpIfEqual, 0, 1, 0), (answer, 0, 0, allowed), (answer, 0, 0, noSuchProtocol),
+  ]
 
   private static func refuse(if code: UInt16, _ value: UInt32) -> [Instruction] {
     [(code, 0, 1, value), (answer, 0, 0, refused)]

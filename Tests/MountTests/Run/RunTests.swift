@@ -72,6 +72,11 @@ struct RunTests {
       "cp /bin/true $DATA/Documents/a=b; run $DATA/Documents/a=b; echo $?; run sh -c 'exec \"$HOME/Documents/a=b\"'"
     )
     #expect(odd.output == "126\n", "\(odd.output)\(odd.errors)")
+    // And what looks like an option.
+    for name in ["--version", "-i", "--", "-u=x", "--help"] {
+      let result = try house.shell("run \(name) word")
+      #expect(result.status == 127 && result.output.isEmpty, "\(name): \(result.status) \(result.output)")
+    }
   }
 
   @Test func limitsAndDescriptorsAreThoseOfTheCaller() throws {
