@@ -29,9 +29,9 @@ final class LaunchService: Sendable {
 
   /// What follows when someone wants an app to run.
   func run(_ call: ControlCall) -> ControlAnswer {
-    let user = call.request.user ?? call.peer.uid
-    guard user == call.peer.uid || call.peer.uid == 0 else {
-      return .refusal("only root may run an app as someone else")
+    let user = call.peer.uid
+    guard user == call.request.user ?? user else {
+      return .refusal("an app runs as who asks for it; root becomes someone else first ('insula run --user')")
     }
     guard isSystem || user == ProcessID.user else {
       return .refusal("this store is its owner's alone, and only they can run an app of it")
@@ -43,11 +43,10 @@ final class LaunchService: Sendable {
     guard let process = call.process else {
       return .refusal("who asks has ended, or can't be told from others by this kernel", .ESRCH)
     }
-    // Who runs it as someone else has their groups by now.
-    let group = user == call.peer.uid ? call.peer.gid : Account.numbered(user)?.gid ?? call.peer.gid
     let share: BudgetShare
     do throws(Errno) { share = try server.views.room(for: user) } catch { return .reply(.tooManyViews(error)) }
-    let caller = LaunchedBy(user: user, group: group, pid: call.peer.pid, process: process, share: share)
+    let caller = LaunchedBy(
+      user: user, group: call.peer.gid, pid: call.peer.pid, process: process, share: share)
     return .job(.launches) { reporter in
       do throws(AppFailure) {
         return try self.launch(identifier, caller, call.descriptor, reporter)
@@ -118,8 +117,8 @@ final class LaunchService: Sendable {
     reply.running = found.map(RunningApp.init)
     if let signal = call.request.signal {
       guard (1...64).contains(signal) else { return .reply(.malformed) }
-      for view in found { view.send(signal) }
-      return .reply(reply)
+      let refusals = found.compactMap { Self.send(signal, to: $0) }
+      return .reply(refusals.first ?? reply)
     }
     return .job(.endings) { [server, reply] reporter in
       let left = server.views.end(found) { reporter.isCancelled }
@@ -127,6 +126,22 @@ final class LaunchService: Sendable {
       return ControlReply(
         ok: false, errno: Errno.EBUSY.code,
         message: "\(identifier), pid \(first.pid), does not end: something holds on to its view")
+    }
+  }
+
+  /// Sends a signal; the reply if that is refused.
+  ///
+  /// That it has ended meanwhile is what was wanted.
+  private static func send(_ signal: Int32, to view: RunningView) -> ControlReply? {
+    do throws(Errno) {
+      try view.send(signal)
+      return nil
+    } catch {
+      guard error != .ESRCH else { return nil }
+      return ControlReply(
+        ok: false, errno: error.code,
+        message: "pid \(view.pid), which waits for \(view.launch.app.identifier), can't be sent a signal: "
+          + error.message)
     }
   }
 

@@ -41,9 +41,17 @@ package final class RunningView: Sendable {
   }
 
   /// Sends the app a signal: the process that waits for it passes it on.
-  func send(_ signal: Int32) {
-    // That it has ended meanwhile is what was wanted.
-    try? process.use { (process) throws(Errno) in try process.send(signal: signal) }
+  ///
+  /// The process was its user's when it asked for the view, and may be another's by now, who has nothing to do with the app. Whoever asks, it
+  /// gets only what its user could send it: EPERM otherwise.
+  func send(_ signal: Int32) throws(Errno) {
+    try process.use { (process) throws(Errno) in
+      // Without root's rights the kernel judges. Number and descriptor mean the same process if that still runs afterwards.
+      let isTheirs = ProcessID.user != 0 || user == 0 || ProcessID.maySignal(user, pid)
+      guard try !process.waitUntilReadable(milliseconds: 0) else { throw .ESRCH }
+      guard isTheirs else { throw .EPERM }
+      try process.send(signal: signal)
+    }
   }
 }
 
@@ -155,9 +163,9 @@ package final class RunningViews: Sendable {
   /// Asks apps to end, and ends those that don't; returns those that are still there after that.
   @discardableResult
   func end(_ views: [RunningView], isCancelled: () -> Bool = { false }) -> [RunningView] {
-    for view in views { view.send(SIGTERM) }
+    for view in views { try? view.send(SIGTERM) }
     wait(for: views, milliseconds: Self.patienceMilliseconds, isCancelled)
-    for view in views where view.isAlive { view.send(SIGKILL) }
+    for view in views where view.isAlive { try? view.send(SIGKILL) }
     wait(for: views, milliseconds: Self.patienceMilliseconds, isCancelled)
     return remaining(of: views)
   }

@@ -12,7 +12,9 @@ internal import Glibc
 ///
 /// Only for a process of one thread.
 package enum ActingUser {
-  /// Starts this program once more, as that user; throws if it can't, and then this process must end. EBUSY if it has other threads.
+  /// Starts this program once more, as that user; throws if it can't, and then this process must end.
+  ///
+  /// EBUSY if it has other threads.
   package static func become(
     _ account: Account, arguments: [String], environment: [String: String]
   ) throws(Errno) -> Never {

@@ -33,6 +33,17 @@ package enum ProcessID {
     OwnedFD(owning: try check(clx_pidfd_open(pid, 0)))
   }
 
+  /// Whether a user may send a process signals: it runs for them, or was started by them and can become them again.
+  ///
+  /// Nobody's if there is no such process; who asks sees to it that it is still the one that is meant. Corresponds to `kill(2)`.
+  package static func maySignal(_ user: UInt32, _ pid: Int32) -> Bool {
+    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    // The real, effective and saved ids, and that for files.
+    guard let line = lines.first(where: { $0.hasPrefix("Uid:") }) else { return false }
+    let ids = line.dropFirst(4).split(whereSeparator: \.isWhitespace).map { UInt32($0) }
+    return ids.count == 4 && (ids[0] == user || ids[2] == user)
+  }
+
   /// Names the process at the other end of a socket, the very one that has connected.
   ///
   /// Corresponds to `SO_PEERPIDFD`.
