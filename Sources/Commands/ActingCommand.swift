@@ -15,10 +15,13 @@ enum ActingCommand {
   /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are absolute.
   ///
   /// Nothing that this process has opened, connected to or been told goes along.
-  static func perform(_ words: [String], as account: Account, _ context: Context) throws -> ExitCode {
+  static func perform(
+    _ words: [String], as account: Account, _ context: Context, adding: [(name: String, value: String)] = []
+  ) throws -> ExitCode {
+    var environment = environment(of: account, context)
+    for variable in adding { environment[variable.name] = variable.value }
     do throws(Errno) {
-      try ActingUser.become(
-        account, arguments: ["insula"] + words, environment: environment(of: account, context))
+      try ActingUser.become(account, arguments: ["insula"] + words, environment: environment)
     } catch {
       throw CommandFailure(error, "can't go on as \(account.name): \(error.message)")
     }

@@ -130,6 +130,35 @@ ATTEMPT(opened_by_the_kernel, USER) {
   }
 }
 
+/// Makes itself the one that the terminal listens to, and reads what is typed.
+static void take_terminal(int terminal) {
+  signal(SIGTTOU, SIG_IGN);
+  setpgid(0, 0);
+  char bytes[4096];
+  if (tcsetpgrp(terminal, getpgrp()) != 0) return;
+  ssize_t size = read(terminal, bytes, sizeof bytes);
+  if (size > 0) fwrite(bytes, 1, (size_t)size, stdout);
+}
+
+ATTEMPT(taking_the_terminal, USER) { take_terminal(STDIN_FILENO); }
+ATTEMPT(taking_the_terminal_by_name, USER) { take_terminal(open("/dev/tty", O_RDWR)); }
+ATTEMPT(taking_the_terminal_as_a_session, ROOT) {
+  if (fork() != 0) return (void)wait(NULL);
+  setsid();
+  ioctl(STDIN_FILENO, TIOCSCTTY, 1);
+  take_terminal(STDIN_FILENO);
+  fflush(stdout);
+  _exit(0);
+}
+ATTEMPT(taking_the_terminal_without_a_group, USER) {
+  signal(SIGTTOU, SIG_IGN);
+  signal(SIGTTIN, SIG_IGN);
+  pid_t group = 0;
+  // Where it is not known in the app's namespace, a group of everybody's would do.
+  for (int fd = 0; fd < 3; fd++) if (ioctl(fd, TIOCSPGRP, &group) == 0) succeed_if(1);
+  take_terminal(STDIN_FILENO);
+}
+
 /// Words at the terminal that the app was started from: the person's shell would obey them.
 ATTEMPT(typing_into_the_terminal, ROOT) {
   const char *text = say("MARK");

@@ -105,6 +105,41 @@ static int at_terminal(char **words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// Runs a command in the background of a terminal, at which then a word is typed for others; prints that word if the terminal was taken.
+static int behind_terminal(char **words) {
+  int master, slave, status;
+  if (openpty(&master, &slave, NULL, NULL, NULL) != 0) return 1;
+  pid_t child = fork();
+  if (child == 0) {
+    int output = dup(STDOUT_FILENO), errors = dup(STDERR_FILENO);
+    close(master);
+    login_tty(slave);
+    pid_t job = fork();
+    if (job == 0) {
+      setpgid(0, 0);
+      dup2(output, STDOUT_FILENO);
+      dup2(errors, STDERR_FILENO);
+      close(output);
+      close(errors);
+      execvp(words[0], words);
+      _exit(127);
+    }
+    setpgid(job, job);
+    for (int i = 0; i < 60; i++) {
+      if (waitpid(job, &status, WNOHANG | WUNTRACED) != 0) break;
+      if (tcgetpgrp(STDIN_FILENO) != getpgrp()) dprintf(output, "%s\n", say("SECRET"));
+      usleep(100000);
+    }
+    kill(-job, SIGKILL);
+    _exit(0);
+  }
+  close(slave);
+  sleep(2);
+  dprintf(master, "%s\n", say("SECRET"));
+  waitpid(child, &status, 0);
+  return 0;
+}
+
 /// Makes one system call that no program of a machine makes, in the words of the tests' own client; says "ok", or the number of the error.
 static int call(int argc, char **words) {
   const char *name = words[0];
@@ -140,6 +175,7 @@ static int print_handle(const char *path) {
 int main(int argc, char **words) {
   if (argc >= 3 && strcmp(words[1], "victim") == 0) hold_prizes(words[2]);
   if (argc >= 3 && strcmp(words[1], "terminal") == 0) return at_terminal(words + 2);
+  if (argc >= 3 && strcmp(words[1], "background") == 0) return behind_terminal(words + 2);
   if (argc >= 4 && strcmp(words[1], "call") == 0) return call(argc - 2, words + 2);
   if (argc == 3 && strcmp(words[1], "handle") == 0) return print_handle(words[2]);
   if (argc == 2 && strcmp(words[1], "list") == 0) {

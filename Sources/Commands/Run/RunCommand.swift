@@ -47,6 +47,13 @@ struct RunCommand: Command {
     try StandardStreams.check()
     let bubblewrap = try Bubblewrap.require(context)
     if let account = try ActingCommand.account(user, context) { return try run(as: account, context) }
+    switch try OwnTerminal.move(owner: context.uid, context) {
+    case .ended(let status): return .program(status)
+    case .goesOn(let keeper): return try run(with: bubblewrap, keeper: keeper, context)
+    }
+  }
+
+  private func run(with bubblewrap: String, keeper: Int32?, _ context: Context) throws -> ExitCode {
     let account =
       Account.numbered(context.uid)
       ?? Account(
@@ -63,7 +70,7 @@ struct RunCommand: Command {
     let sandbox = Sandbox(plan, place, tree: tree)
     let program = RunningProgram(
       path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
-      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil))
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor says so.
     _ = OwnNamespace.stayAmongOurselves()
     let streams = try FileStreams()
@@ -78,8 +85,13 @@ struct RunCommand: Command {
   private func run(as account: Account, _ context: Context) throws -> ExitCode {
     // Which store is meant by whoever gives the command.
     let store = try RunningDaemon(store, context).store
-    return try ActingCommand.perform(
-      ["run", "--store", store, "--", identifier.text] + command, as: account, context)
+    let words = ["run", "--store", store, "--", identifier.text] + command
+    switch try OwnTerminal.move(owner: account.uid, context) {
+    case .ended(let status): return .program(status)
+    case .goesOn(let keeper):
+      let own = keeper == nil ? [] : [OwnTerminal.variable]
+      return try ActingCommand.perform(words, as: account, context, adding: own)
+    }
   }
 
   private func enterNamespace() throws {

@@ -14,6 +14,8 @@ struct RunningProgram {
   let path: String
   let environment: [String]
   let filter: SystemCallFilter
+  /// Who sends the whole group what came from the person's terminal, if the app has one of its own.
+  let keeper: Int32?
 
   /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
   private static let endings: [(name: String, number: Int32)] = [
@@ -41,7 +43,7 @@ struct RunningProgram {
     let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
     var ending: Int32?
     while true {
-      if let status = try Self.endStatus(of: pid) {
+      if case .ended(let status) = ChildEnd.next(of: pid) {
         // Whoever has ended us does not see that it took SIGKILL.
         if let ending, status == 128 + SIGKILL { return 128 + ending }
         return status
@@ -54,7 +56,9 @@ struct RunningProgram {
       guard number != SIGCHLD else { continue }
       // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
       // process of the session.
-      let isOurs = information.ssi_code <= 0 || number == SIGHUP && getsid(0) == getpid()
+      let isTheGroups = information.ssi_code == SI_USER && Int32(bitPattern: information.ssi_pid) == keeper
+      let isOurs =
+        information.ssi_code <= 0 && !isTheGroups || number == SIGHUP && getsid(0) == getpid()
       if isOurs, !Self.pass(number, to: pid) {
         ending = number
         _ = kill(pid, SIGKILL)
@@ -66,14 +70,6 @@ struct RunningProgram {
     var action = sigaction()
     guard sigaction(number, nil, &action) == 0 else { return false }
     return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
-  }
-
-  /// Nil while it runs.
-  private static func endStatus(of pid: Int32) throws -> Int32? {
-    var status: Int32 = 0
-    guard try retrying({ waitpid(pid, &status, WNOHANG) }) == pid else { return nil }
-    let signal = clx_term_signal(status)
-    return signal == 0 ? clx_exit_status(status) : 128 + signal
   }
 
   /// Passes a signal on to the app: the first child of the first process in the sandbox.

@@ -19,6 +19,10 @@ struct Attempt: Sendable {
   private static let surroundings = [
     "typing_into_the_terminal": "\"$ESCAPE\" terminal \"$@\"",
     "typing_into_the_terminal_by_name": "\"$ESCAPE\" terminal \"$@\"",
+    "taking_the_terminal": "\"$ESCAPE\" background \"$@\"",
+    "taking_the_terminal_by_name": "\"$ESCAPE\" background \"$@\"",
+    "taking_the_terminal_as_a_session": "\"$ESCAPE\" background \"$@\"",
+    "taking_the_terminal_without_a_group": "\"$ESCAPE\" background \"$@\"",
     "descriptors_that_were_left_open": "exec 8<\"${PRIZE_HOST%/*}\" 9<\"$PRIZE_HOST\"; \"$@\"",
     "descriptors_of_the_processes_above": "exec 9<\"$PRIZE_HOST\"; \"$@\"; :",
     "environment_of_the_processes_above": "WORD_OF_THE_PERSON=$SECRET; export WORD_OF_THE_PERSON; \"$@\"; :",
