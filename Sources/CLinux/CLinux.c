@@ -122,6 +122,7 @@ int clx_fsmount(int context, uint64_t attributes) { return (int)syscall(SYS_fsmo
 int clx_move_mount(int mount, int dir, const char *path) {
   return (int)syscall(SYS_move_mount, mount, "", dir, path, 4 | (*path ? 0 : 0x40));
 }
+int clx_pivot_root(const char *root, const char *old) { return (int)syscall(SYS_pivot_root, root, old); }
 int clx_unshare(int flags) { return unshare(flags); }
 
 // posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand still until it is another program.

@@ -201,6 +201,7 @@ package final class Server: Sendable {
       try pool.start()
       let ended = ended
       try pool.add(session) { ended.wakeup.ring() }
+      try MountWatch.start(mountPoint) { ended.wakeup.ring() }
     } catch {
       throw ServeFailure.threads(error)
     }

@@ -137,6 +137,8 @@ int clx_move_mount(int mount, int dir, const char *_Nonnull path);
 #define CLX_CLONE_NEWPID 0x20000000
 #define CLX_CLONE_NEWUSER 0x10000000
 int clx_unshare(int flags);
+/// pivot_root(2), which has no wrapper.
+int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
 /// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is its `to`. Gives its number,
 /// or -1 with errno. One descriptor stays open in this process.
 int clx_spawn_until_we_end(const char *_Nonnull path, char *_Nullable const *_Nonnull words,

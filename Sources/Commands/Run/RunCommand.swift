@@ -60,13 +60,14 @@ struct RunCommand: Command {
         name: "uid-\(context.uid)", uid: context.uid, gid: ProcessID.group, home: context.home)
     var daemon = try RunningDaemon(store, context)
     try OwnNamespace.keepDescriptors()
+    let files = SandboxFiles(account)
     try enterNamespace()
-    let place = try ViewPlace()
+    let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
     if let mount { try place.attach(mount) }
     let tree = try place.tree(running: plan.executablePlaces)
-    try place.write(SandboxFiles(account, plan))
+    try place.write(files.all(plan))
     let sandbox = Sandbox(plan, place, tree: tree)
     let program = RunningProgram(
       path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import Glibc
 internal import LinuxIO
 
 /// What bubblewrap is told: the app's view, a system that can only be read, and nothing else of the machine.
@@ -34,6 +35,20 @@ struct Sandbox {
     "ca-certificates", "gai.conf", "host.conf", "hosts", "resolv.conf", "ssl/certs", "ssl/openssl.cnf",
   ]
 
+  /// What we need of the machine, and the sandbox; where programs have stores of their own, these too.
+  static let places =
+    ["usr", "etc", "proc", "dev", "nix", "gnu"].map { "/" + $0 } + programs.map { "/" + $0 }
+  private static let programs = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]
+
+  /// Files of /etc that are links to other places, as resolv.conf often is.
+  static var targetsElsewhere: [String] {
+    (settings + networkSettings).compactMap { name in
+      guard let path = realpath("/etc/\(name)", nil) else { return nil }
+      defer { free(path) }
+      return String(cString: path)
+    }.filter { path in !places.contains { path.hasPrefix($0 + "/") } }
+  }
+
   /// The words after the program's name; `restoring` names the signals that the app is to get as ever.
   func arguments(for command: [String], restoring signals: [String]) -> [String] {
     var words = [
@@ -51,7 +66,7 @@ struct Sandbox {
   /// Programs and their libraries, as they are.
   private var system: [String] {
     var words = ["--ro-bind", "/usr", "/usr"]
-    for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
+    for name in Self.programs {
       if let target = try? FD.cwd.linkTarget(of: "/\(name)") {
         words += ["--symlink", String(decoding: target, as: UTF8.self), "/\(name)"]
       } else {

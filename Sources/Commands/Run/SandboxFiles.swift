@@ -7,16 +7,16 @@ internal import LinuxIO
 /// Files of /etc that say of the machine what the app is to know of it, and no more.
 struct SandboxFiles {
   private let account: Account
-  private let plan: LaunchPlan
+  private let group: String
 
-  init(_ account: Account, _ plan: LaunchPlan) {
+  /// Asks the machine what the group is called, so its files and services must be within reach.
+  init(_ account: Account) {
     self.account = account
-    self.plan = plan
+    group = AccountGroup.numbered(account.gid)?.name ?? account.name
   }
 
   /// By their names in /etc.
-  var all: [(name: String, text: String)] {
-    let group = AccountGroup.numbered(account.gid)?.name ?? account.name
+  func all(_ plan: LaunchPlan) -> [(name: String, text: String)] {
     var users = ["root:x:0:0:root:/:/usr/sbin/nologin"]
     var groups = ["root:x:0:"]
     if account.uid != 0 {

@@ -6,11 +6,11 @@ internal import Daemon
 internal import Glibc
 internal import LinuxIO
 
-/// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody else sees.
+/// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody else sees, and that has no other
+/// mounts than what the sandbox takes.
 ///
 /// Nothing in it can be run, but what ``tree(running:)`` names.
 struct ViewPlace {
-  /// Hides what every machine has there; nothing of that is used any more.
   private static let path = "/tmp"
   let view = path + "/view"
   /// For the app to share memory through.
@@ -20,9 +20,9 @@ struct ViewPlace {
   let files = path + "/files"
 
   /// Enters namespaces of our own must have come before.
-  init() throws {
+  init(bubblewrap: String) throws {
     do throws(Errno) {
-      try OwnNamespace.mountMemory(at: Self.path)
+      try OwnNamespace.leaveTree(keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere)
       for (name, mode) in [(view, 0o755), (files, 0o755), (shared, 0o1777), (temporary, 0o1777)] {
         try FD.cwd.makeDirectory(name, mode: FileMode(mode))
         let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
@@ -114,8 +114,8 @@ struct ViewPlace {
     }
   }
 
-  func write(_ files: SandboxFiles) throws {
-    for (name, text) in files.all {
+  func write(_ files: [(name: String, text: String)]) throws {
+    for (name, text) in files {
       do throws(Errno) {
         let path = "\(self.files)/\(name)"
         let file = try FD.cwd.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)

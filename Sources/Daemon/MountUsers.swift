@@ -3,24 +3,37 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 
 /// A process that keeps a mount busy.
-struct MountUser: Equatable, CustomStringConvertible {
+package struct MountUser: Equatable, CustomStringConvertible {
   let pid: Int32
   let name: String
   let reasons: [String]
+  /// Whether it sees the mounts that we see.
+  let isInOurNamespace: Bool
 
-  var description: String { "pid \(pid) (\(name)): \(reasons.joined(separator: ", "))" }
+  package var description: String { "pid \(pid) (\(name)): \(reasons.joined(separator: ", "))" }
 
   /// Who uses the filesystem of a device number, as far as this user may look.
-  static func all(of device: DeviceNumber) -> [MountUser] {
+  package static func all(of device: DeviceNumber) -> [MountUser] {
     let processes = names(in: "/proc").compactMap { Int32($0) }.sorted()
+    let ours = target("/proc/self/ns/mnt")
     return processes.compactMap { pid in
       guard pid != ProcessID.own else { return nil }
-      let found = reasons(pid, device)
-      return found.isEmpty ? nil : MountUser(pid: pid, name: command(pid), reasons: found)
+      let isOurs = target("/proc/\(pid)/ns/mnt") == ours
+      let found = reasons(pid, device) + (isOurs ? [] : mounts(pid, device))
+      guard !found.isEmpty else { return nil }
+      return MountUser(pid: pid, name: command(pid), reasons: found, isInOurNamespace: isOurs)
     }
+  }
+
+  /// What a process sees of it in a mount namespace of its own.
+  private static func mounts(_ pid: Int32, _ device: DeviceNumber) -> [String] {
+    MountTable(parsing: text(of: "/proc/\(pid)/mountinfo")).entries.filter { $0.device == device }.prefix(1)
+      .map {
+        "has it at \($0.mountPoint) in a namespace of its own"
+      }
   }
 
   private static func reasons(_ pid: Int32, _ device: DeviceNumber) -> [String] {

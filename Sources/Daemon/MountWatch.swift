@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// Sees a mount go from the daemon's namespace, and ends what is left of it.
+///
+/// The kernel ends a filesystem when the last namespace has lost it, and every user can have a namespace with a copy of all mounts. So whoever
+/// took it away would wait for whoever they like. Here it is over when it is gone where the daemon is, and nobody who is there still has
+/// something of it open, which a mount that was detached leaves to its users.
+enum MountWatch {
+  /// Calls `ended` when it is over; the thread lives until then.
+  static func start(_ mountPoint: String, _ ended: @escaping @Sendable () -> Void) throws(Errno) {
+    guard let device = try MountTable.current().top(at: mountPoint)?.device else { return }
+    let thread = try JoinableThread(name: "mounts") {
+      waitUntilGone(device)
+      waitUntilUnused(device)
+      ended()
+    }
+    thread.detach()
+  }
+
+  private static func waitUntilGone(_ device: DeviceNumber) {
+    // It tells of changes since it was opened or last asked.
+    guard let table = try? FD.cwd.open("/proc/self/mountinfo", O_RDONLY) else { return }
+    while (try? MountTable.current())?.entries.contains(where: { $0.device == device }) != false {
+      var changes = pollfd(fd: table.fd.raw, events: Int16(POLLPRI), revents: 0)
+      _ = poll(&changes, 1, 60_000)
+    }
+  }
+
+  private static func waitUntilUnused(_ device: DeviceNumber) {
+    var isTold = false
+    while true {
+      let users = MountUser.all(of: device)
+      let here = users.filter(\.isInOurNamespace)
+      guard !here.isEmpty else {
+        // Theirs ends with it.
+        tell("the mount is gone, and ends for those who have it in a namespace of their own", users)
+        return
+      }
+      if !isTold { tell("the mount is detached, and stays for those who use it", here) }
+      isTold = true
+      usleep(500_000)
+    }
+  }
+
+  private static let mostTold = 8
+
+  private static func tell(_ what: String, _ users: [MountUser]) {
+    guard !users.isEmpty else { return }
+    let more = users.count > mostTold ? ["and \(users.count - mostTold) more"] : []
+    let list = (users.prefix(mostTold).map { "  " + $0.description.harmless } + more).joined(separator: "\n")
+    DaemonLog.write("\(what):\n\(list)")
+  }
+}
