@@ -20,6 +20,7 @@ struct Commands {
     {
       return answer
     }
+    if name == "loop" { return loop(milliseconds: number(0), arguments.dropFirst()) }
     if name == "use granted" { useGranted(text(0), text(1), notes: text(2), slot: number(3)) }
     if name == "rename to and fro" { renameToAndFro(text(0), text(1)) }
     if name == "hammer" { return hammer(Array(arguments.dropFirst()), flag: text(0)) }
@@ -56,9 +57,62 @@ struct Commands {
       answer(bytes(text(2)).withUnsafeBytes { lsetxattr(text(0), text(1), $0.baseAddress, $0.count, 0) })
     case "stat": stat(text(0))
     case "chdir": answer(chdir(text(0)))
+    case "getcwd": answer(getcwd(nil, 0).map { free($0) } == nil ? -1 : 0)
+    case "bind": bound(text(0))
+    case "connect": connected(text(0))
     case "list": list(text(0))
     default: nil
     }
+  }
+
+  /// Runs commands, whose words stand between blanks, in turn until the time is over: how many, and how many of them failed.
+  private mutating func loop(milliseconds: Int, _ commands: ArraySlice<String>) -> String {
+    let end = monotonicMilliseconds() + milliseconds
+    var (done, failed) = (0, 0)
+    while monotonicMilliseconds() < end {
+      for command in commands {
+        done += 1
+        if !run(command.split(separator: " ").map(String.init)).hasPrefix("ok") { failed += 1 }
+      }
+    }
+    return answer(0, "\(done)\t\(failed)")
+  }
+
+  private func monotonicMilliseconds() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+  }
+
+  /// Calls `body` with a stream socket and the address of a path.
+  private func withSocket(
+    _ path: String, _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+    return withUnsafePointer(to: address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+
+  /// Listens there for as long as this process lives.
+  private func bound(_ path: String) -> String {
+    answer(withSocket(path) { bind($0, $1, $2) == 0 ? listen($0, 100) : -1 })
+  }
+
+  private func connected(_ path: String) -> String {
+    let result = withSocket(path) { descriptor, address, length in
+      let result = connect(descriptor, address, length)
+      let error = errno
+      close(descriptor)
+      errno = error
+      return result
+    }
+    return answer(result)
   }
 
   /// What pairs of hexadecimal digits stand for.

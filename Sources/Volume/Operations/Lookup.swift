@@ -74,10 +74,11 @@ extension View {
     }
     if !status.isDirectory, !status.isRegular, !status.isSymlink {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
-      let isForAll = try authorizeMeetingPoint(
+      try authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),
         isFifo: status.type == S_IFIFO, by: caller)
-      if !isForAll, !isPrivate { validity = 0 }
+      // Who may use it can change, and it can be moved or linked to anywhere: nobody is let in by a name that was remembered.
+      validity = 0
     }
     let node = try nodes.intern(
       object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
