@@ -51,6 +51,48 @@ internal import Testing
     }
   }
 
+  /// Whoever has it open, as a directory or as what they work in, changes it no more either.
+  @Test func whatIsDeliveredIsClosedToWhoeverHasItOpen() throws {
+    try make()
+    let inbox = container + "/Data/Documents/Inbox"
+    #expect(mkdir(tree.path(inbox), 0o700) == 0)
+    for name in ["parcel", "parcel/inner"] { try view.makeDirectory("Users/Shared/" + name, by: .me) }
+    try view.make("Users/Shared/parcel/inner/file", by: .me)
+    let directories = try ["parcel", "parcel/inner"].map { try view.node("Users/Shared/" + $0, by: .me) }
+    let file = try view.node("Users/Shared/parcel/inner/file", by: .me)
+    let opened = try directories.map { try view.openDirectory($0, by: .me) }
+    let source = try TemporaryDirectory.open(tree.path("Users/Shared"))
+    let target = try TemporaryDirectory.open(tree.path(inbox))
+    try "parcel".withName { (name) throws(Errno) in
+      try tree.volume.deliver(name, from: source.fd, to: target.fd) { () throws(Errno) in
+        try source.fd.rename(name, to: target.fd, name, flags: 0)
+      }
+    }
+    var change = AttributeChange()
+    change.mode = 0o755
+    for (node, handle) in zip(directories, opened.map(\.handle)) {
+      expect(
+        .EPERM,
+        { v throws(Errno) in
+          _ = try "new".withName { (name) throws(Errno) in
+            try v.makeDirectory(name, in: node, mode: 0o755, by: .me)
+          }
+        }, "mkdir in what was delivered")
+      expect(
+        .EPERM,
+        { v throws(Errno) in _ = try v.setAttributes(of: node, handle: handle, to: change, by: .me) },
+        "fchmod of what was delivered")
+      view.releaseDirectory(node, handle: handle)
+    }
+    expect(
+      .EPERM, { v throws(Errno) in _ = try v.setAttributes(of: file, handle: nil, to: change, by: .me) },
+      "chmod of a file in what was delivered")
+    expect(
+      .EPERM,
+      { v throws(Errno) in _ = try v.open(file, flags: O_WRONLY, clearsSetID: false, by: .me) },
+      "write to a file in what was delivered")
+  }
+
   private func expect(_ expected: Errno?, _ body: (View) throws(Errno) -> Void, _ words: String) {
     #expect(view.errno(body) == expected, "\(words)")
   }

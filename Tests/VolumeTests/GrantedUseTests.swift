@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -75,6 +77,39 @@ struct GrantedUseTests {
     giver.join()
     #expect(view.files.all.count { !$0.isRevocable } == 0)
     #expect(sawBoth, "\(ends)")
+  }
+
+  /// What was stored in a memory map before a grant was taken back may be written while that is under way, and not after.
+  @Test func whatIsCachedIsWrittenBeforeTheEndAndNotAfter() throws {
+    let tree = try Tree()
+    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+    try tree.view.make("Users/Shared/dir/file")
+    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    let node = try view.node("Users/Shared/dir/file")
+    let opened = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .root)
+    func write(_ text: String, fromCache: Bool) -> Errno? {
+      view.errno { (view) throws(Errno) in
+        try withBytes(text) { (bytes) throws(Errno) in
+          _ = try view.write(
+            node, handle: opened.handle, at: 0, from: bytes, fromCache: fromCache, clearsSetID: false)
+        }
+      }
+    }
+    func text() throws -> String {
+      try String(contentsOfFile: tree.path("Users/Shared/dir/file"), encoding: .utf8)
+    }
+    #expect(write("granted", fromCache: false) == nil)
+    view.grantedUse.beginDraining()
+    view.scope.change { $0.withdraw(place) }
+    view.settleScope()
+    #expect(write("refused", fromCache: false) == .EPERM)
+    #expect(write("written", fromCache: true) == nil)
+    #expect(try text() == "written")
+    view.grantedUse.endDraining()
+    for fromCache in [false, true] { #expect(write("refused", fromCache: fromCache) == .EPERM) }
+    #expect(try text() == "written")
   }
 
   @Test(arguments: [OpenFile.Access.read, .write])

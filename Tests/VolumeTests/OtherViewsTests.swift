@@ -48,6 +48,16 @@ struct OtherViewsTests {
   private static let file = "Users/Shared/dir/file"
   private static let dir = "Users/Shared/dir"
 
+  /// A directory that another view closes between a look-up's judgement and its note: who closes it finds no note.
+  @Test func namesAreNotRememberedWhereItCloses() throws {
+    let house = try House()
+    try house.view.makeDirectory("Users/Shared/fresh", mode: 0o755)
+    let directory = try house.other.nodes.pin(try house.other.node("Users/Shared/fresh"))
+    let before = house.other.object(try directory.fd.status(), directory)
+    try house.view.change("Users/Shared/fresh") { $0.mode = 0o700 }
+    #expect(house.other.nameValidity(in: directory, before) == 0)
+  }
+
   @Test(arguments: [
     "create", "mkdir", "symlink", "mknod", "link", "unlink", "rmdir", "rename away", "rename here",
     "exchange",
