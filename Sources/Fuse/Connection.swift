@@ -25,6 +25,18 @@ package protocol Connection: Sendable {
   /// The kernel is to look up every name again before it next walks over it. False where it can't (before Linux 6.16).
   func entriesChanged() -> Bool
 
+  /// The kernel is to drop what it knows of these objects where nobody uses it, in this order; what is in a directory keeps that
+  /// in use.
+  ///
+  /// False where it can't (before Linux 6.18). Nothing that is in use is harmed.
+  func dropUnused(_ nodes: [NodeID]) -> Bool
+
+  /// Whether the kernel has this object now, and forgets its attributes if so.
+  func knows(_ node: NodeID) -> Bool
+
+  /// The minor number of the device that the kernel gave the mount; its major number is 0.
+  var device: UInt32? { get }
+
   /// Makes a file known to the kernel, for ``OpenMode/passthrough``. Of one object there may be only one while it is open.
   func registerBacking(_ file: FD) throws(Errno) -> Int32
 
@@ -56,6 +68,30 @@ struct SessionConnection: Connection {
   func entriesChanged() -> Bool {
     let incrementEpoch: Int32 = 8
     return session.write(unique: 0, code: incrementEpoch, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  func dropUnused(_ nodes: [NodeID]) -> Bool {
+    let prune: Int32 = 9
+    var isDone = true
+    // The kernel takes as many at once as there is room for in what is written to it.
+    for start in stride(from: 0, to: nodes.count, by: 256) {
+      let part = nodes[start..<min(start + 256, nodes.count)].map(\.raw)
+      // A count, and three words that are not used.
+      let body = [UInt64(part.count), 0] + part
+      isDone = body.withUnsafeBytes { session.write(unique: 0, code: prune, $0) } && isDone
+    }
+    return isDone
+  }
+
+  func knows(_ node: NodeID) -> Bool {
+    fuse_lowlevel_notify_inval_inode(session.raw, node.raw, -1, 0) != -ENOENT
+  }
+
+  var device: UInt32? {
+    let lines = FD.text(of: "/proc/self/fdinfo/\(session.fd.raw)", limit: 4096)?.split(separator: "\n") ?? []
+    let label = "fuse_connection:"
+    guard let line = lines.first(where: { $0.hasPrefix(label) }) else { return nil }
+    return UInt32(line.dropFirst(label.count).drop { $0 == " " || $0 == "\t" })
   }
 
   func registerBacking(_ file: FD) throws(Errno) -> Int32 {

@@ -7,8 +7,12 @@ internal import Glibc
 /// One line of `/proc/self/mountinfo`.
 package struct MountEntry: Equatable, Sendable {
   package let id: Int
+  /// The mount that it lies in.
+  package let parent: Int
   /// Major and minor number of the mounted filesystem's device.
   package let device: DeviceNumber
+  /// The directory of that filesystem that is its top.
+  package let root: String
   package let mountPoint: String
   package let options: String
   package let type: String
@@ -62,15 +66,16 @@ package struct MountTable: Sendable {
 
   private static func entry(_ line: Substring) -> MountEntry? {
     let fields = line.split(separator: " ", omittingEmptySubsequences: false)
-    guard fields.count >= 10, let id = Int(fields[0]),
+    guard fields.count >= 10, let id = Int(fields[0]), let parent = Int(fields[1]),
       let dash = fields.indices.dropFirst(6).first(where: { fields[$0] == "-" }),
       dash + 3 < fields.endIndex
     else { return nil }
     let device = fields[2].split(separator: ":").compactMap { UInt32($0) }
     guard device.count == 2 else { return nil }
     return MountEntry(
-      id: id, device: DeviceNumber(major: device[0], minor: device[1]),
-      mountPoint: unescaped(fields[4]), options: String(fields[5]), type: unescaped(fields[dash + 1]),
+      id: id, parent: parent, device: DeviceNumber(major: device[0], minor: device[1]),
+      root: unescaped(fields[3]), mountPoint: unescaped(fields[4]), options: String(fields[5]),
+      type: unescaped(fields[dash + 1]),
       source: unescaped(fields[dash + 2]), superOptions: String(fields[dash + 3]))
   }
 
@@ -87,6 +92,21 @@ package struct MountTable: Sendable {
       }
     }
     return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// Tells when the mounts of a mount namespace have changed: that of the process that makes it.
+package struct MountWatch: ~Copyable {
+  private let file: OwnedFD
+
+  package init() throws(Errno) { file = try FD.cwd.open("/proc/self/mountinfo", O_RDONLY) }
+
+  /// Whether something has been mounted or unmounted since this was last asked.
+  ///
+  /// Corresponds to `poll(2)` as `proc_pid_mountinfo(5)` has it.
+  package var hasChanged: Bool {
+    var request = pollfd(fd: file.fd.raw, events: Int16(POLLPRI), revents: 0)
+    return poll(&request, 1, 0) != 0
   }
 }
 

@@ -14,8 +14,8 @@ struct Node {
     let rawValue: UInt16
     /// The kernel has been told attributes that it may keep.
     static let attributesCached = Flags(rawValue: 1 << 0)
-    /// The kernel has been told names in this directory that it may keep.
-    static let childrenCached = Flags(rawValue: 1 << 1)
+    /// Someone may have this directory as their working directory.
+    static let isEntered = Flags(rawValue: 1 << 1)
     /// Was open for writing; a memory map may still be changing it.
     static let mayBeMapped = Flags(rawValue: 1 << 2)
     /// Used since the hand of the descriptor clock last passed.
@@ -42,6 +42,9 @@ struct Node {
 
     /// Has the name of memory that databases share, and was granted.
     static let isSharedMemory = Flags(rawValue: 1 << 14)
+
+    /// A directory in it has `isEntered`, or had when this was last looked at.
+    static let holdsEntered = Flags(rawValue: 1 << 15)
 
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
@@ -75,6 +78,8 @@ struct Node {
   /// Where it is in the view's scope.
   var position: Position = .nowhere
   var flags: Flags = []
+  /// In which of the kernel's epochs it was last told names in this directory that it may keep; 0 if in none.
+  var namesEpoch: UInt16 = 0
 
   var hash: Int { Identity.hash(inode: inode, device: device) }
   var number: ObjectNumber { ObjectNumber(inode: inode, device: device) }

@@ -20,8 +20,8 @@ extension NodeTable {
     let position: Position
     /// The object's number, for tables of objects.
     let number: ObjectNumber
-    /// Whether the kernel remembered names of the directory when the request began.
-    let namesAreRemembered: Bool
+    /// In which epoch the kernel was last told names of the directory, when the request began.
+    let namesEpoch: UInt16
     /// What was known of the object's list and flags when the request began.
     let security: KnownSecurity
     let index: UInt32
@@ -34,7 +34,7 @@ extension NodeTable {
       zone = node.zone
       position = node.position
       number = node.number
-      namesAreRemembered = node.flags.contains(.childrenCached)
+      namesEpoch = node.namesEpoch
       security = KnownSecurity(node.flags)
       self.table = table
     }

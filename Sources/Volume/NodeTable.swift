@@ -21,6 +21,8 @@ internal import Synchronization
 /// See the rules above.
 package final class NodeTable: Sendable {
   let state: Mutex<NodeTableState>
+  /// Limits how often it is looked whether directories that were entered have been left.
+  let enteredChecks = EverySecond()
   /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be used.
   let handleRoot: FD?
   /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is none.
@@ -113,6 +115,7 @@ extension NodeTable {
         } else {
           state.setZone(zone, of: index)
         }
+        state.noteWhereEntered(index)
         if handleRoot == nil { node.pointee.remember(name) }
         if name.length > 0 { state.releaseHold(index) }
       }

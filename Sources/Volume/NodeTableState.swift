@@ -27,6 +27,8 @@ struct NodeTableState: @unchecked Sendable {
   private let budget: Budget?
   /// Where it is noted what this view knows; nil for the view that is asked itself.
   let known: KnownObjectsOfView?
+  /// How often a directory was entered, or moved after that.
+  var timesEntered: UInt64 = 0
   /// What seals say of the nodes that are in sealed places.
   var sealed: [UInt32: SealedNode] = [:]
 

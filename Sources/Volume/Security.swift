@@ -92,15 +92,15 @@ extension View {
   ///
   /// What it may not be used for any more is out of reach when this returns: through the kernel's memory of names, of
   /// attributes, and through every view.
-  func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Pin) {
+  func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Pin, from before: Object) {
     guard let identity = nodes.with(node.id, { $0.identity }) else { return }
     volume.securities.changed(identity)
     let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
     let object = Object(status, zone: node.zone, reach: .everything, security: security)
-    let closes = status.isDirectory && entryValidity(in: object) == 0
     let known: Memory = [.security, .attributes]
-    forget(closes ? known.union(.names) : known, of: node.number)
-    others.rightsChanged(of: node.number, object, known)
+    forget(known, of: node.number)
+    if closes(before, object) { withdrawNames(in: node) }
+    others.rightsChanged(of: node.number, from: before, to: object, known)
   }
 }
 

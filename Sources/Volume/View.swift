@@ -33,6 +33,8 @@ package final class View: FileSystem {
   /// Where it is noted for the other views what this one knows; nil for the one that is asked itself.
   let known: KnownObjectsOfView?
   let kernel = KernelLink()
+  /// Where names were withdrawn at everyone's expense, and so are not remembered for a while.
+  let restless: RestlessDirectories
   /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
   private let canWithdraw = Atomic<Bool>(false)
   private let passthroughRefused = Atomic<Bool>(false)
@@ -40,6 +42,7 @@ package final class View: FileSystem {
 
   package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
     self.volume = volume
+    restless = RestlessDirectories(seconds: volume.settings.restSeconds)
     let user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
     self.user = user
     // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
@@ -115,12 +118,25 @@ package final class View: FileSystem {
   /// Whether only one user can ever get here.
   var isPrivate: Bool { user != nil }
 
+  /// Whether everyone who gets here may walk through a directory.
+  func isOpenToAll(_ directory: Object) -> Bool {
+    walker.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
+  }
+
   /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
   /// walk through the directory, or a cached walk would skip the check.
-  func entryValidity(in directory: Object) -> Double {
-    let open = walker.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
-    return open && canWithdraw.load(ordering: .relaxed) ? volume.settings.cacheSeconds : 0
+  func entryValidity(in directory: Object, _ number: ObjectNumber) -> Double {
+    guard isOpenToAll(directory), canWithdraw.load(ordering: .relaxed),
+      !restless.has(number, owner: isPrivate ? nil : directory.uid)
+    else { return 0 }
+    return volume.settings.cacheSeconds
   }
+
+  /// For how long it may remember that a name is not there.
+  ///
+  /// What is not there can't be dropped when the directory closes, as a name can that nobody uses: so who could see it must
+  /// not see for long what comes after.
+  func absenceValidity(_ validity: Double) -> Double { isPrivate ? validity : min(validity, 2) }
 
   private func maySearch(_ directory: Object, _ walker: Subject) -> Bool {
     decide(.search, on: directory, by: walker) { _ in .unknown } == .allow

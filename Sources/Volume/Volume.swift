@@ -18,6 +18,8 @@ package struct VolumeSettings: Sendable {
   /// Nothing but the daemon changes the store, so this could be for ever; a day bounds the harm when someone
   /// reaches behind it.
   package var cacheSeconds: Double = 86_400
+  /// For how long names in a directory are not kept once all names had to be withdrawn for its sake (`RestlessDirectories`).
+  package var restSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
   /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
@@ -61,6 +63,7 @@ package final class Volume: Sendable {
   /// What sees it, and which of those know what.
   let views = Views()
   let known = KnownObjects()
+  let mounts = MountsInTree()
 
   /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
   ///

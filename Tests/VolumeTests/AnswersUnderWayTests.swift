@@ -32,6 +32,9 @@ private final class CountingConnection: Connection {
     return true
   }
   func contentsChanged(_ node: NodeID) {}
+  func dropUnused(_ nodes: [NodeID]) -> Bool { false }
+  func knows(_ node: NodeID) -> Bool { true }
+  var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 { throw .ENOTTY }
   func unregisterBacking(_ id: Int32) {}
 }
@@ -84,7 +87,8 @@ struct AnswersUnderWayTests {
   }
 
   private func views() throws -> (tree: Tree, other: View, connection: CountingConnection) {
-    let tree = try Tree()
+    // Names are given out again at once after they were withdrawn.
+    let tree = try Tree { $0.restSeconds = 0 }
     let other = try View(tree.volume)
     let connection = CountingConnection()
     other.started(connection)

@@ -5,6 +5,7 @@ internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
@@ -25,6 +26,7 @@ struct CachingTests {
     defer { withExtendedLifetime(tree) {} }
     let view = tree.view
     let day = view.volume.settings.cacheSeconds
+    tree.connection.canDrop.store(true, ordering: .relaxed)
     try view.makeDirectory("Users/Shared/dir", mode: 0o777, by: .alice)
     try view.make("Users/Shared/dir/file", by: .alice)
     for mode in UInt32(0)...0o777 {
@@ -32,13 +34,13 @@ struct CachingTests {
       let expected = mode & 0o111 == 0o111 ? day : 0
       #expect(try view.find("Users/Shared/dir/file", by: .root).validity == expected)
       if expected > 0 {
-        #expect(try absence(view, "Users/Shared/dir/missing") == expected)
+        #expect(try absence(view, "Users/Shared/dir/missing") == 2)
       } else {
         #expect(throws: Errno.ENOENT) { try absence(view, "Users/Shared/dir/missing") }
       }
     }
     #expect(
-      try view.find("Users", by: .bob).validity == day && absence(view, "Users/missing", by: .bob) == day)
+      try view.find("Users", by: .bob).validity == day && absence(view, "Users/missing", by: .bob) == 2)
   }
 
   @Test func nothingIsRememberedThatCouldNotBeWithdrawn() throws {
@@ -73,14 +75,116 @@ struct CachingTests {
     // Once is enough, until something is remembered again.
     try view.change("Users/Shared/dir") { $0.mode = 0o700 }
     #expect(tree.connection.take() == (how == "opened" ? [.entries] : []))
+    // Where everyone has paid for it once, nothing is remembered for a while, so nothing needs to be withdrawn.
     try view.change("Users/Shared/dir") { $0.mode = 0o755 }
-    try view.find("Users/Shared/dir/file", by: .bob)
+    let isFirst = how == "nothing cached"
+    #expect(
+      try view.find("Users/Shared/dir/file", by: .bob).validity
+        == (isFirst ? view.volume.settings.cacheSeconds : 0))
     try view.change("Users/Shared/dir") { $0.mode = 0o700 }
+    #expect(tree.connection.take() == (isFirst ? [.entries] : []))
+  }
+
+  @Test func namesThatNobodyUsesAreDroppedAtNobodysExpense() throws {
+    let tree = try Tree()
+    let view = tree.view
+    tree.connection.canDrop.store(true, ordering: .relaxed)
+    try view.makeDirectory("Users/Shared/dir", mode: 0o755, by: .alice)
+    try view.makeDirectory("Users/Shared/dir/sub", by: .alice)
+    let inner = try view.make("Users/Shared/dir/sub/inner", by: .alice)
+    let sub = try view.node("Users/Shared/dir/sub", by: .bob)
+    for _ in 0..<3 {
+      _ = tree.connection.take()
+      try view.change("Users/Shared/dir") { $0.mode = 0o700 }
+      // What is in a directory comes before it.
+      #expect(tree.connection.take() == [.drop([inner, sub])])
+      try view.change("Users/Shared/dir") { $0.mode = 0o755 }
+      #expect(try view.find("Users/Shared/dir/sub", by: .bob).validity == view.volume.settings.cacheSeconds)
+    }
+    // What is known of a directory that was closed before is looked up each time, in use or not.
+    try view.change("Users/Shared/dir") { $0.mode = 0o700 }
+    tree.connection.used.withLock { $0 = [sub] }
+    _ = tree.connection.take()
+    for mode in [UInt32(0o750), 0o710, 0o700] { try view.change("Users/Shared/dir") { $0.mode = mode } }
+    #expect(tree.connection.take() == [])
+    try view.change("Users/Shared/dir") { $0.mode = 0o755 }
+    try view.find("Users/Shared/dir/sub", by: .bob)
+    // What is in use is looked up again, with all other names.
+    tree.connection.used.withLock { $0 = [sub] }
+    try view.change("Users/Shared/dir") { $0.mode = 0o700 }
+    #expect(tree.connection.take().last == .entries)
+    // So is what there is too much of to look through it.
+    try view.makeDirectory("Users/Shared/large", mode: 0o755, by: .bob)
+    try view.make("Users/Shared/large/file", by: .bob)
+    for number in 0..<600 { _ = close(creat(tree.path("Users/Shared/large/\(number)"), 0o644)) }
+    _ = tree.connection.take()
+    try view.change("Users/Shared/large") { $0.mode = 0o700 }
     #expect(tree.connection.take() == [.entries])
   }
 
+  /// However many directories someone opens and closes, and whatever is in use in them.
+  @Test func closingsCostEveryoneOneWithdrawalForEachOwner() throws {
+    let tree = try Tree()
+    let view = tree.view
+    let day = view.volume.settings.cacheSeconds
+    func close(_ name: String, by owner: Caller) throws {
+      try view.makeDirectory("Users/Shared/\(name)", mode: 0o755, by: owner)
+      try view.make("Users/Shared/\(name)/file", by: owner)
+      try view.find("Users/Shared/\(name)/file", by: .admin)
+      try view.change("Users/Shared/\(name)", by: owner) { $0.mode = 0o700 }
+    }
+    // Those in which names were remembered before are withdrawn with the first of them.
+    for number in 0..<5 {
+      try view.makeDirectory("Users/Shared/old\(number)", mode: 0o755, by: .alice)
+      try view.make("Users/Shared/old\(number)/file", by: .alice)
+    }
+    _ = tree.connection.take()
+    for number in 0..<5 { try view.change("Users/Shared/old\(number)") { $0.mode = 0o700 } }
+    #expect(tree.connection.take() == [.entries])
+    for number in 0..<20 { try close("new\(number)", by: .alice) }
+    #expect(tree.connection.take().count { $0 == .entries } == 0)
+    // Others are remembered as ever.
+    try view.make("Users/Shared/file", by: .bob)
+    #expect(try view.find("Users/Shared/file", by: .bob).validity == day)
+    try close("bobs", by: .bob)
+    #expect(tree.connection.take().count { $0 == .entries } == 1)
+    #expect(try view.find("Users/Shared/file", by: .bob).validity == day)
+    for owner in [Caller.alice, .bob] {
+      try view.makeDirectory("Users/Shared/last\(owner.uid)", mode: 0o755, by: owner)
+      try view.make("Users/Shared/last\(owner.uid)/file", by: owner)
+      #expect(try view.find("Users/Shared/last\(owner.uid)/file", by: .admin).validity == 0)
+    }
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func namesOfFifosAndSocketsAreNotRemembered(isFifo: Bool, isPrivate: Bool) throws {
+    let type: FileMode = isFifo ? S_IFIFO : S_IFSOCK
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = isPrivate ? try View(tree.volume, user: Caller.alice.uid) : tree.view
+    let connection = RecordingConnection(passthrough: false, canWithdraw: true)
+    if isPrivate { view.started(connection) }
+    try view.makeDirectory("Users/Shared/dir", mode: 0o755, by: .alice)
+    for mode in [FileMode(0o777), 0o666, 0o622, 0o600] {
+      let name = "Users/Shared/dir/\(mode)"
+      let made = try view.at(name) { (name, parent) throws(Errno) in
+        try view.makeNode(name, in: parent, mode: type | mode, by: .alice)
+      }
+      #expect(made.validity == 0)
+      #expect(try view.find(name, by: .alice).validity == 0)
+    }
+    // What they are linked and moved to as little.
+    let node = try view.node("Users/Shared/dir/\(0o777)", by: .alice)
+    let linked = try view.at("Users/Shared/dir/link") { (name, parent) throws(Errno) in
+      try view.link(node, as: name, in: parent, by: .alice)
+    }
+    #expect(linked.validity == 0)
+    try view.rename("Users/Shared/dir/link", to: "Users/Shared/dir/moved", by: .alice)
+    #expect(try view.find("Users/Shared/dir/moved", by: .alice).validity == 0)
+  }
+
   @Test(arguments: ["missing", "file", "directory"])
-  func missingAndNewNamesCountAsRemembered(kind: String) throws {
+  func newNamesCountAsRemembered(kind: String) throws {
     let tree = try Tree()
     let view = tree.view
     try view.makeDirectory("Users/Shared/dir", mode: 0o755, by: .alice)
@@ -91,7 +195,8 @@ struct CachingTests {
     }
     _ = tree.connection.take()
     try view.change("Users/Shared/dir") { $0.mode = 0o700 }
-    #expect(tree.connection.take() == [.entries])
+    // That a name is missing is remembered for a moment, and not withdrawn.
+    #expect(tree.connection.take() == (kind == "missing" ? [] : [.entries]))
   }
 
   @Test func nameMovedIntoAClosedDirectoryIsWithdrawn() throws {
@@ -108,7 +213,37 @@ struct CachingTests {
     #expect(withdrawals() == 0)
     try view.rename("Users/Shared/open/other", to: "Users/Shared/closed/file", by: .alice)
     #expect(withdrawals() == 1)
-    // An exchange takes both along.
+  }
+
+  /// Nor does one get into a directory in which nothing is remembered, and where nothing would be withdrawn.
+  @Test func nameMovedIntoARestlessDirectoryIsWithdrawn() throws {
+    let tree = try Tree()
+    let view = tree.view
+    func withdrawals() -> Int { tree.connection.take().count { $0 == .entries } }
+    try view.makeDirectory("Users/Shared/dir", mode: 0o755, by: .alice)
+    try view.make("Users/Shared/dir/file", by: .alice)
+    try view.change("Users/Shared/dir", by: .alice) { $0.mode = 0o700 }
+    try view.change("Users/Shared/dir", by: .alice) { $0.mode = 0o755 }
+    #expect(withdrawals() == 1)
+    try view.make("Users/Shared/file", by: .alice)
+    #expect(try view.find("Users/Shared/file", by: .bob).validity > 0)
+    try view.rename("Users/Shared/file", to: "Users/Shared/dir/moved", by: .alice)
+    #expect(withdrawals() == 1)
+    // Where it came from is restless as well by now.
+    try view.make("Users/Shared/file", by: .alice)
+    try view.rename("Users/Shared/file", to: "Users/Shared/dir/other", by: .alice)
+    try view.change("Users/Shared/dir", by: .alice) { $0.mode = 0o700 }
+    #expect(withdrawals() == 0)
+  }
+
+  /// An exchange takes both names along.
+  @Test func nameExchangedIntoAClosedDirectoryIsWithdrawn() throws {
+    let tree = try Tree()
+    let view = tree.view
+    try view.makeDirectory("Users/Shared/open", mode: 0o755, by: .alice)
+    try view.makeDirectory("Users/Shared/closed", mode: 0o700, by: .alice)
+    try view.make("Users/Shared/closed/file", by: .alice)
+    func withdrawals() -> Int { tree.connection.take().count { $0 == .entries } }
     try view.make("Users/Shared/open/new", by: .alice)
     try view.find("Users/Shared/open/new", by: .bob)
     _ = withdrawals()

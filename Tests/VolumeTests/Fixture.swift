@@ -16,6 +16,7 @@ final class RecordingConnection: Connection {
     case attributes(NodeID)
     case entries
     case contents(NodeID)
+    case drop([NodeID])
     case register(Int32)
     case unregister(Int32)
   }
@@ -23,6 +24,9 @@ final class RecordingConnection: Connection {
   private let canWithdraw: Bool
   private let noted = Mutex<[Event]>([])
   private let last = Atomic<Int32>(0)
+  /// Whether the kernel drops names that nobody uses.
+  let canDrop = Atomic<Bool>(false)
+  let used = Mutex<Set<NodeID>>([])
 
   init(passthrough: Bool, canWithdraw: Bool) {
     self.passthrough = passthrough
@@ -44,6 +48,14 @@ final class RecordingConnection: Connection {
     note(.entries)
     return canWithdraw
   }
+  func dropUnused(_ nodes: [NodeID]) -> Bool {
+    guard canDrop.load(ordering: .relaxed) else { return false }
+    note(.drop(nodes))
+    return true
+  }
+  /// Those that are in use are not dropped.
+  func knows(_ node: NodeID) -> Bool { used.withLock { $0.contains(node) } }
+  var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 {
     let id = last.wrappingAdd(1, ordering: .relaxed).newValue
     note(.register(id))

@@ -19,6 +19,19 @@ final class KernelLink: Sendable {
   let attributesUnderWay = Atomic<Int>(0)
   let namesUnderWay = Atomic<Int>(0)
 
+  private let epochs = Atomic<UInt32>(0)
+
+  /// Counts how often the kernel was told to look up every name again; never 0.
+  ///
+  /// A name that it was told in an earlier epoch it looks up before it walks over it.
+  var epoch: UInt16 {
+    UInt16(truncatingIfNeeded: epochs.load(ordering: .sequentiallyConsistent) % 65_535) + 1
+  }
+
+  /// Whoever is about to tell the kernel so counts first, and has noted it in `namesUnderWay` before: who finds the new epoch
+  /// while the kernel does not know of it tells it too.
+  func beginEpoch() { epochs.wrappingAdd(1, ordering: .sequentiallyConsistent) }
+
   /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.
   var connection: (any Connection)? { state.withLock { $0.connection } }
 

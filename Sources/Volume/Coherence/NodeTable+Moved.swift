@@ -35,6 +35,7 @@ extension NodeTable {
       // Slot 0 is nobody's.
       let parent = state.find(parent) ?? 0
       node.pointee.parent = parent
+      state.noteWhereEntered(index)
       let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
       node.pointee.position = position
       state.setZone(zone, of: index)

@@ -9,7 +9,7 @@ internal import Synchronization
 // What one view does, all others see: what the kernel of another view remembers is withdrawn before the call is answered that
 // has changed it.
 //
-//  1. Whoever lets a kernel remember something notes that first (`Node.Flags.attributesCached`, `childrenCached`), and looks
+//  1. Whoever lets a kernel remember something notes that first (`Node.Flags.attributesCached`, `Node.namesEpoch`), and looks
 //     at the object after. Whoever changes something looks for these notes after the change. So either the change is seen by
 //     the look, or the note by who changes.
 //  2. A kernel is told by nothing but `attributesChanged` and `entriesChanged`. Neither waits for anything that a request
@@ -93,7 +93,10 @@ extension View {
         withdrawal.names = true
       }
     }
-    if memory.contains(.names), node.flags.remove(.childrenCached) != nil { withdrawal.names = true }
+    if memory.contains(.names), node.namesEpoch == kernel.epoch {
+      node.namesEpoch = 0
+      withdrawal.names = true
+    }
     // Still under the lock, so that who finds the notes gone finds these.
     if withdrawal.attributes { kernel.attributesUnderWay.wrappingAdd(1, ordering: .sequentiallyConsistent) }
     if withdrawal.names { kernel.namesUnderWay.wrappingAdd(1, ordering: .sequentiallyConsistent) }
@@ -106,9 +109,13 @@ extension View {
     if attributes || names {
       kernel.speak { connection in
         if attributes { connection.attributesChanged(withdrawal.id) }
-        if names { _ = connection.entriesChanged() }
+        if names {
+          kernel.beginEpoch()
+          _ = connection.entriesChanged()
+        }
       }
     }
+    if withdrawal.names { noteDisturbance(by: withdrawal.id) }
     if withdrawal.attributes {
       kernel.attributesUnderWay.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
@@ -165,9 +172,11 @@ struct Others {
   }
 
   /// Who may do what with an object has changed; names are withdrawn where it has become a directory that is closed to some.
-  func rightsChanged(of object: ObjectNumber, _ after: Object, _ memory: Memory = .attributes) {
+  func rightsChanged(
+    of object: ObjectNumber, from before: Object, to after: Object, _ memory: Memory = .attributes
+  ) {
     forEach(knowing: object) { other in
-      let closes = after.isDirectory && other.entryValidity(in: after) == 0
+      let closes = other.closes(before, after)
       other.forget(closes ? memory.union(.names) : memory, of: object)
     }
   }

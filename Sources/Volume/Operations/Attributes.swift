@@ -48,6 +48,8 @@ extension View {
     if mask & W_OK != 0 { rights.formUnion(status.isDirectory ? [.addFile, .addSubdirectory] : .write) }
     if mask & X_OK != 0 { rights.insert(.execute) }
     try authorize(rights, on: self.object(status, object), by: caller)
+    // chdir(2) asks like this, and so does access(2).
+    if status.isDirectory, mask & X_OK != 0 { nodes.noteEntered(node) }
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {

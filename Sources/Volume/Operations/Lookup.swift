@@ -14,7 +14,11 @@ extension View {
   package func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
-    try authorize(.search, on: place, by: caller)
+    do throws(Errno) {
+      try authorize(.search, on: place, by: caller)
+    } catch {
+      throw refusal(error, in: directory)
+    }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
       return try entry(name, in: directory, validity, by: caller)
@@ -22,7 +26,10 @@ extension View {
       let error = absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       guard validity > 0 else { throw .ENOENT }
-      return .absent(validity: validity)
+      return .absent(validity: absenceValidity(validity))
+    } catch .EMFILE, .ENFILE {
+      // The one error at which the kernel keeps a name that it has.
+      throw .ENOMEM
     }
   }
 
@@ -101,13 +108,14 @@ extension View {
   ///
   /// It is noted that it will before anyone looks, see `Others.swift`; for what was noted when the request began, it need not be.
   func nameValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
-    let validity = entryValidity(in: place)
-    guard validity > 0, !directory.namesAreRemembered else { return validity }
-    _ = nodes.with(directory.id) { $0.flags.insert(.childrenCached) }
+    let validity = entryValidity(in: place, directory.number)
+    guard validity > 0, directory.namesEpoch != kernel.epoch else { return validity }
+    // The epoch is read under the table's lock: what someone else has noted is not replaced by an older one.
+    _ = nodes.with(directory.id) { $0.namesEpoch = kernel.epoch }
     guard volume.views.areSeveral else { return validity }
     // Who has closed it since it was looked at could not know.
     guard let again = try? nodes.pin(directory.id), let status = try? again.fd.status() else { return 0 }
-    return entryValidity(in: object(status, again))
+    return entryValidity(in: object(status, again), directory.number)
   }
 
   /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its kernel remembers that.

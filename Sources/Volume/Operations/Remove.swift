@@ -105,9 +105,12 @@ extension View {
     }
     noteSiblings(
       moved.number, sibling, name, in: from, to: newName, in: to, replaced?.number, otherSibling)
+    if from.id != to.id, moved.object.isDirectory || replaced?.object.isDirectory == true {
+      volume.mounts.directoryMoved()
+    }
     // The kernel takes what it remembers of a name along, into a directory that may not be everyone's.
-    withdrawNames(in: from, ifClosed: target)
-    if isExchange { withdrawNames(in: to, ifClosed: source) }
+    withdrawNames(in: from, unlessRememberedIn: to, target)
+    if isExchange { withdrawNames(in: to, unlessRememberedIn: from, source) }
     let payer = payer(caller)
     noteMoved(moved, to: newName, in: to, by: payer)
     if let replaced, isExchange { noteMoved(replaced, to: name, in: from, by: payer) }
@@ -117,9 +120,12 @@ extension View {
     return freed
   }
 
-  /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory that is closed to some.
-  private func withdrawNames(in source: borrowing NodeTable.Pin, ifClosed target: Object) {
-    if entryValidity(in: target) == 0 { forget(.names, of: source.number) }
+  /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory in which nothing is remembered, since
+  /// that is closed to some, or restless; elsewhere it is noted that something is, so that who closes that one knows.
+  private func withdrawNames(
+    in source: borrowing NodeTable.Pin, unlessRememberedIn target: borrowing NodeTable.Pin, _ place: Object
+  ) {
+    if nameValidity(in: target, place) == 0 { forget(.names, of: source.number) }
   }
 
   /// A name that is about to go, and what it stands for now.

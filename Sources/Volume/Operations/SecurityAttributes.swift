@@ -112,7 +112,7 @@ extension View {
     // Where they are what damaged ones count as, they may be damaged.
     guard flags != object.flags || flags == Security.damagedFlags else { return }
     try volume.metadata.setFlags(flags, on: node.fd)
-    securityChanged(status, node)
+    securityChanged(status, node, from: object)
   }
 
   private func setList(
@@ -120,7 +120,7 @@ extension View {
   ) throws(Errno) {
     if object.acl == list.map({ .list($0) }) ?? .none { return }
     try volume.metadata.setList(list, on: node.fd)
-    securityChanged(status, node)
+    securityChanged(status, node, from: object)
   }
 
   /// The two flags of `setxattr(2)`.

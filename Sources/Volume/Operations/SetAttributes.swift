@@ -34,9 +34,11 @@ extension View {
     }
     let after = try object.fd.status()
     let judgedAfter = self.object(after, object)
-    if before.isDirectory { withdrawIfClosed(object.number, judgedAfter) }
+    // What the kernel knows of the entries must not let anyone past the directory's mode once this is reported as done.
+    if closes(judged, judgedAfter) { withdrawNames(in: object) }
     others.rightsChanged(
-      of: object.number, judgedAfter, change.size == nil ? .attributes : [.attributes, .contents])
+      of: object.number, from: judged, to: judgedAfter,
+      change.size == nil ? .attributes : [.attributes, .contents])
     return attributes(after, of: node)
   }
 
@@ -96,12 +98,6 @@ extension View {
     let mode = UInt32(status.permissions)
     let kept = modeWithoutSetID(mode)
     if status.isRegular, kept != mode { try file.changeMode(kept) }
-  }
-
-  /// If a directory is no longer open to all, what the kernel knows of its entries must not let anyone past its mode: it
-  /// looks every name up again before this change is reported as done.
-  private func withdrawIfClosed(_ directory: ObjectNumber, _ after: Object) {
-    if entryValidity(in: after) == 0 { forget(.names, of: directory) }
   }
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Synchronization
+
+/// Which directories are on the way to something that is mounted in the tree.
+///
+/// Known of are the mounts in the daemon's own mount namespace. They are asked for where a look-up is refused, and read again only
+/// when they have changed.
+final class MountsInTree: Sendable {
+  private struct State: ~Copyable {
+    var watch: MountWatch?
+    var directories: Set<ObjectNumber> = []
+  }
+  private let state = Mutex(State())
+  private let haveMoved = Atomic<Bool>(false)
+
+  /// The way to what is mounted may be another one from here on.
+  func directoryMoved() { haveMoved.store(true, ordering: .relaxed) }
+
+  /// Whether something is mounted below a directory of the tree, as the mount of this connection shows it.
+  func lie(below directory: ObjectNumber, of connection: any Connection, in tree: FD) -> Bool {
+    state.withLock { state in
+      let hasMoved = haveMoved.exchange(false, ordering: .relaxed)
+      // Before they are read, so that no change is missed.
+      let isFirst = state.watch == nil
+      if isFirst { state.watch = try? MountWatch() }
+      let hasChanged = state.watch?.hasChanged ?? true
+      if isFirst || hasChanged || hasMoved {
+        state.directories = Self.ways(to: connection.device, in: tree)
+      }
+      return state.directories.contains(directory)
+    }
+  }
+
+  private static func ways(to device: UInt32?, in tree: FD) -> Set<ObjectNumber> {
+    guard let device, let table = try? MountTable.current() else { return [] }
+    let number = DeviceNumber(major: 0, minor: device)
+    let ours = Dictionary(
+      table.entries.filter { $0.device == number }.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+    var directories: Set<ObjectNumber> = []
+    for mount in table.entries {
+      guard let place = ours[mount.parent], mount.id != mount.parent,
+        mount.mountPoint.utf8.starts(with: place.mountPoint.utf8)
+      else { continue }
+      let inside = mount.mountPoint.utf8.dropFirst(place.mountPoint.utf8.count)
+      let slash = UInt8(ascii: "/")
+      note(place.root.utf8.split(separator: slash) + inside.split(separator: slash), tree, &directories)
+    }
+    return directories
+  }
+
+  /// Notes each directory on a way, but not the last name, which is the mount's own.
+  private static func note(
+    _ way: [Substring.UTF8View], _ tree: FD, _ directories: inout Set<ObjectNumber>
+  ) {
+    guard var directory = try? tree.child(Name.here) else { return }
+    for name in way {
+      guard let status = try? directory.fd.status() else { return }
+      directories.insert(ObjectNumber(status))
+      let next = try? Array(name).withName { (name) throws(Errno) in
+        guard name.isComponent else { throw .EINVAL }
+        return try directory.fd.child(name)
+      }
+      guard let next else { return }
+      directory = next
+    }
+  }
+}

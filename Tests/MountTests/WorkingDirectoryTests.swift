@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// What strangers do takes nobody's working directory away, nor what is mounted in the tree.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct WorkingDirectoryTests {
+  private static let owner: UInt32 = 54321
+  private static let stranger: UInt32 = 54322
+
+  /// A private directory and an open one, in each of which someone works and something is mounted.
+  private final class House {
+    let mounted: MountedStore
+    let base: String
+    private let points: [String]
+
+    init(options: String? = nil) throws {
+      mounted = try MountedStore.mounted(options: options)
+      base = mounted.path("Users/Shared/")
+      points = [base + "private/mounted", base + "open/mounted", base + "private/way/mounted"]
+      let owner = try Client(uid: WorkingDirectoryTests.owner)
+      for (name, mode) in [("private", 0o700), ("open", 0o755)] {
+        #expect(try owner.errno("mkdir", base + name, "\(mode)") == 0)
+        for child in ["work", "mounted"] {
+          #expect(try owner.errno("mkdir", base + name + "/" + child, "\(0o755)") == 0)
+        }
+      }
+      #expect(try owner.errno("mkdir", base + "private/way", "\(0o755)") == 0)
+      #expect(try owner.errno("mkdir", base + "private/way/mounted", "\(0o755)") == 0)
+    }
+
+    deinit { for point in points { umount2(point, 2) } }
+
+    func mountInside() {
+      for point in points { #expect(mount("insula-test", point, "tmpfs", 0, nil) == 0) }
+    }
+    func unmountInside() { for point in points { #expect(umount2(point, 0) == 0) } }
+    func isMounted() throws -> [Bool] {
+      let table = try MountTable.current()
+      return points.map { table.top(at: $0)?.type == "tmpfs" }
+    }
+  }
+
+  /// Runs loops at once, each by a client of its own; how many commands of each failed.
+  private func failures(milliseconds: Int, _ loops: [(Client, [String])]) throws -> [Int] {
+    for (client, commands) in loops { try client.send(["loop", "\(milliseconds)"] + commands) }
+    return try loops.map { client, commands in
+      let answer = try #require(try client.answer(milliseconds: Int32(milliseconds) + patience))
+      let numbers = answer.words.compactMap { Int($0) }
+      guard numbers.count == 2 else { throw Errno.EINVAL }
+      #expect(numbers[0] > 10, "\(commands)")
+      return numbers[1]
+    }
+  }
+
+  @Test(arguments: [nil, "nopassthrough,nohandles"])
+  func strangersTakeNobodysWorkingDirectoryAway(options: String?) throws {
+    let house = try House(options: options)
+    let base = house.base
+    house.mountInside()
+    let strangers = try (0..<2).map { _ in try Client(uid: Self.stranger) }
+    #expect(try strangers[0].errno("mkdir", base + "closing", "\(0o755)") == 0)
+    #expect(try strangers[0].errno("create", base + "closing/file", "\(0o644)") == 0)
+    #expect(try strangers[0].errno("close all") == 0)
+    let (one, other) = (try Client(uid: Self.owner), try Client(uid: Self.owner))
+    #expect(try one.errno("chdir", base + "private/work") == 0)
+    #expect(try other.errno("chdir", base + "open/work") == 0)
+    let names = ["work", "mounted", "way", "way/mounted", "missing"]
+    let closing = base + "closing"
+    let failed = try failures(
+      milliseconds: 2000,
+      [
+        (one, ["getcwd", "mkdir made 448", "getcwd", "rmdir made"]),
+        (other, ["getcwd", "mkdir made 448", "getcwd", "rmdir made"]),
+        (strangers[0], names.map { "stat \(base)private/\($0)" }),
+        (
+          strangers[1],
+          ["chmod \(closing) 448", "chmod \(closing) 493", "stat \(closing)/file", "stat \(closing)/missing"]
+        ),
+      ])
+    #expect(failed[0] == 0 && failed[1] == 0)
+    #expect(try house.isMounted() == [true, true, true])
+  }
+
+  /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere it is one for all names.
+  @Test func refusalTellsNothingOfNames() throws {
+    let house = try House()
+    let base = house.base
+    let stranger = try Client(uid: Self.stranger)
+    let names = ["work", "mounted", "missing", "way", "way/mounted"]
+    func errors() throws -> Set<Int32> {
+      try Set(names.map { try stranger.errno("stat", base + "private/" + $0) })
+    }
+    #expect(try errors() == [EACCES])
+    house.mountInside()
+    #expect(try errors() == [ENOMEM])
+    house.unmountInside()
+    #expect(try errors() == [EACCES])
+    var owner: Client? = try Client(uid: Self.owner)
+    #expect(try owner?.errno("chdir", base + "private/work") == 0)
+    #expect(try errors() == [ENOMEM])
+    #expect(try owner?.errno("chdir", base + "open/work") == 0)
+    // The directory in which that one is has no stranger to refuse.
+    #expect(try stranger.errno("stat", base + "open/missing") == ENOENT)
+    owner = nil
+    #expect(
+      try eventually {
+        usleep(200_000)
+        // While a name is walked over, nobody can tell whether it is used besides.
+        return try stranger.errno("stat", base + "private/missing") == EACCES
+      })
+    #expect(try errors() == [EACCES])
+  }
+
+  /// What is mounted in a directory that moves with it is protected where it is then.
+  @Test func whatIsMountedMovesWithItsDirectory() throws {
+    let house = try House()
+    let base = house.base
+    house.mountInside()
+    let stranger = try Client(uid: Self.stranger)
+    let owner = try Client(uid: Self.owner)
+    #expect(try stranger.errno("stat", base + "private/way") == ENOMEM)
+    #expect(try owner.errno("mkdir", base + "safe", "\(0o700)") == 0)
+    #expect(try stranger.errno("stat", base + "safe/way") == EACCES)
+    #expect(try owner.errno("rename", base + "private/way", base + "safe/way") == 0)
+    #expect(try stranger.errno("stat", base + "safe/way") == ENOMEM)
+    #expect(try MountTable.current().top(at: base + "safe/way/mounted")?.type == "tmpfs")
+    #expect(umount2(base + "safe/way/mounted", 0) == 0)
+    #expect(try stranger.errno("stat", base + "safe/way") == EACCES)
+  }
+}
