@@ -10,11 +10,14 @@ package struct Asker: Equatable, Sendable {
   package let gid: UInt32
   /// The supplementary groups.
   package let groups: [UInt32]
+  /// Whether there may be others that they have given up, to pass by what those are denied.
+  private let mayHaveLeftGroups: Bool
 
-  package init(uid: UInt32, gid: UInt32, groups: [UInt32]) {
+  package init(uid: UInt32, gid: UInt32, groups: [UInt32], mayHaveLeftGroups: Bool = false) {
     self.uid = uid
     self.gid = gid
     self.groups = groups
+    self.mayHaveLeftGroups = mayHaveLeftGroups
   }
 
   /// Whoever runs this process.
@@ -25,7 +28,8 @@ package struct Asker: Equatable, Sendable {
   package var subject: Subject { Subject(uid: uid, gid: gid) }
 
   package func membership(in group: UInt32) -> Membership {
-    group == gid || groups.contains(group) ? .member : .notMember
+    if group == gid || groups.contains(group) { return .member }
+    return mayHaveLeftGroups ? .unknown : .notMember
   }
 
   /// As whom a bundle is read; nil where that is this process itself.

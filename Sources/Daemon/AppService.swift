@@ -66,7 +66,7 @@ final class AppService: Sendable {
     }
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
     let grants = grants.withLock { $0 }
-    let asker = Asker(uid: call.peer.uid, gid: call.peer.gid, groups: call.peer.groups)
+    let asker = Asker(call.peer)
     return .job { [self] caller in
       defer { grants?.settle() }
       let registry: Registry

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 package import LinuxIO
 
 /// Who asks, as the kernel noted when they connected.
@@ -9,6 +10,8 @@ package struct ControlPeer: Equatable, Sendable {
   package let uid: UInt32
   package let gid: UInt32
   package let groups: [UInt32]
+  /// Whether there may be others that they have given up.
+  package let mayHaveLeftGroups: Bool
 
   /// Whoever is at the other end of a socket.
   init(of socket: FD) throws(Errno) {
@@ -17,6 +20,7 @@ package struct ControlPeer: Equatable, Sendable {
     uid = peer.uid
     gid = peer.gid
     groups = try LocalSocket.peerGroups(of: socket)
+    mayHaveLeftGroups = LinuxIO.mayHaveLeftGroups(pid)
   }
 
   /// Whether it is root, or whoever the daemon is run by.
@@ -61,3 +65,10 @@ package enum ControlQueue: Sendable {
 
 /// Something that takes its time; it says how far it is, and ends with the answer.
 package typealias ControlJob = @Sendable (_ caller: ControlReporter) -> ControlReply
+
+extension Asker {
+  init(_ peer: ControlPeer) {
+    self.init(
+      uid: peer.uid, gid: peer.gid, groups: peer.groups, mayHaveLeftGroups: peer.mayHaveLeftGroups)
+  }
+}

@@ -21,14 +21,30 @@ extension View {
   func denial(
     of rights: Rights, on object: Object, in parent: Object? = nil, to caller: Caller
   ) -> Denial? {
+    var groups = SupplementaryGroups(of: caller)
+    return denial(of: rights, on: object, in: parent, to: caller, &groups)
+  }
+
+  private func denial(
+    of rights: Rights, on object: Object, in parent: Object?, to caller: Caller,
+    _ groups: inout SupplementaryGroups
+  ) -> Denial? {
     // What is cached is cached for one.
     if let user, caller.uid != user, caller.uid != 0 { return .mode }
-    var groups = SupplementaryGroups(ofThread: caller.pid)
     let decision = decide(rights, on: object, in: parent, by: Subject(caller)) { gid in
       Membership(groups.contains(gid))
     }
     if case .deny(let denial) = decision { return denial }
     return nil
+  }
+
+  /// Throws unless the caller may give something a name in a directory: `addition` is the right to add such a thing.
+  ///
+  /// The directory is asked twice, since a list may say yes to each of two questions and no to both at once.
+  func authorizeNewName(_ addition: Rights, in directory: Object, by caller: Caller) throws(Errno) {
+    var groups = SupplementaryGroups(of: caller)
+    if let denial = denial(of: addition, on: directory, in: nil, to: caller, &groups) { throw Errno(denial) }
+    if let denial = denial(of: .search, on: directory, in: nil, to: caller, &groups) { throw Errno(denial) }
   }
 
   /// Like ``authorize(_:on:in:by:)`` for calls that answer EPERM to whoever is not the owner, or was not given the right.
@@ -42,7 +58,7 @@ extension View {
 
   /// Throws unless the caller may give the object these flags.
   func authorizeFlags(_ flags: FileFlags, on object: Object, by caller: Caller) throws(Errno) {
-    var groups = SupplementaryGroups(ofThread: caller.pid)
+    var groups = SupplementaryGroups(of: caller)
     let decision = decideFlagChange(to: flags, on: object, by: Subject(caller)) { gid in
       Membership(groups.contains(gid))
     }
@@ -94,7 +110,7 @@ extension View {
 
   func isMember(_ caller: Caller, of gid: UInt32) -> Bool {
     if caller.gid == gid { return true }
-    var groups = SupplementaryGroups(ofThread: caller.pid)
+    var groups = SupplementaryGroups(of: caller)
     return groups.contains(gid) == true
   }
 
@@ -117,8 +133,12 @@ extension Errno {
   }
 }
 
+extension SupplementaryGroups {
+  init(of caller: Caller) { self.init(ofThread: caller.pid, uid: caller.uid, gid: caller.gid) }
+}
+
 extension Membership {
-  /// What the list of a thread's groups says; nil where there is none.
+  /// What a thread's groups say; nil where that can't be told.
   fileprivate init(_ contains: Bool?) {
     self = contains.map { $0 ? .member : .notMember } ?? .unknown
   }

@@ -293,4 +293,27 @@ struct GateTests {
     // Where nothing can be learned, no right is given.
     #expect(view.errno { v throws(Errno) in try v.make("Users/Shared/admins/c", by: .alice) } == .EACCES)
   }
+
+  /// The kernel can let a thread act as somebody else, of whose groups /proc says nothing.
+  @Test func groupsOfSomebodyElseAreUnknown() throws {
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
+    let member = try Sleeper(groups: "54400")
+    try view.make("Users/Shared/file", mode: 0o644, by: .root)
+    func read(_ uid: UInt32, _ gid: UInt32) -> Errno? {
+      view.errno { v throws(Errno) in
+        try v.open("Users/Shared/file", O_RDONLY, by: Caller(uid: uid, gid: gid, pid: member.pid))
+      }
+    }
+    try view.setList("Users/Shared/file", AccessControlEntry(.deny, .group(54499), .read))
+    #expect(read(54321, 54321) == nil)
+    #expect(read(54322, 54321) == .EACCES)
+    #expect(read(54321, 54322) == .EACCES)
+    try view.change("Users/Shared/file") { $0.mode = 0o600 }
+    try view.setList("Users/Shared/file", AccessControlEntry(.permit, .group(54400), .read))
+    #expect(read(54321, 54321) == nil)
+    #expect(read(54322, 54321) == .EACCES)
+    #expect(read(54321, 54322) == .EACCES)
+  }
 }
