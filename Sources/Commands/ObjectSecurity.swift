@@ -16,7 +16,7 @@ struct SecurityDoors: Equatable, Sendable {
   /// Those of an insula mount.
   static let mounted = SecurityDoors(
     list: "system.insula.acl", flags: "system.insula.flags",
-    copies: ["user.com.apple.system.Security", "system.nfs4_acl"])
+    copies: ["user.com.apple.system.Security", "system.nfs4_acl", "user.org.insula.flags"])
 
   /// Whether an attribute is one of these, and not one that somebody has given to the file.
   func contains(_ attribute: String) -> Bool {

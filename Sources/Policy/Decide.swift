@@ -20,7 +20,9 @@ package func decide(
   isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
   let rights = rights.expanded
-  if !rights.isDisjoint(with: .modifying), let refusal = refusalForAll(of: rights, on: object, in: parent) {
+  if !rights.isDisjoint(with: .modifying),
+    let refusal = refusalForAll(of: rights, on: object, in: parent, by: subject)
+  {
     return .deny(refusal)
   }
   // As on a filesystem from which nothing is run.
@@ -37,8 +39,10 @@ package func decide(
   return decideByListAndMode(rights.subtracting(.link), on: object, by: subject, isMember: isMember)
 }
 
-/// What stands against a change whoever asks for it.
-private func refusalForAll(of rights: Rights, on object: Object, in parent: Object?) -> Denial? {
+/// What stands against a change whoever asks for it, root included.
+private func refusalForAll(
+  of rights: Rights, on object: Object, in parent: Object?, by subject: Subject
+) -> Denial? {
   let isDelete = rights.contains(.delete)
   if object.zone.isSealed { return .sealed }
   if isDelete, let parent, parent.zone.isSealed { return .sealed }
@@ -50,12 +54,18 @@ private func refusalForAll(of rights: Rights, on object: Object, in parent: Obje
   {
     return .place
   }
-  if object.flags.refuse(rights, to: object.kind) { return .flags }
-  if isDelete, let parent, parent.flags.refuse(.deleteChild, to: parent.kind) { return .flags }
+  if object.refusesByFlags(rights, by: subject) { return .flags }
+  if isDelete, let parent, parent.refusesByFlags(.deleteChild, by: subject) { return .flags }
   return nil
 }
 
 extension Object {
+  /// Whether flags stand against it.
+  fileprivate func refusesByFlags(_ rights: Rights, by subject: Subject) -> Bool {
+    guard let arriving, arriving.user == subject.uid else { return flags.refuse(rights, to: kind) }
+    return flags.subtracting(arriving.flags).refuse(rights, to: kind)
+  }
+
   /// Whether the view lets something be changed so.
   ///
   /// Beside a file that was granted, files may be made, and what was granted there may be removed or replaced.

@@ -2,7 +2,8 @@
 // Copyright the Insula authors
 
 extension FileFlags {
-  private static let restraining: FileFlags = [
+  /// Those that stand against something.
+  package static let restraining: FileFlags = [
     .userImmutable, .systemImmutable, .userAppend, .systemAppend, .noUnlink,
   ]
   private static let growth: Rights = [.append, .writeExtended]

@@ -17,6 +17,17 @@ package struct Subject: Sendable {
   package var isSuperuser: Bool { uid == 0 }
 }
 
+/// Flags that somebody has only just brought along with an object, and may take off again.
+package struct ArrivingFlags: Equatable, Sendable {
+  package let flags: FileFlags
+  package let user: UInt32
+
+  package init(_ flags: FileFlags, of user: UInt32) {
+    self.flags = flags
+    self.user = user
+  }
+}
+
 /// The permission-bearing part of what is asked for.
 package struct Object: Sendable {
   /// What counts of an object's kind.
@@ -38,10 +49,12 @@ package struct Object: Sendable {
   package let acl: AccessControl
   /// What the view that is asked through lets be done to it.
   package let reach: Reach
+  /// Flags that do not hold yet for the user who brought them.
+  package let arriving: ArrivingFlags?
 
   package init(
     uid: UInt32, gid: UInt32, mode: UInt32, kind: Kind, zone: Zone, flags: FileFlags = [],
-    acl: AccessControl = .none, reach: Reach = .everything
+    acl: AccessControl = .none, reach: Reach = .everything, arriving: ArrivingFlags? = nil
   ) {
     self.uid = uid
     self.gid = gid
@@ -51,12 +64,22 @@ package struct Object: Sendable {
     self.flags = flags
     self.acl = acl
     self.reach = reach
+    self.arriving = arriving
   }
 
   package var isDirectory: Bool { kind == .directory }
 
+  /// The same with other flags.
+  package func with(flags: FileFlags) -> Object {
+    Object(
+      uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach,
+      arriving: arriving)
+  }
+
   /// The same at another place.
   package func moved(to zone: Zone) -> Object {
-    Object(uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach)
+    Object(
+      uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach,
+      arriving: arriving)
   }
 }

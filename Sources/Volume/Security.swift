@@ -19,7 +19,16 @@ internal import Store
 extension View {
   /// What counts of a node's object for a decision.
   func object(_ status: FileStatus, _ node: borrowing NodeTable.Pin) -> Object {
-    Object(status, zone: node.zone, reach: scope.reach(of: node.position), security: security(of: node))
+    object(
+      status, zone: node.zone, reach: scope.reach(of: node.position), security: security(of: node))
+  }
+
+  /// The same for what is known of an object without a node.
+  func object(_ status: FileStatus, zone: Zone, reach: Reach, security: Security) -> Object {
+    let mayArrive = !security.flags.isDisjoint(with: .restraining)
+    return Object(
+      status, zone: zone, reach: reach, security: security,
+      arriving: mayArrive ? volume.arrivingFlags.flags(of: ObjectNumber(status)) : nil)
   }
 
   /// The list and the flags of a node's object.
@@ -115,10 +124,11 @@ extension Security {
 
 extension Object {
   /// What counts for a decision.
-  init(_ status: FileStatus, zone: Zone, reach: Reach, security: Security) {
+  init(_ status: FileStatus, zone: Zone, reach: Reach, security: Security, arriving: ArrivingFlags? = nil) {
     self.init(
       uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
-      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl, reach: reach)
+      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl, reach: reach,
+      arriving: arriving)
   }
 
   /// Whether there is a list, be it one that can't be read.

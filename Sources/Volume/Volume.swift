@@ -25,6 +25,8 @@ package struct VolumeSettings: Sendable {
   /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
   package var sparesFileTimes = false
   package var sparesDirectoryTimes = false
+  /// For how long flags that came as an attribute do not hold for who brought them: see ``ArrivingFlagsTable``.
+  package var flagsArrivingSeconds: Double = 10
   /// How many nodes, of all views together, may have a descriptor.
   package var descriptors = 8192
 
@@ -46,6 +48,7 @@ package final class Volume: Sendable {
   /// How lists and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
+  let arrivingFlags: ArrivingFlagsTable
   let names = NameLocks()
   /// What the tables of all views may keep open for speed.
   let descriptors: DescriptorShare
@@ -82,6 +85,7 @@ package final class Volume: Sendable {
     sealedPlaces = SealedPlaces(say: say)
     self.settings = settings
     descriptors = DescriptorShare(settings.descriptors)
+    arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)
     self.staging = staging.map { Staging($0) }
     metadata = Metadata(isSystem: settings.isSystem)
   }

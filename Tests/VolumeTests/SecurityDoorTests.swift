@@ -67,7 +67,9 @@ struct SecurityDoorTests {
     try view.setAttribute(Self.door, of: file, to: list.filesec)
     try view.setFlags(file, "hidden")
     try view.setAttribute("user.mine", of: file, to: [1])
-    #expect(try view.attributeNames(of: file, by: .bob) == [Self.nfs4, Self.apple, "user.mine"].sorted())
+    #expect(
+      try view.attributeNames(of: file, by: .bob)
+        == [Self.nfs4, Self.apple, "user.mine", "user.org.insula.flags"].sorted())
     #expect(
       errno { v throws(Errno) in
         let node = try v.node(file)

@@ -59,6 +59,7 @@ extension View {
   func namesChanged(in directory: ObjectNumber) {
     dropAnswersUnderWay(about: directory)
     others.namesChanged(in: directory)
+    volume.arrivingFlags.goesOn(directory)
   }
 
   /// Attributes of an object have changed through this view, by a call whose answer does not tell the new ones.

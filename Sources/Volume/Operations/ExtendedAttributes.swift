@@ -142,17 +142,22 @@ extension View {
   }
 }
 
-/// The names of the doors that are listed: those of a list, for programs that copy what they find.
+/// The names of the doors that are listed, where there is something behind them, for programs that copy what they find.
 private func shownDoors(of object: Object) -> [UInt8] {
-  guard case .list = object.acl else { return [] }
+  guard object.acl != .none || !object.flags.isEmpty else { return [] }
   var names: [UInt8] = []
   func add(_ name: StaticString) {
     names += UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
     names.append(0)
   }
   // Linux has attributes of users on these two alone.
-  if object.kind == .file || object.kind == .directory { add(SecurityDoor.appleName) }
-  add(SecurityDoor.nfs4Name)
+  let hasUserAttributes = object.kind == .file || object.kind == .directory
+  if case .list = object.acl {
+    if hasUserAttributes { add(SecurityDoor.appleName) }
+    add(SecurityDoor.nfs4Name)
+  }
+  // Last, so that what is copied before is not in their way.
+  if hasUserAttributes, !object.flags.isEmpty { add(SecurityDoor.copiedFlagsName) }
   return names
 }
 

@@ -35,6 +35,7 @@ extension View {
       attributesChanged(of: number)
     }
     try setFlags(new, of: object, status, judged)
+    volume.arrivingFlags.end(number)
   }
 
   private func withOpened<Result>(

@@ -159,7 +159,7 @@ extension View {
     guard position != .nowhere else { throw .ENOENT }
     return Doomed(
       status: status,
-      object: Object(
+      object: object(
         status, zone: zone(of: name, in: directory), reach: scope.reach(of: position), security: security),
       sibling: sibling)
   }

@@ -22,9 +22,14 @@ enum SecurityDoor {
   case nfs4List
   /// `system.insula.flags`: the flags as words ("uchg,hidden").
   case flags
+  /// `user.org.insula.flags`: the same words, for programs that copy attributes; there is none where there are no flags.
+  case copiedFlags
 
   static let appleName: StaticString = "user.com.apple.system.Security"
   static let nfs4Name: StaticString = "system.nfs4_acl"
+  static let copiedFlagsName: StaticString = "user.org.insula.flags"
+
+  var isOfFlags: Bool { self == .flags || self == .copiedFlags }
 
   init?(_ name: Name) {
     func isName(_ other: StaticString) -> Bool {
@@ -38,6 +43,8 @@ enum SecurityDoor {
       self = .nfs4List
     } else if isName("system.insula.flags") {
       self = .flags
+    } else if isName(Self.copiedFlagsName) {
+      self = .copiedFlags
     } else {
       return nil
     }
@@ -50,9 +57,10 @@ extension View {
     _ door: SecurityDoor, of node: borrowing NodeTable.Pin, by caller: Caller
   ) throws(Errno) -> [UInt8] {
     let object = object(try node.fd.status(), node)
-    if door == .flags {
+    if door.isOfFlags {
       // Part of what stat(2) tells on a Mac.
       if object.hasList { try authorize(.readAttributes, on: object, by: caller) }
+      if door == .copiedFlags, object.flags.isEmpty { throw .ENODATA }
       return Array(object.flags.words.utf8)
     }
     try authorize(.readSecurity, on: object, by: caller)
@@ -74,11 +82,16 @@ extension View {
   ) throws(Errno) {
     let status = try node.fd.status()
     let object = object(status, node)
-    if door == .flags {
+    if door.isOfFlags {
       guard let new = FileFlags(words: String(decoding: value, as: UTF8.self)) else { throw .EINVAL }
       try authorizeFlags(new, on: object, by: caller)
       try check(flags, exists: !object.flags.isEmpty)
-      return try setFlags(new, of: node, status, object)
+      let brought = door == .copiedFlags ? new.subtracting(object.flags).intersection(.restraining) : []
+      // Noted before they are there, so that there is no moment in which they hold too soon.
+      if !brought.isEmpty { volume.arrivingFlags.note(brought, for: node.number, by: caller.uid) }
+      try setFlags(new, of: node, status, object)
+      if door == .flags { volume.arrivingFlags.end(node.number) }
+      return
     }
     try authorizeAsOwner(.writeSecurity, on: object, by: caller)
     if object.kind == .symlink { throw .EOPNOTSUPP }
@@ -95,7 +108,7 @@ extension View {
   ) throws(Errno) {
     let status = try node.fd.status()
     let object = object(status, node)
-    if door == .flags {
+    if door.isOfFlags {
       try authorizeFlags([], on: object, by: caller)
       if object.flags.isEmpty { throw .ENODATA }
       return try setFlags([], of: node, status, object)
