@@ -13,6 +13,16 @@ extension AccountNames {
     gid: { AccountGroup.named($0)?.gid },
     isOwnDomain: { isOwn(domain: $0) })
 
+  /// Those that the machine keeps itself: nobody is asked who may let us wait.
+  ///
+  /// For whoever serves the requests of all. Accounts of a directory service go by number there.
+  package static let ofThisMachineAlone = AccountNames(
+    userName: { LocalAccounts.users.name(of: $0) },
+    groupName: { LocalAccounts.groups.name(of: $0) },
+    uid: { LocalAccounts.users.id(of: $0) },
+    gid: { LocalAccounts.groups.id(of: $0) },
+    isOwnDomain: { isOwn(domain: $0) })
+
   /// Whether accounts of `domain` are those of this machine.
   ///
   /// The rule of NFS's idmapd where nothing is configured: the domain of the machine's name, or `localdomain`.

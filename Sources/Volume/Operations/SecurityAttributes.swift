@@ -153,7 +153,7 @@ extension View {
   ) throws(Errno) -> AccessControlList? {
     do throws(MalformedList) {
       guard door == .nfs4List else { return try AccessControlList(filesec: value) }
-      return try AccessControlList(nfs4: value, names: .ofThisMachine)
+      return try AccessControlList(nfs4: value, names: .ofThisMachineAlone)
     } catch {
       throw Errno(error)
     }
@@ -161,7 +161,7 @@ extension View {
 
   private func nfs4(_ list: AccessControlList) throws(Errno) -> [UInt8] {
     do throws(MalformedList) {
-      return try list.nfs4(names: .ofThisMachine)
+      return try list.nfs4(names: .ofThisMachineAlone)
     } catch {
       throw Errno(error)
     }
