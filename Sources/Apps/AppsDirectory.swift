@@ -107,9 +107,11 @@ extension Installer {
         uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory, zone: zone,
         flags: security.flags, acl: security.acl)
     }
-    let answer = decide(
-      [.addSubdirectory, .search], on: object, by: asker.subject, isMember: asker.membership)
-    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
+    // One after the other: a list may say yes to each and no to both at once.
+    for right in [Rights.addSubdirectory, .search] {
+      let answer = decide(right, on: object, by: asker.subject, isMember: asker.membership)
+      guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
+    }
   }
 
   /// Opens the home of that name.

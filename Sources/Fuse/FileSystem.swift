@@ -36,7 +36,10 @@ package protocol FileSystem: AnyObject, Sendable {
   func makeSymlink(
     _ name: Name, in parent: NodeID, to target: UnsafePointer<CChar>, by caller: Caller
   ) throws(Errno) -> Entry
-  func makeNode(_ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller) throws(Errno) -> Entry
+  /// `device` counts where the mode is that of a device.
+  func makeNode(
+    _ name: Name, in parent: NodeID, mode: FileMode, device: UInt64, by caller: Caller
+  ) throws(Errno) -> Entry
   func makeDirectory(_ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller) throws(Errno)
     -> Entry
   func link(_ node: NodeID, as name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry

@@ -26,7 +26,7 @@ package enum Mount {
     let connection = OwnedFD(owning: try check(clx_open("/dev/fuse", O_RDWR | O_CLOEXEC, 0)))
     var options = "fd=\(connection.fd.raw),rootmode=40000,user_id=\(geteuid()),group_id=\(getegid())"
     if settings.allowOther { options += ",allow_other" }
-    // No device node is ever made in the tree, and none is to work if it got there from behind.
+    // Root may keep device nodes in the tree; none is to work there.
     let flags = settings.flags | UInt(MS_NODEV)
     try check(mount(settings.source, path, "fuse.insula", flags, options))
     return connection

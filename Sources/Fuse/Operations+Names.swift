@@ -29,9 +29,10 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
     }
     fuse_reply_none(request)
   }
-  table.mknod = { request, parent, name, mode, _ in
+  table.mknod = { request, parent, name, mode, device in
     serve(request) { (files, caller) throws(Errno) in
-      try files.makeNode(try checked(name), in: NodeID(parent), mode: mode, by: caller)
+      try files.makeNode(
+        try checked(name), in: NodeID(parent), mode: mode, device: UInt64(device), by: caller)
     } _: {
       reply($0, $1, $2)
     }

@@ -116,8 +116,10 @@ extension FakeFiles {
     try ask("makeSymlink", parent, name.text + " -> " + String(cString: target))
     return Self.entry
   }
-  func makeNode(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry {
-    try ask("makeNode", parent, name.text, Int64(mode))
+  func makeNode(
+    _ name: Name, in parent: NodeID, mode: mode_t, device: UInt64, by caller: Caller
+  ) throws(Errno) -> Entry {
+    try ask("makeNode", parent, name.text + (device == 0 ? "" : " \(device)"), Int64(mode))
     return Self.entry
   }
   func makeDirectory(_ name: Name, in parent: NodeID, mode: mode_t, by caller: Caller) throws(Errno) -> Entry

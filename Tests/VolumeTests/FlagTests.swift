@@ -155,6 +155,25 @@ struct FlagTests {
     #expect(try view.inodeFlags(of: node, by: .alice) == before | immutable)
   }
 
+  /// Both at once, as `chattr +iA` and `chattr -iA` ask for it; what stays immutable stays as it is.
+  @Test func immutableGoesTogetherWithOtherFlags() throws {
+    let node = try view.node(file)
+    let immutable: UInt32 = 0x10
+    let noAccessTime: UInt32 = 0x80
+    let before = try view.inodeFlags(of: node, by: .root)
+    try #require(before & noAccessTime == 0)
+    try view.setInodeFlags(of: node, to: before | immutable | noAccessTime, by: .root)
+    #expect(try view.inodeFlags(of: node, by: .root) == before | immutable | noAccessTime)
+    #expect(
+      errno { v throws(Errno) in try v.setInodeFlags(of: node, to: before | immutable, by: .root) } == .EPERM)
+    try view.setInodeFlags(of: node, to: before, by: .root)
+    #expect(try view.inodeFlags(of: node, by: .root) == before && view.flags(of: file) == "")
+    try view.setFlags(file, "uchg")
+    try view.setInodeFlags(of: node, to: before | noAccessTime, by: .root)
+    #expect(try view.inodeFlags(of: node, by: .root) == before | noAccessTime)
+    try view.setInodeFlags(of: node, to: before, by: .root)
+  }
+
   @Test func linksAndFifosHaveFlagsToo() throws {
     _ = try view.at("Users/Shared/link") { (name, parent) throws(Errno) in
       try view.makeSymlink(name, in: parent, to: "x", by: .alice)

@@ -43,7 +43,7 @@ struct GateTests {
       #expect(
         view.errno { v throws(Errno) in
           try v.at(new) { (name, parent) throws(Errno) in
-            try v.makeNode(name, in: parent, mode: S_IFIFO, by: .root)
+            try v.makeNode(name, in: parent, mode: S_IFIFO, device: 0, by: .root)
           }
         } == .EROFS)
       #expect(
@@ -216,7 +216,7 @@ struct GateTests {
       #expect(link(file, by: .alice) == nil && link(file, by: .root) == nil)
     }
     _ = try view.at("Users/Shared/fifo") { (name, parent) throws(Errno) in
-      try view.makeNode(name, in: parent, mode: S_IFIFO | 0o666, by: .alice)
+      try view.makeNode(name, in: parent, mode: S_IFIFO | 0o666, device: 0, by: .alice)
     }
     #expect(link("Users/Shared/fifo", by: .bob) == .EPERM && link("Users/Shared/fifo", by: .alice) == nil)
   }
@@ -229,7 +229,7 @@ struct GateTests {
     for (type, needed) in [(S_IFIFO, 0o666), (S_IFSOCK, 0o222)] as [(mode_t, UInt32)] {
       let path = "Users/Shared/meeting"
       _ = try view.at(path) { (name, parent) throws(Errno) in
-        try view.makeNode(name, in: parent, mode: type | 0o600, by: .alice)
+        try view.makeNode(name, in: parent, mode: type | 0o600, device: 0, by: .alice)
       }
       #expect(view.errno { v throws(Errno) in try v.find(path, by: .bob) } == .EACCES)
       // What one may use and another not is never remembered by name.
@@ -242,12 +242,41 @@ struct GateTests {
       #expect(view.errno { v throws(Errno) in try v.find(path, by: .bob) } == .EACCES)
       try view.remove(path)
     }
-    #expect(
-      view.errno { v throws(Errno) in
-        try v.at("Users/Shared/device") { (name, parent) throws(Errno) in
-          try v.makeNode(name, in: parent, mode: S_IFCHR | 0o666, by: .root)
+  }
+
+  /// Root keeps device nodes in the tree as a whole; nobody else does, and nobody in a view or in a rule's way.
+  @Test func devicesAreRoots() throws {
+    let tree = try Tree()
+    let null = clx_makedev(1, 3)
+    func make(_ path: String, _ type: FileMode, in view: View, by caller: Caller) -> Errno? {
+      view.errnoOfWorker { v throws(Errno) in
+        _ = try v.at(path) { (name, parent) throws(Errno) in
+          try v.makeNode(name, in: parent, mode: type | 0o620, device: null, by: caller)
         }
-      } == .EPERM)
+      }
+    }
+    let types: [FileMode] = [0o020000, 0o060000]
+    for type in types {
+      let path = "Users/Shared/device-\(type)"
+      #expect(make(path, type, in: tree.view, by: .alice) == .EPERM)
+      #expect(make(path, type, in: tree.view, by: .root) == nil)
+      let node = try tree.view.node(path, by: .bob)
+      let status = try tree.view.attributes(of: node, handle: nil, by: .bob).status
+      #expect(status.st_mode == type | 0o620 && status.st_rdev == null)
+      #expect(tree.view.errno { v throws(Errno) in try v.open(path, O_RDONLY, by: .root) } == .ENXIO)
+      #expect(tree.view.errno { v throws(Errno) in _ = try v.inodeFlags(of: node, by: .root) } == .ENOTTY)
+      #expect(make("System/Library/device", type, in: tree.view, by: .root) == .EROFS)
+      #expect(make("Users/device", type, in: tree.view, by: .root) == nil)
+      try tree.view.remove("Users/device")
+      try tree.view.remove(path)
+    }
+    let app = try View(
+      tree.volume, scope: Scope([ScopePlace([Array("Users".utf8), Array("Shared".utf8)], .everything)]),
+      user: 0)
+    defer { app.ended() }
+    #expect(make("Users/Shared/device", types[0], in: app, by: .root) == .EPERM)
+    let rootless = try Tree { $0.isSystem = false }
+    #expect(make("Users/Shared/device", types[0], in: rootless.view, by: .root) == .EPERM)
   }
 
   @Test(arguments: [false, true])

@@ -279,6 +279,8 @@ struct ListEnforcementTests {
     // Whose rights a program has is not for those to say who may only change its mode.
     try view.setList(file, AccessControlEntry(.permit, .bob, .writeSecurity))
     #expect(errno { v throws(Errno) in try v.change(file, by: .bob) { $0.mode = 0o4755 } } == .EPERM)
+    // Nor set-group-id, unless they are in the group.
+    #expect(errno { v throws(Errno) in try v.change(file, by: .bob) { $0.mode = 0o2755 } } == .EPERM)
     #expect(errno { v throws(Errno) in try v.change(file, by: .bob) { $0.mode = 0o755 } } == nil)
     #expect(errno { v throws(Errno) in try v.change(file, by: .bob) { $0.gid = Caller.bob.gid } } == nil)
     #expect(errno { v throws(Errno) in try v.change(file, by: .bob) { $0.uid = Caller.bob.uid } } == .EPERM)
@@ -303,6 +305,53 @@ struct ListEnforcementTests {
     #expect(
       errno { v throws(Errno) in try v.open(other, O_RDONLY, by: Caller(uid: 9, gid: 54499, pid: 0)) }
         == .EACCES)
+  }
+
+  /// Adding and searching are two questions, as when a Mac looks up the name first.
+  @Test func makingAsksOneThingAfterTheOther() throws {
+    try view.makeDirectory("Users/Shared/other", mode: 0o777, by: .bob)
+    try view.make("Users/Shared/other/file", mode: 0o666, by: .bob)
+    try view.setList(
+      dir, AccessControlEntry(.permit, .bob, .addFile), AccessControlEntry(.deny, .everyone, .addFile))
+    let dir = dir
+    func make(_ name: String, by caller: Caller, _ type: FileMode) -> Errno? {
+      errno { v throws(Errno) in
+        try v.at(dir + "/" + name) { (name, parent) throws(Errno) in
+          try v.makeNode(name, in: parent, mode: type | 0o666, device: 0, by: caller)
+        }
+      }
+    }
+    func refused(_ caller: Caller) -> [Errno?] {
+      [
+        make("plain", by: caller, S_IFREG), make("fifo", by: caller, S_IFIFO),
+        make("socket", by: caller, S_IFSOCK),
+        errno { v throws(Errno) in try v.make(dir + "/created", by: caller) },
+        errno { v throws(Errno) in
+          try v.at(dir + "/link") { (name, parent) throws(Errno) in
+            try v.makeSymlink(name, in: parent, to: "x", by: caller)
+          }
+        },
+        errno { v throws(Errno) in
+          try v.link("Users/Shared/other/file", as: dir + "/hard", by: caller)
+        },
+        errno { v throws(Errno) in
+          let parent = try v.node(dir)
+          let (entry, opened) = try v.createUnnamed(in: parent, flags: O_RDWR, mode: 0o600, by: caller)
+          if let node = entry.node { v.release(node, handle: opened.handle, flockOwner: nil) }
+        },
+      ]
+    }
+    #expect(refused(.bob) == Array(repeating: nil, count: 7))
+    #expect(refused(.alice) == Array(repeating: .EACCES, count: 7))
+    try view.setList(
+      dir, AccessControlEntry(.permit, .bob, .addSubdirectory),
+      AccessControlEntry(.deny, .everyone, .addSubdirectory))
+    #expect(errno { v throws(Errno) in try v.makeDirectory(dir + "/sub", by: .bob) } == nil)
+    #expect(errno { v throws(Errno) in try v.makeDirectory(dir + "/sub2", by: .alice) } == .EACCES)
+    // Who may not search makes nothing, whatever they may add.
+    try view.setList(
+      dir, AccessControlEntry(.permit, .bob, .addFile), AccessControlEntry(.deny, .bob, .search))
+    #expect(refused(.bob) == Array(repeating: .EACCES, count: 7))
   }
 
   @Test func whatIsOpenStaysOpen() throws {

@@ -45,7 +45,7 @@ struct NewObjectListTests {
     try view.make(dir + "/file", by: .alice)
     try view.makeFifo(dir + "/fifo", mode: 0o600, by: .alice)
     _ = try view.at(dir + "/node") { (name, parent) throws(Errno) in
-      try view.makeNode(name, in: parent, mode: S_IFREG | 0o600, by: .alice)
+      try view.makeNode(name, in: parent, mode: S_IFREG | 0o600, device: 0, by: .alice)
     }
     let forFiles = AccessControlList([entry(.permit, .bob, .read), entry(.permit, .owner, .all)])
     for name in ["file", "fifo", "node"] { #expect(try view.list(of: dir + "/" + name) == forFiles) }

@@ -83,7 +83,7 @@ struct OtherViewsTests {
       }
     case "mknod":
       _ = try view.at("Users/Shared/dir/new") { (name, parent) throws(Errno) in
-        try view.makeNode(name, in: parent, mode: S_IFIFO | 0o666, by: .root)
+        try view.makeNode(name, in: parent, mode: S_IFIFO | 0o666, device: 0, by: .root)
       }
     case "link":
       let node = try view.node("Users/Shared/else/file")

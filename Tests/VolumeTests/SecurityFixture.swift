@@ -128,7 +128,7 @@ extension View {
 
   func makeFifo(_ path: String, mode: FileMode, by caller: Caller) throws(Errno) {
     _ = try at(path) { (name, parent) throws(Errno) in
-      try makeNode(name, in: parent, mode: S_IFIFO | mode, by: caller)
+      try makeNode(name, in: parent, mode: S_IFIFO | mode, device: 0, by: caller)
     }
   }
 }

@@ -34,10 +34,10 @@ extension Volume {
     if kind.isSealedPlace { throw .EROFS }
     let status = try object.fd.status()
     guard status.isRegular || status.isDirectory else { throw .ENXIO }
-    var rights: Rights = .read
-    if status.isDirectory { rights.insert(.search) }
-    if writing { rights.formUnion(status.isDirectory ? [.addFile, .addSubdirectory] : .write) }
-    try authorize(rights, on: object.fd, status, kind, by: subject, isMember)
+    // One after the other: a list may say yes to each and no to all at once.
+    var questions: [Rights] = status.isDirectory ? [.list, .search] : [.read]
+    if writing { questions += status.isDirectory ? [.addFile, .addSubdirectory] : [.write] }
+    for rights in questions { try authorize(rights, on: object.fd, status, kind, by: subject, isMember) }
     return ChosenObject(
       identity: ObjectIdentity(status, of: object.fd), isDirectory: status.isDirectory)
   }

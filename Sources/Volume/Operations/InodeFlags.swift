@@ -30,7 +30,9 @@ extension View {
       let kept = try file.inodeFlags()
       let wanted = kept & FileFlags.knownToLinux | flags & ~FileFlags.knownToLinux
       guard wanted != kept else { return }
-      try authorizeAsOwner(.writeSecurity, on: judged, by: caller)
+      // A flag that comes or goes at the same time does not stand against the others, as on ext4.
+      let lasting = judged.with(flags: judged.flags.intersection(new))
+      try authorizeAsOwner(.writeSecurity, on: lasting, by: caller)
       try file.setInodeFlags(wanted)
       attributesChanged(of: number)
     }
@@ -42,6 +44,9 @@ extension View {
     _ object: borrowing NodeTable.Pin, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let fd = object.fd
+    // Opening anything else would do something.
+    let status = try fd.status()
+    guard status.isRegular || status.isDirectory else { throw .ENOTTY }
     let file = try nodes.openWithRoom { () throws(Errno) in try fd.reopened(O_RDONLY | O_NONBLOCK) }
     return try body(file.fd)
   }

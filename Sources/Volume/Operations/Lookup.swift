@@ -79,7 +79,7 @@ extension View {
         validity = 0
       }
     }
-    if !status.isDirectory, !status.isRegular, !status.isSymlink {
+    if status.type == S_IFIFO || status.type == S_IFSOCK {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       try authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),

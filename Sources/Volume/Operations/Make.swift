@@ -20,15 +20,19 @@ extension View {
   }
 
   package func makeNode(
-    _ name: Name, in parent: NodeID, mode: FileMode, by caller: Caller
+    _ name: Name, in parent: NodeID, mode: FileMode, device: UInt64, by caller: Caller
   ) throws(Errno) -> Entry {
     let type = mode & S_IFMT
-    // A device here would be a way around every rule of the machine.
-    guard type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == 0 else { throw .EPERM }
+    if type == S_IFCHR || type == S_IFBLK {
+      // Nobody can open one here, since the mount has no devices; but whoever gets at the store could.
+      guard volume.settings.isSystem, scope.root == .whole, caller.uid == 0 else { throw .EPERM }
+    } else {
+      guard type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == 0 else { throw .EPERM }
+    }
     let kind: Object.Kind = type == S_IFREG || type == 0 ? .file : .special
     return try make(name, in: parent, kind, mode: mode & 0o7777, by: caller) {
       (directory, name, mode) throws(Errno) in
-      try directory.makeNode(name, mode: type | mode)
+      try directory.makeNode(name, mode: type | mode, device: device)
     }
   }
 
@@ -54,7 +58,7 @@ extension View {
     _ object: borrowing NodeTable.Pin, as name: Name, in directory: borrowing NodeTable.Pin, by caller: Caller
   ) throws(Errno) -> Entry {
     let place = self.object(try directory.fd.status(), directory)
-    try authorize([.addFile, .search], on: place, by: caller)
+    try authorizeNewName(.addFile, in: place, by: caller)
     try refuseReservedName(name, in: directory)
     let judged = self.object(try object.fd.status(), object)
     let sibling = try authorizeName(name, linking: object, judged, in: directory, place)
@@ -102,7 +106,7 @@ extension View {
   ) throws(Errno) -> Entry {
     let isDirectory = kind == .directory
     let place = object(try directory.fd.status(), directory)
-    try authorize([isDirectory ? .addSubdirectory : .addFile, .search], on: place, by: caller)
+    try authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
     try refuseReservedName(name, in: directory)
     if kind == .directory { try refuseContainer(name, in: directory) }
     try authorizeName(name, kind, in: directory, place)

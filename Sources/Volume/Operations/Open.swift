@@ -115,7 +115,7 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Pin, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened?) {
     let place = object(try directory.fd.status(), directory)
-    try authorize([.addFile, .search], on: place, by: caller)
+    try authorizeNewName(.addFile, in: place, by: caller)
     try refuseReservedName(name, in: directory)
     try authorizeName(name, .file, in: directory, place)
     let validity = nameValidity(in: directory, place)
@@ -173,7 +173,7 @@ extension View {
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.pin(parent)
     let place = object(try directory.fd.status(), directory)
-    try authorize([.addFile, .search], on: place, by: caller)
+    try authorizeNewName(.addFile, in: place, by: caller)
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let parentFD = directory.fd
     let file = try asOwner(caller, gid: new.gid) { () throws(Errno) in

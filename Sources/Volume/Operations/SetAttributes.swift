@@ -50,7 +50,9 @@ extension View {
       try authorizeAsOwner(.writeSecurity, on: object, by: caller)
       // A list may let others change the mode; whose rights a program runs with is for the owner to say.
       let isOwner = caller.uid == 0 || caller.uid == object.uid
-      if !isOwner, mode & ~object.mode & S_ISUID != 0 { throw .EPERM }
+      let added = mode & ~object.mode
+      if !isOwner, added & S_ISUID != 0 { throw .EPERM }
+      if !isOwner, added & S_ISGID != 0, !isMember(caller, of: object.gid) { throw .EPERM }
     }
     if change.uid != nil || change.gid != nil {
       try authorizeOwners(uid: change.uid, gid: change.gid, on: object, by: caller)

@@ -35,6 +35,23 @@ func specialFiles(_ check: inout Checks) {
   check("mknod.device-by-root", .root) { t in
     try t.ok(mknod("null", S_IFCHR | 0o666, dev_t(clx_makedev(1, 3))))
     try t.equal(try t.info("null").st_rdev, dev_t(clx_makedev(1, 3)), "device number")
+    for (type, major, minor) in [(S_IFCHR, 5, 70000), (S_IFBLK, 259, 3)] as [(mode_t, UInt32, UInt32)] {
+      try t.ok(mknod("node", type | 0o640, dev_t(clx_makedev(major, minor))))
+      let info = try t.info("node")
+      try t.equal(info.kind, type, "type")
+      try t.equal(info.bits, 0o640, "mode")
+      try t.equal(info.st_rdev, dev_t(clx_makedev(major, minor)), "device number")
+      try t.equal(info.st_size, 0, "size")
+      try t.ok(link("node", "second"))
+      try t.ok(rename("node", "moved"))
+      try t.ok(chown("moved", t.user.uid, t.user.gid))
+      try t.ok(chmod("moved", 0o600))
+      try t.equal(try t.info("second").st_nlink, 2, "links")
+      try t.equal(try t.info("second").bits, 0o600, "mode by the other name")
+      try t.as(t.peer) { try t.equal(try t.info("moved").st_uid, t.user.uid, "owner") }
+      try t.ok(unlink("second"))
+      try t.ok(unlink("moved"))
+    }
   }
   check("fifo.carries-bytes-between-processes") { t in
     try t.ok(mkfifo("fifo", 0o644))
