@@ -291,9 +291,22 @@ ssize_t clx_receive_with(int socket, void *bytes, size_t length, int *descriptor
   return count;
 }
 
+static _Thread_local struct clx_fs_ids fs_ids;
+struct clx_fs_ids *clx_fs_ids(void) { return &fs_ids; }
 void clx_set_fs_ids(uid_t uid, gid_t gid) {
   syscall(SYS_setfsgid, gid);
   syscall(SYS_setfsuid, uid);
+}
+int clx_set_effective(unsigned capability, int on) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+  if (syscall(SYS_capget, &header, sets) < 0) return -1;
+  struct __user_cap_data_struct *set = &sets[capability / 32];
+  uint32_t bit = (uint32_t)1 << (capability % 32);
+  uint32_t effective = on ? set->effective | (set->permitted & bit) : set->effective & ~bit;
+  if (effective == set->effective) return 0;
+  set->effective = effective;
+  return (int)syscall(SYS_capset, &header, sets);
 }
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }

@@ -126,6 +126,7 @@ package final class Server: Sendable {
     }
     settings.fileHandles =
       options.fileHandles && settings.isSystem && Volume.canUseHandles(parts.tree.fd)
+    settings.isRemote = (try? parts.tree.fd.filesystemKind().isRemote) ?? true
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
     let descriptorLimit = Self.descriptorLimit()
     settings.descriptors = min(max(descriptorLimit / 2 - 64, 64), 8192)

@@ -67,7 +67,7 @@ package protocol FileSystem: AnyObject, Sendable {
   /// `fromCache` says that the kernel writes back what is in its page cache, be it by a memory map, through any handle.
   func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool
+    clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> Int
   func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno)
   func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?)
@@ -78,7 +78,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32) throws(Errno) -> Int64
   func copyRange(
     from node: NodeID, _ handle: HandleID, at offset: Int64,
-    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
+    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32,
+    by caller: Caller
   ) throws(Errno) -> Int
 
   func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened

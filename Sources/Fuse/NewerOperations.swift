@@ -73,7 +73,8 @@ extension Session {
       let count = try fileSystem.copyRange(
         from: header.node, HandleID(word(0)), at: Int64(bitPattern: word(1)),
         to: NodeID(word(2)), HandleID(word(3)), at: Int64(bitPattern: word(4)),
-        length: Int(clamping: word(5)), flags: UInt32(truncatingIfNeeded: word(6)))
+        length: Int(clamping: word(5)), flags: UInt32(truncatingIfNeeded: word(6)),
+        by: header.caller)
       var copied = UInt64(count)
       withUnsafeBytes(of: &copied) { _ = answer(header.unique, $0) }
     } catch {

@@ -78,14 +78,14 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
     }
   }
   table.write = { request, node, bytes, size, offset, info in
-    serve(request) { (files, _) throws(Errno) in
+    serve(request) { (files, caller) throws(Errno) in
       guard let info, let bytes, Session.isInCurrentMessage(bytes, count: size) else { throw .EINVAL }
       // FUSE_WRITE_CACHE and FUSE_WRITE_KILL_SUIDGID, which libfuse hides.
       let writeFlags = Wire.word(at: 60, of: Session.currentMessage)
       return try files.write(
         NodeID(node), handle: HandleID(info.pointee.fh), at: Int64(offset),
         from: UnsafeRawBufferPointer(start: bytes, count: size), fromCache: writeFlags & 1 << 0 != 0,
-        clearsSetID: writeFlags & 1 << 2 != 0)
+        clearsSetID: writeFlags & 1 << 2 != 0, by: caller)
     } _: { request, _, count in
       _ = fuse_reply_write(request, count)
     }
@@ -108,13 +108,13 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
     }
   }
   table.copy_file_range = { request, node, offset, info, target, targetOffset, targetInfo, length, flags in
-    serve(request) { (files, _) throws(Errno) in
+    serve(request) { (files, caller) throws(Errno) in
       guard let info, let targetInfo else { throw .EINVAL }
       // This reply has 32 bits for the count; a larger copy goes on where this one ends.
       return try files.copyRange(
         from: NodeID(node), HandleID(info.pointee.fh), at: Int64(offset),
         to: NodeID(target), HandleID(targetInfo.pointee.fh), at: Int64(targetOffset),
-        length: min(length, 1 << 30), flags: UInt32(bitPattern: flags))
+        length: min(length, 1 << 30), flags: UInt32(bitPattern: flags), by: caller)
     } _: { request, _, count in
       _ = fuse_reply_write(request, count)
     }

@@ -26,6 +26,11 @@ package struct FilesystemKind: Equatable, Sendable {
   package static let btrfs = FilesystemKind(magic: 0x9123_683e)
   package static let tmpfs = FilesystemKind(magic: 0x0102_1994)
 
+  /// Whether a server, or another program, judges who may do what, by whom it takes the caller for.
+  package var isRemote: Bool {
+    ["nfs", "cifs", "smb2", "ceph", "9p", "fuse", "afs", "lustre"].contains(name)
+  }
+
   /// The name that `mount(8)` uses, or the number for one that is not on the list.
   package var name: String { Self.names[magic] ?? "0x" + String(magic, radix: 16) }
 
@@ -33,6 +38,7 @@ package struct FilesystemKind: Equatable, Sendable {
     0xef53: "ext4", 0x5846_5342: "xfs", 0x9123_683e: "btrfs", 0x0102_1994: "tmpfs", 0x794c_7630: "overlay",
     0x6573_5546: "fuse", 0x6969: "nfs", 0xff53_4d42: "cifs", 0xfe53_4d42: "smb2", 0x00c3_6400: "ceph",
     0x2fc1_2fc1: "zfs", 0x4d44: "vfat", 0x2011_bab0: "exfat", 0xf2f5_2010: "f2fs", 0x0102_1997: "9p",
-    0xca45_1a4e: "bcachefs", 0x7371_7368: "squashfs", 0xe0f5_e1e2: "erofs", 0x9660: "iso9660",
+    0x5346_414f: "afs", 0x0bd0_0bd0: "lustre", 0xca45_1a4e: "bcachefs", 0x7371_7368: "squashfs",
+    0xe0f5_e1e2: "erofs", 0x9660: "iso9660",
   ]
 }

@@ -4,29 +4,62 @@
 internal import CLinux
 internal import Glibc
 
-/// Makes new objects belong to someone else, on this thread only, for the duration of `body`.
+/// As whom this thread's calls count where that is more than a question of permission: whose a new object is, and who may have
+/// the room on a disk that is kept for root.
 ///
-/// The thread keeps its capabilities (see ``ThreadIdentity/prepare()``), so nothing but the owner changes, and an
-/// object never exists with a wrong one.
+/// The thread keeps the capabilities by which it passes permissions (see ``ThreadIdentity/prepare()``), so an object never
+/// exists with a wrong owner.
 package enum ThreadIdentity {
-  /// Lets a later change of the filesystem ids leave the capabilities alone.
+  /// Lets a later change of the filesystem ids leave the capabilities alone, and last until others are needed.
   ///
-  /// Once per thread.
+  /// Once per thread, which must be one of ours.
   package static func prepare() throws(Errno) {
     let prSetSecurebits: Int32 = 28
     let secbitNoSetuidFixup: UInt = 1 << 2
     try check(clx_prctl(prSetSecurebits, secbitNoSetuidFixup))
+    clx_fs_ids().pointee.stay = 1
   }
 
-  /// Corresponds to `setfsuid(2)` and `setfsgid(2)` around `body`.
+  /// Does something as a user.
+  ///
+  /// To change the ids takes longer than most of what is done with them, and who asks once asks again: where they may last,
+  /// the thread keeps them afterwards. Nobody else may then hang on them, and all who do must ask here.
   @inline(__always)
   package static func with<Result: ~Copyable>(
-    uid: UInt32, gid: UInt32, _ body: () throws(Errno) -> Result
+    uid: UInt32, gid: UInt32, lasting: Bool, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    clx_set_fs_ids(uid, gid)
-    defer { clx_set_fs_ids(0, 0) }
+    let before = clx_fs_ids().pointee
+    if before.uid != uid || before.gid != gid { change(to: uid, gid) }
+    defer { if before.stay == 0 || !lasting { change(to: before.uid, before.gid) } }
     return try body()
   }
+
+  /// A thread begins as its maker was; whoever makes one says what to do about that.
+  static var isOwn: Bool {
+    let ids = clx_fs_ids().pointee
+    return ids.uid == 0 && ids.gid == 0
+  }
+
+  /// Becomes the process's own user again, on a thread whose maker was somebody else.
+  static func reset() {
+    clx_set_fs_ids(0, 0)
+    _ = clx_set_effective(systemResource, 1)
+  }
+
+  /// Corresponds to `setfsuid(2)` and `setfsgid(2)`, and for all but root to giving up `CAP_SYS_RESOURCE`: it passes by the
+  /// limits of disks, as root's number does.
+  private static func change(to uid: UInt32, _ gid: UInt32) {
+    let ids = clx_fs_ids()
+    let before = ids.pointee
+    guard before.uid != uid || before.gid != gid else { return }
+    clx_set_fs_ids(uid, gid)
+    if (before.uid == 0) != (uid == 0) { _ = clx_set_effective(systemResource, uid == 0 ? 1 : 0) }
+    ids.pointee.uid = uid
+    ids.pointee.gid = gid
+  }
+
+  /// Corresponds to `CAP_SYS_RESOURCE`.
+  private static var systemResource: UInt32 { 24 }
 }
 
 /// Someone as whom files are read, on threads that do nothing else for long.

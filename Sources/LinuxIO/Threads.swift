@@ -16,8 +16,10 @@ package final class JoinableThread: Sendable {
       let body: @Sendable () -> Void
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
+    let isOwn = ThreadIdentity.isOwn
     let box = Unmanaged.passRetained(
       Box {
+        if !isOwn { ThreadIdentity.reset() }
         // The kernel keeps fifteen bytes of it. Corresponds to `prctl(2)` with PR_SET_NAME.
         name.withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
         body()

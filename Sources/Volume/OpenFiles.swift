@@ -84,7 +84,8 @@ struct OpenFile: Sendable {
   let descriptor: SharedFD?
   /// Whether each read and write must ask if it is still granted.
   let isRevocable: Bool
-  /// Who opened it.
+  /// Who opened it, and who is charged for it.
+  let caller: Caller
   let payer: Payer
 
   struct Access: OptionSet, Sendable {
@@ -109,19 +110,22 @@ struct OpenDirectory: Sendable {
 ///
 /// All opens of an object at one time must have the same id, and may not mix with opens without one (EIO).
 final class Backings: Sendable {
-  private struct Backing {
-    var id: Int32
-    var opens: Int
+  struct Backing {
+    let id: Int32
+    /// Whether what is written goes by root's limits.
+    let isRoots: Bool
+    fileprivate var opens = 0
   }
   private let state = Mutex<[NodeID: Backing]>([:])
 
-  /// The id for one more open of the node; nil if its data goes through the daemon.
-  func open(_ node: NodeID, register: () -> Int32?) -> Int32? {
+  /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through the daemon.
+  func open(_ node: NodeID, byRoot: Bool, register: () -> Int32?) -> Backing? {
     // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no disk access.
     state.withLock { backings in
-      let id = backings[node]?.id ?? register() ?? 0
-      backings[node, default: Backing(id: id, opens: 0)].opens += 1
-      return id == 0 ? nil : id
+      var backing = backings[node] ?? Backing(id: register() ?? 0, isRoots: byRoot)
+      backing.opens += 1
+      backings[node] = backing
+      return backing.id == 0 ? nil : backing
     }
   }
 

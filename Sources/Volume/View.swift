@@ -98,11 +98,12 @@ package final class View: FileSystem {
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.
   ///
-  /// What the first file says of its filesystem (a stacked one is refused) or of our rights holds for all.
-  func registerBacking(_ object: FD) -> Int32? {
+  /// The kernel will write it by the limits of the caller. What the first file says of its filesystem (a stacked one is
+  /// refused) or of our rights holds for all.
+  func registerBacking(_ object: FD, for caller: Caller) -> Int32? {
     guard usesPassthrough, let connection else { return nil }
     do throws(Errno) {
-      return try connection.registerBacking(object)
+      return try asCaller(caller) { () throws(Errno) in try connection.registerBacking(object) }
     } catch {
       let forGood: [Errno] = [.ELOOP, .EPERM, .EOPNOTSUPP, .ENOTTY, .EINVAL]
       if forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }

@@ -13,6 +13,8 @@ package struct VolumeSettings: Sendable {
   package var callerGroup = false
   /// Whether objects may be opened by file handles.
   package var fileHandles = true
+  /// Whether somebody else judges what is done to the store: see ``FilesystemKind/isRemote``.
+  package var isRemote = false
   /// For how long the kernel may keep what it was told.
   ///
   /// Nothing but the daemon changes the store, so this could be for ever; a day bounds the harm when someone

@@ -33,7 +33,7 @@ extension FakeFiles {
   }
   func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool
+    clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> Int {
     // Reads what it is given, as a filesystem does.
     try ask("write", node, String(decoding: bytes, as: UTF8.self) + (clearsSetID ? " kill" : ""), offset)
@@ -57,7 +57,8 @@ extension FakeFiles {
   }
   func copyRange(
     from node: NodeID, _ handle: HandleID, at offset: Int64,
-    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
+    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32,
+    by caller: Caller
   ) throws(Errno) -> Int {
     try ask("copyRange", node, "\(offset) -> \(target.raw) \(targetOffset)", Int64(length))
     return length

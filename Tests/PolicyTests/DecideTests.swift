@@ -112,11 +112,12 @@ internal import Testing
 
   @Test(
     arguments: [
-      (0o6755, 0o0755), (0o2755, 0o0755), (0o2745, 0o2745), (0o4644, 0o0644), (0o1777, 0o1777),
-      (0o0755, 0o0755),
-    ] as [(UInt32, UInt32)])
-  func setIDGoesAsOnLinux(mode: UInt32, left: UInt32) {
-    #expect(modeWithoutSetID(mode) == left)
+      (0o6755, 0o0755, 0o0755), (0o2755, 0o0755, 0o0755), (0o2745, 0o2745, 0o0745), (0o6644, 0o2644, 0o0644),
+      (0o4644, 0o0644, 0o0644), (0o1777, 0o1777, 0o1777), (0o0755, 0o0755, 0o0755),
+    ] as [(UInt32, UInt32, UInt32)])
+  func setIDGoesAsOnLinux(mode: UInt32, membersLeave: UInt32, strangersLeave: UInt32) {
+    #expect(modeWithoutSetID(mode) { true } == membersLeave)
+    #expect(modeWithoutSetID(mode) { false } == strangersLeave)
   }
 
   @Test func onlyDirectoriesOpenToAllAreCached() {

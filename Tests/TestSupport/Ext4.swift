@@ -9,9 +9,10 @@ package final class Ext4: Sendable {
   private let temporary: TemporaryDirectory
   package let path: String
 
-  /// With a size it is always an image of its own, and can be filled; only without a journal is the number of a file
-  /// that has gone given to the next one.
-  package init(megabytes: Int? = nil, journal: Bool = true) throws {
+  /// With a size it is always an image of its own, and can be filled.
+  ///
+  /// Only without a journal is the number of a file that has gone given to the next one. `reserved` percent of it are root's.
+  package init(megabytes: Int? = nil, journal: Bool = true, reserved: Int = 0) throws {
     temporary = try TemporaryDirectory()
     let directory = try temporary.open()
     if megabytes == nil, try directory.fd.filesystemKind().name == "ext4" {
@@ -22,7 +23,7 @@ package final class Ext4: Sendable {
     let image = try temporary.write("", to: "image")
     guard truncate(image, off_t(megabytes ?? 2048) << 20) == 0 else { throw Errno.last }
     for words in [
-      ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", (journal ? "" : "^") + "has_journal", image],
+      ["mkfs.ext4", "-q", "-F", "-m", "\(reserved)", "-O", (journal ? "" : "^") + "has_journal", image],
       ["mount", "-o", "loop", image, path],
     ] {
       let result = try Program.run(words, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])

@@ -208,7 +208,8 @@ struct FlagTests {
       #expect(opened.mode.contains(.direct) && !opened.mode.contains(.passthrough) && opened.backing == 0)
       // The offset is what the client believes; it goes to the end.
       _ = try withBytes("6") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false)
+        try view.write(
+          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .bob)
       }
       #expect(tree.temporary.text(of: file)?.hasPrefix("123456") == true)
       func refused(_ body: (View) throws(Errno) -> Void) -> Errno? { view.errno(body) }
@@ -232,7 +233,7 @@ struct FlagTests {
       #expect(
         refused { v throws(Errno) in
           _ = try v.copyRange(
-            from: node, opened.handle, at: 0, to: node, opened.handle, at: 100, length: 1, flags: 0)
+            from: node, opened.handle, at: 0, to: node, opened.handle, at: 100, length: 1, flags: 0, by: .bob)
         } == .EBADF)
       view.release(node, handle: opened.handle, flockOwner: nil)
       #expect(truncate(tree.path(file), 6) == 0)

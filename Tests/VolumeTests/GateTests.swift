@@ -181,12 +181,14 @@ struct GateTests {
       try expectKept()
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: true)
+        try view.write(
+          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: true, by: .root)
       }
       try expectKept()
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
-        try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false)
+        try view.write(
+          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .root)
       }
       #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == mode)
       view.release(node, handle: opened.handle, flockOwner: nil)

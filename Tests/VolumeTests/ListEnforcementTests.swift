@@ -361,7 +361,8 @@ struct ListEnforcementTests {
     try view.setFlags(file, "uchg")
     #expect(errno { v throws(Errno) in try v.open(file, O_RDONLY, by: .alice) } == .EACCES)
     let written = try withBytes("more") { (bytes) throws(Errno) in
-      try view.write(node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false)
+      try view.write(
+        node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .alice)
     }
     #expect(written == 4)
     var change = AttributeChange()

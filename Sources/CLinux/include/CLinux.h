@@ -186,6 +186,18 @@ ssize_t clx_receive_with(int socket, void *_Nonnull bytes, size_t length, int *_
 // setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread alone.
 void clx_set_fs_ids(uid_t uid, gid_t gid);
 
+/// For each thread its filesystem ids, as far as they have been changed by whoever keeps them here.
+struct clx_fs_ids {
+  uid_t uid;
+  gid_t gid;
+  /// Whether the thread keeps them until it needs others.
+  int stay;
+};
+struct clx_fs_ids *_Nonnull clx_fs_ids(void);
+
+// capset(2), of this thread alone: makes a capability effective, if it is permitted, or not.
+int clx_set_effective(unsigned capability, int on);
+
 // Credentials of this thread alone (glibc's own calls change every thread of the process).
 int clx_thread_setresuid(uid_t uid);
 int clx_thread_setresgid(gid_t gid);

@@ -13,7 +13,7 @@ extension View {
   package func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int {
-    try withFile(node, handle, .read) { (file) throws(Errno) in
+    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in
       // The kernel takes a short read for the end of the file.
       var count = 0
       while count < buffer.count {
@@ -28,20 +28,22 @@ extension View {
 
   package func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool
+    clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> Int {
     if fromCache, let written = try writeBeforeEnd(node, handle, at: offset, bytes) { return written }
     if clearsSetID {
       let object = try nodes.pin(node)
-      try clearSetID(object.fd)
+      try clearSetID(object.fd, by: caller)
     }
-    return try withFile(node, handle, .write) { (file) throws(Errno) in
+    // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the file.
+    let writer = fromCache ? try files.find(handle).caller : caller
+    return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
       try file.write(bytes, at: offset)
     }
   }
 
   package func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
-    try withFile(node, handle, .read) { (file) throws(Errno) in
+    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in
       try file.synchronize(dataOnly: dataOnly)
     }
   }
@@ -51,39 +53,51 @@ extension View {
   ) throws(Errno) {
     // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
     if mode & ~CLX_FALLOC_KEEP_SIZE != 0, try files.find(handle).access.contains(.append) { throw .EPERM }
-    try withFile(node, handle, .write) { (file) throws(Errno) in
+    try withFile(node, handle, .write, by: caller) { (file) throws(Errno) in
       try file.allocate(mode: mode, offset: offset, length: length)
     }
   }
 
   package func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32) throws(Errno) -> Int64 {
-    try withFile(node, handle, .read) { (file) throws(Errno) in try file.seek(offset, whence) }
+    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in try file.seek(offset, whence) }
   }
 
   package func copyRange(
     from node: NodeID, _ handle: HandleID, at offset: Int64,
-    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32
+    to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32,
+    by caller: Caller
   ) throws(Errno) -> Int {
     // Corresponds to `copy_file_range(2)`, which refuses a target that is open for appending.
     if try files.find(targetHandle).access.contains(.append) { throw .EBADF }
-    return try withFile(node, handle, .read) { (source) throws(Errno) in
-      try withFile(target, targetHandle, .write) { (sink) throws(Errno) in
+    return try withFile(node, handle, .read, by: nil) { (source) throws(Errno) in
+      try withFile(target, targetHandle, .write, by: caller) { (sink) throws(Errno) in
         try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
       }
     }
   }
 
   /// Lends the file's descriptor, or with passthrough one that is opened for this request.
+  ///
+  /// What needs room on the disk has it as `caller`; nil stands for what needs none.
   private func withFile<Result>(
-    _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
+    _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, by caller: Caller?,
+    _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let file = try files.find(handle)
     if file.isRevocable {
       return try whileGranted(node, access) { () throws(Errno) in
-        try lend(file, node, access, body)
+        try lend(file, node, access, by: caller, body)
       }
     }
-    return try lend(file, node, access, body)
+    return try lend(file, node, access, by: caller, body)
+  }
+
+  private func lend<Result>(
+    _ file: OpenFile, _ node: NodeID, _ access: OpenFile.Access, by caller: Caller?,
+    _ body: (FD) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    guard let caller else { return try lend(file, node, access, body) }
+    return try asCaller(caller) { () throws(Errno) in try lend(file, node, access, body) }
   }
 
   private func lend<Result>(

@@ -167,8 +167,19 @@ extension View {
   func asOwner<Result: ~Copyable>(
     _ caller: Caller, gid: UInt32, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    guard volume.settings.isSystem, caller.uid != 0 || gid != 0 else { return try body() }
-    return try ThreadIdentity.with(uid: caller.uid, gid: gid, body)
+    guard volume.settings.isSystem else { return try body() }
+    return try ThreadIdentity.with(
+      uid: caller.uid, gid: gid, lasting: !volume.settings.isRemote, body)
+  }
+
+  /// Does something for which the room on the disk is the caller's: what is kept for root is for root alone.
+  @inline(__always)
+  func asCaller<Result: ~Copyable>(
+    _ caller: Caller, _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    // A server would judge the caller by its own rules.
+    guard volume.settings.isSystem, !volume.settings.isRemote else { return try body() }
+    return try ThreadIdentity.with(uid: caller.uid, gid: caller.gid, lasting: true, body)
   }
 
   /// Gives a new object its group where the daemon could not make it with that.

@@ -45,7 +45,7 @@ extension View {
       try volume.budget.check(.openFiles, by: payer(caller))
       if !usesPassthrough { try volume.budget.check(.descriptors, by: payer(caller)) }
       try object.fd.truncate(to: 0)
-      if clearsSetID { try clearSetID(object.fd) }
+      if clearsSetID { try clearSetID(object.fd, by: caller) }
       others.contentsChanged(of: object.number)
     }
     if judged.zone.isSealedPlace,
@@ -55,8 +55,8 @@ extension View {
       return nil
     }
     return try opened(
-      object.id, object.fd, access, flags, by: payer(caller), mayAppendAlone: mayGrantAppendAlone(judged),
-      isRevocable: isRevocable, isSealed: judged.zone.isSealedPlace)
+      object.id, object.fd, access, flags, mayAppendAlone: mayGrantAppendAlone(judged),
+      isRevocable: isRevocable, isSealed: judged.zone.isSealedPlace, by: caller)
   }
 
   /// Answers when the file has been read for its seal, which notes what it finds.
@@ -229,8 +229,8 @@ extension View {
         mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let opened = try opened(
-        node, object.fd, OpenFile.Access(flags), flags, by: payer(caller), created: file,
-        mayAppendAlone: mayAppendAlone, isRevocable: isRevocable)
+        node, object.fd, OpenFile.Access(flags), flags, created: file, mayAppendAlone: mayAppendAlone,
+        isRevocable: isRevocable, by: caller)
       return (entry, opened)
     } catch {
       nodes.forget(node, count: 1)
@@ -240,16 +240,21 @@ extension View {
 
   /// Registers one more open of a file, by passthrough if the kernel and the backing filesystem can.
   private func opened(
-    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32, by payer: Payer,
-    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isRevocable: Bool, isSealed: Bool = false
+    _ node: NodeID, _ object: FD, _ access: OpenFile.Access, _ flags: Int32,
+    created: consuming OwnedFD? = nil, mayAppendAlone: Bool, isRevocable: Bool, isSealed: Bool = false,
+    by caller: Caller
   ) throws(Errno) -> Opened {
     let budget = volume.budget
+    let payer = payer(caller)
     try budget.take(.openFiles, by: payer)
     let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
     // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
     // back, so what was granted goes through us as well.
-    let backing = backings.open(node) { mayAppendAlone || isRevocable ? nil : registerBacking(object) }
+    let isRoot = caller.uid == 0
+    let backing = backings.open(node, byRoot: isRoot) {
+      mayAppendAlone || isRevocable ? nil : registerBacking(object, for: caller)
+    }
     var descriptors = 0
     do throws(Errno) {
       var descriptor: SharedFD?
@@ -259,7 +264,9 @@ extension View {
       // Opened before it came to where it was granted.
       if isRevocable, backing != nil { throw .EBUSY }
       if isRevocable, access.writes { try refuseSharedMemory(node) }
-      if backing == nil || appends {
+      // The kernel would write by the limits of whoever opened it first, and there can be but one id.
+      let needsOwnLimits = access.writes && backing.map { $0.isRoots != isRoot } ?? false
+      if backing == nil || appends || needsOwnLimits {
         try budget.take(.descriptors, by: payer)
         descriptors = 1
         // What was just made is kept as it is: the new mode may not let us open it again.
@@ -270,15 +277,16 @@ extension View {
         }
       }
       noteOpened(node, access)
-      var mode = openMode(node, backing)
+      var mode = openMode(node, isPassedThrough: backing != nil)
       // Which has no shared memory maps in the view of the whole tree: see Handshake.
-      if appends { mode.insert(.direct) }
+      if appends || needsOwnLimits { mode.insert(.direct) }
       if isRevocable { mode = mode.subtracting(.keepCache).union(.direct) }
       if !needsFlush(access, hasDescriptor: descriptor != nil) { mode.insert(.noFlush) }
       let file = OpenFile(
-        node: node, access: access, descriptor: descriptor, isRevocable: isRevocable, payer: payer)
+        node: node, access: access, descriptor: descriptor, isRevocable: isRevocable, caller: caller,
+        payer: payer)
       let handle = try isRevocable ? addWhileGranted(file) : files.add(file)
-      return Opened(handle: handle, mode: mode, backing: backing ?? 0)
+      return Opened(handle: handle, mode: mode, backing: backing?.id ?? 0)
     } catch {
       backings.close(node) { connection?.unregisterBacking($0) }
       budget.give(.descriptors, descriptors, by: payer)
@@ -288,8 +296,8 @@ extension View {
   }
 
   /// Where the data of an open goes.
-  private func openMode(_ node: NodeID, _ backing: Int32?) -> OpenMode {
-    if backing != nil { return .passthrough }
+  private func openMode(_ node: NodeID, isPassedThrough: Bool) -> OpenMode {
+    if isPassedThrough { return .passthrough }
     let mayKeep = mayKeepContents(of: node)
     // Where other opens go past the page cache, what it has from before may be stale.
     if usesPassthrough { return [] }

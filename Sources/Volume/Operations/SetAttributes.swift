@@ -28,7 +28,7 @@ extension View {
         allowedMode(mode, gid: group, isDirectory: before.isDirectory, by: caller))
     }
     if let size = change.size { try truncate(object, handle: handle, to: size) }
-    if change.clearsSetID { try clearSetID(object.fd) }
+    if change.clearsSetID { try clearSetID(object.fd, ofGroup: before.st_gid, by: caller) }
     if !change.access.isKeep || !change.modification.isKeep {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
@@ -95,10 +95,14 @@ extension View {
   }
 
   /// Takes set-user-id and set-group-id away, as Linux does when someone without privilege changes a file.
-  func clearSetID(_ file: FD) throws(Errno) {
+  ///
+  /// `group` is the group that the file had before, if it has another one by now.
+  func clearSetID(_ file: FD, ofGroup group: UInt32? = nil, by caller: Caller) throws(Errno) {
     let status = try file.status()
     let mode = UInt32(status.permissions)
-    let kept = modeWithoutSetID(mode)
+    let kept = modeWithoutSetID(mode) {
+      caller.uid == 0 || isMember(caller, of: group ?? status.st_gid)
+    }
     if status.isRegular, kept != mode { try file.changeMode(kept) }
   }
 }

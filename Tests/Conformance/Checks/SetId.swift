@@ -91,6 +91,7 @@ func setIds(_ check: inout Checks) {
     let bits = try mode(t, 0o2644, as: t.user) { try t.put(try t.open("file", O_WRONLY), "x") }
     try t.equal(bits, 0o2644, "mode")
   }
+  strangers(&check)
   check("setid.directories-keep-sgid-on-chown", .several) { t in
     try t.dir("dir")
     try t.ok(chmod("dir", 0o2755))
@@ -100,5 +101,62 @@ func setIds(_ check: inout Checks) {
   check("setid.by-a-writer-who-is-not-the-owner", .several) { t in
     let bits = try mode(t, 0o6777, as: t.peer) { try t.put(try t.open("file", O_WRONLY), "x") }
     try t.equal(bits, 0o777, "mode")
+  }
+}
+
+/// Ways to change what is in a file, each by someone who is not in its group.
+private func strangers(_ check: inout Checks) {
+  check("setid.sgid-without-group-execute-goes-with-a-strangers-write", .several) { t in
+    for flags in [O_WRONLY, O_RDWR, O_WRONLY | O_APPEND] {
+      let bits = try mode(t, 0o2666, as: t.peer) { try t.put(try t.open("file", flags), "x") }
+      try t.equal(bits, 0o666, "mode after a write")
+    }
+  }
+  check("setid.sgid-without-group-execute-goes-with-a-strangers-direct-write", .several) { t in
+    let bits = try mode(t, 0o2666, as: t.peer) {
+      let fd = try t.open("file", O_WRONLY | CLX_O_DIRECT)
+      var room: UnsafeMutableRawPointer?
+      try t.ok(posix_memalign(&room, 4096, 4096))
+      try t.ok(pwrite(fd, room, 4096, 0))
+    }
+    try t.equal(bits, 0o666, "mode")
+  }
+  check("setid.sgid-without-group-execute-goes-with-a-strangers-truncate", .several) { t in
+    for act in [{ truncate("file", 1) }, { ftruncate(clx_open("file", O_RDWR, 0), 100) }] as [() -> Int32] {
+      try t.equal(try mode(t, 0o2666, as: t.peer) { try t.ok(act()) }, 0o666, "mode")
+    }
+    let bits = try mode(t, 0o2666, as: t.peer) { try t.ok(clx_open("file", O_WRONLY | O_TRUNC, 0)) }
+    try t.equal(bits, 0o666, "mode after an open that truncates")
+  }
+  check("setid.sgid-without-group-execute-goes-with-a-strangers-fallocate", .several) { t in
+    let bits = try mode(t, 0o2666, as: t.peer) {
+      let fd = try t.open("file", O_RDWR)
+      try t.probe("fallocate", clx_fallocate(fd, 0, 0, 8192))
+    }
+    try t.equal(bits, 0o666, "mode")
+  }
+  check("setid.sgid-without-group-execute-goes-with-a-strangers-copy-file-range", .several) { t in
+    try t.as(t.user) { try t.make("source", "source") }
+    let bits = try mode(t, 0o2666, as: t.peer) {
+      let (from, to) = (try t.open("source", O_RDONLY), try t.open("file", O_RDWR))
+      try t.ok(clx_copy_file_range(from, nil, to, nil, 6, 0))
+    }
+    try t.equal(bits, 0o666, "mode")
+  }
+  check("setid.sgid-without-group-execute-stays-with-a-supplementary-members-change", .several) { t in
+    let member = t.peer.joining(t.user.gid)
+    let written = try mode(t, 0o2666, as: member) { try t.put(try t.open("file", O_WRONLY), "x") }
+    try t.equal(written, 0o2666, "mode after a write")
+    let cut = try mode(t, 0o2666, as: member) { try t.ok(truncate("file", 1)) }
+    try t.equal(cut, 0o2666, "mode after truncate")
+    let emptied = try mode(t, 0o2666, as: member) { try t.ok(clx_open("file", O_WRONLY | O_TRUNC, 0)) }
+    try t.equal(emptied, 0o2666, "mode after an open that truncates")
+  }
+  check("setid.sgid-without-group-execute-goes-with-a-chown-by-an-owner-who-left", .several) { t in
+    try t.as(t.user) { try t.make("file") }
+    try t.ok(chown("file", t.user.uid, t.peer.gid))
+    try t.ok(chmod("file", 0o2644))
+    try t.as(t.user) { try t.ok(chown("file", t.user.uid, t.user.gid)) }
+    try t.equal(try t.info("file").bits, 0o644, "mode")
   }
 }

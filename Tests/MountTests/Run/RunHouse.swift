@@ -19,19 +19,20 @@ final class RunHouse {
 
   /// `entitlements` are what is in the dictionary of a property list.
   init(
-    rootless: Bool = false, entitlements: String? = nil, initOptions: [String] = [],
+    rootless: Bool = false, entitlements: String? = nil, store: String? = nil, initOptions: [String] = [],
     groups: [TemporaryGroup] = []
   ) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
       temporaryAccount = nil
-      mounted = try MountedStore(owner: user, initOptions: initOptions)
+      mounted = try MountedStore(owner: user, store: store, initOptions: initOptions)
     } else {
       let account = try TemporaryAccount(groups: groups)
       user = account.account
       temporaryAccount = account
-      mounted = try MountedStore(owner: nil, initOptions: initOptions)
+      mounted = try MountedStore(owner: nil, store: store, initOptions: initOptions)
     }
+    if store != nil { try mounted.temporary.makeDirectory("store", mode: 0o777) }
     try mounted.mount()
     try succeed("identity", "new", "tester", "--team", "ABCDE12345")
     let root = mounted.temporary.appending("store/root.pem")
