@@ -134,6 +134,10 @@ package final class Server: Sendable {
     // Names, what is kept for users, and a sixteenth for the daemon itself.
     let limits = Budget.Limits(descriptors: descriptorLimit - settings.descriptors - descriptorLimit / 16)
     let budget = Budget(limits, master: ProcessID.user) { DaemonLog.write($0) }
+    var poolSettings = PoolSettings()
+    if let threads = options.threads { poolSettings.threads = threads }
+    if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
+    let slow = SlowWork(servers: poolSettings.servers)
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings,
       budget: budget
@@ -146,11 +150,8 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
-    var poolSettings = PoolSettings()
-    if let threads = options.threads { poolSettings.threads = threads }
-    if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
     do throws(Errno) {
-      pool = try WorkerPool(poolSettings)
+      pool = try WorkerPool(poolSettings, slow: slow)
       ended = try Ended()
     } catch {
       throw ServeFailure.threads(error)

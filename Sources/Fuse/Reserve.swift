@@ -37,6 +37,8 @@ final class Reserve: Sendable {
     return !stopped.load(ordering: .acquiring)
   }
 
+  var isStopped: Bool { stopped.load(ordering: .acquiring) }
+
   /// Sends everyone home.
   func stop(_ workers: Int) {
     stopped.store(true, ordering: .releasing)

@@ -36,7 +36,7 @@ final class ServedSession: Sendable {
 
   /// A worker comes in.
   ///
-  /// Under the pool's lock, so that the session can't end in between.
+  /// Under the lock of ``Sessions``, so that the session can't end in between, or while the caller is in it.
   func enter() { users.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
   /// How many workers are in it.

@@ -32,12 +32,26 @@ enum Wire {
       }
     }
 
-    /// Whether an operation moves data or waits for a disk as a rule.
-    static func isSlow(_ opcode: UInt32) -> Bool {
-      // In this order: read, write, fsync, fsyncdir, fallocate, copy_file_range in its two forms.
-      switch opcode {
-      case 15, 16, 20, 30, 43, 47, copyRange64: true
-      default: false
+  }
+
+  /// How long a request takes as a rule.
+  enum Pace {
+    case quick
+    /// It moves data that a client waits for.
+    case data
+    /// It waits for a disk, or moves as much as it can.
+    case slow
+
+    init(_ message: UnsafeRawBufferPointer) {
+      switch Wire.word(at: 4, of: message) {
+      // Read, write.
+      case 15, 16: self = .data
+      // Fsync, fsyncdir, fallocate, copy_file_range in its two forms.
+      case 20, 30, 43, 47, Opcode.copyRange64: self = .slow
+      // Setattr with a size (FATTR_SIZE), and an open that truncates.
+      case 4: self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .slow : .quick
+      case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .slow : .quick
+      default: self = .quick
       }
     }
   }

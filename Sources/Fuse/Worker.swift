@@ -60,16 +60,17 @@ final class Worker: Sendable {
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
-        let (opcode, client) = header(count)
+        let request = request(count)
         // What woke us says nothing about others.
         if isFirst {
-          crowd.waitedForRequest(opcode, from: client)
+          crowd.waitedForRequest(request.opcode, from: request.client)
         } else {
-          crowd.foundRequest(opcode, from: client)
+          crowd.foundRequest(request.opcode, from: request.client)
         }
         isFirst = false
-        if served.isOwned(owner) { callHelp(served, opcode, helpers) }
-        serve(session, count)
+        serve(request, in: served, helpers) {
+          if served.isOwned(owner) { callHelp(served, request.pace, helpers) }
+        }
         if turn.isOver(), helpers.othersWait { return served.arm() }
         continue
       case .ended:
@@ -89,10 +90,9 @@ final class Worker: Sendable {
         served.arm()
         return
       }
-      let (opcode, client) = header(count)
-      crowd.waitedForRequest(opcode, from: client)
-      callHelp(served, opcode, helpers)
-      serve(session, count)
+      let request = request(count)
+      crowd.waitedForRequest(request.opcode, from: request.client)
+      serve(request, in: served, helpers) { callHelp(served, request.pace, helpers) }
       if turn.isOver(), helpers.othersWait { return served.arm() }
     }
   }
@@ -118,10 +118,11 @@ final class Worker: Sendable {
       }
       switch served.session.receive(into: buffer) {
       case .message(let count):
-        let (opcode, client) = header(count)
-        if !Wire.Opcode.isNotice(opcode) { served.noteRequest(from: client) }
-        if Wire.Opcode.isSlow(opcode) { callHelp(served, opcode, helpers) }
-        serve(served.session, count)
+        let request = request(count)
+        if !Wire.Opcode.isNotice(request.opcode) { served.noteRequest(from: request.client) }
+        serve(request, in: served, helpers) {
+          if request.pace != .quick { callHelp(served, request.pace, helpers) }
+        }
         isOver = turn.isOver() || isOver
       case .ended: return served.close()
       // A worker that finds nothing here is free for others.
@@ -133,8 +134,8 @@ final class Worker: Sendable {
 
   /// Lets another worker look after the session meanwhile if this request will be long, or if there are several clients and
   /// not yet a worker for each CPU.
-  private func callHelp(_ served: ServedSession, _ opcode: UInt32, _ helpers: Helpers) {
-    if Wire.Opcode.isSlow(opcode) {
+  private func callHelp(_ served: ServedSession, _ pace: Wire.Pace, _ helpers: Helpers) {
+    if pace != .quick {
       served.arm()
       if served.workers >= helpers.regulars { helpers.reserve.call() }
     } else if crowd.isThere, served.workers < helpers.regulars {
@@ -142,15 +143,62 @@ final class Worker: Sendable {
     }
   }
 
-  /// What is asked, and the thread that asks (0 for the kernel itself).
-  private func header(_ count: Int) -> (opcode: UInt32, client: UInt32) {
-    let message = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-    return (Wire.word(at: 4, of: message), Wire.word(at: 32, of: message))
+  /// What the worker has read.
+  private struct Request {
+    let message: UnsafeMutableRawBufferPointer
+    let opcode: UInt32
+    let user: UInt32
+    /// The thread that asks (0 for the kernel itself).
+    let client: UInt32
+    let pace: Wire.Pace
   }
 
-  private func serve(_ session: Session, _ count: Int) {
+  @inline(__always)
+  private func request(_ count: Int) -> Request {
+    let message = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+    let bytes = UnsafeRawBufferPointer(message)
+    return Request(
+      message: message, opcode: Wire.word(at: 4, of: bytes), user: Wire.word(at: 24, of: bytes),
+      client: Wire.word(at: 32, of: bytes), pace: Wire.Pace(bytes))
+  }
+
+  /// Serves a request, unless it is slow and its user has enough of that under way: then it waits for its turn.
+  ///
+  /// `beforehand` is called if it is served here.
+  @inline(__always)
+  private func serve(
+    _ request: Request, in served: ServedSession, _ helpers: Helpers, _ beforehand: () -> Void
+  ) {
+    guard request.pace != .quick else {
+      beforehand()
+      return serve(served.session, request.message)
+    }
+    guard helpers.slow.begin(request.user, isData: request.pace == .data) else {
+      return serveLater(request, in: served, helpers)
+    }
+    defer { helpers.slow.end(request.user) }
+    beforehand()
+    serve(served.session, request.message)
+  }
+
+  private func serveLater(_ request: Request, in served: ServedSession, _ helpers: Helpers) {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: request.message.count, alignment: 16)
+    copy.copyMemory(from: UnsafeRawBufferPointer(request.message))
+    nonisolated(unsafe) let message = copy
+    // The session is not over before this is done.
+    served.enter()
+    let (slow, sessions) = (helpers.slow, helpers.sessions)
+    slow.add(request.user, served.key) {
+      served.session.process(message)
+      message.deallocate()
+      slow.requests.wrappingAdd(1, ordering: .relaxed)
+      sessions.leave(served)
+    }
+  }
+
+  private func serve(_ session: Session, _ message: UnsafeMutableRawBufferPointer) {
     progress.wrappingAdd(1, ordering: .relaxed)
-    session.process(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+    session.process(message)
     progress.wrappingAdd(1, ordering: .relaxed)
     requests.wrappingAdd(1, ordering: .relaxed)
   }

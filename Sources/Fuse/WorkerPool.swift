@@ -22,6 +22,7 @@ internal import Synchronization
 //  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
 //     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
 //     long behind another. The monitor sleeps whenever the pool does.
+//  6. Of what is slow by its nature nobody has more than a share of the workers: the rest waits for its turn (``SlowWork``).
 
 /// How many threads serve, and how they wait.
 package struct PoolSettings: Sendable {
@@ -32,6 +33,9 @@ package struct PoolSettings: Sendable {
   /// For how long a worker looks for the next request before it sleeps; 0 makes it sleep at once.
   package var pollNanoseconds: UInt64 = 30_000
 
+  /// All of them.
+  package var servers: Int { max(1, threads) + max(0, reserve) }
+
   package init() {}
 }
 
@@ -40,20 +44,18 @@ package final class WorkerPool: Sendable {
   let settings: PoolSettings
   private let epoll: OwnedFD
   private let stopping: OwnedFD
-  private let sessions = Mutex(Served())
+  private let sessions = Sessions()
+  /// Whatever takes long, also what is not a request.
+  package let slow: SlowWork
   let workers: [Worker]
   private let threads = Mutex<[JoinableThread]>([])
   private let monitor: Monitor
   private let reserve: Reserve
 
-  private struct Served {
-    var byKey: [UInt64: ServedSession] = [:]
-    var lastKey: UInt64 = 0
-  }
-
   /// Makes the pool; it serves from ``start()`` on.
-  package init(_ settings: PoolSettings) throws(Errno) {
+  package init(_ settings: PoolSettings, slow: SlowWork? = nil) throws(Errno) {
     self.settings = settings
+    self.slow = slow ?? SlowWork(servers: settings.servers)
     epoll = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
     stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
     monitor = try Monitor()
@@ -85,10 +87,12 @@ package final class WorkerPool: Sendable {
   }
 
   /// How many requests have been served.
-  package var requests: UInt64 { workers.reduce(0) { $0 &+ $1.requests.load(ordering: .relaxed) } }
+  package var requests: UInt64 {
+    workers.reduce(slow.requests.load(ordering: .relaxed)) { $0 &+ $1.requests.load(ordering: .relaxed) }
+  }
 
   /// Whether workers sit in any session.
-  var isCrowded: Bool { sessions.withLock { $0.byKey.values.contains { $0.isCrowded } } }
+  var isCrowded: Bool { sessions.isCrowded }
 
   /// How many threads there are.
   package var threadCount: Int { threads.withLock { $0.count } }
@@ -106,18 +110,14 @@ package final class WorkerPool: Sendable {
       return threads
     }
     for thread in running { thread.join() }
+    slow.stop()
   }
 
   /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it is in work.
   package func add(_ session: Session, ended: @escaping @Sendable () -> Void) throws(Errno) {
     let flags = try check(fcntl(session.fd.raw, F_GETFL))
     try check(fcntl(session.fd.raw, F_SETFL, flags | O_NONBLOCK))
-    let served = sessions.withLock { sessions in
-      sessions.lastKey &+= 1
-      let served = ServedSession(session, key: sessions.lastKey, epoll: epoll.fd, ended: ended)
-      sessions.byKey[served.key] = served
-      return served
-    }
+    let served = sessions.add { ServedSession(session, key: $0, epoll: epoll.fd, ended: ended) }
     var event = served.event
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event))
   }
@@ -126,8 +126,10 @@ package final class WorkerPool: Sendable {
     try? ThreadIdentity.prepare()
     guard worker.isReserve else { return serveSessions(worker, patienceMilliseconds: -1) }
     while reserve.wait() {
-      // One who was called goes back when there has been nothing to do for a while.
-      serveSessions(worker, patienceMilliseconds: 50)
+      // One who was called goes back when there has been nothing to do for a while, but not before those who usually serve.
+      repeat {
+        serveSessions(worker, patienceMilliseconds: 50)
+      } while slow.underWay >= settings.threads && !reserve.isStopped
     }
   }
 
@@ -135,11 +137,8 @@ package final class WorkerPool: Sendable {
     while let served = next(patienceMilliseconds) {
       worker.serve(
         served, pollNanoseconds: settings.pollNanoseconds,
-        helpers: Helpers(monitor, reserve, settings.threads, pool: epoll.fd))
-      if served.leave() {
-        _ = sessions.withLock { $0.byKey.removeValue(forKey: served.key) }
-        served.end()
-      }
+        helpers: Helpers(monitor, reserve, settings.threads, slow, sessions, pool: epoll.fd))
+      sessions.leave(served)
     }
   }
 
@@ -153,12 +152,7 @@ package final class WorkerPool: Sendable {
         continue
       }
       if event.data.u64 == 0 { return nil }
-      let served = sessions.withLock { sessions -> ServedSession? in
-        guard let served = sessions.byKey[event.data.u64] else { return nil }
-        served.enter()
-        return served
-      }
-      if let served { return served }
+      if let served = sessions.enter(event.data.u64) { return served }
     }
   }
 }
@@ -169,12 +163,18 @@ struct Helpers {
   let reserve: Reserve
   /// How many workers serve as a rule.
   let regulars: Int
+  let slow: SlowWork
+  let sessions: Sessions
   private let pool: FD
 
-  init(_ monitor: Monitor, _ reserve: Reserve, _ regulars: Int, pool: FD) {
+  init(
+    _ monitor: Monitor, _ reserve: Reserve, _ regulars: Int, _ slow: SlowWork, _ sessions: Sessions, pool: FD
+  ) {
     self.monitor = monitor
     self.reserve = reserve
     self.regulars = regulars
+    self.slow = slow
+    self.sessions = sessions
     self.pool = pool
   }
 

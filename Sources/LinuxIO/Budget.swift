@@ -47,7 +47,7 @@ package final class Budget: Sendable {
         switch kind {
         case .openFiles, .openDirectories: 1 << 20
         case .descriptors: max(descriptors, 64)
-        case .locks: 1 << 18
+        case .locks: 1 << 17
         case .waiting: 1 << 14
         case .views: 1000
         case .grants: 50_000
@@ -86,8 +86,8 @@ package final class Budget: Sendable {
   }
 
   /// Charges the payer if they are within budget; nothing is counted or logged if not.
-  package func takeQuietly(_ kind: Kind, by payer: Payer) -> Bool {
-    charge(kind, 1, to: payer, isLimited: true)
+  package func takeQuietly(_ kind: Kind, _ count: Int = 1, by payer: Payer) -> Bool {
+    charge(kind, count, to: payer, isLimited: true)
   }
 
   /// Throws what ``take(_:_:by:)`` would throw.

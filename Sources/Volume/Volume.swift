@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Store
@@ -60,7 +61,9 @@ package final class Volume: Sendable {
   let siblings = SiblingIndex()
   /// What is sealed, and what reads large files for that.
   package let sealedPlaces: SealedPlaces
-  let reading = SealReading()
+  let reading: SealReading
+  /// What takes long, in turns by user.
+  let slow: SlowWork
   /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where there is none.
   let quietTree: FD?
   /// Where objects are made that have a list from the start; nil where there is no such place.
@@ -77,10 +80,13 @@ package final class Volume: Sendable {
   package init(
     tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
+    slow: SlowWork = SlowWork(servers: PoolSettings().servers),
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
     self.budget = budget
+    self.slow = slow
+    reading = SealReading(slow)
     let device = UInt64((try? tree.status().st_dev) ?? 0)
     listingsLast = (device, ListingDescriptors.areLasting(on: try? tree.filesystemKind()))
     self.quietTree = quietTree

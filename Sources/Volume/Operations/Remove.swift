@@ -28,7 +28,7 @@ extension View {
       others.attributesChanged(of: doomed.number)
       return freed
     }
-    _ = consume freed
+    if let freed { giveBackRoom(of: freed, by: caller) }
   }
 
   package func rename(
@@ -40,7 +40,24 @@ extension View {
     let freed = try volume.names.alone(in: from.number, to.number) { () throws(Errno) in
       try rename(name, in: from, to: newName, in: to, flags, by: caller)
     }
-    _ = consume freed
+    if let freed { giveBackRoom(of: freed, by: caller) }
+  }
+
+  /// Closes a large file that has lost its name, before the answer; unless its user has something slow under way: then it is closed
+  /// when it is their turn, and nobody waits.
+  private func giveBackRoom(of file: consuming OwnedFD, by caller: Caller) {
+    let payer = payer(caller)
+    let budget = volume.budget
+    if volume.slow.begin(caller.uid) {
+      defer { volume.slow.end(caller.uid) }
+      try? file.close()
+    } else if budget.takeQuietly(.descriptors, by: payer) {
+      let file = file.release()
+      volume.slow.add(caller.uid, UInt64(number)) {
+        try? OwnedFD(owning: file.raw).close()
+        budget.give(.descriptors, by: payer)
+      }
+    }
   }
 
   private static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }

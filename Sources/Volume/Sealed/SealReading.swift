@@ -1,62 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Glibc
+internal import Fuse
 internal import LinuxIO
 internal import Synchronization
 
-/// Threads that read large files for their seals, so that no worker is held up by it: opens of a file wait for the one reading of
-/// it, and for nothing else.
+/// The large files that are being read for their seals, without a worker: opens of a file wait for the one reading of it.
+///
+/// It is done when it is the turn of any user who waits for it, so nobody waits for more than their own.
 final class SealReading: Sendable {
   /// A node of a view.
   struct Key: Hashable {
     let view: UInt32
     let node: UInt64
   }
-  private struct State {
-    /// Who waits for what is being read, or will be.
-    var waiting: [Key: [@Sendable () -> Void]] = [:]
-    var pending: [(key: Key, work: @Sendable () -> Void)] = []
-    var threads = 0
+  private struct Reading {
+    var isUnderWay = false
+    var users: Set<UInt32> = []
+    /// Who waits for it.
+    var waiting: [@Sendable () -> Void] = []
   }
-  private let state = Mutex(State())
-  private static let threadLimit = max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+  private let readings = Mutex<[Key: Reading]>([:])
+  private let slow: SlowWork
+
+  init(_ slow: SlowWork) { self.slow = slow }
 
   /// Does `work`, unless the same is under way; calls `then` when it is done.
-  func read(_ key: Key, work: @escaping @Sendable () -> Void, then: @escaping @Sendable () -> Void) {
-    let isHelpNeeded = state.withLock { state -> Bool in
-      if state.waiting[key] != nil {
-        state.waiting[key]?.append(then)
-        return false
-      }
-      state.waiting[key] = [then]
-      state.pending.append((key, work))
-      guard state.threads < Self.threadLimit else { return false }
-      state.threads += 1
-      return true
+  func read(
+    _ key: Key, for user: UInt32, work: @escaping @Sendable () -> Void, then: @escaping @Sendable () -> Void
+  ) {
+    let isFirst = readings.withLock { readings in
+      readings[key, default: Reading()].waiting.append(then)
+      return readings[key]?.users.insert(user).inserted == true
     }
-    guard isHelpNeeded else { return }
-    if let thread = try? JoinableThread(name: "insula-seal", { self.run() }) {
-      thread.detach()
-    } else {
-      run()
+    guard isFirst else { return }
+    slow.add(user, UInt64(key.view)) {
+      guard self.begin(key) else { return }
+      work()
+      let done = self.readings.withLock { $0.removeValue(forKey: key) }
+      for then in done?.waiting ?? [] { then() }
     }
   }
 
-  /// Reads what there is to read, and ends.
-  private func run() {
-    while true {
-      let next = state.withLock { state -> (key: Key, work: @Sendable () -> Void)? in
-        guard !state.pending.isEmpty else {
-          state.threads -= 1
-          return nil
-        }
-        return state.pending.removeFirst()
-      }
-      guard let next else { return }
-      next.work()
-      let waiting = state.withLock { $0.waiting.removeValue(forKey: next.key) ?? [] }
-      for then in waiting { then() }
+  /// False if another user's turn came first.
+  private func begin(_ key: Key) -> Bool {
+    readings.withLock { readings in
+      guard let reading = readings[key], !reading.isUnderWay else { return false }
+      readings[key]?.isUnderWay = true
+      return true
     }
   }
 }

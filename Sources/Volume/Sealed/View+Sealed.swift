@@ -137,8 +137,8 @@ extension View {
   }
 
   /// Reads a large file for its seal, and does `then`.
-  func readLater(_ node: NodeID, then: @escaping @Sendable () -> Void) {
-    volume.reading.read(SealReading.Key(view: number, node: node.raw)) {
+  func readLater(_ node: NodeID, for user: UInt32, then: @escaping @Sendable () -> Void) {
+    volume.reading.read(SealReading.Key(view: number, node: node.raw), for: user) {
       guard let object = try? self.nodes.pin(node), let sealed = self.nodes.sealed(node),
         let contents = sealed.seal.loadedContents
       else { return }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+// Work that takes long must not take all who serve.
+//
+//  1. Such work is done on the spot if its user has none under way (of reads and writes: little): that is what a client alone
+//     always finds, and handing work over costs a wake-up. However many users there are, two who serve are left for the rest.
+//  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half: users take turns.
+//  3. These threads are started when they are first needed.
+
+/// See the rules above.
+package final class SlowWork: Sendable {
+  private struct State {
+    var turns: Turns<@Sendable () -> Void>
+    /// How much each user has under way on the spot.
+    var onTheSpot: [UInt32: Int] = [:]
+    var spots = 0
+    var idle = 0
+    var threads: [JoinableThread] = []
+    var isStopped = false
+  }
+  private let state: Mutex<State>
+  private let calls = Calls()
+  private let threadLimit: Int
+  /// How much may be under way on the spot altogether, and how many reads and writes of one user.
+  private let spotLimit: Int
+  private let dataShare: Int
+  private let spots = Atomic<Int>(0)
+  let requests = Atomic<UInt64>(0)
+
+  /// `servers` is how many threads serve what is not slow.
+  package init(servers: Int) {
+    spotLimit = max(servers - 2, 1)
+    dataShare = max(servers / 2, 1)
+    threadLimit = max(servers - 2, 2)
+    state = Mutex(State(turns: Turns(share: max(threadLimit / 2, 1))))
+  }
+
+  /// How much is under way on the spot.
+  var underWay: Int { spots.load(ordering: .relaxed) }
+
+  /// Takes a place for work that is done on the spot; false if it has to wait for its turn.
+  package func begin(_ user: UInt32, isData: Bool = false) -> Bool {
+    state.withLock { state in
+      let own = state.onTheSpot[user] ?? 0
+      guard own < (isData ? dataShare : 1), state.spots < spotLimit else { return false }
+      state.onTheSpot[user] = own + 1
+      state.spots += 1
+      spots.store(state.spots, ordering: .relaxed)
+      return true
+    }
+  }
+
+  /// Gives the place back.
+  package func end(_ user: UInt32) {
+    state.withLock { state in
+      let own = (state.onTheSpot[user] ?? 1) - 1
+      state.onTheSpot[user] = own > 0 ? own : nil
+      state.spots -= 1
+      spots.store(state.spots, ordering: .relaxed)
+    }
+  }
+
+  /// Has work done when it is its user's turn, and among theirs this connection's.
+  package func add(_ user: UInt32, _ connection: UInt64, _ work: @escaping @Sendable () -> Void) {
+    let isIdle = state.withLock { state -> Bool in
+      state.turns.add(work, user, connection)
+      if state.idle > 0 || state.isStopped { return true }
+      if state.threads.count < threadLimit,
+        let thread = try? JoinableThread(name: "insula-slow", { self.run() })
+      {
+        state.threads.append(thread)
+      }
+      return false
+    }
+    if isIdle { calls.ring(1) }
+  }
+
+  /// Ends the threads; what they are at is finished first, what waits is not begun.
+  func stop() {
+    let running = state.withLock { state in
+      defer { state.threads = [] }
+      state.isStopped = true
+      return state.threads
+    }
+    calls.ring(running.count)
+    for thread in running { thread.join() }
+  }
+
+  private func run() {
+    try? ThreadIdentity.prepare()
+    while true {
+      let (next, isStopped) = state.withLock { state -> ((work: @Sendable () -> Void, user: UInt32)?, Bool) in
+        if state.isStopped { return (nil, true) }
+        let next = state.turns.next()
+        if next == nil { state.idle += 1 }
+        return (next, false)
+      }
+      if isStopped { return }
+      guard let next else {
+        calls.wait()
+        state.withLock { $0.idle -= 1 }
+        continue
+      }
+      next.work()
+      state.withLock { $0.turns.done(next.user) }
+    }
+  }
+}
+
+/// Wakes as many threads as it was rung.
+///
+/// It is safe to send: it is made before and unmade after anybody can use it.
+private final class Calls: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  func ring(_ count: Int) { for _ in 0..<count { sem_post(semaphore) } }
+
+  func wait() { while sem_wait(semaphore) < 0, Errno.last == .EINTR {} }
+}

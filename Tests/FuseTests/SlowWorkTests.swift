@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+
+/// Who comes next.
+struct TurnsTests {
+  @Test func usersTakeTurnsAndTheirConnectionsDo() throws {
+    var turns = Turns<String>(share: 100)
+    for number in 0..<3 { turns.add("a1-\(number)", 1, 11) }
+    for number in 0..<2 { turns.add("a2-\(number)", 1, 12) }
+    turns.add("b-0", 2, 13)
+    turns.add("c-0", 3, 14)
+    var order: [String] = []
+    while let next = turns.next() { order.append(next.work) }
+    #expect(order == ["a1-0", "b-0", "c-0", "a2-0", "a1-1", "a2-1", "a1-2"])
+    #expect(turns.waiting == 0)
+  }
+
+  @Test func nobodyHasMoreThanTheirShare() throws {
+    var turns = Turns<Int>(share: 2)
+    for number in 0..<5 { turns.add(number, 1, 11) }
+    #expect(turns.next()?.work == 0 && turns.next()?.work == 1 && turns.next() == nil)
+    turns.add(100, 2, 11)
+    #expect(turns.next()?.work == 100 && turns.next() == nil)
+    turns.done(1)
+    #expect(turns.next()?.work == 2 && turns.next() == nil && turns.waiting == 2)
+  }
+
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func everythingIsDoneOnceInItsOrder(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var turns = Turns<Int>(share: 3)
+    var added: [UInt32: [Int]] = [:]
+    var done: [UInt32: [Int]] = [:]
+    var underWay: [UInt32] = []
+    for number in 0..<20_000 {
+      if Bool.random(using: &random), number < 15_000 {
+        let user = UInt32.random(in: 0..<5, using: &random)
+        added[user, default: []].append(number)
+        turns.add(number, user, 7)
+      } else if Bool.random(using: &random), let next = turns.next() {
+        done[next.user, default: []].append(next.work)
+        underWay.append(next.user)
+        #expect(underWay.filter { $0 == next.user }.count <= 3)
+      } else if !underWay.isEmpty {
+        turns.done(underWay.remove(at: Int.random(in: 0..<underWay.count, using: &random)))
+      }
+    }
+    for user in underWay { turns.done(user) }
+    while let next = turns.next() {
+      done[next.user, default: []].append(next.work)
+      turns.done(next.user)
+    }
+    #expect(added == done)
+  }
+}
+
+/// Slow requests of one user, and the others.
+struct SlowWorkTests {
+  private static let slow: [(Opcode, [UInt8], String)] = [
+    (.fsync, long(3) + words(0, 0), "synchronize"),
+    (.fsyncdir, long(3) + words(0, 0), "synchronizeDirectory"),
+    (.fallocate, long(3, 0, 10) + words(0, 0), "allocate"),
+    (.copyFileRange, long(3, 0, 5, 4, 0, 10, 0), "copyRange"),
+    (.copyFileRange64, long(3, 0, 5, 4, 0, 10, 0), "copyRange"),
+    (.setattr, words(1 << 3, 0) + [UInt8](repeating: 0, count: 80), "setAttributes"),
+    (.open, words(0o1001, 0), "open"),
+    (.read, long(3, 0) + words(16, 0) + long(0) + words(0, 0), "read"),
+  ]
+
+  /// However many of them there are, none of a neighbour's requests waits; not even a slow one.
+  @Test(arguments: 0..<8)
+  func floodOfSlowRequestsLeavesRoomForOthers(number: Int) throws {
+    let (opcode, body, call) = Self.slow[number]
+    let door = try Door()
+    let held = Atomic<Int>(0)
+    let files = FakeFiles {
+      guard $0 == call else { return }
+      if held.wrappingAdd(1, ordering: .relaxed).newValue <= 20 { door.pass() }
+    }
+    let kernel = try KernelEnd(files)
+    let pool = try WorkerPool(PoolSettings())
+    let bell = try Bell()
+    try pool.start()
+    defer {
+      door.open()
+      pool.stop()
+    }
+    try pool.add(kernel.session) { bell.ring() }
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: patience) != nil)
+    for unique in UInt64(0)..<40 {
+      try kernel.send(Message(opcode, unique: 1000 + 2 * unique, uid: 1000, pid: UInt32(500 + unique), body))
+    }
+    #expect(try door.waitForArrival())
+    for unique in UInt64(0)..<50 {
+      try kernel.send(Message(.lookup, unique: 100 + 2 * unique, uid: 2000, strings("a")))
+      let before = monotonicNanoseconds()
+      #expect(try kernel.reply(milliseconds: patience)?.unique == 100 + 2 * unique)
+      #expect(monotonicNanoseconds() - before < 2_000_000_000)
+    }
+    #expect(held.load(ordering: .relaxed) < 20)
+    // A session is not over while something of it waits for its turn.
+    kernel.end()
+    #expect(try !bell.wait(milliseconds: 50))
+    door.open()
+    #expect(try bell.wait())
+    #expect(files.names.filter { $0 == call }.count == 40)
+  }
+
+  @Test func turnComesBesideAFlood() throws {
+    let door = try Door()
+    let files = FakeFiles { if $0 == "synchronize" { door.pass() } }
+    let kernel = try KernelEnd(files)
+    let pool = try WorkerPool(PoolSettings())
+    try pool.start()
+    defer {
+      door.open()
+      pool.stop()
+    }
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: patience) != nil)
+    for unique in UInt64(0)..<40 {
+      try kernel.send(Message(.fsync, unique: 1000 + 2 * unique, uid: 1000, long(3) + words(0, 0)))
+    }
+    #expect(try door.waitForArrival())
+    // Two at once: one of them waits for its turn, which comes at once.
+    for unique in [UInt64(100), 102] {
+      try kernel.send(Message(.fallocate, unique: unique, uid: 2000, long(3, 0, 10) + words(0, 0)))
+    }
+    var answered: [UInt64] = []
+    for _ in 0..<2 { answered.append(try #require(try kernel.reply(milliseconds: patience)).unique) }
+    #expect(answered.sorted() == [100, 102])
+  }
+
+  @Test func poolStopsWithWorkWaiting() throws {
+    let door = try Door()
+    let kernel = try KernelEnd(FakeFiles { if $0 == "synchronize" { door.pass() } })
+    let pool = try WorkerPool(PoolSettings())
+    try pool.start()
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: patience) != nil)
+    for unique in UInt64(0)..<40 {
+      try kernel.send(Message(.fsync, unique: 1000 + 2 * unique, long(3) + words(0, 0)))
+    }
+    #expect(try door.waitForArrival())
+    let opener = try JoinableThread(name: "opening") {
+      usleep(50_000)
+      door.open()
+    }
+    pool.stop()
+    opener.join()
+    #expect(pool.threadCount == 0)
+  }
+}
