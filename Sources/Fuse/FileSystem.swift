@@ -111,10 +111,12 @@ package protocol FileSystem: AnyObject, Sendable {
   ) throws(Errno) -> LockRange
   /// `parking` is nil where the caller does not want to wait.
   func setLock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome
   func setFlock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome
   /// A request that was parked has been interrupted and answered; its place in the queue can go.
   func abandoned(_ reply: ParkedReply)

@@ -20,15 +20,15 @@ func addLockOperations(_ table: inout fuse_lowlevel_ops) {
     }
   }
   table.setlk = { request, node, info, lock, sleep in
-    serveLock(request, sleep: sleep != 0) { (files, parking) throws(Errno) in
+    serveLock(request, sleep: sleep != 0) { (files, caller, parking) throws(Errno) in
       guard let info, let lock else { throw .EINVAL }
       return try files.setLock(
         NodeID(node), handle: HandleID(info.pointee.fh), owner: LockOwner(info.pointee.lock_owner),
-        to: try LockRange(lock.pointee), parking: parking)
+        to: try LockRange(lock.pointee), parking: parking, by: caller)
     }
   }
   table.flock = { request, node, info, operation in
-    serveLock(request, sleep: operation & LOCK_NB == 0) { (files, parking) throws(Errno) in
+    serveLock(request, sleep: operation & LOCK_NB == 0) { (files, caller, parking) throws(Errno) in
       guard let info else { throw .EINVAL }
       let kind: LockRange.Kind =
         switch operation & ~LOCK_NB {
@@ -39,7 +39,7 @@ func addLockOperations(_ table: inout fuse_lowlevel_ops) {
         }
       return try files.setFlock(
         NodeID(node), handle: HandleID(info.pointee.fh), owner: LockOwner(info.pointee.lock_owner),
-        to: kind, parking: parking)
+        to: kind, parking: parking, by: caller)
     }
   }
 }
@@ -47,17 +47,17 @@ func addLockOperations(_ table: inout fuse_lowlevel_ops) {
 /// Replies unless the request was parked.
 private func serveLock(
   _ request: fuse_req_t?, sleep: Bool,
-  _ ask: (any FileSystem, ParkingPlace?) throws(Errno) -> LockOutcome
+  _ ask: (any FileSystem, Caller, ParkingPlace?) throws(Errno) -> LockOutcome
 ) {
-  serve(request) { (files, _) throws(Errno) in
+  serve(request) { (files, caller) throws(Errno) in
     guard let request else { throw .EINVAL }
     let session = session(of: request)
     do throws(Errno) {
-      return try ask(files, sleep ? ParkingPlace(request: request, session: session) : nil)
+      return try ask(files, caller, sleep ? ParkingPlace(request: request, session: session) : nil)
     } catch .EAGAIN where session.isReleasing {
       // A close that returned before this request was made may still be in another worker's hands.
       session.waitForReleases()
-      return try ask(files, nil)
+      return try ask(files, caller, nil)
     }
   } _: { request, _, outcome in
     if case .done = outcome { fuse_reply_err(request, 0) }

@@ -10,44 +10,29 @@ internal import Synchronization
 //  1. A request that must wait is parked in the queue of its object and holds no thread.
 //  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was claimed
 //     elsewhere is dropped when it is next come across.
-//  3. Replies are sent after the lock of this table is given back.
+//  3. Replies are sent after all locks of ours are given back.
+//  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share (``LockWaits``), and inside it those of
+//     the objects on the way; never the other way around.
 
 /// See the rules above.
 final class LockTable: Sendable {
   /// The two kinds of lock, which know nothing of each other.
   enum Style: Sendable { case posix, flock }
 
-  private struct Waiter {
-    let style: Style
-    let lock: HeldLock
-    let reply: ParkedReply
-  }
-  private struct ObjectLocks {
-    var posix = LockList()
-    var flock = LockList()
-    var waiters: [Waiter] = []
-
-    var isIdle: Bool { posix.isEmpty && flock.isEmpty && waiters.isEmpty }
-
-    subscript(style: Style) -> LockList {
-      get { style == .posix ? posix : flock }
-      set { if style == .posix { posix = newValue } else { flock = newValue } }
-    }
-  }
   /// Whoever has a lock has the object open, so its number is no other's meanwhile.
-  private typealias Objects = [ObjectNumber: ObjectLocks]
-  private let state = Mutex<Objects>([:])
+  private let objects = LockedObjects()
+  private let waits = LockWaits()
+  private let budget: Budget
+  private let counted = Atomic<Int>(0)
+
+  init(_ budget: Budget) { self.budget = budget }
 
   /// How many locks there are, and how many wait.
-  var count: Int {
-    state.withLock { objects in
-      objects.values.reduce(0) { $0 + $1.posix.held.count + $1.flock.held.count + $1.waiters.count }
-    }
-  }
+  var count: Int { counted.load(ordering: .relaxed) }
 
   /// The lock that stands against `wanted`.
   func conflict(_ object: ObjectNumber, with wanted: LockRange, by holder: LockHolder) -> LockRange? {
-    state.withLock { $0[object]?.posix.conflict(with: wanted, by: holder)?.range }
+    blocker(object, .posix, wanted, holder)?.range
   }
 
   /// Takes, changes or gives back a lock; EAGAIN if it is someone else's and there is no place to wait.
@@ -56,136 +41,160 @@ final class LockTable: Sendable {
   ) throws(Errno) -> LockOutcome {
     // A change of a whole-file lock gives the old one back first, as flock(2) says.
     if style == .flock { releaseAll(of: lock.holder, on: object, .flock) }
-    if try take(lock, on: object, style, willWait: parking != nil) { return .done }
+    if try take(lock, on: object, style) { return .done }
     guard let parking else { throw .EAGAIN }
-    // Not under the lock: an interrupt that is there already is answered on the spot, and calls back.
-    wait(Waiter(style: style, lock: lock, reply: parking.park()), for: object)
+    try budget.take(.waiting, by: lock.payer)
+    let ticket: LockWaits.Ticket
+    do throws(Errno) {
+      ticket = try waits.begin(lock, object, style) { object, range, holder in
+        blocker(object, .posix, range, holder)?.holder
+      }
+    } catch {
+      budget.give(.waiting, by: lock.payer)
+      throw error
+    }
+    // Not under a lock: an interrupt that is there already is answered on the spot, and calls back.
+    let reply = parking.park()
+    waits.note(reply, ticket, object)
+    counted.wrappingAdd(1, ordering: .relaxed)
+    change(object, made: true) { locks in
+      locks.waiters.append(ObjectLocks.Waiter(style: style, lock: lock, reply: reply, ticket: ticket))
+      // It may have become free since the first look, and the interrupt may have come before the waiter was in the queue.
+      return true
+    }
     return .parked
   }
 
   /// Gives back what one holder has on an object.
   func releaseAll(of holder: LockHolder, on object: ObjectNumber, _ style: Style) {
-    release(object) { $0[style].removeAll { $0.holder == holder } }
+    change(object) { locks in release(locks[style].all(of: holder), from: &locks[style]) }
   }
 
   /// Gives back what was taken through an open file that goes.
   func releaseAll(through handle: HandleID, view: UInt32, on object: ObjectNumber) {
-    release(object) { locks in
-      locks.posix.removeAll { $0.handle == handle && $0.holder.view == view }
-      locks.flock.removeAll { $0.handle == handle && $0.holder.view == view }
+    change(object) { locks in
+      let posix = release(locks.posix.all(through: handle, of: view), from: &locks.posix)
+      let flock = release(locks.flock.all(through: handle, of: view), from: &locks.flock)
+      return posix || flock
     }
   }
 
   /// Gives back all that was taken through a view that has ended; nobody of it waits any more.
   func releaseAll(of view: UInt32) {
-    let answered = state.withLock { objects -> [ParkedReply] in
-      var answered: [ParkedReply] = []
-      for object in Array(objects.keys) {
-        objects[object]?.posix.removeAll { $0.holder.view == view }
-        objects[object]?.flock.removeAll { $0.holder.view == view }
-        objects[object]?.waiters.removeAll { $0.lock.holder.view == view }
-        answered += Self.grantWaiters(of: object, &objects)
+    for object in objects.numbers {
+      change(object) { locks in
+        release(locks.posix.all(of: view), from: &locks.posix)
+        release(locks.flock.all(of: view), from: &locks.flock)
+        return true
       }
-      return answered
     }
-    for reply in answered { reply.send(nil) }
   }
 
   /// Drops a waiter whose request has been interrupted.
   func abandon(_ reply: ParkedReply) {
-    state.withLock { objects in
-      for object in Array(objects.keys) {
-        objects[object]?.waiters.removeAll { $0.reply.id == reply.id && $0.reply === reply }
-        if objects[object]?.isIdle == true { objects[object] = nil }
-      }
-    }
+    guard let object = waits.object(of: reply) else { return }
+    change(object) { _ in true }
   }
 
   // MARK: Inside
 
+  private func blocker(
+    _ object: ObjectNumber, _ style: Style, _ range: LockRange, _ holder: LockHolder
+  ) -> HeldLock? {
+    let found = try? objects.with(object) { (locks) throws(Errno) in
+      locks[style].conflict(with: range, by: holder)
+    }
+    return found ?? nil
+  }
+
   /// Takes the lock if nothing stands against it.
   ///
-  /// EDEADLK if waiting for it would never end.
-  private func take(
-    _ lock: HeldLock, on object: ObjectNumber, _ style: Style, willWait: Bool
-  ) throws(Errno) -> Bool {
-    let answered = try state.withLock { (objects) throws(Errno) -> [ParkedReply]? in
-      var locks = objects[object] ?? ObjectLocks()
-      if let conflict = locks[style].conflict(with: lock.range, by: lock.holder) {
-        if willWait, style == .posix, Self.wouldDeadlock(lock.holder, waitingFor: conflict.holder, objects) {
-          throw .EDEADLK
-        }
-        return nil
-      }
-      locks[style].set(lock.range, for: lock.holder, through: lock.handle)
-      objects[object] = locks
-      return Self.grantWaiters(of: object, &objects)
+  /// ENOLCK over budget.
+  private func take(_ lock: HeldLock, on object: ObjectNumber, _ style: Style) throws(Errno) -> Bool {
+    var isTaken = false
+    var isWithinBudget = true
+    change(object, made: lock.range.kind != .none) { locks in
+      guard locks[style].conflict(with: lock.range, by: lock.holder) == nil else { return false }
+      isTaken = true
+      isWithinBudget = set(lock, in: &locks[style])
+      return isWithinBudget
     }
-    guard let answered else { return false }
-    for reply in answered { reply.send(nil) }
+    if !isWithinBudget {
+      budget.refuse(.locks, lock.payer.user)
+      throw .ENOLCK
+    }
+    // What is given back where nothing is held is done.
+    return isTaken || lock.range.kind == .none
+  }
+
+  /// False, and nothing is changed, if there would be more locks than the payer may have.
+  private func set(_ lock: HeldLock, in list: inout LockList) -> Bool {
+    let change = list.change(to: lock)
+    let growth = change.added.count - change.removed.count
+    // As a rule all are the payer's; what of them is another's changes hands.
+    if growth > 0, !budget.takeQuietly(.locks, growth, by: lock.payer) { return false }
+    if growth < 0 { budget.give(.locks, -growth, by: lock.payer) }
+    for old in change.removed where old.payer != lock.payer {
+      budget.give(.locks, by: old.payer)
+      budget.charge(.locks, to: lock.payer)
+    }
+    for new in change.added where new.payer != lock.payer {
+      budget.charge(.locks, to: new.payer)
+      budget.give(.locks, by: lock.payer)
+    }
+    list.make(change)
+    counted.wrappingAdd(growth, ordering: .relaxed)
     return true
   }
 
-  private func wait(_ waiter: Waiter, for object: ObjectNumber) {
-    let answered = state.withLock { objects -> [ParkedReply] in
-      objects[object, default: ObjectLocks()].waiters.append(waiter)
-      // It may have become free since the first look, and the interrupt may have come before the waiter was in the queue.
-      return Self.grantWaiters(of: object, &objects)
-    }
-    for reply in answered { reply.send(nil) }
+  @discardableResult
+  private func release(_ gone: [HeldLock], from list: inout LockList) -> Bool {
+    guard !gone.isEmpty else { return false }
+    list.make(LockList.Change(removed: gone))
+    for lock in gone { budget.give(.locks, by: lock.payer) }
+    counted.wrappingSubtract(gone.count, ordering: .relaxed)
+    return true
   }
 
-  private func release(_ object: ObjectNumber, _ change: (inout ObjectLocks) -> Void) {
-    let answered = state.withLock { objects -> [ParkedReply] in
-      guard var locks = objects[object] else { return [] }
-      change(&locks)
-      objects[object] = locks
-      return Self.grantWaiters(of: object, &objects)
+  /// Changes an object's locks; if `body` says that something has become free, whoever waited for it gets it.
+  private func change(_ object: ObjectNumber, made: Bool = false, _ body: (inout ObjectLocks) -> Bool) {
+    let settled = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Settled] in
+      body(&locks) && !locks.waiters.isEmpty ? settleWaiters(of: &locks) : []
     }
-    for reply in answered { reply.send(nil) }
+    for settled in settled ?? [] {
+      waits.end(settled.waiter.ticket, settled.waiter.reply)
+      budget.give(.waiting, by: settled.waiter.lock.payer)
+      counted.wrappingSubtract(1, ordering: .relaxed)
+      guard settled.isClaimed else { continue }
+      if settled.error == .ENOLCK { budget.refuse(.locks, settled.waiter.lock.payer.user) }
+      settled.waiter.reply.send(settled.error)
+    }
   }
 
-  /// Gives waiters what has become free, first come first served; their replies are to be sent by the caller.
-  private static func grantWaiters(of object: ObjectNumber, _ objects: inout Objects) -> [ParkedReply] {
-    guard var locks = objects[object] else { return [] }
-    var granted: [ParkedReply] = []
-    var waiting: [Waiter] = []
+  /// One who waits no more; whoever was interrupted has an answer.
+  private struct Settled {
+    let waiter: ObjectLocks.Waiter
+    let isClaimed: Bool
+    var error: Errno?
+  }
+
+  /// Gives waiters what has become free, first come first served.
+  private func settleWaiters(of locks: inout ObjectLocks) -> [Settled] {
+    var settled: [Settled] = []
+    var waiting: [ObjectLocks.Waiter] = []
     for waiter in locks.waiters {
-      if waiter.reply.isClaimed { continue }
-      if locks[waiter.style].conflict(with: waiter.lock.range, by: waiter.lock.holder) != nil {
+      if waiter.reply.isClaimed {
+        settled.append(Settled(waiter: waiter, isClaimed: false))
+      } else if locks[waiter.style].conflict(with: waiter.lock.range, by: waiter.lock.holder) != nil {
         waiting.append(waiter)
       } else if waiter.reply.claim() {
-        locks[waiter.style].set(waiter.lock.range, for: waiter.lock.holder, through: waiter.lock.handle)
-        granted.append(waiter.reply)
+        let isSet = set(waiter.lock, in: &locks[waiter.style])
+        settled.append(Settled(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
+      } else {
+        settled.append(Settled(waiter: waiter, isClaimed: false))
       }
     }
     locks.waiters = waiting
-    objects[object] = locks.isIdle ? nil : locks
-    return granted
-  }
-
-  /// Whether `other` waits, over however many others, for something that `holder` has.
-  ///
-  /// The kernel looks as far as ten steps; so do we.
-  private static func wouldDeadlock(
-    _ holder: LockHolder, waitingFor other: LockHolder, _ objects: Objects
-  ) -> Bool {
-    var current = other
-    for _ in 0..<10 {
-      guard let next = blocker(of: current, objects) else { return false }
-      if next == holder { return true }
-      current = next
-    }
-    return false
-  }
-
-  private static func blocker(of holder: LockHolder, _ objects: Objects) -> LockHolder? {
-    for locks in objects.values {
-      for waiter in locks.waiters
-      where waiter.style == .posix && waiter.lock.holder == holder && !waiter.reply.isClaimed {
-        return locks.posix.conflict(with: waiter.lock.range, by: holder)?.holder
-      }
-    }
-    return nil
+    return settled
   }
 }

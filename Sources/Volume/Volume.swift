@@ -43,7 +43,7 @@ package final class Volume: Sendable {
   let tree: FD
   /// What each user and each app's view has of what all share.
   package let budget: Budget
-  let locks = LockTable()
+  let locks: LockTable
   /// Directories that are being read.
   let listings = ListingDescriptors()
   /// Whether those may be closed between two pages; on another filesystem than the tree's they may not.
@@ -85,6 +85,7 @@ package final class Volume: Sendable {
   ) {
     self.tree = tree
     self.budget = budget
+    locks = LockTable(budget)
     self.slow = slow
     reading = SealReading(slow)
     let device = UInt64((try? tree.status().st_dev) ?? 0)

@@ -123,13 +123,15 @@ extension FakeFiles {
     return LockRange(kind: .write, first: 10, last: 19, pid: 5)
   }
   func setLock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome {
     try ask("setLock", node, "\(range.kind) \(range.first) \(range.last)", parking == nil ? 0 : 1)
     return park(parking)
   }
   func setFlock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome {
     try ask("setFlock", node, "\(kind)", parking == nil ? 0 : 1)
     return park(parking)

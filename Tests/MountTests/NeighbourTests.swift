@@ -28,6 +28,19 @@ struct NeighbourTests {
     }
   }
 
+  @Test func kernelListsNoLocks() throws {
+    let mounted = try MountedStore.mounted()
+    let path = mounted.path("Users/Shared/locked")
+    let client = try Client()
+    #expect(try client.errno("open", path, "\(O_RDWR | O_CREAT)", "\(0o666)") == 0)
+    #expect(try client.errno("lock", "posix", "0", "\(F_WRLCK)", "0", "10") == 0)
+    var status = stat()
+    #expect(stat(path, &status) == 0)
+    let listed = try #require(FD.text(of: "/proc/locks", limit: 1 << 20))
+    #expect(!listed.contains(":\(status.st_ino) "))
+    #expect(try mounted.count("locks") == 1)
+  }
+
   /// In the log and in what `insula status` prints.
   @Test func whoeverIsOverBudgetIsTold() throws {
     let mounted = try MountedStore.mounted(options: "nopassthrough", before: ["prlimit", "--nofile=512:512"])

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Fuse
+internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 internal import Testing
@@ -56,14 +57,23 @@ struct LockListTests {
         refused += 1
         #expect(conflict.holder != holder && conflict.range.overlaps(wanted))
       } else {
-        list.set(wanted, for: holder, through: HandleID(UInt64(step)))
+        let lock = HeldLock(holder: holder, handle: HandleID(UInt64(step % 7)), range: wanted)
+        list.make(list.change(to: lock))
         for byte in Self.indices(wanted) { reference.kinds[number][byte] = wanted.kind }
       }
       if Int.random(in: 0..<40, using: &random) == 0 {
-        list.removeAll { $0.holder == holder }
+        list.make(LockList.Change(removed: list.all(of: holder)))
         reference.kinds[number] = .init(repeating: .none, count: Self.bytes)
       }
       Self.compare(list, reference)
+      // What is known by open file is what is there.
+      for view in UInt32(0)..<2 {
+        for handle in (UInt64(0)..<7).map({ HandleID($0) }) {
+          let expected = list.held.filter { $0.handle == handle && $0.holder.view == view }.count
+          #expect(list.all(through: handle, of: view).count == expected)
+        }
+        #expect(list.all(of: view).count == list.held.filter { $0.holder.view == view }.count)
+      }
     }
     #expect(refused > 500)
   }
@@ -85,6 +95,59 @@ struct LockListTests {
       }
     }
     #expect(list.isEmpty == reference.kinds.allSatisfy { $0.allSatisfy { $0 == .none } })
+  }
+
+  /// The tree's answer beside a look at every lock.
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func conflictIsTheFirstOfAll(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var list = LockList()
+    for step in 0..<1500 {
+      let holder = LockHolder(view: 1, owner: LockOwner(UInt64.random(in: 0..<6, using: &random)))
+      let first = Int64.random(in: 0..<1500, using: &random)
+      let kind: LockRange.Kind = [.read, .read, .write, .none].randomElement(using: &random) ?? .none
+      let wanted = LockRange(
+        kind: kind, first: first, last: first + Int64.random(in: 0..<30, using: &random), pid: 1)
+      let found = list.conflict(with: wanted, by: holder)
+      let expected = list.held.first { lock in
+        lock.holder != holder && lock.range.overlaps(wanted) && wanted.kind != .none
+          && (lock.range.kind == .write || wanted.kind == .write)
+      }
+      #expect(found?.range == expected?.range && found?.holder == expected?.holder)
+      guard found == nil else { continue }
+      list.make(
+        list.change(to: HeldLock(holder: holder, handle: HandleID(UInt64(step)), range: wanted)))
+    }
+    #expect(list.held.count > 100)
+  }
+
+  /// What this thread has had of a CPU, whatever others do.
+  private static func threadNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+
+  /// Thirty times as many locks take little more time each.
+  @Test func manyLocksAreFoundFast() {
+    func nanoseconds(_ count: Int64) -> UInt64 {
+      var list = LockList()
+      let start = Self.threadNanoseconds()
+      // From both ends and in between, by four who take turns; every other byte, so that nothing is joined.
+      for number in 0..<count {
+        let holder = LockHolder(view: 1, owner: LockOwner(UInt64(number % 4)))
+        let at = 2 * ((number &* 7919) % count)
+        let range = LockRange(kind: .write, first: at, last: at, pid: 1)
+        guard list.conflict(with: range, by: holder) == nil else { continue }
+        list.make(list.change(to: HeldLock(holder: holder, handle: HandleID(1), range: range)))
+      }
+      let each = (Self.threadNanoseconds() - start) / UInt64(count)
+      #expect(list.held.count == count)
+      return each
+    }
+    let few = (0..<3).map { _ in nanoseconds(1000) }.min() ?? 0
+    let many = (0..<2).map { _ in nanoseconds(32_003) }.min() ?? 0
+    #expect(many < 10 * few, "\(many) ns against \(few) ns")
   }
 
   @Test func endsOfTheNumbersAreSafe() {

@@ -5,19 +5,20 @@ internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
 
 /// Two views of one volume, each with a kernel of its own that asks for locks.
-private final class Rivals {
+private final class Rivals: Sendable {
   let tree: Tree
   let views: [View]
   let kernels: [KernelEnd]
-  private var last: UInt64 = 100
+  private let last = Atomic<UInt64>(100)
 
-  init() throws {
-    tree = try Tree()
+  init(_ budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14))) throws {
+    tree = try Tree(budget: budget)
     try tree.temporary.write("x", to: "Users/Shared/a")
     try tree.temporary.write("x", to: "Users/Shared/b")
     views = [tree.view, try View(tree.volume)]
@@ -30,13 +31,13 @@ private final class Rivals {
   func send(
     _ opcode: Opcode, _ view: Int, owner: UInt64, _ kind: Int32, _ first: UInt64 = 0,
     _ end: UInt64 = UInt64(Int64.max),
-    flock: Bool = false, file: String = "a"
+    flock: Bool = false, file: String = "a", user: UInt32 = 1000
   ) throws -> UInt64 {
-    last += 2
+    let number = last.wrappingAdd(2, ordering: .relaxed).newValue
     let node = try views[view].node("Users/Shared/" + file)
     let body = long(1, owner, first, end) + words(UInt32(kind), 77, flock ? 1 : 0, 0)
-    kernels[view].process(Message(opcode, unique: last, node: node.raw, body))
-    return last
+    kernels[view].process(Message(opcode, unique: number, node: node.raw, uid: user, body))
+    return number
   }
 
   /// What has been answered: the number of the request and the errno.
@@ -48,9 +49,10 @@ private final class Rivals {
   func set(
     _ view: Int, owner: UInt64, _ kind: Int32, _ first: UInt64 = 0, _ end: UInt64 = UInt64(Int64.max),
     flock: Bool = false,
-    file: String = "a"
+    file: String = "a", user: UInt32 = 1000
   ) throws -> Int32 {
-    let unique = try send(.setlk, view, owner: owner, kind, first, end, flock: flock, file: file)
+    let unique = try send(
+      .setlk, view, owner: owner, kind, first, end, flock: flock, file: file, user: user)
     return try #require(try answers(view)[unique])
   }
 
@@ -177,6 +179,60 @@ struct LockTableTests {
     #expect(try rivals.set(0, owner: 5, Self.write) == 0)
   }
 
+  /// What is given back between the first look and the wait is had at once: nobody waits for ever.
+  @Test func waiterLooksAgainBeforeItWaits() throws {
+    let rivals = try Rivals()
+    for round in 0..<3000 {
+      #expect(try rivals.set(0, owner: 1, Self.write) == 0)
+      let ready = Atomic<Int>(0)
+      let thread = try JoinableThread(name: "unlocking") {
+        ready.store(1, ordering: .releasing)
+        while ready.load(ordering: .acquiring) == 1 {}
+        // A little sooner or later each time.
+        for _ in 0..<(round % 200) { _ = ready.load(ordering: .acquiring) }
+        _ = try? rivals.send(.setlk, 0, owner: 1, Self.none)
+      }
+      while ready.load(ordering: .acquiring) == 0 {}
+      ready.store(2, ordering: .releasing)
+      let waiter = try rivals.send(.setlkw, 1, owner: 2, Self.write)
+      thread.join()
+      try #require(try rivals.answers(1)[waiter] == 0, "round \(round)")
+      #expect(try rivals.set(1, owner: 2, Self.none) == 0)
+      _ = try rivals.answers(0)
+    }
+    #expect(rivals.tree.volume.locks.count == 0)
+  }
+
+  @Test func locksOfOneUserLeaveThoseOfOthers() throws {
+    var limits = Budget.Limits(descriptors: 1 << 14)
+    limits[.locks] = 1600
+    limits[.waiting] = 160
+    let rivals = try Rivals(Budget(limits))
+    let budget = rivals.tree.volume.budget
+    func set(_ user: UInt32, _ kind: Int32, _ first: UInt64, _ end: UInt64? = nil) throws -> Int32 {
+      try rivals.set(0, owner: UInt64(user), kind, first, end ?? first, user: user)
+    }
+    for number in UInt64(0)..<300 { #expect(try set(1000, Self.write, 4 * number, 4 * number + 2) == 0) }
+    #expect(try set(1000, Self.write, 5000) == ENOLCK)
+    // To give back a part in the middle makes two of one.
+    #expect(try set(1000, Self.none, 1) == ENOLCK)
+    // What makes no more of them is done, also when others have come.
+    #expect(try set(1001, Self.write, 6000) == 0)
+    #expect(try set(1000, Self.read, 0, 2) == 0)
+    #expect(try set(1000, Self.none, 0, 0) == 0)
+    #expect(try set(1001, Self.write, 7000) == 0 && budget.refusals.map(\.user) == [1000])
+    // Who waits is counted too.
+    for number in UInt64(0)..<30 {
+      _ = try rivals.send(.setlkw, 0, owner: 100 + number, Self.write, 6000, 6000, user: 1000)
+    }
+    let refused = try rivals.send(.setlkw, 0, owner: 200, Self.write, 6000, 6000, user: 1000)
+    #expect(try rivals.answers(0)[refused] == ENOLCK)
+    #expect(try set(1000, Self.none, 0, UInt64(Int64.max)) == 0)
+    #expect(budget.count(.locks, of: Payer(user: 1000)) == 0)
+    rivals.kernels[0].session.finish()
+    #expect(budget.total(.locks) == 0 && budget.total(.waiting) == 0 && rivals.tree.volume.locks.count == 0)
+  }
+
   @Test func closingDropsWhatWasTakenThroughIt() throws {
     let tree = try Tree()
     try tree.temporary.write("x", to: "Users/Shared/a")
@@ -184,11 +240,11 @@ struct LockTableTests {
     let node = try view.node("Users/Shared/a", by: .me)
     let (first, second) = (try open(view, node), try open(view, node))
     func lock(_ handle: HandleID, owner: UInt64, _ range: LockRange) throws {
-      _ = try view.setLock(node, handle: handle, owner: LockOwner(owner), to: range, parking: nil)
+      _ = try view.setLock(node, handle: handle, owner: LockOwner(owner), to: range, parking: nil, by: .me)
     }
     try lock(first, owner: 1, LockRange(kind: .read, first: 0, last: 4, pid: 1))
     try lock(second, owner: 2, LockRange(kind: .read, first: 0, last: 4, pid: 2))
-    _ = try view.setFlock(node, handle: first, owner: LockOwner(9), to: .read, parking: nil)
+    _ = try view.setFlock(node, handle: first, owner: LockOwner(9), to: .read, parking: nil, by: .me)
     #expect(view.counts.locks == 3)
     try view.flush(node, handle: second, owner: LockOwner(2))
     #expect(view.counts.locks == 2)

@@ -18,25 +18,28 @@ extension View {
   }
 
   package func setLock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to range: LockRange, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome {
-    try setLock(node, handle, owner, range, .posix, parking)
+    try setLock(node, handle, owner, range, .posix, parking, caller)
   }
 
   package func setFlock(
-    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?
+    _ node: NodeID, handle: HandleID, owner: LockOwner, to kind: LockRange.Kind, parking: ParkingPlace?,
+    by caller: Caller
   ) throws(Errno) -> LockOutcome {
-    try setLock(node, handle, owner, .whole(kind), .flock, parking)
+    try setLock(node, handle, owner, .whole(kind), .flock, parking, caller)
   }
 
   package func abandoned(_ reply: ParkedReply) { volume.locks.abandon(reply) }
 
   private func setLock(
     _ node: NodeID, _ handle: HandleID, _ owner: LockOwner, _ range: LockRange, _ style: LockTable.Style,
-    _ parking: ParkingPlace?
+    _ parking: ParkingPlace?, _ caller: Caller
   ) throws(Errno) -> LockOutcome {
     guard let object = lockedObject(node) else { throw .ESTALE }
-    let lock = HeldLock(holder: LockHolder(view: number, owner: owner), handle: handle, range: range)
+    let holder = LockHolder(view: number, owner: owner)
+    let lock = HeldLock(holder: holder, handle: handle, range: range, payer: payer(caller))
     return try volume.locks.set(lock, on: object, style, parking: parking)
   }
 }
