@@ -40,7 +40,7 @@ enum AppsAccess {
     } catch {
       // Who has no store of their own means the machine's.
       if named == nil, case .notThere = error,
-        let machine = DaemonSearch(context).daemon(at: ["/var/lib/insula"])
+        let machine = DaemonSearch(context).daemon(at: [context.machineStore])
       {
         return .daemon(machine.client, machine.status)
       }

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Daemon
 internal import Store
 internal import Synchronization
 
@@ -34,17 +35,36 @@ struct CheckCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let path = context.absolute(store ?? context.defaultStore)
+    let path = context.store(store)
+    if store == nil, path != context.absolute(context.defaultStore) {
+      throw CommandFailure(
+        .notPermitted,
+        "you have no store of your own, and the machine's, \(path), is root's to check: 'sudo insula check'")
+    }
     let store = try Store(opening: path, repair ? .exclusive : .inspect)
     var check = try StoreCheck(store, repairing: repair)
     try check.run()
-    let findings = try check.findings + apps(of: store, context)
+    let findings = try twin(of: store, context) + check.findings + apps(of: store, context)
     if json {
       context.console.print(json: findings)
     } else {
       report(findings, path, context.console)
     }
     return findings.contains { $0.severity == .failure && !$0.repaired } ? .problemsFound : .ok
+  }
+
+  /// A copy of a mounted store still has that one's UUID.
+  private func twin(of store: Store, _ context: Context) throws -> [StoreFinding] {
+    guard let other = DaemonSearch(context).twin(of: store) else { return [] }
+    var finding = StoreFinding(
+      severity: .warning, path: store.path,
+      problem: "has the UUID of \(other.store), which is mounted: it is a copy of it",
+      advice: "'insula check --repair \(store.path)' gives it a UUID of its own")
+    if repair {
+      try store.renewUUID()
+      finding.repaired = true
+    }
+    return [finding]
   }
 
   private func apps(of store: Store, _ context: Context) throws -> [StoreFinding] {

@@ -48,6 +48,18 @@ struct Context: Sendable {
     return home + "/.local/share/insula"
   }
 
+  /// The store that all users share.
+  var machineStore = "/var/lib/insula"
+
+  /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is no such.
+  func store(_ named: String?) -> String {
+    if let named { return absolute(named) }
+    let isMachines = !isRoot && !Self.exists(defaultStore) && Self.exists(machineStore)
+    return absolute(isMachines ? machineStore : defaultStore)
+  }
+
+  private static func exists(_ path: String) -> Bool { StoreIdentity(at: path) != nil }
+
   /// The mount point that is meant when none is named.
   var defaultMountPoint: String { isRoot ? "/insula" : home + "/Insula" }
 

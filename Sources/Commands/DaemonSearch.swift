@@ -11,24 +11,49 @@ struct DaemonSearch {
 
   private let place: ControlPlace
 
-  init(_ context: Context) { place = context.controlPlace }
+  init(_ context: Context) { self.init(context.controlPlace) }
+
+  init(_ place: ControlPlace) { self.place = place }
 
   /// The running daemon that is mounted at one of these absolute paths, or serves the store there.
+  ///
+  /// Who is meant is known by objects and not by names: the directory of the store, the device of the mount.
   func daemon(at paths: [String]) -> Found? {
+    for path in paths {
+      if let identity = StoreIdentity(at: path), let found = place.daemon(of: identity) { return found }
+    }
     let running = place.daemons()
     for path in paths {
-      if let found = running.first(where: { $0.status.mountPoint == path || $0.status.store == path }) {
-        return found
-      }
+      if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
       // A user's daemon without a runtime directory listens in its store, which is what was mounted.
       let source = Self.mount(at: path)?.source
       for candidate in [path, source].compactMap({ $0 }) where candidate.hasPrefix("/") {
-        guard let store = try? Store(opening: candidate, .inspect), let found = place.daemon(of: store)
+        guard let store = try? Store(opening: candidate, .inspect), let found = place.daemon(in: store),
+          candidate == path || Self.isMeant(found.status, by: path)
         else { continue }
         return found
       }
     }
     return nil
+  }
+
+  /// A mounted store with the UUID of this one: one of them is a copy of the other.
+  func twin(of store: Store) -> DaemonStatus? {
+    let uuid = store.description.uuidText
+    return place.daemons().map(\.status).first { other in
+      other.uuid == uuid && (other.identity ?? StoreIdentity(at: other.store)) != store.identity
+    }
+  }
+
+  private static func isMeant(_ status: DaemonStatus, by path: String) -> Bool {
+    if status.mountPoint == path {
+      guard let mount = mount(at: path), let device = status.mountDevice else { return true }
+      // Another namespace may have another mount at that path.
+      return mount.device.description == device
+    }
+    guard let identity = StoreIdentity(at: path) else { return status.store == path }
+    // One of an earlier version, which only says what its store was called.
+    return status.identity == nil && StoreIdentity(at: status.store) == identity
   }
 
   /// Our mount on top at a path, if there is one, its daemon dead or alive.

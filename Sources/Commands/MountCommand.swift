@@ -88,6 +88,11 @@ struct MountCommand: Command {
     try MountPoint(mountPath, isDefault: mountPoint == nil)
       .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
     noteWhatNeedsRoot(store, context)
+    if let twin = DaemonSearch(context).twin(of: store) {
+      context.console.note(
+        "mount: \(storePath) has the UUID of \(twin.store), which is mounted: one is a copy of the other; "
+          + "'insula check --repair \(storePath)' gives this one a UUID of its own when it is not mounted")
+    }
     DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath

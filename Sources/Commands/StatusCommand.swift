@@ -31,6 +31,11 @@ struct StatusCommand: Command {
       show(found.status, context.console)
       return .ok
     }
+    // Who has no store of their own means the machine's.
+    let meant = context.store(place)
+    if place == nil, meant != context.absolute(context.defaultStore) {
+      return try showMachines(meant, context)
+    }
     for path in paths {
       guard let mount = DaemonSearch.mount(at: path) else { continue }
       let why =
@@ -42,6 +47,17 @@ struct StatusCommand: Command {
     return try showStore(paths, context)
   }
 
+  private func showMachines(_ path: String, _ context: Context) throws -> ExitCode {
+    if let found = DaemonSearch(context).daemon(at: [path]) {
+      show(found.status, context.console)
+      return .ok
+    }
+    throw CommandFailure(
+      .notMounted,
+      "the machine's store \(path) is not mounted, and you have none of your own; root mounts it with "
+        + "'sudo insula mount'")
+  }
+
   private func show(_ status: DaemonStatus, _ console: Console) {
     var fields = status.counts
     fields["pid"] = .integer(Int64(status.pid))
@@ -51,6 +67,10 @@ struct StatusCommand: Command {
     fields["mode"] = .string(status.mode)
     if json {
       fields["mounted"] = .bool(true)
+      if let identity = status.identity {
+        fields["device"] = .integer(Int64(truncatingIfNeeded: identity.device))
+        fields["inode"] = .integer(Int64(truncatingIfNeeded: identity.inode))
+      }
       return console.print(json: fields)
     }
     console.print(

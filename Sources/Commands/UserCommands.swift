@@ -135,7 +135,10 @@ enum HomesAccess {
   static func open<Result>(
     _ named: String?, writing: Bool, _ context: Context, _ body: (Homes) throws -> Result
   ) throws -> Result {
-    let path = context.absolute(named ?? context.defaultStore)
+    let path = context.store(named)
+    if named == nil, path != context.absolute(context.defaultStore) {
+      return try body(ofMachine(path, context))
+    }
     let looking = try Store(opening: path, .inspect)
     if let holder = looking.holder {
       guard !holder.mountPoint.isEmpty else { throw StoreError.inUse(path: path, holder: holder) }
@@ -144,6 +147,16 @@ enum HomesAccess {
     let store = writing ? try Store(opening: path, .exclusive) : looking
     return try body(
       Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode))
+  }
+
+  /// Who has no store of their own means the machine's, which they reach through its mount alone.
+  private static func ofMachine(_ path: String, _ context: Context) throws -> Homes {
+    guard let found = DaemonSearch(context).daemon(at: [path]) else {
+      throw CommandFailure(
+        .notMounted, "the machine's store \(path) is not mounted; root mounts it with 'sudo insula mount'")
+    }
+    let root = try FD.cwd.open(found.status.mountPoint, O_RDONLY | O_DIRECTORY)
+    return try Homes(tree: root.fd, path: found.status.mountPoint, mode: .system, isMounted: true)
   }
 
   private static func throughMount(_ holder: StoreHolder, of store: Store) throws -> Homes {

@@ -129,6 +129,10 @@ package struct DaemonStatus: Codable, Equatable, Sendable {
   package let uuid: String
   package let mode: String
   package let mountPoint: String
+  /// Which directory the store is; earlier daemons don't say that, nor the next.
+  package var identity: StoreIdentity?
+  /// The device number of the mount, as in `/proc/self/mountinfo`.
+  package var mountDevice: String?
   /// The server's report, name by name, so that a new count needs no new protocol.
   package let counts: [String: JSONValue]
 

@@ -32,9 +32,10 @@ package struct ControlPlace: Sendable {
   package func listen(
     for store: Store, budget: Budget, handler: @escaping ControlServer.Handler
   ) throws(Errno) -> ListeningPlace {
-    if let directory = try? openOwnDirectory() {
-      let name = store.description.uuidText + Self.suffix
-      let server = try ControlServer(in: directory.fd, name: name, mode: 0o666, budget: budget, handler: handler)
+    if let directory = ownPlace() {
+      let name = Self.name(of: try StoreIdentity(of: store.directory))
+      let server = try ControlServer(
+        in: directory.fd, name: name, mode: 0o666, budget: budget, handler: handler)
       return ListeningPlace(server: server, directory: directory, name: name)
     }
     let directory = try store.state.duplicated()
@@ -43,11 +44,30 @@ package struct ControlPlace: Sendable {
     return ListeningPlace(server: server, directory: directory, name: Self.nameInStore)
   }
 
+  /// The socket of a store: no other store can have that name, not even a copy of it.
+  static func name(of store: StoreIdentity) -> String { store.text + suffix }
+
+  /// The directory for our own sockets, if there is one that will do.
+  private func ownPlace() -> OwnedFD? {
+    guard let path = ownDirectory else { return nil }
+    do throws(Errno) {
+      return try openOwnDirectory()
+    } catch {
+      DaemonLog.write(
+        "can't have the control socket in \(path) (\(error.message)): it must be a directory of our own that nobody "
+          + "else may write to; the socket is in the store, where only its owner reaches it")
+      return nil
+    }
+  }
+
+  private var directories: [String] {
+    ownDirectory == Self.systemDirectory
+      ? [Self.systemDirectory] : [Self.systemDirectory, ownDirectory].compactMap { $0 }
+  }
+
   /// All daemons that can be reached from here, each with how it describes itself.
   package func daemons() -> [(client: ControlClient, status: DaemonStatus)] {
-    let directories = [Self.systemDirectory, ownDirectory].compactMap { $0 }
-    let places = directories.first == directories.last ? Array(directories.prefix(1)) : directories
-    return places.flatMap { path in
+    directories.flatMap { path in
       guard let directory = try? Self.open(path), let entries = try? directory.fd.entries() else {
         return [(client: ControlClient, status: DaemonStatus)]()
       }
@@ -58,11 +78,23 @@ package struct ControlPlace: Sendable {
     }
   }
 
-  /// The daemon that serves a store, if it can be reached.
-  package func daemon(of store: Store) -> (client: ControlClient, status: DaemonStatus)? {
-    if let found = Self.daemon(in: store.state, name: Self.nameInStore) { return found }
-    let uuid = store.description.uuidText
-    return daemons().first { $0.status.uuid == uuid }
+  /// The daemon that serves the store which is this directory; what answers under its name must say that it is.
+  package func daemon(of identity: StoreIdentity) -> (client: ControlClient, status: DaemonStatus)? {
+    for path in directories {
+      guard let directory = try? Self.open(path),
+        let found = Self.daemon(in: directory.fd, name: Self.name(of: identity)),
+        found.status.identity == identity
+      else { continue }
+      return found
+    }
+    return nil
+  }
+
+  /// The daemon that listens in the store itself.
+  package func daemon(in store: Store) -> (client: ControlClient, status: DaemonStatus)? {
+    guard let found = Self.daemon(in: store.state, name: Self.nameInStore) else { return nil }
+    // One of an earlier version does not say which store is its own.
+    return found.status.identity == nil || found.status.identity == store.identity ? found : nil
   }
 
   private static func daemon(
@@ -89,13 +121,16 @@ package struct ControlPlace: Sendable {
       }
     }
     let directory = try Self.open(path)
-    let status = try directory.fd.status()
-    guard status.st_uid == ProcessID.user, status.permissions & 0o022 == 0 else { throw .EACCES }
+    guard try directory.fd.status().st_uid == ProcessID.user else { throw .EACCES }
     return directory
   }
 
+  /// Opens a directory of sockets; nobody but root and ourselves may be able to put one there.
   private static func open(_ path: String) throws(Errno) -> OwnedFD {
-    try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+    let directory = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+    let status = try directory.fd.status()
+    guard [0, ProcessID.user].contains(status.st_uid), status.permissions & 0o022 == 0 else { throw .EACCES }
+    return directory
   }
 }
 
@@ -104,16 +139,21 @@ package final class ListeningPlace: Sendable {
   package let server: ControlServer
   private let directory: OwnedFD
   private let name: String
+  private let inode: UInt64?
 
   init(server: ControlServer, directory: consuming OwnedFD, name: String) {
     self.server = server
-    self.directory = directory
     self.name = name
+    inode = (try? directory.fd.status(of: name)).map { UInt64($0.st_ino) }
+    self.directory = directory
   }
 
-  /// Stops the server and takes its name away.
+  /// Stops the server and takes its name away, unless another socket has that name by now.
   package func close() {
     server.stop()
+    guard let inode, let status = try? directory.fd.status(of: name), UInt64(status.st_ino) == inode else {
+      return
+    }
     try? directory.fd.remove(name, directory: false)
   }
 }

@@ -154,7 +154,8 @@ extension ControlReply {
   static func tooManyViews(_ error: Errno) -> ControlReply {
     ControlReply(
       ok: false, errno: error.code,
-      message: "as many apps run as this user may have at once; end some first: 'insula ps', 'insula kill ID'")
+      message: "as many apps run as this user may have at once; end some first: 'insula ps', 'insula kill ID'"
+    )
   }
 
   /// The way to a view is not the one that this store's mode needs.

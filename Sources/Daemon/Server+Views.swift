@@ -58,7 +58,8 @@ extension Server {
     settings.sharesDirectMaps = isSystem
     let session = try Session(view, over: connection, settings: settings)
     let number = views.number()
-    views.add(RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view), caller.share)
+    views.add(
+      RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view), caller.share)
     do throws(Errno) {
       try pool.add(session) { [views] in views.remove(number) }
     } catch {

@@ -5,6 +5,7 @@ internal import Fuse
 internal import Glibc
 package import LinuxIO
 package import Store
+internal import Synchronization
 internal import Volume
 
 /// What a server counts.
@@ -78,6 +79,7 @@ package final class Server: Sendable {
   /// The apps that run.
   package let views: RunningViews
   private let ended: Ended
+  private let device = Mutex<String?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
   private final class Ended: Sendable {
@@ -211,6 +213,15 @@ package final class Server: Sendable {
     guard view.waitUntilStarted(milliseconds: 20_000) else {
       throw ServeFailure.noAnswer(mountPoint: mountPoint)
     }
+    noteDevice()
+  }
+
+  /// The device number of the mount; nil where something else is mounted over it.
+  var mountDevice: String? { device.withLock { $0 } }
+
+  private func noteDevice() {
+    let mount = (try? MountTable.current())?.top(at: mountPoint)
+    device.withLock { $0 = mount?.device.description }
   }
 
   private func mountDirectly() throws -> OwnedFD {

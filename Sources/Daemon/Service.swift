@@ -153,9 +153,12 @@ package enum Service {
   }
 
   private static func status(_ store: Store, _ server: Server, _ settings: Settings) -> DaemonStatus {
-    DaemonStatus(
+    var status = DaemonStatus(
       pid: ProcessID.own, store: store.path, uuid: store.description.uuidText,
       mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
       counts: JSONValue.fields(of: server.report()))
+    status.identity = store.identity
+    status.mountDevice = server.mountDevice
+    return status
   }
 }

@@ -33,7 +33,7 @@ package struct StoreDescription: Codable, Equatable, Sendable {
   }
 
   package let format: Int
-  package let uuid: UUID
+  package private(set) var uuid: UUID
   package let mode: Mode
   package let adminGroup: AdminGroup
   package let created: Date
@@ -57,6 +57,13 @@ package struct StoreDescription: Codable, Equatable, Sendable {
     // A property list keeps whole seconds.
     self.created = Date(timeIntervalSince1970: created.timeIntervalSince1970.rounded())
     options = allowsWritableCode ? [Self.writableCode: Self.allowed] : [:]
+  }
+
+  /// The same of another store.
+  func withNewUUID() -> StoreDescription {
+    var other = self
+    other.uuid = UUID()
+    return other
   }
 
   /// The UUID as it is written in names and messages.

@@ -37,7 +37,8 @@ final class Shell: Sendable {
   func run(_ words: String...) -> Result { run(words) }
 
   func run(
-    _ words: [String], input: String = "", isTerminal: Bool = false, ahead: Int64 = 0
+    _ words: [String], input: String = "", isTerminal: Bool = false, ahead: Int64 = 0,
+    as uid: UInt32 = ProcessID.user, machineStore: String? = nil
   ) -> Result {
     let output = Paper()
     let errors = Paper()
@@ -45,10 +46,11 @@ final class Shell: Sendable {
       output: { output.write($0) }, errors: { errors.write($0) }, isTerminal: isTerminal)
     var context = Context(
       environment: ["PATH": "/usr/bin:/bin", "XDG_DATA_HOME": temporary.appending("data")],
-      uid: ProcessID.user, home: temporary.path, currentDirectory: temporary.path, console: console)
+      uid: uid, home: temporary.path, currentDirectory: temporary.path, console: console)
     // Attributes that any filesystem keeps, so that no mount is needed.
     context.doors = SecurityDoors(list: "user.test.acl", flags: "user.test.flags", copies: ["user.test.copy"])
     context.names = Self.names
+    if let machineStore { context.machineStore = machineStore }
     context.now = { Int64(time(nil)) + ahead }
     context.input = { limit in Array(input.utf8.prefix(limit)) }
     let code = Insula.run(words, in: context)

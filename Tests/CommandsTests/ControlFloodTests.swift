@@ -12,16 +12,6 @@ internal import Testing
 struct ControlFloodTests {
   private static let flood = Repository.root + "/Tests/Fixtures/flood.py"
 
-  /// The socket of a daemon, by the process that listens there.
-  private func socket(of mounted: MountedStore) throws -> String {
-    let daemon = try #require(try mounted.daemon())
-    let listening = try Program.run(["ss", "-xlpnH"]).output.split(separator: "\n")
-    let line = try #require(listening.first { $0.contains("pid=\(daemon),") && $0.contains(".sock") })
-    let path = line.split(separator: " ").first { $0.hasSuffix(".sock") }
-    // The name was given through the daemon's descriptor of the directory.
-    return "/run/insula/" + (try #require(path?.split(separator: "/").last))
-  }
-
   /// How long the slowest of some questions takes for others, in seconds.
   private func slowest(_ mounted: MountedStore) throws -> Double {
     let client = [Program.insula, "status", mounted.store]
@@ -39,11 +29,12 @@ struct ControlFloodTests {
 
   @Test(
     arguments: [
-      "backlog", "connect", "silent", "half", "bytes", "garbage", "deaf", "asking", "questions", "descriptors",
+      "backlog", "connect", "silent", "half", "bytes", "garbage", "deaf", "asking", "questions",
+      "descriptors",
     ])
   func othersAreAnsweredAsEver(way: String) throws {
     let mounted = try MountedStore.mounted()
-    let socket = try socket(of: mounted)
+    let socket = try mounted.socket()
     let alone = try slowest(mounted)
     let before = try mounted.descriptors()
     let script = try String(contentsOfFile: Self.flood, encoding: .utf8)

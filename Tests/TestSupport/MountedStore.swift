@@ -116,6 +116,12 @@ package final class MountedStore: Sendable {
     return try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon)/fd").count
   }
 
+  /// Root's socket of its daemon: it is named by the store's directory.
+  package func socket() throws -> String {
+    let (device, inode) = (try count("device"), try count("inode"))
+    return "/run/insula/\(String(device, radix: 16))-\(String(inode, radix: 16)).sock"
+  }
+
   /// The store's own number.
   package func uuid() throws -> String {
     guard let uuid = try status()["uuid"] as? String else { throw Failure(words: "status has no uuid") }

@@ -161,7 +161,7 @@ struct RunRefusalTests {
     #expect(try house.inside("true").status == 0)
     let before = try house.mounted.descriptors()
     let socket =
-      rootless ? "\(house.mounted.store)/state/control.sock" : "/run/insula/\(try house.mounted.uuid()).sock"
+      rootless ? "\(house.mounted.store)/state/control.sock" : try house.mounted.socket()
     for seed in 1...3 {
       let result = try house.shell("exec /usr/bin/python3 \(Self.babble) \(socket) \(seed)")
       #expect(
