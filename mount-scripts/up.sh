@@ -34,4 +34,11 @@ say "The tree:"
 ls -l "$mountpoint"
 say
 say "Work in $mountpoint as in any directory. To take it down: mount-scripts/down.sh${1:+ $1}"
-say "Commands: $insula help"
+directory=$(dirname "$insula")
+if [ "$(command -v insula || true)" != "$insula" ]; then
+  say "So that the shell finds insula ('make install' installs it for good):"
+  say
+  say "  export PATH=\"$directory:\$PATH\""
+  say
+fi
+say "Commands: insula help. The store is made and mounted: in the README's tour, go on with 'insula user add'."

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 internal import Testing
@@ -152,6 +153,36 @@ internal import Testing
       [Repository.root + "/mount-scripts/install.sh", "install"],
       environment: ["PREFIX": temporary.appending("prefix"), "INSULA": Program.insula])
     #expect(result.status == 1 && result.errors.contains("you may not write to"))
+  }
+
+  /// Whoever has run the README's first command goes on with what it prints, and not with an error.
+  @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+  func upSaysHowTheShellFindsInsula() throws {
+    let temporary = try TemporaryDirectory(mode: 0o777)
+    let home = try temporary.makeDirectory("home", mode: 0o777)
+    try temporary.makeDirectory("bin")
+    // The program is built already, and not for release.
+    let built = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path
+    let swift = """
+      #!/bin/sh
+      case "$*" in
+        --version) echo 'Swift version 6.2' ;;
+        *--show-bin-path*) echo '\(built)' ;;
+      esac
+      """
+    #expect(chmod(try temporary.write(swift, to: "bin/swift"), 0o755) == 0)
+    let setting = [
+      "HOME": home, "PATH": "\(temporary.appending("bin")):/usr/bin:/bin", "XDG_DATA_HOME": "",
+      "XDG_RUNTIME_DIR": "", "LC_ALL": "C",
+    ]
+    let scripts = Repository.root + "/mount-scripts"
+    let up = try Program.runAsNobody([scripts + "/up.sh"], environment: setting)
+    #expect(up.status == 0, "\(up.output)\(up.errors)")
+    let line = try #require(up.output.split(separator: "\n").first { $0.hasPrefix("  export PATH=") })
+    let next = try Program.runAsNobody(["sh", "-c", "\(line); insula user add nobody"], environment: setting)
+    #expect(next.output == "Made the home of nobody.\n", "\(next.errors)")
+    #expect(try Program.runAsNobody([scripts + "/up.sh"], environment: setting).status == 0)
+    #expect(try Program.runAsNobody([scripts + "/down.sh"], environment: setting).status == 0)
   }
 
   @Test func scriptsAreProgramsOfTheirShell() throws {

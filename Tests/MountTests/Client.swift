@@ -27,9 +27,15 @@ final class Client {
       .path
   }
 
-  init(uid: UInt32 = 0, gid: UInt32? = nil, groups: [UInt32] = []) throws {
+  /// One that is to crash does so without a report.
+  init(uid: UInt32 = 0, gid: UInt32? = nil, groups: [UInt32] = [], crashes: Bool = false) throws {
     process.executableURL = URL(fileURLWithPath: Self.program)
     process.arguments = ([uid, gid ?? uid] + groups).map { "\($0)" }
+    if crashes {
+      process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) {
+        $1
+      }
+    }
     process.standardInput = input
     process.standardOutput = output
     try Program.withSignalsUnblocked { try process.run() }

@@ -34,6 +34,48 @@ struct KernelOnItsOwnTests {
     #expect(try here.errno("open", mounts.path(0, "program"), "\(O_WRONLY)") == 0)
   }
 
+  /// The kernel has no field for them in what FUSE answers; `lsattr` asks in another way.
+  @Test func statxTellsNoFlags() throws {
+    let mounted = try MountedStore.mounted()
+    let file = mounted.path("Users/Shared/file")
+    try "words".write(toFile: file, atomically: false, encoding: .utf8)
+    #expect(try mounted.run("flags", "uchg,nodump", file).status == 0)
+    defer { _ = try? mounted.run("flags", "nouchg,dump", file) }
+    var status = clx_statx()
+    #expect(clx_statx(AT_FDCWD, file, 0, 0xfff, &status) == 0)
+    // Immutable, append-only, nodump.
+    let flags: UInt64 = 0x10 | 0x20 | 0x40
+    #expect(status.stx_attributes & flags == 0 && status.stx_attributes_mask & flags == 0)
+    #expect(try Program.run(["lsattr", file]).output.hasPrefix("----i-d"))
+  }
+
+  @Test func listOfLocksDoesNotHaveThem() throws {
+    let mounted = try MountedStore.mounted()
+    let file = mounted.path("Users/Shared/file")
+    let script = """
+      import fcntl, os, sys
+      one, other = open(sys.argv[1], 'w'), open(sys.argv[1])
+      fcntl.lockf(one, fcntl.LOCK_EX); fcntl.flock(other, fcntl.LOCK_SH)
+      inode = str(os.fstat(one.fileno()).st_ino)
+      print(sum(line.split()[-3].endswith(':' + inode) for line in open('/proc/locks')))
+      """
+    #expect(try Program.run(["python3", "-c", script, file]).output == "0\n")
+    let plain = try TemporaryDirectory()
+    #expect(try Program.run(["python3", "-c", script, plain.appending("file")]).output == "2\n")
+  }
+
+  /// What the kernel has in its cache nobody else learns of.
+  @Test(arguments: [true, false])
+  func readingFromTheCacheIsNoAccessWithoutPassthrough(passes: Bool) throws {
+    let mounted = try MountedStore.mounted(options: passes ? "strictatime" : "strictatime,nopassthrough")
+    let file = mounted.path("Users/Shared/file")
+    try "words".write(toFile: file, atomically: false, encoding: .utf8)
+    let script = "cat $0 >/dev/null; stat -c %x $0; sleep 0.1; cat $0 >/dev/null; stat -c %x $0"
+    let times = try Program.run(["sh", "-c", script, file]).output.split(separator: "\n")
+    try #require(times.count == 2)
+    #expect((times[0] != times[1]) == (try mounted.flag("passthrough")))
+  }
+
   @Test(arguments: [nil, "nopassthrough"])
   func syncfsTellsNobodyAndFsyncReachesTheDisk(options: String?) throws {
     let disk = try Ext4(megabytes: 64)

@@ -188,7 +188,7 @@ struct ScopedViewTests {
   @Test(arguments: ["shared", "private"])
   func mapOfWhatWasTakenBackEndsItsUser(kind: String) throws {
     let mounts = try mounts([Self.own, Self.granted])
-    let client = try Client()
+    let client = try Client(crashes: true)
     let flags = kind == "private" ? O_RDONLY : O_RDWR
     #expect(try client.errno("open", mounts.path(1, "granted/a"), "\(flags)", "0") == 0)
     #expect(try client.errno("map", "0", "4096", kind) == 0)

@@ -27,7 +27,7 @@ final class FileStreams {
     }
   }
 
-  /// Copies what comes, until there is something to read from `event`. Once the program was started.
+  /// Copies what comes until there is something to read from `event`, once the program was started.
   func relay(until event: FD) throws(Errno) {
     // That a file has grown too long is an errno here, and no end.
     var set = sigset_t()
@@ -118,7 +118,9 @@ private final class OutputRelay {
     }
   }
 
-  /// Copies the rest. Nobody is waited for who still holds the pipe when the program has ended, unless they write.
+  /// Copies the rest.
+  ///
+  /// Nobody is waited for who still holds the pipe when the program has ended, unless they write.
   func finish() {
     while let pipe, (try? pipe.waitUntilReadable(milliseconds: 1000)) == true { copy() }
     close()
