@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops stress bench neighbours docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress bench neighbours docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -56,6 +56,10 @@ stops: ## install, update and remove an app, killed at each of their system call
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; a quarter of an hour, as root
 	INSULA_COHERENCE_STEPS=100000 INSULA_COHERENCE_SECONDS=60 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
 	  --filter '^MountTests\.CoherenceTests'
+
+# It works on a copy. MUTANTS="lock-* gate-sticky" runs those alone, 'mount-scripts/mutants.py --list' says which there are.
+mutants: ## small faults put into a copy of the tree, one at a time: the tests must find each; hours, as root
+	mount-scripts/mutants.py $(foreach name,$(MUTANTS),"$(name)")
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh
