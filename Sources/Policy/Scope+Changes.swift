@@ -19,22 +19,55 @@ extension Scope {
     dropSiblingsWithoutOwner()
   }
 
+  /// What a move means for those who know positions.
+  package struct Followed: Sendable {
+    /// Whether what is said about anything below has changed, and not only where it is.
+    package var isElsewhere = false
+    /// The directories that lead, or led, to what was moved.
+    package var passages: Set<Position> = []
+
+    package init() {}
+  }
+
   /// Follows what was granted, which was moved with everything in it: from the first path of each of
   /// `moves` to the second.
   ///
   /// What has moved keeps its positions. What was not granted stays with its path.
-  package mutating func follow(_ moves: [(old: [[UInt8]], new: [[UInt8]])]) {
+  @discardableResult
+  package mutating func follow(_ moves: [(old: [[UInt8]], new: [[UInt8]])]) -> Followed {
+    var followed = Followed()
     let staying = permanent.filter { place in moves.contains { place.path.starts(with: $0.old) } }
+    followed.isElsewhere = !staying.isEmpty
     for place in staying { take(place) }
     var moved: [(index: Int, path: [[UInt8]])] = []
     for move in moves {
       guard let index = find(move.old), index != 0 else { continue }
+      followed.passages.formUnion(passages(above: index))
       detach(index)
       moved.append((index, move.new))
     }
-    for (index, path) in moved { attach(index, at: path) }
+    for (index, path) in moved {
+      let before = places[index]
+      let isAlone = attach(index, at: path)
+      let after = places[index]
+      if !isAlone || before.around != after.around || before.source != after.source {
+        followed.isElsewhere = true
+      }
+      followed.passages.formUnion(passages(above: index))
+    }
     for place in staying { put(place) }
     dropSiblingsWithoutOwner()
+    return followed
+  }
+
+  private func passages(above index: Int) -> Set<Position> {
+    var passages: Set<Position> = []
+    var ancestor = index
+    while ancestor != 0 {
+      ancestor = places[ancestor].parent
+      passages.insert(Position(place: ancestor))
+    }
+    return passages
   }
 
   // MARK: Claims
@@ -152,12 +185,16 @@ extension Scope {
     }
   }
 
-  /// Puts what was taken out where a path leads by now.
-  private mutating func attach(_ index: Int, at path: [[UInt8]]) {
-    guard let name = path.last, let parent = make(path.dropLast()) else { return bury(index) }
+  /// Puts what was taken out where a path leads by now; false if something was there, or there is no room.
+  private mutating func attach(_ index: Int, at path: [[UInt8]]) -> Bool {
+    guard let name = path.last, let parent = make(path.dropLast()) else {
+      bury(index)
+      return false
+    }
     // What had that place has lost its name. What is said about the place holds for what is there now.
     var inherited: [ScopePlace] = []
-    if let old = child(name, of: parent) {
+    let old = child(name, of: parent)
+    if let old {
       inherited = claims(of: old, at: path)
       detach(old)
       bury(old)
@@ -165,6 +202,7 @@ extension Scope {
     places[index].name = name
     link(index, to: parent)
     for place in inherited { put(place) }
+    return old == nil
   }
 
   /// Nothing is said any more about a place that is in no other, nor about those below it.

@@ -92,6 +92,12 @@ extension Scope {
     return owners
   }
 
+  /// Whether a name has a place of its own in a directory, and that is in reach.
+  package func hasPlace(_ name: some Collection<UInt8>, in directory: Position) -> Bool {
+    guard let index = index(directory), let child = child(name, of: index) else { return false }
+    return !places[child].reach.isEmpty
+  }
+
   /// Whether a position is that of a file in a directory that was granted for writing.
   package func isGrantedFile(_ position: Position, in directory: Position) -> Bool {
     guard let index = index(position), let parent = self.index(directory) else { return false }

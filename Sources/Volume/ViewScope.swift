@@ -89,7 +89,7 @@ extension View {
     of name: Name, in directory: borrowing NodeTable.Pin, _ object: FD, _ status: FileStatus
   ) throws(Errno) -> Position {
     var position = scope.position(of: name, in: directory.position)
-    if position == .nowhere, scope.hasSiblings {
+    if directory.position.throughout == nil, position.throughout != nil, scope.hasSiblings {
       let found = SiblingObject(Identity(status, of: object))
       position = scope.position(of: name, in: directory.position, object: found)
     }

@@ -166,6 +166,26 @@ struct ScopedViewTests {
     #expect(errno { access(mounts.path(1, "beside"), F_OK) } == .ENOENT)
   }
 
+  /// In a folder of which everything may be read anyway.
+  @Test func editorSavesAGrantedFileAmongThoseThatItMayRead() throws {
+    let mounts = try mounts([Self.place("beside", .read), Self.letter])
+    #expect(try names(mounts.path(1, "beside")) == ["letter", "letter~", "private"])
+    try write("second draft", to: mounts.path(1, "beside/.letter.new"))
+    #expect(errno { rename(mounts.path(1, "beside/.letter.new"), mounts.path(1, "beside/letter")) } == nil)
+    #expect(try String(contentsOfFile: mounts.backing("beside/letter"), encoding: .utf8) == "second draft")
+    // What it may only read is neither replaced nor moved.
+    try write("third", to: mounts.path(1, "beside/letter.tmp"))
+    for (old, new) in [("letter.tmp", "letter~"), ("letter~", "letter.bak"), ("private", "letter.bak")] {
+      #expect(errno { rename(mounts.path(1, "beside/\(old)"), mounts.path(1, "beside/\(new)")) } == .EPERM)
+    }
+    let file = open(mounts.path(1, "beside/letter.tmp"), O_RDWR | O_CLOEXEC)
+    defer { close(file) }
+    mounts.views[1].withdraw(Self.letter)
+    var byte: UInt8 = 0
+    #expect(pread(file, &byte, 1, 0) == 1 && pwrite(file, &byte, 1, 0) == -1)
+    #expect(open(mounts.path(1, "beside/letter.tmp"), O_RDWR | O_CLOEXEC) == -1)
+  }
+
   @Test func nothingIsKeptByAnotherName() throws {
     let mounts = try mounts([Self.own, Self.granted])
     #expect(errno { link(mounts.path(1, "granted/a"), mounts.path(1, "own/kept")) } == .EXDEV)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Fuse
 internal import LinuxIO
 internal import Policy
 internal import Synchronization
@@ -10,15 +11,30 @@ extension View {
   ///
   /// What is open stays so, and is found by its new name: a place that is renamed keeps its position.
   func follow(_ moves: [ScopeMove], _ changes: [(old: ScopePlace, new: ScopePlace)] = []) {
+    var followed = Scope.Followed()
     scope.change { scope in
-      scope.follow(moves.map { (old: $0.old, new: $0.new) })
+      followed = scope.follow(moves.map { (old: $0.old, new: $0.new) })
       for change in changes {
         scope.withdraw(change.old)
         scope.admit(change.new)
       }
     }
-    settleScope()
+    if followed.isElsewhere || !changes.isEmpty {
+      settleScope()
+    } else {
+      settle(followed.passages)
+    }
     makeRoom()
+  }
+
+  /// Makes what is known of directories that lead to what was granted fit the scope, and nothing else: a
+  /// rename must not cost the more the more an app knows of what it was granted.
+  private func settle(_ passages: Set<Position>) {
+    let known = nodes.settlePassages(passages, scope)
+    kernel.speak { kernel in
+      for directory in known { kernel.attributesChanged(directory) }
+      _ = kernel.entriesChanged()
+    }
   }
 
   /// Takes a place out of the view without waiting for what is under way.
@@ -32,6 +48,24 @@ extension View {
 }
 
 extension NodeTable {
+  /// Takes the directories out of the view that lead to nothing any more; those that the kernel knows are
+  /// the answer.
+  fileprivate func settlePassages(_ passages: Set<Position>, _ scope: ViewScope) -> [NodeID] {
+    state.withLock { state in
+      let scope = scope.value
+      var isPassage = [Bool](repeating: false, count: Int(UInt16.max) + 1)
+      for position in passages { isPassage[Int(position.raw)] = true }
+      var known: [UInt32] = []
+      state.slab.forEach { index, node in if isPassage[Int(node.pointee.position.raw)] { known.append(index) }
+      }
+      for index in known where index != Self.rootIndex {
+        let node = state.slab[index]
+        if scope.reach(of: node.pointee.position).isEmpty { node.pointee.position = .nowhere }
+      }
+      return known.map { Self.id($0, state.slab[$0].pointee.generation) }
+    }
+  }
+
   /// Gives nodes new positions where the scope numbers its places anew.
   ///
   /// Only while no request has a node whose position is a number: it could take that for what it meant

@@ -81,7 +81,7 @@ extension View {
     let (own, wasGranted) = scope.ask { scope in
       (
         scope.owners(of: object, named: name.buffer, in: parent),
-        scope.position(of: name.buffer, in: parent) != .nowhere
+        scope.hasPlace(name.buffer, in: parent)
       )
     }
     let common = own.intersection(owners)
@@ -97,7 +97,7 @@ extension View {
   ) throws(Errno) -> Set<Position> {
     let parent = directory.position
     let (owners, hasRoom) = scope.ask { scope in
-      let isGranted = scope.position(of: name.buffer, in: parent) != .nowhere
+      let isGranted = scope.hasPlace(name.buffer, in: parent)
       return (scope.owners(ofName: name.buffer, in: parent), isGranted || scope.hasRoomForSibling)
     }
     guard !owners.isEmpty else { throw .EPERM }
@@ -129,15 +129,21 @@ extension View {
     let parent = directory.position
     scope.change { scope in
       let owners = scope.owners(ofName: name.buffer, in: parent)
-      guard scope.position(of: name.buffer, in: parent) == .nowhere else { return }
+      guard !scope.hasPlace(name.buffer, in: parent) else { return }
       scope.addSibling(made, name.buffer, in: parent, of: owners)
     }
   }
 
-  /// An object has a name beside granted files.
-  func note(_ sibling: NewSibling, as name: Name, in directory: Position) {
+  /// An object has one more name beside granted files, or another one than before.
+  ///
+  /// What somebody else has taken from the app meanwhile does not come back.
+  func note(
+    _ sibling: NewSibling, as name: Name, insteadOf old: Name? = nil, in directory: Position
+  ) {
     scope.change { scope in
-      guard scope.position(of: name.buffer, in: directory) == .nowhere else { return }
+      let isStill = sibling.wasGranted || scope.sibling(sibling.object) != nil
+      if let old { scope.removeSibling(sibling.object.number, old.buffer, in: directory) }
+      guard isStill, !scope.hasPlace(name.buffer, in: directory) else { return }
       scope.addSibling(sibling.object, name.buffer, in: directory, of: sibling.owners)
     }
   }
@@ -169,14 +175,16 @@ extension View {
     if let replaced { others.loseSibling(replaced) }
     guard let sibling else { return }
     let parent = from.position
-    scope.change { scope in
-      scope.removeSibling(SiblingObject.Number(moved), name.buffer, in: parent)
-      if let replaced { scope.removeSibling(SiblingObject.Number(replaced), newName.buffer, in: parent) }
+    if let replaced {
+      scope.change { scope in
+        guard otherSibling == nil else { return }
+        scope.removeSibling(SiblingObject.Number(replaced), newName.buffer, in: parent)
+      }
     }
-    note(sibling, as: newName, in: parent)
+    note(sibling, as: newName, insteadOf: name, in: parent)
     if sibling.wasGranted { shareSibling(sibling, as: newName, of: name, in: from) }
     guard let otherSibling else { return }
-    note(otherSibling, as: name, in: parent)
+    note(otherSibling, as: name, insteadOf: newName, in: parent)
     if otherSibling.wasGranted { shareSibling(otherSibling, as: name, of: newName, in: from) }
   }
 
@@ -192,7 +200,7 @@ extension View {
         let parent = parent.position
         view.scope.change { scope in
           let owners = scope.owners(ofName: file.buffer, in: parent)
-          guard scope.position(of: file.buffer, in: parent) != .nowhere else { return }
+          guard scope.hasPlace(file.buffer, in: parent) else { return }
           scope.addSibling(sibling.object, name.buffer, in: parent, of: owners)
         }
       }
