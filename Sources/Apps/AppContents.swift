@@ -14,6 +14,8 @@ struct AppContents: Equatable {
   let version: String
   let shortVersion: String
   let team: String
+  /// The digest of the root that the signature leads to.
+  let root: [UInt8]
   let groups: [AppIdentifier]
   let clouds: [AppIdentifier]
 
@@ -34,7 +36,11 @@ struct AppContents: Equatable {
     executable = info.executable ?? ""
     version = info.buildVersion
     shortVersion = info.shortVersion
+    guard let root = signer.chain.last?.fingerprint else {
+      throw .refused(bundle: bundle.name, [Bundles.Finding(.untrusted)])
+    }
     team = signer.team
+    self.root = root
     groups = try Self.identifiers(["com.apple.security.application-groups"], in: verification.entitlements)
     clouds = try Self.identifiers(
       [
@@ -72,11 +78,15 @@ struct AppContents: Equatable {
   /// Each is a directory in every home.
   private static let mostIdentifiers = 100
 
+  /// Whose it is.
+  var signer: Team { Team(team, root: root) }
+
   /// As the registry has it.
   func installed(as place: BundlePlace, for user: UInt32?, seal: [UInt8], at time: Int64) -> InstalledApp {
     InstalledApp(
       identifier: identifier, user: user, name: name, executable: executable, version: version,
-      shortVersion: shortVersion, team: team, path: place.path, seal: seal, installed: time, groups: groups,
+      shortVersion: shortVersion, team: team, root: root, path: place.path, seal: seal, installed: time,
+      groups: groups,
       clouds: clouds)
   }
 }

@@ -29,6 +29,7 @@ extension Installer {
       try end(noted, directory.fd)
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
+    try noteRoots()
     // What was removed may have had containers that are still there. One that can't be removed stays doomed, and is no reason
     // to keep the store from being used.
     try? alone { () throws(StoreError) in _ = try containers.removeDoomed() }
@@ -58,6 +59,21 @@ extension Installer {
       }
     }
     try settle(noted, directory)
+  }
+
+  /// Finds out under which roots the apps were signed that an earlier version has installed, the first installed first.
+  ///
+  /// Of one whose root is trusted no more that stays unknown, and nobody is of its team until someone says who is.
+  private func noteRoots() throws(AppFailure) {
+    let unknown = try registered { () throws(StoreError) in try registry.apps() }.filter { $0.root == nil }
+    for app in unknown.sorted(by: { $0.installed < $1.installed }) {
+      guard let root = try? store.tree.openDirectory(at: app.path),
+        let bundle = try? CodeBundle(in: root, name: app.bundleName), (try? bundle.sealDigest()) == app.seal
+      else { continue }
+      let signer = bundle.verifySignature(trust, at: app.installed).signer
+      guard let signer, signer.team == app.team, let found = signer.chain.last?.fingerprint else { continue }
+      try registered { () throws(StoreError) in try registry.note(root: found, of: app) }
+    }
   }
 
   /// The seal of the bundle of that name; nil where there is none.

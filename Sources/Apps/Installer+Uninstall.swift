@@ -10,15 +10,17 @@ extension Installer {
   ///
   /// The containers that go are those of users who have the app no more, and those of groups of which they have no other member.
   /// What lies in iCloud stays, and so does what is not the users' whose containers they are, or is protected by flags: `left`.
+  ///
+  /// Of an app that is gone already, what it has left is removed; there is no app to give then.
   @discardableResult
   package func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, asking asker: Asker, keepingData: Bool = false
-  ) throws(AppFailure) -> (app: InstalledApp, left: [LeftBehind]) {
+  ) throws(AppFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
     try recover()
     let directory = try open(domain, asking: asker, doing: "remove apps from", making: false)
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
-    else { throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)") }
+    else { return (nil, try removeLeft(by: identifier, directory, keepingData)) }
     try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
     let noted = try registered { () throws(StoreError) in
@@ -34,6 +36,22 @@ extension Installer {
     try settle(noted, directory.directory.fd)
     old.remove()
     return (app, try completeContainers(of: app))
+  }
+
+  /// Removes the containers that an app has left that is not installed any more.
+  private func removeLeft(
+    by identifier: AppIdentifier, _ directory: borrowing AppsDirectory, _ keepingData: Bool
+  ) throws(AppFailure) -> [LeftBehind] {
+    let user = directory.user
+    let count = try registered { () throws(StoreError) in
+      keepingData ? 0 : try registry.doomLeft(by: identifier, of: user)
+    }
+    guard count > 0 else {
+      throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
+    }
+    return try registered { () throws(StoreError) in
+      try alone { () throws(StoreError) in try containers.removeDoomed().left }
+    }
   }
 
   /// What runs keeps its bundle.

@@ -61,7 +61,7 @@ extension Installer {
       throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
     }
     try refuseWhileRunning(known)
-    try contents.checkTeam(among: apps)
+    try checkTeam(contents, among: apps, for: directory.user)
     try contents.checkIsLater(than: known, allowingDowngrade)
     if known.bundleName != name {
       let others = apps.filter { $0 != known }
@@ -111,8 +111,8 @@ extension Installer {
 extension AppContents {
   /// The team must be the same; so must the version not be, unless any will do.
   func checkIsLater(than app: InstalledApp, _ allowingDowngrade: Bool) throws(AppFailure) {
-    guard team == app.team else {
-      throw .otherTeam(identifier: identifier.text, installed: app.team, new: team)
+    guard signer == app.signer else {
+      throw otherTeam(than: app)
     }
     guard !allowingDowngrade else { return }
     let (old, new) = (AppVersion(app.version), AppVersion(version))

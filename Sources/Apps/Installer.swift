@@ -89,7 +89,7 @@ package final class Installer: Sendable {
     }) {
       throw .alreadyInstalled(identifier: known.identifier.text, path: "/\(known.path)")
     }
-    try contents.checkTeam(among: apps)
+    try checkTeam(contents, among: apps, for: directory.user)
     try directory.check(name, among: apps, in: treePath)
   }
 
@@ -106,15 +106,57 @@ package final class Installer: Sendable {
   }
 }
 
+extension Installer {
+  /// Refuses what comes under another root than its team's, or would share containers with the apps of another team.
+  ///
+  /// What users have for themselves is nobody else's business; their containers are guarded one by one.
+  func checkTeam(
+    _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
+  ) throws(AppFailure) {
+    try registered { () throws(StoreError) in try registry.check(contents.signer) }
+    try contents.checkTeam(among: apps.filter { $0.user == nil || $0.user == user })
+    if let user { try registered { () throws(StoreError) in try checkContainers(contents, of: user) } }
+  }
+}
+
+extension Installer {
+  /// Refuses an app that would find what another team's has left to the user: it could not be used.
+  private func checkContainers(_ contents: AppContents, of user: UInt32) throws(StoreError) {
+    let wanted: [(ContainerKind, [AppIdentifier])] = [
+      (.data, [contents.identifier]), (.group, contents.groups), (.cloud, contents.clouds),
+    ]
+    for (kind, identifiers) in wanted {
+      for identifier in identifiers {
+        let known = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
+        for container in known {
+          guard let other = container.team, other != contents.signer,
+            (try? store.tree.status(at: container.path)) != nil
+          else { continue }
+          throw .containerOfOtherTeam(
+            path: "/\(container.path)", team: contents.signer.words, other: other.words)
+        }
+      }
+    }
+  }
+}
+
 extension AppContents {
-  /// Refuses what would share containers with the apps of another team.
-  func checkTeam(among apps: [InstalledApp]) throws(AppFailure) {
-    for app in apps where app.team != team {
+  /// Two teams of one name are told apart by their roots.
+  func otherTeam(than app: InstalledApp) -> AppFailure {
+    let isNamesake = app.team == team
+    return .otherTeam(
+      identifier: identifier.text, installed: isNamesake ? app.signer.words : app.team,
+      new: isNamesake ? signer.words : team)
+  }
+
+  fileprivate func checkTeam(among apps: [InstalledApp]) throws(AppFailure) {
+    for app in apps where app.signer != signer {
       if app.identifier.isSame(as: identifier) {
-        throw .otherTeam(identifier: identifier.text, installed: app.team, new: team)
+        throw otherTeam(than: app)
       }
       for group in groups + clouds where (app.groups + app.clouds).contains(where: { $0.isSame(as: group) }) {
-        throw .groupOfOtherTeam(group: group.text, app: app.identifier.text, team: app.team)
+        let other = app.team == team ? app.signer.words : app.team
+        throw .groupOfOtherTeam(group: group.text, app: app.identifier.text, team: other)
       }
     }
   }

@@ -25,13 +25,19 @@ extension Context {
   /// The roots that count: the user's, or those of a store; nil where there are none yet.
   func openTrust(ofStore store: String?) throws -> OwnedFD? {
     guard let store else { return try openConfiguration("trust") }
-    return try Store(opening: absolute(store), .inspect).openTrust()
+    return try self.store(store).openTrust()
   }
 
   /// The same, made if it is missing.
   func makeTrust(ofStore store: String?) throws -> OwnedFD {
     guard let store else { return try makeConfiguration("trust") }
-    return try Store(opening: absolute(store), .inspect).makeTrust()
+    return try self.store(store).makeTrust()
+  }
+
+  /// The store that someone has named, be it by its mount point.
+  func store(_ named: String) throws -> Store {
+    let path = absolute(named)
+    return try Store(opening: DaemonSearch.mount(at: path)?.source ?? path, .inspect)
   }
 
   /// The judge of signatures who goes by those roots.

@@ -111,7 +111,10 @@ struct UninstallCommand: Command {
     name: "uninstall", summary: "Removes an app, and its containers unless they are to be kept.",
     arguments: [.init(name: "ID", help: "the app's identifier, as 'insula apps' shows it", isRequired: true)],
     options: [
-      userOption, .init(name: "keep-data", help: "leave the containers to the next installation"),
+      .init(
+        name: "user", short: "u", value: "NAME",
+        help: "the one in the home of this user (default: your own, where you have one, or else everyone's)"),
+      .init(name: "keep-data", help: "leave the containers to the next installation"),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -139,18 +142,29 @@ struct UninstallCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
-    var order = AppOrder(.uninstall, home: user)
+    var order = AppOrder(.uninstall, home: try user ?? ownHome(access, context))
     order.identifier = identifier
     order.keepsData = keepsData
-    let reply = try access.perform(order, on: nil, context)
-    guard let before = reply.before else { return .failed }
+    let reply = try access.renewed(context).perform(order, on: nil, context)
     reply.tellWhatStays(in: access.root, context.console)
     if json {
-      context.console.print(json: before)
-    } else {
+      context.console.print(json: reply.before)
+    } else if let before = reply.before {
       context.console.print("Removed \(before.title)\(keepsData ? "; its containers stay" : "").")
+    } else {
+      context.console.print("Removed what \(identifier) had left.")
     }
     return .ok
+  }
+
+  /// The home of the one who asks, where the app is theirs alone: nobody but an admin removes one of the machine's.
+  private func ownHome(_ access: AppsAccess, _ context: Context) throws -> String? {
+    guard !context.isRoot else { return nil }
+    do {
+      return try access.app(identifier, for: nil, context).home
+    } catch StoreError.noApp {
+      return nil
+    }
   }
 }
 

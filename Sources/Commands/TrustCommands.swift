@@ -4,6 +4,7 @@
 internal import Bundles
 internal import LinuxIO
 internal import Policy
+internal import Store
 
 private let storeOption = CommandDescription.Option(
   name: "store", value: "STORE",
@@ -18,31 +19,64 @@ struct TrustAddCommand: Command {
         name: "FILE", help: "the root's certificate, as PEM; '-' for what is piped", isRequired: true,
         kind: .file)
     ],
-    options: [storeOption],
+    options: [
+      .init(
+        name: "team", value: "TEAM",
+        help: "this root speaks for that team in the store from now on, and no other root does"),
+      storeOption,
+    ],
     details: [
       "Your own roots are in ~/.config/insula/trust, and 'insula verify' goes by them. A store has roots of its own\n"
-        + "(STORE/keys/trust), which only its owner changes: what is installed there must descend from one of them."
+        + "(STORE/keys/trust), which only its owner changes: what is installed there must descend from one of them.",
+      "In a store a team is one root's: the first's whose app of that team is installed, or that of '--team'. The apps that the\n"
+        + "team has there, and their data, are under the new root then.",
     ],
     examples: [
       "insula identity export Anna | insula trust add -",
       "sudo insula trust add root.pem --store /var/lib/insula",
+      "sudo insula trust add new-root.pem --team ABCDE12345 --store /var/lib/insula",
     ])
 
   private let file: String
+  private let team: String?
   private let store: String?
 
-  init(_ arguments: ParsedArguments) {
+  init(_ arguments: ParsedArguments) throws(UsageError) {
     file = arguments.argument(0) ?? ""
+    team = arguments.value("team")
     store = arguments.value("store")
+    guard team == nil || store != nil else {
+      throw Self.description.error("teams are a store's; say which with '--store'")
+    }
+    if team == "" { throw Self.description.error("a team has a name") }
   }
 
   func run(in context: Context) throws -> ExitCode {
     let text = try context.contents(of: file, limit: 64 << 10)
     let place = try context.makeTrust(ofStore: store)
-    let root = try TrustDirectory(place.fd).add(text, at: context.now())
+    let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) trusts" } ?? "You trust"
     context.console.print("\(whose) '\(root.name.harmless)' (\(root.fingerprintText)) now.")
+    if let team, let store { try pin(team, to: root, in: store, context) }
     return .ok
+  }
+
+  /// One that is trusted already can still be given a team.
+  private func add(_ text: [UInt8], to trusted: TrustDirectory, at time: Int64) throws -> Certificate {
+    if team != nil {
+      let root = try trusted.root(text)
+      if try trusted.list().contains(root) { return root }
+    }
+    return try trusted.add(text, at: time)
+  }
+
+  private func pin(_ team: String, to root: Certificate, in store: String, _ context: Context) throws {
+    let opened = try context.store(store)
+    let before = try Registry(of: opened).pin(team, to: root.fingerprint)
+    let isOther = before.map { $0 != root.fingerprint } ?? false
+    context.console.print(
+      "The team \(team.harmless) is this root's there"
+        + (isOther ? ", and no longer that of the root \(before?.asHexadecimal ?? "")." : "."))
   }
 }
 

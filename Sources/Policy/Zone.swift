@@ -174,7 +174,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       .groupContainers, .cloudContainers, .container, .containerData, .containerDocuments, .groupContainer:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
-      .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .user, .localApp, .networkApp,
+      .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .user, .localApp,
+      .networkApp,
       .userApp:
       false
     }

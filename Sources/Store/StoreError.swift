@@ -37,6 +37,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case notEntitled(identifier: String, to: String, has: [String])
   case tooManyGrants(identifier: String)
   case tooManyGrantsOfUser(user: UInt32)
+  case teamOfOtherRoot(team: String, known: String, new: String)
+  case containerOfOtherTeam(path: String, team: String, other: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -127,6 +129,12 @@ extension StoreError: CustomStringConvertible {
     case .notEntitled(let identifier, let to, let has):
       "\(identifier) is not entitled to \(to); "
         + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
+    case .teamOfOtherRoot(let team, let known, let new):
+      "the team \(team) is the root \(known)'s here, and this is signed under another root, \(new), nothing was changed; if that "
+        + "one speaks for the team from now on: 'insula trust add FILE --team \(team) --store STORE' with its certificate"
+    case .containerOfOtherTeam(let path, let team, let other):
+      "the container \(path) has the data of apps of the team \(other), and this app is of the team \(team); 'insula uninstall' "
+        + "with the identifier of such an app removes what it has left; what is in iCloud is yours to move elsewhere, and to remove"
     case .tooManyGrants(let identifier):
       "so much has been granted to \(identifier) that there is no room for more; "
         + "grant it the folder that these files are in, and see 'insula grants'"
@@ -153,7 +161,7 @@ extension StoreError {
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
       .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser:
+      .tooManyGrantsOfUser, .teamOfOtherRoot, .containerOfOtherTeam:
       .failed
     }
   }

@@ -51,6 +51,20 @@ final class AppHouse {
     }
   }
 
+  /// Someone else who signs, under a root of their own that the store trusts.
+  func addIdentity(_ name: String, team: String) throws {
+    let keys = try TemporaryDirectory.open(try temporary.makeDirectory("keys-\(name)", mode: 0o700))
+    let identity = try IdentityDirectory(keys.fd).make(name, team: team, at: now)
+    try TrustDirectory(trusted.fd).add(#require(identity.chain.last).pem(), at: now)
+  }
+
+  func root(of name: String) throws -> Certificate { try #require(try signer(name).chain.last) }
+
+  private func signer(_ name: String) throws -> Identity {
+    let keys = try TemporaryDirectory.open(temporary.appending("keys-\(name)"))
+    return try IdentityDirectory(keys.fd).identity(named: name)
+  }
+
   var home: String { "Users/\(account.name)" }
   var tree: String { temporary.appending("store/tree") }
   var everyones: AppDomain { .everyone }
@@ -75,6 +89,8 @@ final class AppHouse {
     var version = "1"
     var shortVersion = ""
     var team = "TEAM1"
+    /// Who signs, of those that were added; nil for the identity of the team's name.
+    var signer: String?
     var groups: [String] = []
     var clouds: [String] = []
     var entitlements: String?
@@ -109,7 +125,7 @@ final class AppHouse {
 
   func sign(_ name: String, _ plan: Plan = Plan()) throws {
     let root = try TemporaryDirectory.open(temporary.appending(name))
-    let identity = try IdentityDirectory(keys.fd).identity(named: plan.team)
+    let identity = try plan.signer.map(signer) ?? IdentityDirectory(keys.fd).identity(named: plan.team)
     let text = plan.entitlements ?? Self.entitlements(plan.groups, plan.clouds)
     let last = name.split(separator: "/").last.map(String.init) ?? name
     try CodeBundle(in: root, name: last).sign(as: identity, entitlements: Array(text.utf8), at: now)
@@ -167,7 +183,7 @@ final class AppHouse {
   func uninstall(
     _ identifier: String = "org.example.editor", of domain: AppDomain = .everyone,
     asking asker: Asker = .ourselves, keepingData: Bool = false, watch: any TreeWatch = NobodyWatches()
-  ) throws -> InstalledApp {
+  ) throws -> InstalledApp? {
     try installer(watch: watch).uninstall(
       #require(AppIdentifier(identifier)), of: domain, asking: asker, keepingData: keepingData
     ).app

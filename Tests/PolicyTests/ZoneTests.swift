@@ -115,7 +115,8 @@ internal import Testing
     let names =
       DomainTree.directories.flatMap { $0.path.split(separator: "/").map(String.init) }
       + [
-        "Containers", "Group Containers", "Mobile Documents", "Data", ContainerLayout.metadataName, "Documents", "Inbox", ".x",
+        "Containers", "Group Containers", "Mobile Documents", "Data", ContainerLayout.metadataName,
+        "Documents", "Inbox", ".x",
         "other",
       ]
     for zone in Zone.allCases {

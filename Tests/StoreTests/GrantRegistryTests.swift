@@ -22,7 +22,7 @@ internal import Testing
     team: String = "ABCDE12345"
   ) throws -> GrantRecord {
     GrantRecord(
-      identifier: try #require(AppIdentifier(identifier)), user: user, team: team,
+      identifier: try #require(AppIdentifier(identifier)), user: user, team: Team(team, root: nil),
       path: GrantPath.names(Array(path.utf8)), isWritable: true, isDirectory: false,
       identity: ObjectIdentity(inode: .max, handle: [1, 2, 3], created: -5), granted: 7)
   }

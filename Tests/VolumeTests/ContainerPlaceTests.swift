@@ -231,7 +231,8 @@ internal import Testing
   /// Whoever could put a directory where containers are could write what describes it, or fill its Inbox.
   @Test(arguments: ContainerKind.allCases) func nobodyMakesContainers(kind: ContainerKind) throws {
     let containers = "Users/anna/\(ContainerLayout.directory(of: kind))"
-    for path in ["Users/anna", "Users/anna/Library", containers, containers + "/.beside", "Users/Shared/dir"] {
+    for path in ["Users/anna", "Users/anna/Library", containers, containers + "/.beside", "Users/Shared/dir"]
+    {
       try view.makeDirectory(path, by: .me)
     }
     try view.make(containers + "/.file", by: .me)
@@ -243,7 +244,8 @@ internal import Testing
     }
     // What is no directory is no container, and what has another name is none either.
     expect(nil, { v throws(Errno) in try v.rename(containers + "/.file", to: containers + "/file") }, "file")
-    expect(nil, { v throws(Errno) in try v.rename(containers + "/.beside", to: containers + "/.b") }, "beside")
+    expect(
+      nil, { v throws(Errno) in try v.rename(containers + "/.beside", to: containers + "/.b") }, "beside")
     expect(nil, { v throws(Errno) in try v.makeDirectory(containers + "/.new") }, "make beside")
   }
 

@@ -62,14 +62,14 @@ package struct AppQuestions {
         throw .notEntitled(
           identifier: identifier.text, to: "the group \(group)", has: app.groups.map { "group:\($0)" })
       }
-      return try container(.group, group, nil, for: user, making)
+      return try container(.group, group, app, for: user, making)
     case .cloud(let asked):
       guard let cloud = asked ?? app.clouds.first, app.clouds.contains(cloud) else {
         throw .notEntitled(
           identifier: identifier.text, to: asked.map { "the iCloud container \($0)" } ?? "iCloud",
           has: app.clouds.map { "icloud:\($0)" })
       }
-      return try container(.cloud, cloud, nil, for: user, making)
+      return try container(.cloud, cloud, app, for: user, making)
     default:
       let container = try container(.data, app.identifier, app, for: user, making)
       return place.pathInContainer.map { "\(container)/\($0)" } ?? container
@@ -92,14 +92,14 @@ package struct AppQuestions {
   }
 
   private func container(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, _ app: InstalledApp?, for user: UInt32,
+    _ kind: ContainerKind, _ identifier: AppIdentifier, _ app: InstalledApp, for user: UInt32,
     _ making: () throws(StoreError) -> Containers
   ) throws(StoreError) -> String {
     guard let registry else { throw .noApp(identifier: identifier.text) }
     let home = try store.home(of: user)
-    if let found = try store.wholeContainer(kind, identifier, of: user, home: home, bundle: app, registry) {
+    if let found = try store.wholeContainer(kind, identifier, of: user, home: home, for: app, registry) {
       return found.path
     }
-    return try making().make(kind, identifier, home: home, bundle: app).path
+    return try making().make(kind, identifier, for: app, home: home).path
   }
 }

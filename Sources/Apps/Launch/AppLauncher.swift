@@ -38,12 +38,12 @@ package final class AppLauncher: Sendable {
       let home = try store.home(of: user)
       var isWhole =
         try store.wholeContainer(
-          .data, app.identifier, of: user, home: home, bundle: app, registry) != nil
+          .data, app.identifier, of: user, home: home, for: app, registry) != nil
       for group in app.groups where isWhole {
-        isWhole = try store.wholeContainer(.group, group, of: user, home: home, bundle: nil, registry) != nil
+        isWhole = try store.wholeContainer(.group, group, of: user, home: home, for: app, registry) != nil
       }
       for cloud in app.clouds where isWhole {
-        isWhole = try store.wholeContainer(.cloud, cloud, of: user, home: home, bundle: nil, registry) != nil
+        isWhole = try store.wholeContainer(.cloud, cloud, of: user, home: home, for: app, registry) != nil
       }
       if !isWhole { _ = try making().make(for: app, home: home) }
       var entitlements = verdict.entitlements

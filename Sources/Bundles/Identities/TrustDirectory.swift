@@ -85,6 +85,9 @@ package struct TrustDirectory {
     return match
   }
 
+  /// The root that a text is the certificate of.
+  package func root(_ pem: [UInt8]) throws(IdentityFailure) -> Certificate { try Self.only(in: pem) }
+
   /// The one certificate of a text.
   private static func only(in pem: [UInt8]) throws(IdentityFailure) -> Certificate {
     guard !String(decoding: pem, as: UTF8.self).contains("PRIVATE KEY-----") else { throw .hasPrivateKey }

@@ -93,7 +93,7 @@ package final class GrantService: Sendable {
     }
     return try put(
       GrantRecord(
-        identifier: app.identifier, user: user, team: app.team, path: names, isWritable: isWritable,
+        identifier: app.identifier, user: user, team: app.signer, path: names, isWritable: isWritable,
         isDirectory: chosen.isDirectory, identity: chosen.identity, granted: Int64(time(nil))))
   }
 
@@ -220,9 +220,9 @@ extension GrantService {
     try turn.withLock { _ throws(AppFailure) in
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
-        let others = granted.filter { $0.team != app.team }
+        let others = granted.filter { $0.team != app.signer }
         if !others.isEmpty { try takeBack(others) }
-        let writable = granted.filter { $0.isWritable && $0.team == app.team }
+        let writable = granted.filter { $0.isWritable && $0.team == app.signer }
         if !writable.isEmpty, try chosenFiles(of: app) == .readOnly {
           for record in writable { _ = try change(record, isWritable: false) }
         }

@@ -10,19 +10,21 @@ extension Store {
   ///
   /// Looking changes nothing, so whoever finds one need not make it.
   package func wholeContainer(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, of user: UInt32, home: String, bundle: InstalledApp?,
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of user: UInt32, home: String, for app: InstalledApp,
     _ registry: Registry
   ) throws(StoreError) -> ContainerRecord? {
     let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
     let noted = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
-    guard let record = noted.first(where: { $0.path == path }) else { return nil }
+    guard let record = noted.first(where: { $0.path == path }), record.team == app.signer,
+      record.identity != nil
+    else { return nil }
     guard let container = try? tree.openDirectory(at: path) else { return nil }
     func status(_ path: String) -> FileStatus? { try? container.fd.status(at: path) }
     for directory in ContainerLayout.directories(of: kind) where status(directory)?.isDirectory != true {
       return nil
     }
     if kind.contentClass != nil, status(ContainerLayout.metadataName)?.isRegular != true { return nil }
-    if let bundle, status("\(ContainerLayout.dataName)/\(bundle.bundleName)")?.isSymlink != true {
+    if kind == .data, status("\(ContainerLayout.dataName)/\(app.bundleName)")?.isSymlink != true {
       return nil
     }
     return record

@@ -42,15 +42,17 @@ package final class Containers: Sendable {
   /// What is there stays as it is, save that what is missing of it is made.
   package func make(for app: InstalledApp, home: String) throws(StoreError) -> [ContainerRecord] {
     try clearWorkshop()
-    var made = [try make(.data, app.identifier, home: home, bundle: app)]
-    for group in app.groups { made.append(try make(.group, group, home: home)) }
-    for cloud in app.clouds { made.append(try make(.cloud, cloud, home: home)) }
+    var made = [try make(.data, app.identifier, for: app, home: home)]
+    for group in app.groups { made.append(try make(.group, group, for: app, home: home)) }
+    for cloud in app.clouds { made.append(try make(.cloud, cloud, for: app, home: home)) }
     return made
   }
 
-  /// Makes one container, or completes it.
+  /// Makes one container of an app, or completes it.
+  ///
+  /// One that another team's apps have left, or share, is not for this one.
   package func make(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, home name: String, bundle: InstalledApp? = nil
+    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
   ) throws(StoreError) -> ContainerRecord {
     let home = try openHome(name)
     let owner = Owner(
@@ -58,7 +60,8 @@ package final class Containers: Sendable {
     let place = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
     let new = {
       ContainerRecord(
-        uuid: UUID().uuidString, kind: kind, identifier: identifier, user: owner.uid, path: place)
+        uuid: UUID().uuidString, kind: kind, identifier: identifier, user: owner.uid, path: place,
+        team: app.signer)
     }
     var record = try registry.note(new())
     if record.isDoomed {
@@ -68,8 +71,18 @@ package final class Containers: Sendable {
     }
     let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
     let container = ContainerLayout.name(of: identifier, kind)
-    try put(record, named: container, in: parent.fd, owner, bundle)
+    try claim(record, for: app.signer, isThere: parent.fd.has(container))
+    try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
     return try noteIdentity(of: record, named: container, in: parent.fd)
+  }
+
+  /// Throws unless a container is a team's; one that nobody has yet, or that is not there any more, becomes it.
+  private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
+    if record.team == team { return }
+    if let other = record.team, isThere {
+      throw .containerOfOtherTeam(path: "\(path)/\(record.path)", team: team.words, other: other.words)
+    }
+    try registry.note(team, of: record)
   }
 
   /// Notes which directory it is that a container has now.

@@ -42,7 +42,7 @@ package struct GrantRecord: Equatable, Sendable {
   /// Who has granted it, and for whom the app runs that has it.
   package let user: UInt32
   /// Whose app it was granted to: another team's of the same identifier is another app.
-  package let team: String
+  package let team: Team
   /// Names below the root of the tree.
   package var path: [[UInt8]]
   package var isWritable: Bool
@@ -53,7 +53,7 @@ package struct GrantRecord: Equatable, Sendable {
   package let granted: Int64
 
   package init(
-    id: Int64 = 0, identifier: AppIdentifier, user: UInt32, team: String, path: [[UInt8]], isWritable: Bool,
+    id: Int64 = 0, identifier: AppIdentifier, user: UInt32, team: Team, path: [[UInt8]], isWritable: Bool,
     isDirectory: Bool, identity: ObjectIdentity, granted: Int64
   ) {
     self.id = id

@@ -17,6 +17,8 @@ package struct InstalledApp: Codable, Equatable, Sendable {
   /// `CFBundleShortVersionString`.
   package var shortVersion: String
   package var team: String
+  /// The digest of the root under which it was signed; nil where an earlier version did not note it.
+  package var root: [UInt8]?
   /// Where its bundle is, below the root of the tree.
   package var path: String
   /// The digest of its seal.
@@ -30,7 +32,7 @@ package struct InstalledApp: Codable, Equatable, Sendable {
 
   package init(
     identifier: AppIdentifier, user: UInt32?, name: String, executable: String, version: String,
-    shortVersion: String, team: String, path: String, seal: [UInt8], installed: Int64,
+    shortVersion: String, team: String, root: [UInt8]? = nil, path: String, seal: [UInt8], installed: Int64,
     groups: [AppIdentifier] = [], clouds: [AppIdentifier] = []
   ) {
     self.identifier = identifier
@@ -40,12 +42,16 @@ package struct InstalledApp: Codable, Equatable, Sendable {
     self.version = version
     self.shortVersion = shortVersion
     self.team = team
+    self.root = root
     self.path = path
     self.seal = seal
     self.installed = installed
     self.groups = groups
     self.clouds = clouds
   }
+
+  /// Whose it is.
+  package var signer: Team { Team(team, root: root) }
 
   /// The name of its bundle: the last one of its path.
   package var bundleName: String { path.splitAtName.name }
@@ -66,10 +72,12 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
   package let isDoomed: Bool
   /// Which directory it is; nil as long as that was not noted.
   package var identity: ObjectIdentity?
+  /// Whose apps' it is; nil as long as that was not noted.
+  package var team: Team?
 
   package init(
     uuid: String, kind: ContainerKind, identifier: AppIdentifier, user: UInt32, path: String,
-    isDoomed: Bool = false, identity: ObjectIdentity? = nil
+    isDoomed: Bool = false, identity: ObjectIdentity? = nil, team: Team? = nil
   ) {
     self.uuid = uuid
     self.kind = kind
@@ -78,5 +86,6 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
     self.path = path
     self.isDoomed = isDoomed
     self.identity = identity
+    self.team = team
   }
 }

@@ -11,7 +11,7 @@ extension Registry {
     try use { (database) throws(StoreError) in
       let all = try database.rows(
         """
-        SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+        SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
         FROM apps ORDER BY identifier, user
         """
       ) { (row) throws(StoreError) in try Row(row, database.path) }
@@ -47,12 +47,12 @@ extension Registry {
     try database.run(
       """
       INSERT INTO apps
-        (identifier, user, name, executable, version, short_version, team, path, seal, installed)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (identifier, user, name, executable, version, short_version, team, path, seal, installed, root)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .text(app.identifier.text), .optional(app.user), .text(app.name), .text(app.executable),
       .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
-      .integer(app.installed))
+      .integer(app.installed), .optional(app.root))
     try noteBelongings(of: app, in: database)
     try keepGrants(onlyOf: app, in: database)
   }
@@ -72,11 +72,12 @@ extension Registry {
     try database.run(
       """
       UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,
-        seal = ?, installed = ?
+        seal = ?, installed = ?, root = ?
       WHERE id = ?
       """,
       .text(app.name), .text(app.executable), .text(app.version), .text(app.shortVersion),
-      .text(app.team), .text(app.path), .bytes(app.seal), .integer(app.installed), .integer(known.id))
+      .text(app.team), .text(app.path), .bytes(app.seal), .integer(app.installed), .optional(app.root),
+      .integer(known.id))
     try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
     try noteBelongings(of: app, in: database)
@@ -149,7 +150,7 @@ extension Registry {
     let file = database.path
     let found = try database.rows(
       """
-      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
       FROM apps WHERE path = ?
       """, .text(path)
     ) { (row) throws(StoreError) in try Row(row, file) }.first
@@ -162,7 +163,7 @@ extension Registry {
     let path = database.path
     return try database.rows(
       """
-      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed
+      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
       FROM apps WHERE identifier = ? AND user IS ?
       """, .text(identifier.text), .optional(user)
     ) { (row) throws(StoreError) in try Row(row, path) }.first
@@ -194,7 +195,8 @@ extension Registry {
       app = InstalledApp(
         identifier: try row.identifier(1, path), user: try row.user(2, path), name: try row.text(3),
         executable: try row.text(4), version: try row.text(5), shortVersion: try row.text(6),
-        team: try row.text(7), path: try row.text(8), seal: try row.bytes(9), installed: try row.integer(10))
+        team: try row.text(7), root: try row.digest(11), path: try row.text(8), seal: try row.bytes(9),
+        installed: try row.integer(10))
     }
 
     func complete(_ database: borrowing Database) throws(StoreError) -> InstalledApp {

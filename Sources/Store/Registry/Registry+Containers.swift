@@ -15,7 +15,8 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created FROM containers
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root
+        FROM containers
         WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR identifier = ?2) AND (?3 IS NULL OR user = ?3)
           AND (?4 IS NULL OR doomed = ?4)
         ORDER BY path
@@ -37,14 +38,17 @@ extension Registry {
         .integer(Int64(container.user)))
       try database.run(
         """
-        INSERT INTO containers (uuid, kind, identifier, user, path) VALUES (?, ?, ?, ?, ?)
+        INSERT INTO containers (uuid, kind, identifier, user, path, team, root) VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (kind, identifier, user) DO UPDATE SET path = excluded.path
         """,
         .text(container.uuid), .text(container.kind.rawValue), .text(container.identifier.text),
-        .integer(Int64(container.user)), .text(container.path))
+        .integer(Int64(container.user)), .text(container.path),
+        container.team.map { .text($0.text) } ?? .null,
+        .optional(container.team?.root))
       let noted = try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created FROM containers
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root
+        FROM containers
         WHERE kind = ? AND identifier = ? AND user = ?
         """,
         .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user))
@@ -68,7 +72,8 @@ extension Registry {
     let known = try use { (database) throws(StoreError) in
       try database.rows("SELECT inode, handle, created FROM trees") { (row) throws(StoreError) in
         ObjectIdentity(
-          inode: UInt64(bitPattern: try row.integer(0)), handle: try row.bytes(1), created: try row.integer(2))
+          inode: UInt64(bitPattern: try row.integer(0)), handle: try row.bytes(1), created: try row.integer(2)
+        )
       }.first
     }
     if known == tree { return }
@@ -77,6 +82,23 @@ extension Registry {
       try database.run(
         "INSERT OR REPLACE INTO trees (one, inode, handle, created) VALUES (1, ?, ?, ?)",
         .integer(Int64(bitPattern: tree.inode)), .bytes(tree.handle), .integer(tree.created))
+    }
+  }
+
+  /// Dooms what an app has left that is not installed any more, or a group without members, for a user or for all; says how much
+  /// that is.
+  package func doomLeft(by identifier: AppIdentifier, of user: UInt32?) throws(StoreError) -> Int {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        """
+        UPDATE containers SET doomed = 1
+        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 AND (?2 IS NULL OR user = ?2)
+          AND NOT EXISTS (
+            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
+            WHERE (apps.identifier = ?1 OR app_groups.identifier = ?1)
+              AND (apps.user IS NULL OR apps.user = containers.user))
+        """, .text(identifier.text), .optional(user))
+      return database.changes
     }
   }
 
@@ -101,9 +123,10 @@ extension ContainerRecord {
       ? nil
       : ObjectIdentity(
         inode: UInt64(bitPattern: try row.integer(6)), handle: try row.bytes(7), created: try row.integer(8))
+    let team: Team? = row.isNull(9) ? nil : Team(try row.text(9), root: try row.digest(10))
     self.init(
       uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
-      path: try row.text(4), isDoomed: try row.integer(5) != 0, identity: identity)
+      path: try row.text(4), isDoomed: try row.integer(5) != 0, identity: identity, team: team)
   }
 }
 

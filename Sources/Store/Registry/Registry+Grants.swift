@@ -18,7 +18,8 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted
+        SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted,
+          root
         FROM grants ORDER BY id
         """
       ) { (row) throws(StoreError) in try GrantRecord(row, path) }
@@ -39,13 +40,14 @@ extension Registry {
       try database.run(
         """
         INSERT INTO grants
-          (identifier, user, team, path, writable, directory, inode, handle, created, granted)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          (identifier, user, team, path, writable, directory, inode, handle, created, granted, root)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        .text(grant.identifier.text), .integer(Int64(grant.user)), .text(grant.team),
+        .text(grant.identifier.text), .integer(Int64(grant.user)), .text(grant.team.text),
         .bytes(GrantPath.path(grant.path)), .integer(grant.isWritable ? 1 : 0),
         .integer(grant.isDirectory ? 1 : 0), .integer(Int64(bitPattern: grant.identity.inode)),
-        .bytes(grant.identity.handle), .integer(grant.identity.created), .integer(grant.granted))
+        .bytes(grant.identity.handle), .integer(grant.identity.created), .integer(grant.granted),
+        .optional(grant.team.root))
       var noted = grant
       noted.id = database.lastRow
       return noted
@@ -76,9 +78,9 @@ extension Registry {
   static func keepGrants(onlyOf app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     try database.run(
       """
-      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND team <> ?2 AND (user = ?3 OR ?3 IS NULL
+      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
         AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
-      """, .text(app.identifier.text), .text(app.team), .optional(app.user))
+      """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }
 
   /// An app is gone, and what was granted to it.
@@ -98,8 +100,9 @@ extension GrantRecord {
       throw .registryDamaged(path: file, what: "a grant belongs to nobody, or is for no path")
     }
     self.init(
-      id: try row.integer(0), identifier: try row.identifier(1, file), user: user, team: try row.text(3),
-      path: path, isWritable: try row.integer(5) != 0, isDirectory: try row.integer(6) != 0,
+      id: try row.integer(0), identifier: try row.identifier(1, file), user: user,
+      team: Team(try row.text(3), root: try row.digest(11)), path: path, isWritable: try row.integer(5) != 0,
+      isDirectory: try row.integer(6) != 0,
       identity: ObjectIdentity(
         inode: UInt64(bitPattern: try row.integer(7)), handle: try row.bytes(8), created: try row.integer(9)),
       granted: try row.integer(10))

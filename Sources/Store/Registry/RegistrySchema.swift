@@ -145,5 +145,23 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 5",
       ]),
+    Step(
+      name: "roots of teams",
+      statements: [
+        // A team is a text under a root: anyone may write the text. Digests of certificates; nothing where it is not known yet.
+        "ALTER TABLE apps ADD COLUMN root BLOB",
+        "ALTER TABLE grants ADD COLUMN root BLOB",
+        // Whose apps' a container is.
+        "ALTER TABLE containers ADD COLUMN team TEXT",
+        "ALTER TABLE containers ADD COLUMN root BLOB",
+        // Which root speaks for a team here.
+        """
+        CREATE TABLE teams (
+          team TEXT PRIMARY KEY,
+          root BLOB NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 6",
+      ]),
   ]
 }

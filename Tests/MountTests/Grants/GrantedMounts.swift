@@ -69,7 +69,7 @@ final class GrantedMounts {
     last += 1
     try volume.grant(
       GrantRecord(
-        id: last, identifier: app, user: 0, team: "T", path: path, isWritable: writing,
+        id: last, identifier: app, user: 0, team: Team("T", root: nil), path: path, isWritable: writing,
         isDirectory: chosen.isDirectory, identity: chosen.identity, granted: 0))
     return last
   }

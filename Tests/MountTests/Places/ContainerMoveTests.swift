@@ -82,7 +82,8 @@ struct ContainerMoveTests {
       test ! -e $documents/more; test "$(cat $inbox/letter.txt)" = text
       """, as: .owner)
     for line in [
-      "echo x >>$inbox/letter.txt", "mv -T $container $home/away", "mkdir $data/new", "rm $container/.*.plist",
+      "echo x >>$inbox/letter.txt", "mv -T $container $home/away", "mkdir $data/new",
+      "rm $container/.*.plist",
       "mv -T $container $home/Library/Containers/.import-1-x",
     ] {
       let refused = try house.run(line, as: .owner)

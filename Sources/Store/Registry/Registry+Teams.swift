@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+
+// Which root speaks for a team. The first whose app is installed does, or the one that an administrator names; another root's
+// identity of the same team is a stranger's.
+
+extension Registry {
+  /// The root that speaks for a team; nil if none does yet.
+  package func root(of team: String) throws(StoreError) -> [UInt8]? {
+    try use { (database) throws(StoreError) in try Self.root(of: team, in: database) }
+  }
+
+  private static func root(of team: String, in database: borrowing Database) throws(StoreError) -> [UInt8]? {
+    try database.rows("SELECT root FROM teams WHERE team = ?", .text(team)) { (row) throws(StoreError) in
+      try row.bytes(0)
+    }.first
+  }
+
+  /// Throws unless a team's root is the one that speaks for it; the first one does from now on.
+  static func settle(_ team: Team, in database: borrowing Database) throws(StoreError) {
+    guard let root = team.root else { return }
+    if let known = try Self.root(of: team.text, in: database), known != root {
+      throw .teamOfOtherRoot(team: team.text, known: Team.digits(of: known), new: Team.digits(of: root))
+    }
+    try database.run(
+      "INSERT OR IGNORE INTO teams (team, root) VALUES (?, ?)", .text(team.text), .bytes(root))
+  }
+
+  /// Throws if another root speaks for that team.
+  package func check(_ team: Team) throws(StoreError) {
+    guard let root = team.root, let known = try self.root(of: team.text), known != root else { return }
+    throw .teamOfOtherRoot(team: team.text, known: Team.digits(of: known), new: Team.digits(of: root))
+  }
+
+  /// Says which root speaks for a team from now on; what the team has here is under that root then.
+  ///
+  /// Returns the root that did before.
+  @discardableResult
+  package func pin(_ team: String, to root: [UInt8]) throws(StoreError) -> [UInt8]? {
+    try change { (database) throws(StoreError) in
+      let before = try Self.root(of: team, in: database)
+      let values: [Database.Value] = [.bytes(root), .text(team)]
+      try database.run("INSERT OR REPLACE INTO teams (root, team) VALUES (?, ?)", values[0], values[1])
+      try database.run("UPDATE apps SET root = ? WHERE team = ?", values[0], values[1])
+      try database.run("UPDATE grants SET root = ? WHERE team = ?", values[0], values[1])
+      try database.run("UPDATE containers SET root = ? WHERE team = ?", values[0], values[1])
+      return before
+    }
+  }
+
+  /// Notes under which root an app was signed that was installed by an earlier version, for all that it has.
+  package func note(root: [UInt8], of app: InstalledApp) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE apps SET root = ? WHERE identifier = ? AND user IS ?", .bytes(root),
+        .text(app.identifier.text), .optional(app.user))
+      try database.run(
+        "INSERT OR IGNORE INTO teams (team, root) VALUES (?, ?)", .text(app.team), .bytes(root))
+      try database.run(
+        """
+        UPDATE grants SET root = ?1 WHERE root IS NULL AND identifier = ?2 COLLATE NOCASE AND team = ?3
+          AND (user = ?4 OR ?4 IS NULL
+            AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?2 AND apps.user = grants.user))
+        """, .bytes(root), .text(app.identifier.text), .text(app.team), .optional(app.user))
+      let places: [(ContainerKind, [AppIdentifier])] = [
+        (.data, [app.identifier]), (.group, app.groups), (.cloud, app.clouds),
+      ]
+      for (kind, identifiers) in places {
+        for identifier in identifiers {
+          try database.run(
+            """
+            UPDATE containers SET team = ?1, root = ?2 WHERE team IS NULL AND kind = ?3 AND identifier = ?4
+              AND (user = ?5 OR ?5 IS NULL
+                AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?6 AND apps.user = containers.user))
+            """, .text(app.team), .bytes(root), .text(kind.rawValue), .text(identifier.text),
+            .optional(app.user), .text(app.identifier.text))
+        }
+      }
+    }
+  }
+
+  /// Notes whose a container is.
+  func note(_ team: Team, of container: ContainerRecord) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE containers SET team = ?, root = ? WHERE uuid = ?", .text(team.text), .optional(team.root),
+        .text(container.uuid))
+    }
+  }
+}
+
+extension Database.Value {
+  /// A digest, or none.
+  static func optional(_ digest: [UInt8]?) -> Database.Value { digest.map { .bytes($0) } ?? .null }
+}
+
+extension Columns {
+  /// A digest, or nil where there is none.
+  func digest(_ index: Int32) throws(StoreError) -> [UInt8]? { isNull(index) ? nil : try bytes(index) }
+}
