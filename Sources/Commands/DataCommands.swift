@@ -40,6 +40,14 @@ struct DeliverCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["deliver", "--store", $0, "--", identifier.text] + files.map(context.absolute)
+      })
+    {
+      return done
+    }
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, writing: true, context)
     let container = try access.container(identifier, for: uid, context)
@@ -112,6 +120,14 @@ struct ExportCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["export", "--store", $0, "--", identifier.text, context.absolute(target)]
+      })
+    {
+      return done
+    }
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, writing: true, context)
     let app = try access.app(identifier, for: uid ?? context.uid, context)
@@ -160,6 +176,15 @@ struct ImportCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["import", "--store", $0] + (replaces ? ["--replace"] : [])
+          + (identifier.map { ["--to", $0.text] } ?? []) + ["--", context.absolute(source)]
+      })
+    {
+      return done
+    }
     let uid = try AppsAccess.user(user, context)
     let directory = try context.openDirectory(source)
     let package = try DataPackage(directory.fd, path: source)
@@ -184,6 +209,23 @@ struct ImportCommand: Command {
   }
 }
 
+extension ActingCommand {
+  /// Has a command carried out by the user that root names, where the store is mounted; nil otherwise.
+  ///
+  /// What is done in a home while its owner can be at work there is done by them. `words` gets the mount point.
+  fileprivate static func onMount(
+    of store: String?, for user: String?, _ context: Context, _ words: (String) -> [String]
+  ) throws -> ExitCode? {
+    guard let account = try account(user, context) else { return nil }
+    let paths = store.map { [$0] } ?? [context.defaultMountPoint, context.defaultStore]
+    for path in paths.map(context.absolute) {
+      guard let mount = DaemonSearch.mount(at: path) ?? DaemonSearch.mount(ofStore: path) else { continue }
+      return try perform(words(mount.mountPoint), as: account, context)
+    }
+    return nil
+  }
+}
+
 extension AppsAccess {
   /// Opens an app's container; what is missing of it is made.
   fileprivate func container(
@@ -195,7 +237,13 @@ extension AppsAccess {
     case .store(let store):
       let metadata = Metadata(isSystem: store.description.mode == .system)
       return try AppContainer(container, in: store.tree, at: root, access: .store(metadata))
-    case .daemon:
+    case .daemon(_, let status):
+      guard user == nil || user == context.uid else {
+        throw CommandFailure(
+          .busy,
+          "the store \(status.store) is mounted at \(status.mountPoint), which can't be seen from here; run this where it can, or "
+            + "unmount it first")
+      }
       let tree = try context.openDirectory(root)
       return try AppContainer(container, in: tree.fd, at: root, access: .mount)
     }
@@ -207,7 +255,7 @@ extension String {
   fileprivate func splitAtFile() throws(CommandFailure) -> (parent: String, name: String) {
     let (above, name) = splitAtName
     guard !name.isEmpty, name != ".", name != ".." else {
-      throw CommandFailure(.usage, "\(self) is no name that a file can have")
+      throw CommandFailure(.usage, "it is no file and no directory with a name of its own; name one that is")
     }
     return ("/" + above, name)
   }

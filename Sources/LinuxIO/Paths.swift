@@ -31,6 +31,19 @@ extension FD {
     return try openDirectory(name)
   }
 
+  /// Makes a directory that is its maker's alone, and opens it.
+  ///
+  /// EEXIST if it is another one by then: whoever may write in this directory can have exchanged it, and what is done to it
+  /// is not meant for that.
+  package func makeAndOpenDirectory(_ name: Name) throws(Errno) -> OwnedFD {
+    try makeDirectory(name, mode: 0o700)
+    let made = try openDirectory(name)
+    let status = try made.fd.status()
+    guard status.st_uid == ProcessID.user, status.permissions & 0o077 == 0, try made.fd.entries().isEmpty
+    else { throw .EEXIST }
+    return made
+  }
+
   /// Lends the directory that the last name of a path is in, and that name; what has it is not looked at.
   package func withParent<Result: ~Copyable>(
     of path: String, _ body: (FD, String) throws(Errno) -> Result

@@ -36,7 +36,7 @@ internal import Testing
     ln -s ../nowhere Documents/dangling; ln -s /no/where Documents/absolute; ln -s text Documents/near
     truncate -s 4M Library/sparse; printf end >>Library/sparse
     setfattr -n user.com.example.tag -v value Documents/text; setfattr -n user.on-a-directory -v v Library
-    chmod 640 Documents/text; chmod 1755 'Documents/A b'; chmod 4755 Library/second
+    chmod 640 Documents/text; chmod 1755 'Documents/A b'; chmod 6755 Library/second
     insula acl +a 'everyone deny delete' Documents/text
     insula acl +a 'user:daemon allow list,search,file_inherit,directory_inherit' 'Documents/A b'
     insula flags hidden Documents/text; insula flags uchg Library/second; insula flags uappnd 'Documents/A b/deep'
@@ -61,8 +61,9 @@ internal import Testing
     try second.run("import", package, "--user", "nobody", "--store", second.store)
     try second.rootShell(
       "touch -d 2003-03-03 tmp", in: "\(second.store)/tree/\(AppHouse.container)/Data")
-    // What came with set-user-id is a program of someone else's now.
-    let expected = before.replacing(" f 4755 ", with: " f 755 ")
+    // What came with set-user-id and set-group-id is a program of someone else's now.
+    #expect(before.contains(" f 6755 "))
+    let expected = before.replacing(" f 6755 ", with: " f 755 ")
     let found = try differences(fingerprint(second, AppHouse.container + "/Data"), expected)
     #expect(found.isEmpty, "\(found)")
     #expect(try metadata(second) == identity && metadata(first) != identity)
@@ -255,6 +256,33 @@ internal import Testing
     let containers = house.mounted.backing("Users/nobody/Library/Containers")
     let left = (try? FileManager.default.contentsOfDirectory(atPath: containers)) ?? []
     #expect(left.filter { $0.hasPrefix(".") } == [])
+  }
+
+  /// Who acts in a home while its owner can be at work there is its owner, whoever has given the command.
+  @Test func whatRootHasDoneForOthersIsDoneByThem() throws {
+    let house = try AppHouse(isMounted: true)
+    let package = house.mounted.temporary.appending("E.xcappdata")
+    #expect(try house.nobody("export", "com.example.editor", package).status == 0)
+    let letter = try house.mounted.temporary.write("secret", to: "Letter.txt")
+    let closed = try house.mounted.temporary.makeDirectory("closed", mode: 0o700)
+    try house.rootShell(
+      "chmod 600 Letter.txt; chmod 700 .; echo x >E.xcappdata/AppData/Documents/new",
+      in: house.mounted.temporary.path)
+    try house.rootShell(
+      "chmod 755 .; chown -R root E.xcappdata; chmod 700 E.xcappdata", in: house.mounted.temporary.path)
+    for words in [
+      ["import", package, "--replace"], ["deliver", "com.example.editor", letter],
+      ["export", "com.example.editor", closed + "/E.xcappdata"],
+    ] {
+      let result = try house.mounted.run(words + ["--user", "nobody", "--store", house.store])
+      #expect(result.status != 0 && result.errors.contains("Permission denied"), "\(words): \(result.errors)")
+    }
+    // What they can read, they bring along, and it is theirs.
+    try house.rootShell("chmod -R a+rX E.xcappdata", in: house.mounted.temporary.path)
+    try house.run("import", package, "--replace", "--user", "nobody", "--store", house.store)
+    var status = FileStatus()
+    let file = house.mounted.backing("\(AppHouse.container)/Data/Documents/new")
+    #expect(lstat(file, &status) == 0 && status.st_uid == 65534)
   }
 
   @Test func rootDeliversAndMovesForOthersAndFollowsNoLinkOfTheirs() throws {

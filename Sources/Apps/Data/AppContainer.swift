@@ -69,8 +69,7 @@ package final class AppContainer {
   /// Makes a directory that is ours until it is given away, and opens it.
   func makeOwnDirectory(_ name: String, in parent: FD) throws(DataFailure) -> OwnedFD {
     try explaining("make", "\(path)/\(name)") { () throws(Errno) in
-      try parent.makeDirectory(name, mode: ContainerLayout.mode)
-      return try parent.openDirectory(name)
+      try name.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
     }
   }
 

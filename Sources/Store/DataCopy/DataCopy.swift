@@ -136,8 +136,7 @@ package final class DataCopy {
     guard UInt64(status.st_dev) == device else { throw fail(.otherFilesystem) }
     let entries = try doing("list") { () throws(Errno) in try directory.entries() }
     let copy = try doing("make a copy of") { () throws(Errno) in
-      try target.makeDirectory(newName, mode: 0o700)
-      return try target.open(newName, O_RDONLY | O_DIRECTORY)
+      try target.makeAndOpenDirectory(newName)
     }
     count.directories += 1
     for entry in entries {
