@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
+
+/// In which order an installer asks the kernel for things: a machine that stops keeps what has reached the disk, in any order
+/// that was not asked for.
+@Suite(.enabled(if: canTrace, "it takes strace")) struct CallOrderTests {
+  private let house: AppHouse
+
+  init() throws {
+    house = try AppHouse(isShared: true)
+    try house.bundle { $0.groups = ["group.one"] }
+  }
+
+  /// The calls that a piece of work makes, with the paths of their descriptors.
+  private func calls(_ words: [String]) throws -> [String] {
+    let program = String(Program.insula.dropLast("insula".count)) + "insula-stopped"
+    let trace = house.temporary.appending("trace")
+    let result = try Program.run(
+      [
+        "strace", "-f", "-y", "-qq", "-o", trace, "-e",
+        "trace=fsync,fdatasync,syncfs,renameat2,unlink,unlinkat",
+      ]
+        + [program, "0"] + words)
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+    let text = try String(contentsOfFile: trace, encoding: .utf8)
+    return text.split(separator: "\n").map(String.init)
+  }
+
+  /// The rename that changes the tree is on disk before the registry says so, for which it drops its journal.
+  private func expectSettled(_ calls: [String], _ words: String) throws {
+    let applications = "\(house.tree)/\(house.home)/Applications>"
+    let renamed = calls.firstIndex { $0.contains("renameat2(") && $0.contains(applications) }
+    let rename = try #require(renamed, "\(words): \(calls)")
+    let synchronized = calls[rename...].firstIndex { $0.contains("fsync(") && $0.contains(applications) }
+    let sync = try #require(synchronized, "\(words): the directory is not forced to disk")
+    let noted = calls[rename...].firstIndex { $0.contains("unlink") && $0.contains("insula.db-journal") }
+    let note = try #require(noted, "\(words): the registry notes nothing")
+    #expect(sync < note, "\(words)")
+  }
+
+  @Test func treeIsOnDiskBeforeTheRegistrySaysSo() throws {
+    let bundle = house.temporary.appending("Editor.app")
+    let store = house.temporary.appending("store")
+    mkdir("\(house.tree)/\(house.home)/Applications", 0o755)
+    let install = try calls(["install-app", store, house.account.name, bundle])
+    try expectSettled(install, "install")
+    // What was copied is there before anybody can find it.
+    let copied = try #require(install.firstIndex { $0.contains("syncfs(") })
+    let renamed = try #require(install.firstIndex { $0.contains("renameat2(") && $0.contains("Editor.app") })
+    #expect(copied < renamed)
+    try house.bundle {
+      $0.version = "2"; $0.groups = ["group.one"]
+    }
+    try expectSettled(calls(["update-app", store, house.account.name, bundle]), "update")
+    try expectSettled(calls(["uninstall-app", store, house.account.name, "org.example.editor"]), "uninstall")
+  }
+}
