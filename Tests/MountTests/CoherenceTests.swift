@@ -138,4 +138,24 @@ struct CoherenceTests {
       #expect(text.hasPrefix("a"))
     }
   }
+
+  /// Two views would each have their own of the memory that the users of a database share.
+  @Test(arguments: [false, true])
+  func writeAheadLogIsOneViewsAtATimeWithoutPassthrough(rootless: Bool) throws {
+    let mounts = try SeveralMounts(2, rootless: rootless)
+    let (one, other) = (mounts.path(0, "db"), mounts.path(1, "db"))
+    func run(_ words: String...) throws -> ProgramResult { try Program.run(["sqlite3", "-bail"] + words) }
+    let made = try run(
+      one, "PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES(1);",
+      ".shell sqlite3 \(other) 'INSERT INTO t VALUES(2)' 2>&1",
+      ".shell sqlite3 \(one) 'INSERT INTO t VALUES(3)' 2>&1")
+    #expect(made.status == 0)
+    let refusal = "unable to open database file"
+    #expect(made.output.contains(refusal) == rootless, "\(made.output)")
+    #expect(!made.output.contains("I/O"), "\(made.output)")
+    // One after the other.
+    #expect(try run(other, "INSERT INTO t VALUES(4)").status == 0)
+    let read = try run(one, "PRAGMA integrity_check; SELECT a FROM t ORDER BY a;")
+    #expect(read.output == (rootless ? "ok\n1\n3\n4\n" : "ok\n1\n2\n3\n4\n"))
+  }
 }

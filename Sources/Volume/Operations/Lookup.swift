@@ -90,7 +90,7 @@ extension View {
     let node = try nodes.intern(
       object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
     if position == .sibling { settleSibling(node) }
-    if scope.reach(of: position).contains(.revocable), name.endsLikeSharedMemory {
+    if name.endsLikeSharedMemory, !usesPassthrough || scope.reach(of: position).contains(.revocable) {
       _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
     }
     if let madeAfter {

@@ -264,6 +264,8 @@ extension View {
       // Opened before it came to where it was granted.
       if isRevocable, backing != nil { throw .EBUSY }
       if isRevocable, access.writes { try refuseSharedMemory(node) }
+      // Each view's kernel would have pages of its own, and no map of what it opens past them.
+      if backing == nil, isWrittenElsewhere(node) { try refuseSharedMemory(node) }
       // The kernel would write by the limits of whoever opened it first, and there can be but one id.
       let needsOwnLimits = access.writes && backing.map { $0.isRoots != isRoot } ?? false
       if backing == nil || appends || needsOwnLimits {
@@ -301,11 +303,17 @@ extension View {
     let mayKeep = mayKeepContents(of: node)
     // Where other opens go past the page cache, what it has from before may be stale.
     if usesPassthrough { return [] }
-    guard volume.views.areSeveral, let number = nodes.with(node, { $0.number }),
-      writingElsewhere(of: number) == .open
-    else { return mayKeep ? .keepCache : [] }
     // What another view writes is in no page of this kernel's; and a map that both could write to is not to be had.
-    return .direct
+    if isWrittenElsewhere(node) { return .direct }
+    return mayKeep ? .keepCache : []
+  }
+
+  /// Whether a file is open for writing through another view, whose kernel has pages of its own of it.
+  private func isWrittenElsewhere(_ node: NodeID) -> Bool {
+    guard !usesPassthrough, volume.views.areSeveral, let number = nodes.with(node, { $0.number }) else {
+      return false
+    }
+    return writingElsewhere(of: number) == .open
   }
 
   /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
