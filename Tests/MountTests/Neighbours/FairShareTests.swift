@@ -9,7 +9,7 @@ internal import Testing
 
 /// What one user does to others, on a real mount.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
-struct NeighbourTests {
+struct FairShareTests {
   @Test(arguments: [nil, "nopassthrough"])
   func longCopiesComeInPieces(options: String?) throws {
     let mounted = try MountedStore.mounted(options: options)
