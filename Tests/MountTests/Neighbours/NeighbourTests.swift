@@ -57,7 +57,9 @@ struct NeighbourTests {
     #expect(begun.status == 0)
     let naive = try tried("neighbour naive_command")
     #expect(isGain(naive, of: other), "where it should succeed: \(naive.output)\(naive.errors)")
-    let ours = try tried("insula run $APP --user $NAME -- sh -c 'sleep 3; echo ran'")
+    // Who talks on their own user's connections, disturbs what that user runs.
+    let run = "insula run $APP --user $NAME -- sh -c 'sleep 3; echo ran'"
+    let ours = try tried("for i in 1 2 3 4 5; do \(run) && break; done")
     #expect(ours.errors.contains("ran"), "\(ours.errors)")
     #expect(!isGain(ours, of: other), "\(ours.output)\(ours.errors)")
   }
