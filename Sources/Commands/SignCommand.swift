@@ -49,19 +49,20 @@ struct SignCommand: Command {
     let given = try entitlements.map { try context.contents(of: $0, limit: PropertyList.sizeLimit) }
     let named = NamedBundle(path, context)
     do {
-      return try named.open("signing") { bundle in
+      // What is printed while a line shows how far it is would stand behind that.
+      let (identifier, isKept) = try named.open("signing") { bundle in
         guard try force || bundle.signaturePart(SealLayout.codeSignature) == nil else {
           throw CommandFailure(
             .failed, "\(path.harmless) is signed already, and nothing was changed; '--force' signs it anew")
         }
         let kept = try given ?? bundle.signaturePart(SealLayout.codeEntitlements)
         try bundle.sign(as: identity, entitlements: kept, at: context.now())
-        context.console.print(
-          "Signed \(path.harmless) (\(bundle.info.identifier)) as '\(identity.leaf.name)' of the team \(identity.team)."
-        )
-        if given == nil, kept != nil { context.console.print("It keeps the entitlements that it had.") }
-        return .ok
+        return (bundle.info.identifier, given == nil && kept != nil)
       }
+      context.console.print(
+        "Signed \(path.harmless) (\(identifier)) as '\(identity.leaf.name)' of the team \(identity.team).")
+      if isKept { context.console.print("It keeps the entitlements that it had.") }
+      return .ok
     } catch let finding as Bundles.Finding {
       return named.tell([finding], all: true)
     } catch let failure as SigningFailure {

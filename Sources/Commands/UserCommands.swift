@@ -122,7 +122,7 @@ struct UserRemoveCommand: Command {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
       var order = AppOrder(.uninstall, home: name)
       order.identifier = identifier
-      _ = try access.perform(order, on: nil, context)
+      _ = try access.renewed(context).perform(order, on: nil, context)
     }
   }
 }

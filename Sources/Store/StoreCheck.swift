@@ -58,6 +58,7 @@ package struct StoreCheck {
     checkAdminGroup()
     checkPrivateDirectories()
     checkSkeleton()
+    checkStrays()
     try checkHomes()
     checkApps()
     checkMounts()
@@ -106,6 +107,28 @@ package struct StoreCheck {
       check(
         name, in: parent.fd, path: path, mode: directory.mode, uid: owners.uid,
         gid: owners.gid(of: directory.group))
+    }
+  }
+
+  /// What lies where insula puts nothing, and nobody can put anything while the store is mounted.
+  private mutating func checkStrays() {
+    let own = Set(StoreLayout.privateDirectories + [StoreLayout.descriptionName, "tree", "lost+found"])
+    let top = Set(DomainTree.directories.compactMap { $0.path.split(separator: "/").first.map(String.init) })
+    for (directory, known, path, what) in [
+      (store.directory, own, store.path, "belongs to no store"),
+      (
+        store.tree, top, store.path + "/tree",
+        "is in the root of the tree, which has its own directories only"
+      ),
+    ] {
+      guard let listing = try? directory.reopened(O_RDONLY | O_DIRECTORY),
+        let entries = try? listing.fd.entries()
+      else { continue }
+      for name in entries.map({ String(decoding: $0.name, as: UTF8.self) }).sorted()
+      // What was being written when a process was stopped is written anew by the next.
+      where !known.contains(name) && !(name.hasPrefix(".") && path == store.path) {
+        found(.warning, "\(path)/\(name)", what, "move it elsewhere; nothing of it is used")
+      }
     }
   }
 

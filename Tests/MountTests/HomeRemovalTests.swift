@@ -17,6 +17,8 @@ struct HomeRemovalTests {
     let app = try shop.make("Notes", version: "1.0")
     try shop.succeed("install", app)
     try shop.succeed("install", app, "--user", name)
+    // A connection to a daemon is over with its order, so one app is no test of two.
+    try shop.succeed("install", try shop.make("Other", version: "1.0", in: "more"), "--user", name)
     if !isMounted { try shop.succeed("unmount") }
     // Not without the word for it.
     let asked = try shop.mounted.run("user", "remove", name, "--store", shop.mounted.store)

@@ -43,7 +43,8 @@ struct RemovalForUsersTests {
   @Test func whatTheOwnerProtectsStaysToo() throws {
     let house = try PlaceHouse(rootless: true)
     try house.perform("touch $documents/held $documents/gone; insula flags uchg $documents/held", as: .owner)
-    let result = try house.run(Self.uninstall, as: .owner)
+    // Whose app it is, need not be said.
+    let result = try house.run("insula uninstall $app --store $store", as: .owner)
     #expect(result.status == 0 && result.errors.contains("Documents/held stays: it has the flags uchg"))
     try house.perform(
       """

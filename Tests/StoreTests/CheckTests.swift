@@ -35,6 +35,16 @@ internal import Testing
     #expect(try findings().isEmpty)
   }
 
+  @Test(arguments: ["tree/stray", "tree/.stray", "odd", "tree/System2"]) func straysAreNamed(name: String)
+    throws
+  {
+    try store.temporary.makeDirectory("store/\(name)")
+    let found = try findings(repairing: true)
+    #expect(found.map(\.path) == ["\(store.path)/\(name)"] && found.first?.repaired == false)
+    #expect(rmdir("\(store.path)/\(name)") == 0)
+    #expect(try findings().isEmpty)
+  }
+
   @Test func missingDirectory() throws {
     #expect(rmdir(store.path + "/tree/Library/Caches") == 0)
     try expectRepair("tree/Library/Caches", "is missing")
