@@ -18,7 +18,7 @@ internal import Testing
     living.arguments = ["100"]
     try living.run()
     defer {
-      living.terminate()
+      kill(living.processIdentifier, SIGKILL)
       living.waitUntilExit()
     }
     let gone = Process()
