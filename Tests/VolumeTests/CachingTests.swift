@@ -168,7 +168,7 @@ struct CachingTests {
     for mode in [FileMode(0o777), 0o666, 0o622, 0o600] {
       let name = "Users/Shared/dir/\(mode)"
       let made = try view.at(name) { (name, parent) throws(Errno) in
-        try view.makeNode(name, in: parent, mode: type | mode, by: .alice)
+        try view.makeNode(name, in: parent, mode: type | mode, device: 0, by: .alice)
       }
       #expect(made.validity == 0)
       #expect(try view.find(name, by: .alice).validity == 0)
