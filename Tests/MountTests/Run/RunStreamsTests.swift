@@ -61,14 +61,16 @@ struct RunStreamsTests {
       """
       T=$(mktemp -d); trap 'rm -rf $T' EXIT; cd $T
       run sh -c 'echo one; echo two >&2; echo three' >f 2>&1; cat f
-      run echo four >>f; tail -n 1 f
+      run sh -c 'for i in $(seq 1000); do echo $i; echo $i >&2; done' >f 2>&1
+      seq 1000 | sed p | cmp - f && echo ordered
+      echo three >f; run echo four >>f; tail -n 1 f
       { echo a; run echo b; run sh -c 'echo c >&2' 2>&1; echo d; } >f; cat f
       run sh -c 'echo out; echo err >&2; exit 7' >f 2>g; echo $?; cat f g
       head -c 20000000 /dev/urandom >big
       run cat <big >copy; cmp big copy && echo same
       run true <big; echo $?
       """)
-    let expected = "one\ntwo\nthree\nfour\na\nb\nc\nd\n7\nout\nerr\nsame\n0\n"
+    let expected = "one\ntwo\nthree\nordered\nfour\na\nb\nc\nd\n7\nout\nerr\nsame\n0\n"
     #expect(result.output == expected, "\(result.errors)")
   }
 
