@@ -44,7 +44,11 @@ final class LaunchService: Sendable {
       return .refusal("who asks has ended, or can't be told from others by this kernel", .ESRCH)
     }
     let share: BudgetShare
-    do throws(Errno) { share = try server.views.room(for: user) } catch { return .reply(.tooManyViews(error)) }
+    do throws(Errno) {
+      share = try server.views.room(for: user)
+    } catch {
+      return .reply(.tooManyViews(error))
+    }
     let caller = LaunchedBy(
       user: user, group: call.peer.gid, pid: call.peer.pid, process: process, share: share)
     return .job(.launches) { reporter in

@@ -8,7 +8,7 @@ package import LinuxIO
 internal import Policy
 internal import Store
 
-// Opening and closing files.
+// Opening files.
 
 extension View {
   package func open(
@@ -344,38 +344,6 @@ extension View {
   private func creationFlags(_ flags: Int32) -> Int32 {
     if usesPassthrough { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon
-  }
-
-  package func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno) {
-    if let object = lockedObject(node) {
-      volume.locks.releaseAll(of: LockHolder(view: number, owner: owner), on: object, .posix)
-    }
-    // Some backing filesystems tell only at close that a write did not arrive.
-    guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
-  }
-
-  package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
-    guard let file = files.remove(handle) else { return }
-    if let object = lockedObject(node) {
-      volume.locks.releaseAll(through: handle, view: number, on: object)
-    }
-    let connection = connection
-    backings.close(node) { connection?.unregisterBacking($0) }
-    noteClosed(node, file)
-    giveBack(file)
-  }
-
-  private func giveBack(_ file: OpenFile) {
-    volume.budget.give(.openFiles, by: file.payer)
-    if file.descriptor != nil { volume.budget.give(.descriptors, by: file.payer) }
-  }
-
-  /// Gives back what is open when the connection ends: the kernel releases nothing any more.
-  func closeAll() {
-    for file in files.removeAll() { giveBack(file) }
-    for directory in directories.removeAll() { giveBack(directory) }
-    volume.listings.removeAll(of: number)
   }
 
   /// What stands for the node in the table of locks.

@@ -105,7 +105,8 @@ struct GrantBudgetTests {
     try house.write("x", to: house.all("more"))
     #expect(throws: Errno.EDQUOT) { try house.grant("more") }
     let another = GrantRecord(
-      identifier: record.identifier, user: 501, team: Team("T", root: nil), path: record.path, isWritable: true,
+      identifier: record.identifier, user: 501, team: Team("T", root: nil), path: record.path,
+      isWritable: true,
       isDirectory: false, identity: record.identity, granted: 0)
     try house.volume.grant(another)
     #expect(grants.names(of: 501) == 3)
