@@ -22,7 +22,7 @@ struct NeighbourTests {
 
   private func words(_ house: RunHouse) throws -> String {
     """
-    export CONTROL=/run/insula/\(try house.mounted.uuid()).sock VICTIM=\(house.user.uid) NAME=\(house.user.name)
+    export CONTROL=\(try house.mounted.socket()) VICTIM=\(house.user.uid) NAME=\(house.user.name)
     export VICTIM_GROUP=\(house.user.gid) SECONDS_TO_TRY=3
     neighbour() { /usr/bin/python3 \(Self.program) "$@"; }
     as() { setpriv --reuid=$1 --regid=$1 --clear-groups /usr/bin/python3 \(Self.program) "$2"; }
