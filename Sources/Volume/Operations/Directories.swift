@@ -14,6 +14,8 @@ extension View {
     settleDoubt(of: node)
     let object = try nodes.pin(node)
     let judged = self.object(try object.fd.status(), object)
+    // The kernel asks only of directories; behind our back it may be one no more.
+    guard judged.isDirectory else { throw .ENOTDIR }
     try authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: payer(caller))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
