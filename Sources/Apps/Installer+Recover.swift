@@ -61,9 +61,11 @@ extension Installer {
     try settle(noted, directory)
   }
 
-  /// Finds out under which roots the apps were signed that an earlier version has installed, the first installed first.
+  /// Finds out under which roots the apps were signed that an earlier version has installed, the first
+  /// installed first.
   ///
-  /// Of one whose root is trusted no more that stays unknown, and nobody is of its team until someone says who is.
+  /// Of one whose root is trusted no more that stays unknown, and nobody is of its team until someone says
+  /// who is.
   private func noteRoots() throws(AppFailure) {
     let unknown = try registered { () throws(StoreError) in try registry.apps() }.filter { $0.root == nil }
     for app in unknown.sorted(by: { $0.installed < $1.installed }) {

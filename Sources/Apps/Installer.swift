@@ -107,7 +107,8 @@ package final class Installer: Sendable {
 }
 
 extension Installer {
-  /// Refuses what comes under another root than its team's, or would share containers with the apps of another team.
+  /// Refuses what comes under another root than its team's, or would share containers with the apps of
+  /// another team.
   ///
   /// What users have for themselves is nobody else's business; their containers are guarded one by one.
   func checkTeam(

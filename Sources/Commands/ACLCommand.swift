@@ -113,7 +113,8 @@ struct ACLCommand: Command {
     return walk.exitCode
   }
 
-  /// The place that was asked for where no entry was: as on a Mac it counts as the first, but that should not go unseen.
+  /// The place that was asked for where no entry was: as on a Mac it counts as the first, but that should not
+  /// go unseen.
   private static func passedOver(_ edit: ListEdit, _ current: AccessControlList?) -> Int? {
     guard current?.entries.isEmpty ?? true else { return nil }
     return switch edit {

@@ -12,7 +12,8 @@ enum ActingCommand {
     return Account.numbered(uid)
   }
 
-  /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are absolute.
+  /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are
+  /// absolute.
   ///
   /// Nothing that this process has opened, connected to or been told goes along.
   static func perform(

@@ -120,7 +120,8 @@ enum AppsAccess {
 }
 
 extension ControlClient {
-  /// Asks the daemon that described itself so; where it has too many requests of this user, again after a moment.
+  /// Asks the daemon that described itself so; where it has too many requests of this user, again after a
+  /// moment.
   func ask(_ request: ControlRequest, of status: DaemonStatus) throws -> ControlReply {
     do throws(Errno) {
       var reply = try ask(request, milliseconds: 30_000)

@@ -8,8 +8,9 @@ internal import Policy
 
 /// Where a command's words go.
 ///
-/// There is no other way out, and all of these lead past `harmless`: what is printed is made of names that strangers chose, and
-/// nobody has to remember that. A line is one line, whatever is in it. Only `print(exactly:)` prints bytes as they are, for programs.
+/// There is no other way out, and all of these lead past `harmless`: what is printed is made of names that
+/// strangers chose, and nobody has to remember that. A line is one line, whatever is in it. Only
+/// `print(exactly:)` prints bytes as they are, for programs.
 struct Console: Sendable {
   private let output: @Sendable ([UInt8]) -> Void
   private let errors: @Sendable ([UInt8]) -> Void
@@ -118,7 +119,8 @@ struct Console: Sendable {
 
   /// JSON in which a terminal finds nothing to obey, and a program the same as before.
   ///
-  /// Line ends are the encoder's own: those in strings are escaped already, as all controls of ASCII are but DEL.
+  /// Line ends are the encoder's own: those in strings are escaped already, as all controls of ASCII are but
+  /// DEL.
   private static func escaped(_ json: String) -> String {
     if json.utf8.allSatisfy({ $0 < 0x7f }) { return json }
     var text = ""

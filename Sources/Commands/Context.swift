@@ -51,7 +51,8 @@ struct Context: Sendable {
   /// The store that all users share.
   var machineStore = "/var/lib/insula"
 
-  /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is no such.
+  /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is
+  /// no such.
   func store(_ named: String?) -> String {
     if let named { return absolute(named) }
     let isMachines = !isRoot && !Self.exists(defaultStore) && Self.exists(machineStore)

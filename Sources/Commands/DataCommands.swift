@@ -212,7 +212,8 @@ struct ImportCommand: Command {
 extension ActingCommand {
   /// Has a command carried out by the user that root names, where the store is mounted; nil otherwise.
   ///
-  /// What is done in a home while its owner can be at work there is done by them. `words` gets the mount point.
+  /// What is done in a home while its owner can be at work there is done by them. `words` gets the mount
+  /// point.
   fileprivate static func onMount(
     of store: String?, for user: String?, _ context: Context, _ words: (String) -> [String]
   ) throws -> ExitCode? {

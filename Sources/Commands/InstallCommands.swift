@@ -157,7 +157,8 @@ struct UninstallCommand: Command {
     return .ok
   }
 
-  /// The home of the one who asks, where the app is theirs alone: nobody but an admin removes one of the machine's.
+  /// The home of the one who asks, where the app is theirs alone: nobody but an admin removes one of the
+  /// machine's.
   private func ownHome(_ access: AppsAccess, _ context: Context) throws -> String? {
     guard !context.isRoot else { return nil }
     do {

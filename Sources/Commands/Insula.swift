@@ -39,7 +39,8 @@ package enum Insula {
       if null.fd.raw > 2 { break }
       _ = null.release()
     }
-    // Started as /proc/self/exe, it would be "exe" to ps and pkill. Corresponds to `prctl(2)` with PR_SET_NAME.
+    // Started as /proc/self/exe, it would be "exe" to ps and pkill. Corresponds to `prctl(2)` with
+    // PR_SET_NAME.
     "insula".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
     guard let words = arguments() else { return ExitCode.usage.rawValue }
     return run(words, in: .current()).rawValue

@@ -5,8 +5,8 @@ internal import LinuxIO
 
 /// The connections of the control socket, by user.
 ///
-/// A user has a share of them, and whoever connects beyond it loses one of their own: the one that was silent for longest. Root and
-/// the daemon's owner have a reserve that nobody else can take.
+/// A user has a share of them, and whoever connects beyond it loses one of their own: the one that was silent
+/// for longest. Root and the daemon's owner have a reserve that nobody else can take.
 package struct ControlCrowd {
   /// How many connections there may be.
   package struct Limits: Sendable {

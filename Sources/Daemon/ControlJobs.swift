@@ -146,7 +146,8 @@ package final class ControlReporter: Sendable {
   /// Has the caller get a descriptor along with the answer.
   func pass(_ descriptor: SharedFD) { passed.withLock { $0 = descriptor } }
 
-  /// Says how it ended, or tells that nobody listens; one who was slow to read what went before gets a few seconds.
+  /// Says how it ended, or tells that nobody listens; one who was slow to read what went before gets a few
+  /// seconds.
   fileprivate func finish(_ reply: ControlReply) -> Bool {
     let passed = passed.withLock { $0 }
     for _ in 0..<50 {

@@ -78,7 +78,8 @@ package struct ControlPlace: Sendable {
     }
   }
 
-  /// The daemon that serves the store which is this directory; what answers under its name must say that it is.
+  /// The daemon that serves the store which is this directory; what answers under its name must say that it
+  /// is.
   package func daemon(of identity: StoreIdentity) -> (client: ControlClient, status: DaemonStatus)? {
     for path in directories {
       guard let directory = try? Self.open(path),

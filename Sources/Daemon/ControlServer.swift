@@ -6,11 +6,13 @@ internal import Synchronization
 
 /// Answers commands on a local socket, on a thread of its own.
 ///
-/// Nothing that a client does, or fails to do, keeps another user waiting. Who connects is taken in at once, so that nobody can fill
-/// the socket's backlog; then each user has a turn, in which one request is answered. What a client sends is collected until a line
-/// is whole, what it does not fetch is not sent again, and whatever looks at the disk is a job (``ControlJobs``).
+/// Nothing that a client does, or fails to do, keeps another user waiting. Who connects is taken in at once,
+/// so that nobody can fill the socket's backlog; then each user has a turn, in which one request is answered.
+/// What a client sends is collected until a line is whole, what it does not fetch is not sent again, and
+/// whatever looks at the disk is a job (``ControlJobs``).
 package final class ControlServer: Sendable {
-  /// Answers one request, or says what is to be done about it; runs on the server's thread, so it must not wait for anything.
+  /// Answers one request, or says what is to be done about it; runs on the server's thread, so it must not
+  /// wait for anything.
   package typealias Handler = @Sendable (ControlCall) -> ControlAnswer
 
   /// How many callers are taken in before the others have their turn.

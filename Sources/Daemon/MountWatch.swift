@@ -7,9 +7,10 @@ internal import Policy
 
 /// Sees a mount go from the daemon's namespace, and ends what is left of it.
 ///
-/// The kernel ends a filesystem when the last namespace has lost it, and every user can have a namespace with a copy of all mounts. So whoever
-/// took it away would wait for whoever they like. Here it is over when it is gone where the daemon is, and nobody who is there still has
-/// something of it open, which a mount that was detached leaves to its users.
+/// The kernel ends a filesystem when the last namespace has lost it, and every user can have a namespace with
+/// a copy of all mounts. So whoever took it away would wait for whoever they like. Here it is over when it is
+/// gone where the daemon is, and nobody who is there still has something of it open, which a mount that was
+/// detached leaves to its users.
 enum MountWatch {
   /// Calls `ended` when it is over; the thread lives until then.
   static func start(_ mountPoint: String, _ ended: @escaping @Sendable () -> Void) throws(Errno) {

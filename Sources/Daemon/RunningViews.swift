@@ -42,11 +42,12 @@ package final class RunningView: Sendable {
 
   /// Sends the app a signal: the process that waits for it passes it on.
   ///
-  /// The process was its user's when it asked for the view, and may be another's by now, who has nothing to do with the app. Whoever asks, it
-  /// gets only what its user could send it: EPERM otherwise.
+  /// The process was its user's when it asked for the view, and may be another's by now, who has nothing to
+  /// do with the app. Whoever asks, it gets only what its user could send it: EPERM otherwise.
   func send(_ signal: Int32) throws(Errno) {
     try process.use { (process) throws(Errno) in
-      // Without root's rights the kernel judges. Number and descriptor mean the same process if that still runs afterwards.
+      // Without root's rights the kernel judges. Number and descriptor mean the same process if that still
+      // runs afterwards.
       let isTheirs = ProcessID.user != 0 || user == 0 || ProcessID.maySignal(user, pid)
       guard try !process.waitUntilReadable(milliseconds: 0) else { throw .ESRCH }
       guard isTheirs else { throw .EPERM }
@@ -89,8 +90,8 @@ package final class RunningViews: Sendable {
 
   var count: Int { state.withLock { $0.views.count } }
 
-  /// Room for one more view of a user; EBUSY if they have as many as one may have, those included that are about to begin or that
-  /// end but are still there.
+  /// Room for one more view of a user; EBUSY if they have as many as one may have, those included that are
+  /// about to begin or that end but are still there.
   func room(for user: UInt32) throws(Errno) -> BudgetShare {
     try BudgetShare(.views, of: Payer(user: user), in: budget)
   }

@@ -25,8 +25,8 @@ package protocol Connection: Sendable {
   /// The kernel is to look up every name again before it next walks over it. False where it can't (before Linux 6.16).
   func entriesChanged() -> Bool
 
-  /// The kernel is to drop what it knows of these objects where nobody uses it, in this order; what is in a directory keeps that
-  /// in use.
+  /// The kernel is to drop what it knows of these objects where nobody uses it, in this order; what is in a
+  /// directory keeps that in use.
   ///
   /// False where it can't (before Linux 6.18). Nothing that is in use is harmed.
   func dropUnused(_ nodes: [NodeID]) -> Bool

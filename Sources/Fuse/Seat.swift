@@ -26,7 +26,8 @@ struct Seat: ~Copyable {
     case stop
   }
 
-  /// `stopping` becomes readable when the pool stops, and `pool` when a session in its set has something to do.
+  /// `stopping` becomes readable when the pool stops, and `pool` when a session in its set has something to
+  /// do.
   init(stopping: FD, pool: FD) throws(Errno) {
     let set = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
     for (fd, number) in [(stopping, Self.stop), (pool, Self.others)] {

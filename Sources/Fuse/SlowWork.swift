@@ -7,9 +7,12 @@ internal import Synchronization
 
 // Work that takes long must not take all who serve.
 //
-//  1. Such work is done on the spot if its user has none under way (of reads and writes: little): that is what a client alone
-//     always finds, and handing work over costs a wake-up. However many users there are, two who serve are left for the rest.
-//  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half: users take turns.
+//  1. Such work is done on the spot if its user has none under way (of reads and writes: little): that is
+//     what a client alone
+//     always finds, and handing work over costs a wake-up. However many users there are, two who serve are
+//     left for the rest.
+//  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half:
+//     users take turns.
 //  3. These threads are started when they are first needed.
 
 /// See the rules above.

@@ -162,7 +162,8 @@ final class Worker: Sendable {
       client: Wire.word(at: 32, of: bytes), pace: Wire.Pace(bytes))
   }
 
-  /// Serves a request, unless it is slow and its user has enough of that under way: then it waits for its turn.
+  /// Serves a request, unless it is slow and its user has enough of that under way: then it waits for its
+  /// turn.
   ///
   /// `beforehand` is called if it is served here.
   @inline(__always)

@@ -16,13 +16,17 @@ internal import Synchronization
 //  3. When the owner finds again and again that another client's request has come while it served the last, the session is
 //     crowded: workers, one a CPU, sit down in it, each with an epoll set of its own (``Seat``), and share what comes without
 //     polling, which would steal from clients that keep every CPU busy. When all comes from one client again, they go.
-//  4. A worker that has served a few requests of one session looks whether another session waits, and goes there if so;
-//     a session that it leaves is armed and comes after those that wait already. So whoever keeps a session busy, or many,
+//  4. A worker that has served a few requests of one session looks whether another session waits, and goes
+//     there if so;
+//     a session that it leaves is armed and comes after those that wait already. So whoever keeps a session
+//     busy, or many,
 //     keeps no other waiting for longer than a turn.
-//  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor sees that), the
+//  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor
+//     sees that), the
 //     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
 //     long behind another. The monitor sleeps whenever the pool does.
-//  6. Of what is slow by its nature nobody has more than a share of the workers: the rest waits for its turn (``SlowWork``).
+//  6. Of what is slow by its nature nobody has more than a share of the workers: the rest waits for its turn
+//     (``SlowWork``).
 
 /// How many threads serve, and how they wait.
 package struct PoolSettings: Sendable {
@@ -126,7 +130,8 @@ package final class WorkerPool: Sendable {
     try? ThreadIdentity.prepare()
     guard worker.isReserve else { return serveSessions(worker, patienceMilliseconds: -1) }
     while reserve.wait() {
-      // One who was called goes back when there has been nothing to do for a while, but not before those who usually serve.
+      // One who was called goes back when there has been nothing to do for a while, but not before those who
+      // usually serve.
       repeat {
         serveSessions(worker, patienceMilliseconds: 50)
       } while slow.underWay >= settings.threads && !reserve.isStopped

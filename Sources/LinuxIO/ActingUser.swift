@@ -6,9 +6,9 @@ internal import Glibc
 
 /// Someone else, as whom root's command goes on.
 ///
-/// What that user's own processes can reach of ours is theirs from then on: descriptors (`pidfd_getfd(2)`, `/proc/PID/fd`), variables, memory
-/// (`ptrace(2)`), keys. So root takes nothing along but the three standard streams: this program starts once more as that user, and only
-/// then connects, opens and asks.
+/// What that user's own processes can reach of ours is theirs from then on: descriptors (`pidfd_getfd(2)`,
+/// `/proc/PID/fd`), variables, memory (`ptrace(2)`), keys. So root takes nothing along but the three standard
+/// streams: this program starts once more as that user, and only then connects, opens and asks.
 ///
 /// Only for a process of one thread.
 package enum ActingUser {
@@ -28,7 +28,8 @@ package enum ActingUser {
       _ = try check(clx_initgroups(name.bytes, account.gid))
     }
     try check(clx_become(account.uid, account.gid))
-    // Root's session has keys, which its processes may read. Without keys in the kernel there are none to leave behind.
+    // Root's session has keys, which its processes may read. Without keys in the kernel there are none to
+    // leave behind.
     _ = clx_join_new_session_keyring()
     let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     let variables: [UnsafeMutablePointer<CChar>?] =

@@ -5,12 +5,16 @@ internal import Synchronization
 
 // What users and apps share, and how much of it each may have.
 //
-//  1. Whatever somebody can make grow is counted here, by kind, for the user who made it and, if it came through an app's view,
+//  1. Whatever somebody can make grow is counted here, by kind, for the user who made it and, if it came
+//     through an app's view,
 //     for that view as well.
-//  2. A user may have a quarter of what is still free, a view half of what its user may have. So the first user gets a fifth of
+//  2. A user may have a quarter of what is still free, a view half of what its user may have. So the first
+//     user gets a fifth of
 //     everything, the next ones a little less, and there is always something left for whoever comes next.
-//  3. The master (root, or the user whose own daemon this is) may have all of it, and a reserve that is nobody else's.
-//  4. Whoever is over budget is refused alone. That is counted and logged, one line for each user, kind and minute.
+//  3. The master (root, or the user whose own daemon this is) may have all of it, and a reserve that is
+//     nobody else's.
+//  4. Whoever is over budget is refused alone. That is counted and logged, one line for each user, kind and
+//     minute.
 
 /// Who is charged.
 package struct Payer: Hashable, Sendable {
@@ -207,7 +211,8 @@ private final class Total: Sendable {
 
 /// Some of the accounts.
 ///
-/// One that has nothing goes, unless there are few: then it stays, so that nobody's first and last file costs an allocation.
+/// One that has nothing goes, unless there are few: then it stays, so that nobody's first and last file costs
+/// an allocation.
 private final class Shard: Sendable {
   /// As many as there are kinds.
   private typealias Counts = InlineArray<8, Int>

@@ -6,9 +6,10 @@ internal import Glibc
 
 /// The supplementary groups of a running thread, as /proc tells; they are read when they are first asked for, and once.
 ///
-/// A process can give groups up without privilege, in a user namespace into which setuid helpers have mapped more groups than
-/// one. So it proves nothing that a thread of another user namespace lacks a group: it may have come without it to pass by an
-/// entry that denies it. What is read here takes no lock that an execve of the thread could hold.
+/// A process can give groups up without privilege, in a user namespace into which setuid helpers have mapped
+/// more groups than one. So it proves nothing that a thread of another user namespace lacks a group: it may
+/// have come without it to pass by an entry that denies it. What is read here takes no lock that an execve of
+/// the thread could hold.
 package struct SupplementaryGroups: ~Copyable {
   private enum State {
     case notAsked
@@ -29,8 +30,8 @@ package struct SupplementaryGroups: ~Copyable {
     self.gid = gid
   }
 
-  /// Whether a group is among them; nil where that can't be told: the thread has ended, is in a process namespace that we don't
-  /// see, asks as somebody else than it is, or may have given the group up.
+  /// Whether a group is among them; nil where that can't be told: the thread has ended, is in a process
+  /// namespace that we don't see, asks as somebody else than it is, or may have given the group up.
   package mutating func contains(_ gid: UInt32) -> Bool? {
     if case .notAsked = state {
       state = readGroups(ofThread: thread, uid: uid, gid: self.gid).map { .known($0) } ?? .unknown
@@ -43,13 +44,14 @@ package struct SupplementaryGroups: ~Copyable {
   }
 }
 
-/// Whether a group that a process or a thread lacks may be one that it has given up: it is in another user namespace than we are.
+/// Whether a group that a process or a thread lacks may be one that it has given up: it is in another user
+/// namespace than we are.
 package func mayHaveLeftGroups(_ process: Int32) -> Bool { GroupMap.isForeign(process) }
 
 /// The groups that a user namespace maps to those of the namespace above it.
 ///
-/// The map tells our own namespace from others: it takes privilege in the namespace above to map all groups of ours. Unlike the
-/// namespace's number it can be read without the right to trace the process.
+/// The map tells our own namespace from others: it takes privilege in the namespace above to map all groups
+/// of ours. Unlike the namespace's number it can be read without the right to trace the process.
 private enum GroupMap {
   /// Our own; nil where the kernel has no user namespaces.
   private static let own = try? readProcess("self", "gid_map")
@@ -60,9 +62,11 @@ private enum GroupMap {
   }
 }
 
-/// The groups of a thread; nil unless it has `uid` and `gid` as one of its real, effective, saved and filesystem ids.
+/// The groups of a thread; nil unless it has `uid` and `gid` as one of its real, effective, saved and
+/// filesystem ids.
 ///
-/// The kernel can let a thread act by another one's credentials, of which /proc says nothing (`io_uring`, kernel threads).
+/// The kernel can let a thread act by another one's credentials, of which /proc says nothing (`io_uring`,
+/// kernel threads).
 private func readGroups(ofThread thread: Int32, uid: UInt32, gid: UInt32) -> [UInt32]? {
   guard thread > 0, let text = try? readProcess("\(thread)", "status") else { return nil }
   return text.withUnsafeBytes { bytes in
@@ -73,7 +77,8 @@ private func readGroups(ofThread thread: Int32, uid: UInt32, gid: UInt32) -> [UI
   }
 }
 
-/// The numbers on the line that begins with `mark`; nil if its end is missing, since numbers may be missing too.
+/// The numbers on the line that begins with `mark`; nil if its end is missing, since numbers may be missing
+/// too.
 private func numbers(after mark: StaticString, in bytes: UnsafeRawBufferPointer) -> [UInt32]? {
   guard let line = range(of: mark, in: bytes) else { return nil }
   var numbers: [UInt32] = []

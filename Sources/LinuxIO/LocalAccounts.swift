@@ -6,8 +6,9 @@ internal import Synchronization
 
 /// The accounts, or the groups, that this machine keeps in a file of its own.
 ///
-/// The name service asks others besides (directory servers, over a network), for as long as they like: that is nothing for a
-/// thread that serves everybody. A look here costs a look at the file, which is read again only when it has changed.
+/// The name service asks others besides (directory servers, over a network), for as long as they like: that
+/// is nothing for a thread that serves everybody. A look here costs a look at the file, which is read again
+/// only when it has changed.
 package final class LocalAccounts: Sendable {
   /// Corresponds to `passwd(5)` and `group(5)`.
   package static let users = LocalAccounts(path: "/etc/passwd")

@@ -15,7 +15,8 @@ package enum OwnNamespace {
   /// has started. EPERM and ENOSPC say that the machine does not let ordinary users do that. Corresponds to `unshare(2)`.
   package static func enter() throws(Errno) {
     let (user, group) = (ProcessID.user, ProcessID.group)
-    // Who runs a program that they can't read may not write to their own files in /proc. Corresponds to PR_SET_DUMPABLE.
+    // Who runs a program that they can't read may not write to their own files in /proc. Corresponds to
+    // PR_SET_DUMPABLE.
     try check(clx_prctl(4, 1))
     try check(clx_unshare(CLX_CLONE_NEWUSER | CLX_CLONE_NEWNS | CLX_CLONE_NEWPID))
     try write("deny", to: "setgroups")

@@ -33,8 +33,8 @@ extension FD {
 
   /// Makes a directory that is its maker's alone, and opens it.
   ///
-  /// EEXIST if it is another one by then: whoever may write in this directory can have exchanged it, and what is done to it
-  /// is not meant for that.
+  /// EEXIST if it is another one by then: whoever may write in this directory can have exchanged it, and what
+  /// is done to it is not meant for that.
   package func makeAndOpenDirectory(_ name: Name) throws(Errno) -> OwnedFD {
     try makeDirectory(name, mode: 0o700)
     let made = try openDirectory(name)

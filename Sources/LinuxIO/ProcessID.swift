@@ -33,9 +33,11 @@ package enum ProcessID {
     OwnedFD(owning: try check(clx_pidfd_open(pid, 0)))
   }
 
-  /// Whether a user may send a process signals: it runs for them, or was started by them and can become them again.
+  /// Whether a user may send a process signals: it runs for them, or was started by them and can become them
+  /// again.
   ///
-  /// Nobody's if there is no such process; who asks sees to it that it is still the one that is meant. Corresponds to `kill(2)`.
+  /// Nobody's if there is no such process; who asks sees to it that it is still the one that is meant.
+  /// Corresponds to `kill(2)`.
   package static func maySignal(_ user: UInt32, _ pid: Int32) -> Bool {
     let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
     // The real, effective and saved ids, and that for files.

@@ -4,9 +4,11 @@
 internal import CLinux
 package import Glibc
 
-/// Pairs of descriptors for a process that is about to be two: which of them closes which, no owner could say.
+/// Pairs of descriptors for a process that is about to be two: which of them closes which, no owner could
+/// say.
 package enum Pairs {
-  /// A terminal in memory, which is `owner`'s: what is written to the master is typed, and what programs write is read there.
+  /// A terminal in memory, which is `owner`'s: what is written to the master is typed, and what programs
+  /// write is read there.
   ///
   /// Corresponds to `openpty(3)`.
   package static func terminal(owner: UInt32) throws(Errno) -> (master: FD, slave: FD) {

@@ -5,10 +5,12 @@ internal import CLinux
 internal import Glibc
 
 extension OwnNamespace {
-  /// Leaves the machine's file tree for one in memory, with `/tmp` and those places of the machine's; those that are not there are left out.
+  /// Leaves the machine's file tree for one in memory, with `/tmp` and those places of the machine's; those
+  /// that are not there are left out.
   ///
-  /// A namespace begins with all mounts of the one before. As long as it has them nobody's filesystem ends, whoever takes it away
-  /// elsewhere; so it must not keep what it has nothing to do with. Corresponds to `pivot_root(2)`.
+  /// A namespace begins with all mounts of the one before. As long as it has them nobody's filesystem ends,
+  /// whoever takes it away elsewhere; so it must not keep what it has nothing to do with. Corresponds to
+  /// `pivot_root(2)`.
   package static func leaveTree(keeping directories: [String], files: [String]) throws(Errno) {
     let root = "/tmp"
     let old = "/old"

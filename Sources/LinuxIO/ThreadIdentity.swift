@@ -4,13 +4,14 @@
 internal import CLinux
 internal import Glibc
 
-/// As whom this thread's calls count where that is more than a question of permission: whose a new object is, and who may have
-/// the room on a disk that is kept for root.
+/// As whom this thread's calls count where that is more than a question of permission: whose a new object is,
+/// and who may have the room on a disk that is kept for root.
 ///
-/// The thread keeps the capabilities by which it passes permissions (see ``ThreadIdentity/prepare()``), so an object never
-/// exists with a wrong owner.
+/// The thread keeps the capabilities by which it passes permissions (see ``ThreadIdentity/prepare()``), so an
+/// object never exists with a wrong owner.
 package enum ThreadIdentity {
-  /// Lets a later change of the filesystem ids leave the capabilities alone, and last until others are needed.
+  /// Lets a later change of the filesystem ids leave the capabilities alone, and last until others are
+  /// needed.
   ///
   /// Once per thread, which must be one of ours.
   package static func prepare() throws(Errno) {
@@ -22,8 +23,9 @@ package enum ThreadIdentity {
 
   /// Does something as a user.
   ///
-  /// To change the ids takes longer than most of what is done with them, and who asks once asks again: where they may last,
-  /// the thread keeps them afterwards. Nobody else may then hang on them, and all who do must ask here.
+  /// To change the ids takes longer than most of what is done with them, and who asks once asks again: where
+  /// they may last, the thread keeps them afterwards. Nobody else may then hang on them, and all who do must
+  /// ask here.
   @inline(__always)
   package static func with<Result: ~Copyable>(
     uid: UInt32, gid: UInt32, lasting: Bool, _ body: () throws(Errno) -> Result
@@ -46,8 +48,8 @@ package enum ThreadIdentity {
     _ = clx_set_effective(systemResource, 1)
   }
 
-  /// Corresponds to `setfsuid(2)` and `setfsgid(2)`, and for all but root to giving up `CAP_SYS_RESOURCE`: it passes by the
-  /// limits of disks, as root's number does.
+  /// Corresponds to `setfsuid(2)` and `setfsgid(2)`, and for all but root to giving up `CAP_SYS_RESOURCE`: it
+  /// passes by the limits of disks, as root's number does.
   private static func change(to uid: UInt32, _ gid: UInt32) {
     let ids = clx_fs_ids()
     let before = ids.pointee

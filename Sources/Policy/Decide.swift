@@ -189,8 +189,8 @@ extension Object {
 
 /// The mode that stays after someone without privilege has changed a file's data, owner or size.
 ///
-/// Corresponds to what Linux does on write(2): set-user-id goes, and so does set-group-id, unless the group may not execute the
-/// file and who changes it is in the group.
+/// Corresponds to what Linux does on write(2): set-user-id goes, and so does set-group-id, unless the group
+/// may not execute the file and who changes it is in the group.
 package func modeWithoutSetID(_ mode: UInt32, isMember: () -> Bool) -> UInt32 {
   let kept = mode & ~0o4000
   guard mode & 0o2000 != 0 else { return kept }

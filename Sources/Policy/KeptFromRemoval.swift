@@ -15,8 +15,8 @@ package enum KeptReason: Hashable, Sendable {
 
 /// Tells why an object that is the user's to remove all the same stays; nil if it goes.
 ///
-/// The daemon asks no mode and no list, since their owner could change both. It takes away no flag, not even one that its
-/// owner could, and nothing that belongs to anybody else.
+/// The daemon asks no mode and no list, since their owner could change both. It takes away no flag, not even
+/// one that its owner could, and nothing that belongs to anybody else.
 package func reasonToKeep(
   uid: UInt32, kind: Object.Kind, flags: FileFlags, whenRemovedFor owner: UInt32
 ) -> KeptReason? {

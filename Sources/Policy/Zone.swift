@@ -148,8 +148,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether a directory here gets no names and loses none: what it consists of was settled when it was made.
   package var hasFixedNames: Bool { self == .container || self == .containerData }
 
-  /// Whether this is a container, which only the daemon makes and moves: a directory that had its name for a while
-  /// would be one, and a container under another name would have no rules.
+  /// Whether this is a container, which only the daemon makes and moves: a directory that had its name for a
+  /// while would be one, and a container under another name would have no rules.
   package var isContainer: Bool { self == .container || self == .groupContainer || self == .cloudContainer }
 
   /// Whether a directory here is neither renamed nor moved by anyone: it is a container, or leads to some.

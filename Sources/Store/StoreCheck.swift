@@ -193,7 +193,8 @@ package struct StoreCheck {
     }
   }
 
-  /// Whether root may have put device nodes into a directory: they are kept in the tree, but for the system domain.
+  /// Whether root may have put device nodes into a directory: they are kept in the tree, but for the system
+  /// domain.
   private func mayHoldDevices(_ path: [[UInt8]]) -> Bool {
     guard store.description.mode == .system, let domain = path.first else { return false }
     return !domain.elementsEqual("System".utf8)

@@ -3,8 +3,8 @@
 
 package import LinuxIO
 
-/// Which directory a store is, whatever it is called: a copy has the same UUID and another identity, and a bind mount or another
-/// mount namespace shows the same one.
+/// Which directory a store is, whatever it is called: a copy has the same UUID and another identity, and a
+/// bind mount or another mount namespace shows the same one.
 package struct StoreIdentity: Codable, Hashable, Sendable {
   package let device: UInt64
   package let inode: UInt64

@@ -7,9 +7,10 @@ internal import Synchronization
 
 /// Objects whose flags came as an attribute, from a program that copies.
 ///
-/// Such a program is not done when it sets attributes: owner, mode, times and the final name come after, and of a directory all
-/// that is in it. On a Mac it sets flags last. So for some seconds the flags do not hold for the user who brought them, and in
-/// a directory for as long as that user goes on. Nothing is given away by that: they may take the flags off again.
+/// Such a program is not done when it sets attributes: owner, mode, times and the final name come after, and
+/// of a directory all that is in it. On a Mac it sets flags last. So for some seconds the flags do not hold
+/// for the user who brought them, and in a directory for as long as that user goes on. Nothing is given away
+/// by that: they may take the flags off again.
 final class ArrivingFlagsTable: Sendable {
   private struct Arrival {
     let brought: ArrivingFlags
@@ -40,7 +41,8 @@ final class ArrivingFlagsTable: Sendable {
   /// The flags have been changed by someone who means them to hold.
   func end(_ object: ObjectNumber) { change(object) { $0 = nil } }
 
-  /// Something has been changed in a directory; while the flags of that arrive, only their user can have done it.
+  /// Something has been changed in a directory; while the flags of that arrive, only their user can have done
+  /// it.
   func goesOn(_ directory: ObjectNumber) {
     change(directory) { $0?.end = monotonicNanoseconds() &+ nanoseconds }
   }

@@ -38,7 +38,8 @@ extension View {
     return nil
   }
 
-  /// Throws unless the caller may give something a name in a directory: `addition` is the right to add such a thing.
+  /// Throws unless the caller may give something a name in a directory: `addition` is the right to add such a
+  /// thing.
   ///
   /// The directory is asked twice, since a list may say yes to each of two questions and no to both at once.
   func authorizeNewName(_ addition: Rights, in directory: Object, by caller: Caller) throws(Errno) {

@@ -8,8 +8,9 @@ internal import Synchronization
 
 /// Descriptors of directories that are being read now: a few, however many are open.
 ///
-/// Each place is for many directories; whoever comes last has it. The one before is opened again when its next page is read: its
-/// offsets are the backing filesystem's own, and mean the same through any descriptor where ``areLasting``.
+/// Each place is for many directories; whoever comes last has it. The one before is opened again when its
+/// next page is read: its offsets are the backing filesystem's own, and mean the same through any descriptor
+/// where ``areLasting``.
 final class ListingDescriptors: Sendable {
   private struct Kept {
     let view: UInt32
@@ -63,9 +64,11 @@ final class ListingDescriptors: Sendable {
 }
 
 extension ListingDescriptors {
-  /// Whether a directory's offsets mean the same when it is opened again, whatever has come and gone meanwhile.
+  /// Whether a directory's offsets mean the same when it is opened again, whatever has come and gone
+  /// meanwhile.
   ///
-  /// Elsewhere (overlayfs lists from memory, in the order of the moment) a directory keeps its descriptor as long as it is open.
+  /// Elsewhere (overlayfs lists from memory, in the order of the moment) a directory keeps its descriptor as
+  /// long as it is open.
   static func areLasting(on kind: FilesystemKind?) -> Bool {
     guard let kind else { return false }
     // Linux 6.6 gave tmpfs offsets of its own; before, they were counted.

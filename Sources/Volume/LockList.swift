@@ -54,7 +54,8 @@ struct LockList {
     var added: [HeldLock] = []
   }
 
-  /// What gives a holder exactly the lock's range: what they had there before is replaced, split at the ends, and joined to its like.
+  /// What gives a holder exactly the lock's range: what they had there before is replaced, split at the ends,
+  /// and joined to its like.
   func change(to lock: HeldLock) -> Change {
     var change = Change()
     var new = lock

@@ -11,7 +11,8 @@ internal import Synchronization
 //  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was claimed
 //     elsewhere is dropped when it is next come across.
 //  3. Replies are sent after all locks of ours are given back.
-//  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share (``LockWaits``), and inside it those of
+//  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share
+//     (``LockWaits``), and inside it those of
 //     the objects on the way; never the other way around.
 
 /// See the rules above.
@@ -59,7 +60,8 @@ final class LockTable: Sendable {
     counted.wrappingAdd(1, ordering: .relaxed)
     change(object, made: true) { locks in
       locks.waiters.append(ObjectLocks.Waiter(style: style, lock: lock, reply: reply, ticket: ticket))
-      // It may have become free since the first look, and the interrupt may have come before the waiter was in the queue.
+      // It may have become free since the first look, and the interrupt may have come before the waiter was
+      // in the queue.
       return true
     }
     return .parked

@@ -3,8 +3,8 @@
 
 internal import Fuse
 
-/// Locks in order, in a balanced tree (a treap) without pointers: to find, add or remove one takes as many steps as the logarithm
-/// of how many there are.
+/// Locks in order, in a balanced tree (a treap) without pointers: to find, add or remove one takes as many
+/// steps as the logarithm of how many there are.
 ///
 /// No holder has two locks on one byte, so a lock is known by its holder and its first byte.
 struct LockTree {
@@ -59,7 +59,8 @@ struct LockTree {
     if count == 0 { self = LockTree(order) }
   }
 
-  /// The first lock by place of anyone but `holder` that overlaps a range; of those for writing where `wanted` is for reading.
+  /// The first lock by place of anyone but `holder` that overlaps a range; of those for writing where
+  /// `wanted` is for reading.
   func conflict(with wanted: LockRange, by holder: LockHolder) -> HeldLock? {
     let writesOnly = wanted.kind == .read
     var at = root

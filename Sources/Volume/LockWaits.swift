@@ -7,7 +7,8 @@ internal import Synchronization
 
 /// Who waits for a lock, to find circles of those who wait for each other.
 ///
-/// Only those who wait come here. An entry may outlive the waiting by a moment: then nothing stands against what was waited for.
+/// Only those who wait come here. An entry may outlive the waiting by a moment: then nothing stands against
+/// what was waited for.
 final class LockWaits: Sendable {
   /// One who waits.
   struct Ticket: Hashable {
@@ -28,7 +29,8 @@ final class LockWaits: Sendable {
 
   /// Notes one who is going to wait; EDEADLK if that would never end.
   ///
-  /// `blocker` tells who stands against what someone else waits for. It is asked while nobody else begins to wait.
+  /// `blocker` tells who stands against what someone else waits for. It is asked while nobody else begins to
+  /// wait.
   func begin(
     _ lock: HeldLock, _ object: ObjectNumber, _ style: LockTable.Style,
     blocker: (ObjectNumber, LockRange, LockHolder) -> LockHolder?

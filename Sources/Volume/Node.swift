@@ -40,7 +40,8 @@ struct Node {
     /// Another view has changed it while an answer was on its way that the kernel may take in after it has been told.
     static let isDoubtful = Flags(rawValue: 1 << 13)
 
-    /// Has the name of memory that databases share, and its pages may be one view's own: granted, or without passthrough.
+    /// Has the name of memory that databases share, and its pages may be one view's own: granted, or without
+    /// passthrough.
     static let isSharedMemory = Flags(rawValue: 1 << 14)
 
     /// A directory in it has `isEntered`, or had when this was last looked at.

@@ -162,8 +162,8 @@ extension NodeTable {
   /// which is its last, or at least the one that it would be looked for under where there are no handles.
   ///
   /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
-  /// whoever has it open, but not a directory that is someone's working directory. Whoever has taken the name away pays; over
-  /// budget, the object is not kept.
+  /// whoever has it open, but not a directory that is someone's working directory. Whoever has taken the name
+  /// away pays; over budget, the object is not kept.
   func hold(
     _ object: ObjectNumber, losing name: Name, in parent: NodeID, isLast: Bool,
     by payer: Payer = Payer(user: 0),

@@ -35,8 +35,8 @@ struct ObjectLocks {
   }
 }
 
-/// Objects that have locks, each with a lock of its own for its state: whoever works on one object waits for nobody who
-/// works on another.
+/// Objects that have locks, each with a lock of its own for its state: whoever works on one object waits for
+/// nobody who works on another.
 final class LockedObjects: Sendable {
   private final class Object: Sendable {
     let locks = Mutex(ObjectLocks())

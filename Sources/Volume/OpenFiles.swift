@@ -118,7 +118,8 @@ final class Backings: Sendable {
   }
   private let state = Mutex<[NodeID: Backing]>([:])
 
-  /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through the daemon.
+  /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through
+  /// the daemon.
   func open(_ node: NodeID, byRoot: Bool, register: () -> Int32?) -> Backing? {
     // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no disk access.
     state.withLock { backings in

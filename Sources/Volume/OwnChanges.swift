@@ -36,7 +36,8 @@ extension Volume {
 
   /// Does `body`, which exchanges a container with a directory beside it.
   ///
-  /// What the kernels know of both gets the rules of the place that it is in now. What is granted there is for the place.
+  /// What the kernels know of both gets the rules of the place that it is in now. What is granted there is
+  /// for the place.
   package func exchange(
     _ container: Name, with other: Name, in directory: FD, _ body: () throws(Errno) -> Void
   ) throws(Errno) {

@@ -98,8 +98,8 @@ package final class View: FileSystem {
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.
   ///
-  /// The kernel will write it by the limits of the caller. What the first file says of its filesystem (a stacked one is
-  /// refused) or of our rights holds for all.
+  /// The kernel will write it by the limits of the caller. What the first file says of its filesystem (a
+  /// stacked one is refused) or of our rights holds for all.
   func registerBacking(_ object: FD, for caller: Caller) -> Int32? {
     guard usesPassthrough, let connection else { return nil }
     do throws(Errno) {
@@ -135,8 +135,8 @@ package final class View: FileSystem {
 
   /// For how long it may remember that a name is not there.
   ///
-  /// What is not there can't be dropped when the directory closes, as a name can that nobody uses: so who could see it must
-  /// not see for long what comes after.
+  /// What is not there can't be dropped when the directory closes, as a name can that nobody uses: so who
+  /// could see it must not see for long what comes after.
   func absenceValidity(_ validity: Double) -> Double { isPrivate ? validity : min(validity, 2) }
 
   private func maySearch(_ directory: Object, _ walker: Subject) -> Bool {

@@ -21,14 +21,16 @@ package struct VolumeSettings: Sendable {
   /// Nothing but the daemon changes the store, so this could be for ever; a day bounds the harm when someone
   /// reaches behind it.
   package var cacheSeconds: Double = 86_400
-  /// For how long names in a directory are not kept once all names had to be withdrawn for its sake (`RestlessDirectories`).
+  /// For how long names in a directory are not kept once all names had to be withdrawn for its sake
+  /// (`RestlessDirectories`).
   package var restSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
   /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
   package var sparesFileTimes = false
   package var sparesDirectoryTimes = false
-  /// For how long flags that came as an attribute do not hold for who brought them: see ``ArrivingFlagsTable``.
+  /// For how long flags that came as an attribute do not hold for who brought them: see
+  /// ``ArrivingFlagsTable``.
   package var flagsArrivingSeconds: Double = 10
   /// How many nodes, of all views together, may have a descriptor.
   package var descriptors = 8192

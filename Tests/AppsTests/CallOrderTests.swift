@@ -9,8 +9,8 @@ internal import Testing
 
 private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
 
-/// In which order an installer asks the kernel for things: a machine that stops keeps what has reached the disk, in any order
-/// that was not asked for.
+/// In which order an installer asks the kernel for things: a machine that stops keeps what has reached the
+/// disk, in any order that was not asked for.
 @Suite(.enabled(if: canTrace, "it takes strace")) struct CallOrderTests {
   private let house: AppHouse
 

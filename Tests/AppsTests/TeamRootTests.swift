@@ -141,7 +141,8 @@ internal import Testing
       $0.signer = "stranger"; $0.groups = ["group.one"]; $0.clouds = ["iCloud.one"]
     }
     try house.install("Strange.app", for: .user(daemon.name), asking: other)
-    // Of the same identifier, group and iCloud container, of another team: for another user, and for everyone.
+    // Of the same identifier, group and iCloud container, of another team: for another user, and for
+    // everyone.
     let own = try house.install(for: house.users)
     try house.uninstall(of: house.users)
     let everyones = try house.install(for: house.everyones)

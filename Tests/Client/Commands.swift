@@ -65,7 +65,8 @@ struct Commands {
     }
   }
 
-  /// Runs commands, whose words stand between blanks, in turn until the time is over: how many, and how many of them failed.
+  /// Runs commands, whose words stand between blanks, in turn until the time is over: how many, and how many
+  /// of them failed.
   private mutating func loop(milliseconds: Int, _ commands: ArraySlice<String>) -> String {
     let end = monotonicMilliseconds() + milliseconds
     var (done, failed) = (0, 0)

@@ -9,7 +9,8 @@ internal import Policy
 internal import TestSupport
 internal import Testing
 
-/// A name that a stranger chose gives no orders to a terminal, and forges no line, whichever command prints it.
+/// A name that a stranger chose gives no orders to a terminal, and forges no line, whichever command prints
+/// it.
 @Suite struct HarmlessOutputTests {
   /// Clears a screen, sets a window's title, forges a line, turns the direction of writing, is no text.
   private static let name =

@@ -9,10 +9,11 @@ internal import Testing
 
 /// The helper of mount(8), and what 'make install' installs.
 @Suite struct HelperTests {
-  /// Runs a script in a mount namespace of its own, in which insula is installed below a prefix of the test's.
+  /// Runs a script in a mount namespace of its own, in which insula is installed below a prefix of the
+  /// test's.
   ///
-  /// mount(8) looks for helpers in one directory alone, so that is a layer over the machine's. Nothing is used of an insula that
-  /// the machine has: what the test would find of it are decoys that fail.
+  /// mount(8) looks for helpers in one directory alone, so that is a layer over the machine's. Nothing is
+  /// used of an insula that the machine has: what the test would find of it are decoys that fail.
   private func runInstalled(_ script: String, _ mounted: MountedStore) throws -> ProgramResult {
     let base = try mounted.temporary.makeDirectory("base")
     let setUp = """

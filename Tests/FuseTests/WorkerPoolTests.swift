@@ -171,7 +171,8 @@ struct WorkerPoolTests {
     #expect(pool.threadCount == 0)
   }
 
-  /// Whoever keeps as many sessions busy as there are workers, or one by several clients, has not got the workers for good.
+  /// Whoever keeps as many sessions busy as there are workers, or one by several clients, has not got the
+  /// workers for good.
   @Test(arguments: [1, 2]) func busySessionsLeaveWorkersForOthers(clients: Int) throws {
     let pool = try pool(threads: 2)
     try pool.start()

@@ -8,7 +8,8 @@ internal import Testing
 /// A name service that does not answer keeps nobody waiting who uses the mount.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct AccountLookupTests {
-  /// Whom the C library asks first lives in a namespace of our own, and never answers; the library waits five seconds for it.
+  /// Whom the C library asks first lives in a namespace of our own, and never answers; the library waits five
+  /// seconds for it.
   @Test func nobodyWaitsForADirectoryService() throws {
     let mounted = try MountedStore()
     let script = """

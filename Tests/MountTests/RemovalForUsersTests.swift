@@ -12,7 +12,8 @@ internal import Testing
 struct RemovalForUsersTests {
   private static let uninstall = "insula uninstall $app --user $owner --store $store"
 
-  /// Each makes something as root or the stranger and says where it is; the owner then tries to have it removed.
+  /// Each makes something as root or the stranger and says where it is; the owner then tries to have it
+  /// removed.
   @Test(arguments: [
     ("insula flags schg $documents/held", "$documents/held", "schg"),
     ("insula flags sappnd $data/Library", "$data/Library", "sappnd"),

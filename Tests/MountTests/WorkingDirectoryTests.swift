@@ -86,7 +86,8 @@ struct WorkingDirectoryTests {
     #expect(try house.isMounted() == [true, true, true])
   }
 
-  /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere it is one for all names.
+  /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere
+  /// it is one for all names.
   @Test func refusalTellsNothingOfNames() throws {
     let house = try House()
     let base = house.base

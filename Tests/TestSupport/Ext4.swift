@@ -11,7 +11,8 @@ package final class Ext4: Sendable {
 
   /// With a size it is always an image of its own, and can be filled.
   ///
-  /// Only without a journal is the number of a file that has gone given to the next one. `reserved` percent of it are root's.
+  /// Only without a journal is the number of a file that has gone given to the next one. `reserved` percent
+  /// of it are root's.
   package init(megabytes: Int? = nil, journal: Bool = true, reserved: Int = 0) throws {
     temporary = try TemporaryDirectory()
     let directory = try temporary.open()

@@ -75,7 +75,8 @@ struct CachingTests {
     // Once is enough, until something is remembered again.
     try view.change("Users/Shared/dir") { $0.mode = 0o700 }
     #expect(tree.connection.take() == (how == "opened" ? [.entries] : []))
-    // Where everyone has paid for it once, nothing is remembered for a while, so nothing needs to be withdrawn.
+    // Where everyone has paid for it once, nothing is remembered for a while, so nothing needs to be
+    // withdrawn.
     try view.change("Users/Shared/dir") { $0.mode = 0o755 }
     let isFirst = how == "nothing cached"
     #expect(

@@ -21,7 +21,8 @@ internal import Testing
 
   init() throws { tree = try Tree() }
 
-  /// Makes a container as the daemon does: beside, then renamed behind the views, which know some of it already.
+  /// Makes a container as the daemon does: beside, then renamed behind the views, which know some of it
+  /// already.
   private func make(_ name: String = "com.x") throws {
     if view.errno({ v throws(Errno) in try v.node("Users/anna") }) != nil {
       for path in ["Users/anna", "Users/anna/Library", "Users/anna/Library/Containers"] {

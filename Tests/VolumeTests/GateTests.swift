@@ -246,7 +246,8 @@ struct GateTests {
     }
   }
 
-  /// Root keeps device nodes in the tree as a whole; nobody else does, and nobody in a view or in a rule's way.
+  /// Root keeps device nodes in the tree as a whole; nobody else does, and nobody in a view or in a rule's
+  /// way.
   @Test func devicesAreRoots() throws {
     let tree = try Tree()
     let null = clx_makedev(1, 3)

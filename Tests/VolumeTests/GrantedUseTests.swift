@@ -79,7 +79,8 @@ struct GrantedUseTests {
     #expect(sawBoth, "\(ends)")
   }
 
-  /// What was stored in a memory map before a grant was taken back may be written while that is under way, and not after.
+  /// What was stored in a memory map before a grant was taken back may be written while that is under way,
+  /// and not after.
   @Test func whatIsCachedIsWrittenBeforeTheEndAndNotAfter() throws {
     let tree = try Tree()
     try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)

@@ -48,7 +48,8 @@ struct OtherViewsTests {
   private static let file = "Users/Shared/dir/file"
   private static let dir = "Users/Shared/dir"
 
-  /// A directory that another view closes between a look-up's judgement and its note: who closes it finds no note.
+  /// A directory that another view closes between a look-up's judgement and its note: who closes it finds no
+  /// note.
   @Test func namesAreNotRememberedWhereItCloses() throws {
     let house = try House()
     try house.view.makeDirectory("Users/Shared/fresh", mode: 0o755)

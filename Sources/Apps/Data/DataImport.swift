@@ -10,8 +10,8 @@ package import Store
 extension AppContainer {
   /// Replaces the app's data by those of a package.
   ///
-  /// A whole new container is made beside, and `exchange` has it change places with the old one in one step. It describes
-  /// itself as the old one did: whose the package was makes no difference.
+  /// A whole new container is made beside, and `exchange` has it change places with the old one in one step.
+  /// It describes itself as the old one did: whose the package was makes no difference.
   package func importData(
     from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in },
     exchange: (NewData) throws -> Void

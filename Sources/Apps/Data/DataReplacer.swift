@@ -18,7 +18,8 @@ package struct NewData: Codable, Equatable, Sendable {
 
 /// Puts containers that users have made of packages in the place of those that there are.
 ///
-/// Nobody may rename a container, in no view: it changes places with another directory by this way and no other.
+/// Nobody may rename a container, in no view: it changes places with another directory by this way and no
+/// other.
 package struct DataReplacer {
   private let store: Store
   private let registry: Registry

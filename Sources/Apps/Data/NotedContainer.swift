@@ -5,7 +5,8 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-/// The container of an app in a home, as the registry has it, for an order of someone who may move things in that home.
+/// The container of an app in a home, as the registry has it, for an order of someone who may move things in
+/// that home.
 struct NotedContainer: ~Copyable {
   let record: ContainerRecord
   /// The directory that it is in, below the root of the tree, and open.

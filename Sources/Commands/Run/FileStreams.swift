@@ -6,9 +6,9 @@ internal import LinuxIO
 
 /// The files that an app's standard streams lead to.
 ///
-/// An app that is given a file has more than its contents: `/proc/self/fd/1` opens it again, to write a program into it and run it
-/// where no rule of the app's view reaches. So it gets a pipe for each, and this process stands between that and the file. Terminals,
-/// pipes, sockets and devices are given as they are.
+/// An app that is given a file has more than its contents: `/proc/self/fd/1` opens it again, to write a
+/// program into it and run it where no rule of the app's view reaches. So it gets a pipe for each, and this
+/// process stands between that and the file. Terminals, pipes, sockets and devices are given as they are.
 ///
 /// It takes no thread: where the next child is the first of a process namespace, none can be made.
 final class FileStreams {
@@ -45,7 +45,8 @@ final class FileStreams {
     }
   }
 
-  /// Gives this process its streams back when all has arrived; the program's exit status, as it is to be told.
+  /// Gives this process its streams back when all has arrived; the program's exit status, as it is to be
+  /// told.
   ///
   /// A program that could not know that its last words were lost did not succeed.
   func end(_ status: Int32, _ console: Console) -> Int32 {

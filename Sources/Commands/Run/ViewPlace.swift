@@ -6,8 +6,8 @@ internal import Daemon
 internal import Glibc
 internal import LinuxIO
 
-/// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody else sees, and that has no other
-/// mounts than what the sandbox takes.
+/// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody
+/// else sees, and that has no other mounts than what the sandbox takes.
 ///
 /// Nothing in it can be run, but what ``tree(running:)`` names.
 struct ViewPlace {

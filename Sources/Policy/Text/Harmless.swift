@@ -4,8 +4,9 @@
 extension String {
   /// The text as people may see it on one line of a terminal: what a terminal would obey is a question mark.
   ///
-  /// Names in a bundle, of files and of processes are a stranger's. Line ends and tabs would forge a table, other controls give
-  /// orders to the terminal, and marks of writing direction show something else than there is. What was no text is marked too.
+  /// Names in a bundle, of files and of processes are a stranger's. Line ends and tabs would forge a table,
+  /// other controls give orders to the terminal, and marks of writing direction show something else than
+  /// there is. What was no text is marked too.
   package var harmless: String {
     if utf8.allSatisfy({ (0x20...0x7e).contains($0) }) { return self }
     var text = UnicodeScalarView()

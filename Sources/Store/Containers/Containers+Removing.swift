@@ -33,8 +33,8 @@ extension Containers {
     return removal
   }
 
-  /// Removes the directory that was made as this container, and tells what of it stays: what is not its owner's, and what a
-  /// flag protects.
+  /// Removes the directory that was made as this container, and tells what of it stays: what is not its
+  /// owner's, and what a flag protects.
   ///
   /// That is found beside it then, under a name of its own.
   @discardableResult
@@ -53,7 +53,8 @@ extension Containers {
   /// Where it is while it is removed: whoever is stopped then finds it there again.
   private static func takenName(of record: ContainerRecord) -> String { "doomed-\(record.uuid)" }
 
-  /// Takes it out of everyone's reach, in one step; gives what lies in its place if that is another directory.
+  /// Takes it out of everyone's reach, in one step; gives what lies in its place if that is another
+  /// directory.
   private func take(_ record: ContainerRecord, as taken: String) throws(Errno) -> LeftBehind? {
     do throws(Errno) {
       return try tree.fd.withParent(of: record.path) { (parent, name) throws(Errno) in

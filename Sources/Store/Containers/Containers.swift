@@ -76,7 +76,8 @@ package final class Containers: Sendable {
     return try noteIdentity(of: record, named: container, in: parent.fd)
   }
 
-  /// Throws unless a container is a team's; one that nobody has yet, or that is not there any more, becomes it.
+  /// Throws unless a container is a team's; one that nobody has yet, or that is not there any more, becomes
+  /// it.
   private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
     if record.team == team { return }
     if let other = record.team, isThere {

@@ -20,7 +20,8 @@ package struct LeftBehind: Codable, Equatable, Sendable {
 
 /// Removes a tree for the user whose it is: of their own things those that no flag protects.
 ///
-/// Each object is looked at by itself, so it makes no difference how it got there. What stays keeps its place in the tree.
+/// Each object is looked at by itself, so it makes no difference how it got there. What stays keeps its place
+/// in the tree.
 struct OwnersRemoval {
   /// What stays, by its path from the top; the first ``most`` of it.
   private(set) var kept: [(path: [[UInt8]], reason: KeptReason)] = []
@@ -72,7 +73,8 @@ struct OwnersRemoval {
   private mutating func removeContents(of directory: FD, top: FD, _ path: [[UInt8]]) throws(Errno) -> Bool {
     var isEmpty = true
     var known: Set<[UInt8]> = []
-    // Again, for what was moved here meanwhile; whoever has it open and fills it again and again does not keep us for ever.
+    // Again, for what was moved here meanwhile; whoever has it open and fills it again and again does not
+    // keep us for ever.
     for _ in 0..<(path.isEmpty ? 10_000 : 100) {
       let entries = try directory.entries().filter { !known.contains($0.name) }
       if entries.isEmpty { return isEmpty }
@@ -114,7 +116,8 @@ struct OwnersRemoval {
     if kept.count < Self.most { kept.append((path, reason)) }
   }
 
-  /// Moves a directory that lies deep to the top, where its turn comes; false for what is no directory, or stays.
+  /// Moves a directory that lies deep to the top, where its turn comes; false for what is no directory, or
+  /// stays.
   private mutating func moveUp(_ name: Name, in directory: FD, to top: FD) throws(Errno) -> Bool {
     let status = try directory.status(of: name)
     guard status.isDirectory, try reasonToKeep(name, status, in: directory) == nil else { return false }

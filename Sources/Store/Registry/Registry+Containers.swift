@@ -67,7 +67,8 @@ extension Registry {
     }
   }
 
-  /// Says which tree it is that the containers are in: in a copy of it, all directories are others than those that were noted.
+  /// Says which tree it is that the containers are in: in a copy of it, all directories are others than those
+  /// that were noted.
   package func note(tree: ObjectIdentity) throws(StoreError) {
     let known = try use { (database) throws(StoreError) in
       try database.rows("SELECT inode, handle, created FROM trees") { (row) throws(StoreError) in
@@ -85,8 +86,8 @@ extension Registry {
     }
   }
 
-  /// Dooms what an app has left that is not installed any more, or a group without members, for a user or for all; says how much
-  /// that is.
+  /// Dooms what an app has left that is not installed any more, or a group without members, for a user or for
+  /// all; says how much that is.
   package func doomLeft(by identifier: AppIdentifier, of user: UInt32?) throws(StoreError) -> Int {
     try change { (database) throws(StoreError) in
       try database.run(

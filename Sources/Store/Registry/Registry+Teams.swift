@@ -3,8 +3,8 @@
 
 internal import Policy
 
-// Which root speaks for a team. The first whose app is installed does, or the one that an administrator names; another root's
-// identity of the same team is a stranger's.
+// Which root speaks for a team. The first whose app is installed does, or the one that an administrator
+// names; another root's identity of the same team is a stranger's.
 
 extension Registry {
   /// The root that speaks for a team; nil if none does yet.

@@ -130,7 +130,8 @@ enum RegistrySchema {
     Step(
       name: "objects of containers",
       statements: [
-        // Which directory was made; nothing where that was before this step, or where the store is a copy of another one.
+        // Which directory was made; nothing where that was before this step, or where the store is a copy of
+        // another one.
         "ALTER TABLE containers ADD COLUMN inode INTEGER",
         "ALTER TABLE containers ADD COLUMN handle BLOB",
         "ALTER TABLE containers ADD COLUMN created INTEGER",
@@ -148,7 +149,8 @@ enum RegistrySchema {
     Step(
       name: "roots of teams",
       statements: [
-        // A team is a text under a root: anyone may write the text. Digests of certificates; nothing where it is not known yet.
+        // A team is a text under a root: anyone may write the text. Digests of certificates; nothing where it
+        // is not known yet.
         "ALTER TABLE apps ADD COLUMN root BLOB",
         "ALTER TABLE grants ADD COLUMN root BLOB",
         // Whose apps' a container is.

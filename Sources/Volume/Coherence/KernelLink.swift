@@ -28,8 +28,8 @@ final class KernelLink: Sendable {
     UInt16(truncatingIfNeeded: epochs.load(ordering: .sequentiallyConsistent) % 65_535) + 1
   }
 
-  /// Whoever is about to tell the kernel so counts first, and has noted it in `namesUnderWay` before: who finds the new epoch
-  /// while the kernel does not know of it tells it too.
+  /// Whoever is about to tell the kernel so counts first, and has noted it in `namesUnderWay` before: who
+  /// finds the new epoch while the kernel does not know of it tells it too.
   func beginEpoch() { epochs.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
   /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.

@@ -7,8 +7,8 @@ internal import Synchronization
 
 /// Which directories are on the way to something that is mounted in the tree.
 ///
-/// Known of are the mounts in the daemon's own mount namespace. They are asked for where a look-up is refused, and read again only
-/// when they have changed.
+/// Known of are the mounts in the daemon's own mount namespace. They are asked for where a look-up is
+/// refused, and read again only when they have changed.
 final class MountsInTree: Sendable {
   private struct State: ~Copyable {
     var watch: MountWatch?

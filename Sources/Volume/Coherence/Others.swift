@@ -9,7 +9,8 @@ internal import Synchronization
 // What one view does, all others see: what the kernel of another view remembers is withdrawn before the call is answered that
 // has changed it.
 //
-//  1. Whoever lets a kernel remember something notes that first (`Node.Flags.attributesCached`, `Node.namesEpoch`), and looks
+//  1. Whoever lets a kernel remember something notes that first (`Node.Flags.attributesCached`,
+//     `Node.namesEpoch`), and looks
 //     at the object after. Whoever changes something looks for these notes after the change. So either the change is seen by
 //     the look, or the note by who changes.
 //  2. A kernel is told by nothing but `attributesChanged` and `entriesChanged`. Neither waits for anything that a request

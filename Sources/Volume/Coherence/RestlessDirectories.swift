@@ -4,11 +4,13 @@
 internal import LinuxIO
 internal import Synchronization
 
-/// Directories in which names had to be withdrawn by a word to the kernel that costs everyone (`Connection.entriesChanged`).
+/// Directories in which names had to be withdrawn by a word to the kernel that costs everyone
+/// (`Connection.entriesChanged`).
 ///
-/// Names in them are not remembered for a while, so nothing needs to be withdrawn there meanwhile: who opens and closes a directory
-/// again and again, or changes it through two views at once, slows down their own walks and nobody else's. Since there is always
-/// another directory, the same goes for all directories of its owner, unless that is root.
+/// Names in them are not remembered for a while, so nothing needs to be withdrawn there meanwhile: who opens
+/// and closes a directory again and again, or changes it through two views at once, slows down their own
+/// walks and nobody else's. Since there is always another directory, the same goes for all directories of its
+/// owner, unless that is root.
 final class RestlessDirectories: Sendable {
   private enum Key: Hashable {
     case directory(ObjectNumber)
@@ -30,7 +32,8 @@ final class RestlessDirectories: Sendable {
   /// With 0 seconds there are no rests.
   init(seconds: UInt32) { firstSeconds = seconds }
 
-  /// Whether names in a directory are not to be remembered now; the owner is nil where owners make no difference.
+  /// Whether names in a directory are not to be remembered now; the owner is nil where owners make no
+  /// difference.
   func has(_ directory: ObjectNumber, owner: UInt32?) -> Bool {
     let end = lastEnd.load(ordering: .relaxed)
     guard end != 0 else { return false }

@@ -9,13 +9,14 @@ internal import Synchronization
 
 // What a look-up is refused with.
 //
-// Where names are looked up each time, a stranger's look-up of a name that the kernel knows is one about that very name: refused
-// with EACCES, the kernel drops it for everyone. Whoever has that directory as their working directory then gets ENOENT from getcwd(2)
-// until someone walks there again, and what is mounted at it or below is detached for good. There are two errors (Linux 6.18) after which
-// the kernel lets a name be, and passes them on: ENOMEM and EINTR, which many programs answer by asking again.
+// Where names are looked up each time, a stranger's look-up of a name that the kernel knows is one about that
+// very name: refused with EACCES, the kernel drops it for everyone. Whoever has that directory as their
+// working directory then gets ENOENT from getcwd(2) until someone walks there again, and what is mounted at
+// it or below is detached for good. There are two errors (Linux 6.18) after which the kernel lets a name be,
+// and passes them on: ENOMEM and EINTR, which many programs answer by asking again.
 //
-// So a look-up in a directory that holds someone's working directory, or the way to something mounted, is refused with ENOMEM:
-// whatever the name is, so that nobody learns by it what is there.
+// So a look-up in a directory that holds someone's working directory, or the way to something mounted, is
+// refused with ENOMEM: whatever the name is, so that nobody learns by it what is there.
 
 extension View {
   /// What a look-up in a directory is refused with, instead of the error that the gate has given.

@@ -9,12 +9,16 @@ internal import Synchronization
 
 // What the kernel remembers of a directory that closes, and what it costs others to have it withdrawn.
 //
-//  1. To let the kernel look up every name again is the last means: it does that for all names of the view, and until someone has
+//  1. To let the kernel look up every name again is the last means: it does that for all names of the view,
+//     and until someone has
 //     walked to a working directory again, getcwd(2) there fails; what is mounted below a name is detached.
-//  2. So names that nobody uses are dropped one by one (`Connection.dropUnused`). While it changes a directory's mode, owner or
-//     list the kernel lets nobody look for names in it, so none comes back meanwhile; a name that it knows and that someone
+//  2. So names that nobody uses are dropped one by one (`Connection.dropUnused`). While it changes a
+//     directory's mode, owner or
+//     list the kernel lets nobody look for names in it, so none comes back meanwhile; a name that it knows
+//     and that someone
 //     is just looking up again counts as used.
-//  3. Where one is used, or there are too many, every name is looked up again after all. From then on names in that
+//  3. Where one is used, or there are too many, every name is looked up again after all. From then on names
+//     in that
 //     directory are not remembered for a while (`RestlessDirectories`).
 
 extension View {
@@ -36,7 +40,8 @@ extension View {
 
   /// Whether no name of a directory is left in the kernel.
   ///
-  /// The note that there are some stays: of those that were not there it knows that for a moment longer (`absenceValidity`).
+  /// The note that there are some stays: of those that were not there it knows that for a moment longer
+  /// (`absenceValidity`).
   private func dropNames(in directory: borrowing NodeTable.Pin) -> Bool {
     guard let connection, let listing = try? openForListing(directory.fd, sparingTime: true) else {
       return false

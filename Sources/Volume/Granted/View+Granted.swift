@@ -97,8 +97,8 @@ extension View {
 
   /// EPERM for the file through which databases share memory (`-shm`, of SQLite's write-ahead log).
   ///
-  /// Maps of what was granted are the view's own, since only so they can be taken back, and without passthrough all maps are:
-  /// two views that take them for shared memory would destroy the database.
+  /// Maps of what was granted are the view's own, since only so they can be taken back, and without
+  /// passthrough all maps are: two views that take them for shared memory would destroy the database.
   func refuseSharedMemory(_ node: NodeID) throws(Errno) {
     if nodes.with(node, { $0.flags.contains(.isSharedMemory) }) == true { throw .EPERM }
   }

@@ -35,7 +35,8 @@ extension View {
       let object = try nodes.pin(node)
       try clearSetID(object.fd, by: caller)
     }
-    // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the file.
+    // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
+    // file.
     let writer = fromCache ? try files.find(handle).caller : caller
     return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
       try file.write(bytes, at: offset)
@@ -67,7 +68,8 @@ extension View {
     to target: NodeID, _ targetHandle: HandleID, at targetOffset: Int64, length: Int, flags: UInt32,
     by caller: Caller
   ) throws(Errno) -> Int {
-    // Cut short, so that others take their turns in between: whoever copies goes on where a copy ends, as copy_file_range(2) says.
+    // Cut short, so that others take their turns in between: whoever copies goes on where a copy ends, as
+    // copy_file_range(2) says.
     let length = min(length, 16 << 20)
     // Corresponds to `copy_file_range(2)`, which refuses a target that is open for appending.
     if try files.find(targetHandle).access.contains(.append) { throw .EBADF }

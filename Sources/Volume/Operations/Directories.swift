@@ -96,8 +96,8 @@ extension View {
     }
   }
 
-  /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else after that, or
-  /// the daemon might not be let in again.
+  /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
+  /// after that, or the daemon might not be let in again.
   private func keepsListingOpen(_ object: borrowing NodeTable.Pin) -> Bool {
     let (device, last) = volume.listingsLast
     return !last || !volume.settings.isSystem

@@ -142,7 +142,8 @@ extension View {
   }
 }
 
-/// The names of the doors that are listed, where there is something behind them, for programs that copy what they find.
+/// The names of the doors that are listed, where there is something behind them, for programs that copy what
+/// they find.
 private func shownDoors(of object: Object) -> [UInt8] {
   guard object.acl != .none || !object.flags.isEmpty else { return [] }
   var names: [UInt8] = []

@@ -84,7 +84,8 @@ extension View {
       try authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),
         isFifo: status.type == S_IFIFO, by: caller)
-      // Who may use it can change, and it can be moved or linked to anywhere: nobody is let in by a name that was remembered.
+      // Who may use it can change, and it can be moved or linked to anywhere: nobody is let in by a name that
+      // was remembered.
       validity = 0
     }
     let node = try nodes.intern(

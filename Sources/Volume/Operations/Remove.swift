@@ -43,8 +43,8 @@ extension View {
     if let freed { giveBackRoom(of: freed, by: caller) }
   }
 
-  /// Closes a large file that has lost its name, before the answer; unless its user has something slow under way: then it is closed
-  /// when it is their turn, and nobody waits.
+  /// Closes a large file that has lost its name, before the answer; unless its user has something slow under
+  /// way: then it is closed when it is their turn, and nobody waits.
   private func giveBackRoom(of file: consuming OwnedFD, by caller: Caller) {
     let payer = payer(caller)
     let budget = volume.budget
@@ -137,8 +137,9 @@ extension View {
     return freed
   }
 
-  /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory in which nothing is remembered, since
-  /// that is closed to some, or restless; elsewhere it is noted that something is, so that who closes that one knows.
+  /// Withdraws what the kernel knows of a directory's entries if one has gone to a directory in which nothing
+  /// is remembered, since that is closed to some, or restless; elsewhere it is noted that something is, so
+  /// that who closes that one knows.
   private func withdrawNames(
     in source: borrowing NodeTable.Pin, unlessRememberedIn target: borrowing NodeTable.Pin, _ place: Object
   ) {
@@ -181,8 +182,8 @@ extension View {
       sibling: sibling)
   }
 
-  /// Throws if a directory is a container or leads to some, or would become one: whoever moves it away and back has changed
-  /// meanwhile what the rules of its place forbid.
+  /// Throws if a directory is a container or leads to some, or would become one: whoever moves it away and
+  /// back has changed meanwhile what the rules of its place forbid.
   private func refuseMoving(
     _ moved: Doomed, to name: Name, in parent: borrowing NodeTable.Pin
   ) throws(Errno) {

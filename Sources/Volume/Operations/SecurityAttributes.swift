@@ -22,7 +22,8 @@ enum SecurityDoor {
   case nfs4List
   /// `system.insula.flags`: the flags as words ("uchg,hidden").
   case flags
-  /// `user.org.insula.flags`: the same words, for programs that copy attributes; there is none where there are no flags.
+  /// `user.org.insula.flags`: the same words, for programs that copy attributes; there is none where there
+  /// are no flags.
   case copiedFlags
 
   static let appleName: StaticString = "user.com.apple.system.Security"

@@ -34,7 +34,8 @@ extension View {
     }
     let after = try object.fd.status()
     let judgedAfter = self.object(after, object)
-    // What the kernel knows of the entries must not let anyone past the directory's mode once this is reported as done.
+    // What the kernel knows of the entries must not let anyone past the directory's mode once this is
+    // reported as done.
     if closes(judged, judgedAfter) { withdrawNames(in: object) }
     others.rightsChanged(
       of: object.number, from: judged, to: judgedAfter,

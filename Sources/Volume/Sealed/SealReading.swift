@@ -5,7 +5,8 @@ internal import Fuse
 internal import LinuxIO
 internal import Synchronization
 
-/// The large files that are being read for their seals, without a worker: opens of a file wait for the one reading of it.
+/// The large files that are being read for their seals, without a worker: opens of a file wait for the one
+/// reading of it.
 ///
 /// It is done when it is the turn of any user who waits for it, so nobody waits for more than their own.
 final class SealReading: Sendable {

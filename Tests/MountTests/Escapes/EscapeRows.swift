@@ -111,7 +111,7 @@ struct Attempt: Sendable {
     hard link to a file of the home ;; user ;; ln "$PRIZE_HOME" mine && cat mine; rm -f mine
     hard link through a symbolic one ;; user ;; ln -s "$PRIZE_HOME" link; ln -L link mine && cat mine; rm -f mine link
     file of another app moved here ;; user ;; mv "$PRIZE_OTHER" mine && cat mine && mv mine "$PRIZE_OTHER"
-    container of another app moved here ;; user ;; mv "$CONTAINERS/org.example.other" "$CONTAINERS/.moved" && cat "$CONTAINERS/.moved/Data/Documents/secret" && mv "$CONTAINERS/.moved" "$CONTAINERS/org.example.other"
+    folder of another app moved here ;; user ;; mkdir "${PRIZE_OTHER%/*}/folder" && cp "$PRIZE_OTHER" "${PRIZE_OTHER%/*}/folder/secret" && mv "${PRIZE_OTHER%/*}/folder" mine && cat mine/secret; rm -rf mine
     # Changing what is outside
     write to another app's file ;; user ;; echo stolen >>"$PRIZE_OTHER"
     write to a file of the home ;; user ;; echo stolen >"$PRIZE_HOME"

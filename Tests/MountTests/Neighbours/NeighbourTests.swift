@@ -7,8 +7,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// What one user tries against another's apps, and against root's; each attempt is shown to succeed where it is not Insula that is tried, or by
-/// who may.
+/// What one user tries against another's apps, and against root's; each attempt is shown to succeed where it
+/// is not Insula that is tried, or by who may.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct NeighbourTests {
   private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -92,7 +92,8 @@ struct NeighbourTests {
     #expect(root.output == "obeyed\n", "\(root.output)\(root.errors)")
   }
 
-  /// Whoever asks for its end: a process that waited for an app, and is root's by now, is not the user's to end.
+  /// Whoever asks for its end: a process that waited for an app, and is root's by now, is not the user's to
+  /// end.
   @Test(arguments: [
     "\"$INSULA\" kill --store \"$POINT\" $APP -s KILL", "\"$INSULA\" kill --store \"$POINT\" $APP",
     "neighbour signal_for_anothers_app", "neighbour end_of_anothers_app",

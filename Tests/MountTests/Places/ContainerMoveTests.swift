@@ -6,8 +6,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// Containers, and what leads to them, stay where they are: whoever moved one away and back could change meanwhile what the
-/// rules of its place forbid.
+/// Containers, and what leads to them, stay where they are: whoever moved one away and back could change
+/// meanwhile what the rules of its place forbid.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
 struct ContainerMoveTests {
   /// Each works for `$at`, an ordinary directory.

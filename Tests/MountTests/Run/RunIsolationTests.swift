@@ -130,7 +130,8 @@ struct RunIsolationTests {
   }
 
   #if arch(x86_64)
-    /// Numbers of the x32 variant mean other calls than those that are judged; without the filter they are unknown.
+    /// Numbers of the x32 variant mean other calls than those that are judged; without the filter they are
+    /// unknown.
     @Test func callsOfAnotherVariantAreRefused() throws {
       let probe = """
         import ctypes

@@ -7,9 +7,10 @@ internal import LinuxIO
 
 /// A terminal of the app's own, where the person has one.
 ///
-/// Whoever has a terminal can have it listen to any process group of theirs, and read what is typed for others. So no app has the
-/// person's: this process keeps that and relays (``TerminalRelay``). A second one is the first of a session at a
-/// pseudo-terminal (``TerminalKeeper``). Its child goes on with the command, in a process group that can be stopped and continued there.
+/// Whoever has a terminal can have it listen to any process group of theirs, and read what is typed for
+/// others. So no app has the person's: this process keeps that and relays (``TerminalRelay``). A second one
+/// is the first of a session at a pseudo-terminal (``TerminalKeeper``). Its child goes on with the command,
+/// in a process group that can be stopped and continued there.
 ///
 /// Only for a process of one thread.
 enum OwnTerminal {
@@ -19,7 +20,8 @@ enum OwnTerminal {
   enum Outcome {
     /// This process has relayed, and the command has ended in another.
     case ended(Int32)
-    /// The command goes on in this process; `keeper` is the one that keeps its terminal, nil where there is none.
+    /// The command goes on in this process; `keeper` is the one that keeps its terminal, nil where there is
+    /// none.
     case goesOn(keeper: Int32?)
   }
 

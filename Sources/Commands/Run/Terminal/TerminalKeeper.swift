@@ -47,9 +47,11 @@ enum TerminalMessage: Equatable {
   }
 }
 
-/// The first process of the session at the app's terminal: it waits for `insula run`, which is a process group of its own there.
+/// The first process of the session at the app's terminal: it waits for `insula run`, which is a process
+/// group of its own there.
 ///
-/// It is what that group needs to be stopped by the terminal: a parent in the same session. All signals are blocked.
+/// It is what that group needs to be stopped by the terminal: a parent in the same session. All signals are
+/// blocked.
 struct TerminalKeeper {
   let terminal: FD
   let relay: FD

@@ -7,9 +7,10 @@ internal import LinuxIO
 
 /// Stands between the person's terminal and the app's.
 ///
-/// While the app has the person's terminal, every byte is passed on as it is typed, and it is the app's terminal that knows what ^C and ^Z mean.
-/// It gets it at the start if it reads and writes there, and otherwise when it first asks for it: until then it is in the background
-/// of its own terminal, and stopped by the kernel when it reads.
+/// While the app has the person's terminal, every byte is passed on as it is typed, and it is the app's
+/// terminal that knows what ^C and ^Z mean. It gets it at the start if it reads and writes there, and
+/// otherwise when it first asks for it: until then it is in the background of its own terminal, and stopped
+/// by the kernel when it reads.
 struct TerminalRelay {
   let outer: FD
   /// What is typed and shown at the app's terminal; nil when there is nothing to come.
@@ -208,7 +209,8 @@ struct TerminalRelay {
     }
   }
 
-  /// We were stopped by something that can't be caught, and whoever has let us go on may have changed the terminal.
+  /// We were stopped by something that can't be caught, and whoever has let us go on may have changed the
+  /// terminal.
   private mutating func goOn() {
     if attributes != nil {
       if outer.isInForeground, let attributes {
