@@ -174,11 +174,7 @@ final class EscapeHouse {
       }
     }
     let library = try Program.run(["sh", "-c", "ldconfig -p | awk '/libm\\.so\\.6/ { print $NF; exit }'"])
-    let status = try mounted.run("status", mounted.store, "--json")
-    let fields = try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any]
-    let socket =
-      isRootless
-      ? "\(mounted.store)/state/control.sock" : "/run/insula/\(fields?["uuid"] as? String ?? "").sock"
+    let socket = isRootless ? "\(mounted.store)/state/control.sock" : try mounted.socket()
     variables.merge([
       "MARK": mark, "POINT": mounted.point, "STORE": mounted.store, "CONTROL": socket,
       "DAEMON": "\(try mounted.daemon() ?? 0)", "SOCKET": "\(victimPlace)/socket",
