@@ -87,8 +87,11 @@ struct SealedUseTests {
       }
       return try house.mounted.settledRequests() - before
     }
-    let there = try requests(ordinary)
-    #expect(try requests(house.path(SealedHouse.localApp) + "/Contents/Resources/large") == there)
+    // On a busy machine names and attributes expire between two openings, and are asked for again: what one
+    // opening costs is what the cheapest of some rounds cost.
+    func fewest(_ path: String) throws -> Int? { try (0..<5).map { _ in try requests(path) }.min() }
+    let there = try fewest(ordinary)
+    #expect(try fewest(house.path(SealedHouse.localApp) + "/Contents/Resources/large") == there)
   }
 
   /// Many large files are read for their seal at once, and nobody else waits for that.
