@@ -10,7 +10,7 @@ package import LinuxIO
 ///
 /// Only what is safe to say from the thread that serves a request is here: the kernel holds a directory's lock while it
 /// waits for our reply, and invalidating an entry by name would wait for that same lock.
-package protocol Connection: Sendable {
+package protocol Connection: AnyObject, Sendable {
   /// Whether data can go straight to backing files.
   var passthrough: Bool { get }
 
@@ -45,7 +45,7 @@ package protocol Connection: Sendable {
 }
 
 /// Speaks to the kernel over a session.
-struct SessionConnection: Connection {
+final class SessionConnection: Connection {
   let passthrough: Bool
   // The session owns the filesystem, which keeps this: until it is told that the connection has ended (`FileSystem.ended`).
   private let session: Session

@@ -70,7 +70,7 @@ package final class Budget: Sendable {
   private let limits: Limits
   private let master: UInt32
   private let say: @Sendable (String) -> Void
-  private let shards = (0..<16).map { _ in Shard() }
+  private let shards = (0..<16).map { _ in BudgetAccounts() }
   private let totals = (0..<Kind.allCases.count).map { _ in Total() }
   private let refused = Mutex(Refusals())
 
@@ -168,7 +168,7 @@ package final class Budget: Sendable {
     return (free - limits[kind] / 16) / 4
   }
 
-  private func shard(_ account: Party) -> Shard { shards[Int(account.raw & 15)] }
+  private func shard(_ account: Party) -> BudgetAccounts { shards[Int(account.raw & 15)] }
 }
 
 extension Budget.Kind {
@@ -197,44 +197,9 @@ extension Budget.Kind {
   }
 }
 
-/// What is counted: a user, or an app's view.
-private struct Party: Hashable {
-  let raw: UInt64
-  static func user(_ user: UInt32) -> Party { Party(raw: UInt64(user)) }
-  static func view(_ view: UInt32) -> Party { Party(raw: 1 << 32 | UInt64(view)) }
-}
-
 /// All of one kind.
 private final class Total: Sendable {
   let count = Atomic<Int>(0)
-}
-
-/// Some of the accounts.
-///
-/// One that has nothing goes, unless there are few: then it stays, so that nobody's first and last file costs
-/// an allocation.
-private final class Shard: Sendable {
-  /// As many as there are kinds.
-  private typealias Counts = InlineArray<8, Int>
-  private let accounts = Mutex<[Party: Counts]>([:])
-  private static let kept = 64
-
-  func count(_ kind: Budget.Kind, _ account: Party) -> Int {
-    accounts.withLock { $0[account]?[kind.rawValue] ?? 0 }
-  }
-
-  @discardableResult
-  func add(_ count: Int, _ kind: Budget.Kind, _ account: Party, upTo limit: Int = .max) -> Bool {
-    accounts.withLock { accounts in
-      var counts = accounts[account] ?? Counts(repeating: 0)
-      let sum = counts[kind.rawValue] + count
-      guard sum <= limit || count <= 0 else { return false }
-      counts[kind.rawValue] = sum
-      let isIdle = accounts.count > Self.kept && counts.indices.allSatisfy { counts[$0] == 0 }
-      accounts[account] = isIdle ? nil : counts
-      return true
-    }
-  }
 }
 
 /// What was refused, and what of that has been logged.

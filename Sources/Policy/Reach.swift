@@ -22,6 +22,9 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// It does not exist in the view.
   package static let nothing: Reach = []
   package static let everything: Reach = [.read, .write, .execute]
+
+  /// Whether what is in it, or what may be done in it, was granted.
+  package var isRevocable: Bool { !isDisjoint(with: [.revocable, .beside]) }
 }
 
 /// Where in a scope something is, in two bytes: most places are like all that is around them.

@@ -51,6 +51,8 @@ package struct Rights: OptionSet, Hashable, Sendable {
   /// Not in lists: only seals, places and flags stand against it.
   package static let link = Rights(rawValue: 1 << 25)
 
+  package static let nothing: Rights = []
+
   /// The thirteen that a list can grant one by one.
   package static let all: Rights = Rights(rawValue: (1 << 14) - 2)
 

@@ -72,7 +72,7 @@ extension View {
   ///
   /// Corresponds to the rules of `chown(2)`; beyond them, whoever a list grants it may take an object for themselves.
   func authorizeOwners(uid: UInt32?, gid: UInt32?, on object: Object, by caller: Caller) throws(Errno) {
-    var rights: Rights = []
+    var rights = Rights.nothing
     if let uid, uid != object.uid {
       guard caller.uid == 0 || caller.uid == uid else { throw .EPERM }
       rights.insert(.takeOwnership)

@@ -116,16 +116,17 @@ final class Backings: Sendable {
     let isRoots: Bool
     fileprivate var opens = 0
   }
-  private let state = Mutex<[NodeID: Backing]>([:])
+  // By number: a key of a type from another module is hashed through its witness tables, for each open anew.
+  private let state = Mutex<[UInt64: Backing]>([:])
 
   /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through
   /// the daemon.
   func open(_ node: NodeID, byRoot: Bool, register: () -> Int32?) -> Backing? {
     // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no disk access.
     state.withLock { backings in
-      var backing = backings[node] ?? Backing(id: register() ?? 0, isRoots: byRoot)
+      var backing = backings[node.raw] ?? Backing(id: register() ?? 0, isRoots: byRoot)
       backing.opens += 1
-      backings[node] = backing
+      backings[node.raw] = backing
       return backing.id == 0 ? nil : backing
     }
   }
@@ -133,9 +134,9 @@ final class Backings: Sendable {
   /// One open less; the last gives the id back.
   func close(_ node: NodeID, unregister: (Int32) -> Void) {
     state.withLock { backings in
-      guard var backing = backings[node] else { return }
+      guard var backing = backings[node.raw] else { return }
       backing.opens -= 1
-      backings[node] = backing.opens == 0 ? nil : backing
+      backings[node.raw] = backing.opens == 0 ? nil : backing
       if backing.opens == 0, backing.id != 0 { unregister(backing.id) }
     }
   }

@@ -93,7 +93,7 @@ package final class View: FileSystem {
 
   /// Whether data goes past the daemon: the kernel can, and the backing filesystem has not refused.
   var usesPassthrough: Bool {
-    connection?.passthrough == true && !passthroughRefused.load(ordering: .relaxed)
+    kernel.passthrough && !passthroughRefused.load(ordering: .relaxed)
   }
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.

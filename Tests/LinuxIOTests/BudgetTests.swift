@@ -86,6 +86,21 @@ struct BudgetTests {
     #expect(lines.withLock { $0 }.count <= 180 && budget.refusals.count <= 1024)
   }
 
+  @Test func manyUsersAreKeptApart() throws {
+    let budget = budget(.locks, 1 << 30)
+    let users = (UInt32(0)..<20_000).map { $0 &* 65_537 }
+    for user in users { try budget.take(.locks, Int(user % 7) + 1, by: Payer(user: user)) }
+    // Those who have nothing any more make room, and nobody else's count changes.
+    for user in users where user % 3 == 0 { budget.give(.locks, Int(user % 7) + 1, by: Payer(user: user)) }
+    for user in UInt32(3_000_000_000)..<3_000_020_000 { try budget.take(.locks, by: Payer(user: user)) }
+    let wrong = users.filter {
+      budget.count(.locks, of: Payer(user: $0)) != ($0 % 3 == 0 ? 0 : Int($0 % 7) + 1)
+    }
+    #expect(wrong.isEmpty)
+    let late = UInt32(3_000_000_000)..<3_000_020_000
+    #expect(late.allSatisfy { budget.count(.locks, of: Payer(user: $0)) == 1 })
+  }
+
   @Test func countsAreRightUnderManyThreads() throws {
     let budget = budget(.openFiles, 1 << 20)
     let threads = try (0..<4).map { number in

@@ -19,6 +19,7 @@ final class KernelLink: Sendable {
   let attributesUnderWay = Atomic<Int>(0)
   let namesUnderWay = Atomic<Int>(0)
 
+  private let hasPassthrough = Atomic<Bool>(false)
   private let epochs = Atomic<UInt32>(0)
 
   /// Counts how often the kernel was told to look up every name again; never 0.
@@ -35,10 +36,17 @@ final class KernelLink: Sendable {
   /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.
   var connection: (any Connection)? { state.withLock { $0.connection } }
 
-  func begin(_ connection: any Connection) { state.withLock { $0.connection = connection } }
+  /// What the connection says of it, without asking the connection.
+  var passthrough: Bool { hasPassthrough.load(ordering: .relaxed) }
+
+  func begin(_ connection: any Connection) {
+    state.withLock { $0.connection = connection }
+    hasPassthrough.store(connection.passthrough, ordering: .releasing)
+  }
 
   /// When this returns, nobody speaks to the kernel any more.
   func end() {
+    hasPassthrough.store(false, ordering: .relaxed)
     state.withLock { $0.connection = nil }
     // What is said never waits for long: see Connection.
     while state.withLock({ $0.speakers }) > 0 { sched_yield() }

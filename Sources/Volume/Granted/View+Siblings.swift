@@ -13,11 +13,6 @@ extension Object {
   var isBesideGranted: Bool { reach.contains(.beside) }
 }
 
-extension Reach {
-  /// Whether what is in it, or what may be done in it, was granted.
-  var isRevocable: Bool { !isDisjoint(with: [.revocable, .beside]) }
-}
-
 /// What gets a name beside granted files, and the files to which it then belongs.
 struct NewSibling {
   let object: SiblingObject

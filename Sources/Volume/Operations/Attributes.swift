@@ -43,7 +43,7 @@ extension View {
   package func access(_ node: NodeID, mask: Int32, by caller: Caller) throws(Errno) {
     let object = try nodes.pin(node)
     let status = try object.fd.status()
-    var rights: Rights = []
+    var rights = Rights.nothing
     if mask & R_OK != 0 { rights.insert(.read) }
     if mask & W_OK != 0 { rights.formUnion(status.isDirectory ? [.addFile, .addSubdirectory] : .write) }
     if mask & X_OK != 0 { rights.insert(.execute) }

@@ -24,8 +24,7 @@ extension View {
     if let object = lockedObject(node) {
       volume.locks.releaseAll(through: handle, view: number, on: object)
     }
-    let connection = connection
-    backings.close(node) { connection?.unregisterBacking($0) }
+    backings.close(node) { self.connection?.unregisterBacking($0) }
     noteClosed(node, file)
     giveBack(file)
   }

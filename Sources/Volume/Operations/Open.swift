@@ -247,7 +247,6 @@ extension View {
     let budget = volume.budget
     let payer = payer(caller)
     try budget.take(.openFiles, by: payer)
-    let connection = connection
     // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
     // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
     // back, so what was granted goes through us as well.
@@ -290,7 +289,7 @@ extension View {
       let handle = try isRevocable ? addWhileGranted(file) : files.add(file)
       return Opened(handle: handle, mode: mode, backing: backing?.id ?? 0)
     } catch {
-      backings.close(node) { connection?.unregisterBacking($0) }
+      backings.close(node) { self.connection?.unregisterBacking($0) }
       budget.give(.descriptors, descriptors, by: payer)
       budget.give(.openFiles, by: payer)
       throw error
@@ -375,7 +374,7 @@ extension OpenFile.Access {
   }
 
   var rights: Rights {
-    var rights: Rights = []
+    var rights = Rights.nothing
     if contains(.read) { rights.insert(.read) }
     if contains(.write) { rights.insert(.write) }
     return rights
