@@ -139,10 +139,9 @@ package final class Server: Sendable {
     var poolSettings = PoolSettings()
     if let threads = options.threads { poolSettings.threads = threads }
     if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
-    let slow = SlowWork(servers: poolSettings.servers)
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings,
-      budget: budget
+      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget)
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
@@ -153,7 +152,7 @@ package final class Server: Sendable {
       throw ServeFailure.tree(path: store.path, error)
     }
     do throws(Errno) {
-      pool = try WorkerPool(poolSettings, slow: slow)
+      pool = try WorkerPool(poolSettings, slow: volume.slow)
       ended = try Ended()
     } catch {
       throw ServeFailure.threads(error)

@@ -18,6 +18,9 @@ package protocol FileSystem: AnyObject, Sendable {
   /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more, nor keeps it.
   func ended()
 
+  /// Whom to charge for what a user who asks makes grow.
+  func payer(of user: UInt32) -> Payer
+
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
 
@@ -129,6 +132,9 @@ package protocol FileSystem: AnyObject, Sendable {
 extension FileSystem {
   /// A filesystem that speaks to the kernel only while it serves a request.
   package func ended() {}
+
+  /// A filesystem that all users share.
+  package func payer(of user: UInt32) -> Payer { Payer(user: user) }
 
   /// A filesystem that never needs long to open a file.
   package func open(

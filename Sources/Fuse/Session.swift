@@ -122,6 +122,12 @@ package final class Session: @unchecked Sendable {
     }
   }
 
+  /// Answers a request with an error without looking at what it asks.
+  func refuse(_ message: UnsafeRawBufferPointer, _ error: Errno) {
+    guard let header = Wire.Header(message) else { return }
+    _ = write(unique: header.unique, code: -error.code, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
   /// Whether a worker has a release in its hands: close(2) does not wait for it, and locks go with it.
   var isReleasing: Bool { releases.load(ordering: .acquiring) > 0 }
 

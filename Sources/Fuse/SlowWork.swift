@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 internal import Synchronization
 
 // Work that takes long must not take all who serve.
@@ -14,6 +14,8 @@ internal import Synchronization
 //  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half:
 //     users take turns.
 //  3. These threads are started when they are first needed.
+//  4. What waits takes memory, up to a megabyte each where data comes along: of that each user has a share,
+//     and whoever has used it up is refused.
 
 /// See the rules above.
 package final class SlowWork: Sendable {
@@ -34,9 +36,11 @@ package final class SlowWork: Sendable {
   private let dataShare: Int
   private let spots = Atomic<Int>(0)
   let requests = Atomic<UInt64>(0)
+  let budget: Budget
 
   /// `servers` is how many threads serve what is not slow.
-  package init(servers: Int) {
+  package init(servers: Int, budget: Budget = Budget(Budget.Limits(descriptors: 0))) {
+    self.budget = budget
     spotLimit = max(servers - 2, 1)
     dataShare = max(servers / 2, 1)
     threadLimit = max(servers - 2, 2)
@@ -112,6 +116,40 @@ package final class SlowWork: Sendable {
       next.work()
       state.withLock { $0.turns.done(next.user) }
     }
+  }
+}
+
+/// A copy of a request that waits for its turn, for which its user is charged as long as it is there.
+final class WaitingRequest: Sendable {
+  nonisolated(unsafe) let message: UnsafeMutableRawBufferPointer
+  private let payer: Payer
+  private let budget: Budget
+
+  /// What is kept of a request besides what it says.
+  private static let overhead = 1 << 10
+
+  /// EBUSY if the payer has too much waiting.
+  ///
+  /// What the kernel itself sends, to write back what it has of files, is never refused: it would be lost. There is a
+  /// bound on how much of that it sends at once.
+  init(
+    _ message: UnsafeMutableRawBufferPointer, of payer: Payer, isKernelsOwn: Bool, in budget: Budget
+  ) throws(Errno) {
+    let size = message.count + Self.overhead
+    if isKernelsOwn {
+      budget.charge(.memory, size, to: payer)
+    } else {
+      try budget.take(.memory, size, by: payer)
+    }
+    self.payer = payer
+    self.budget = budget
+    self.message = .allocate(byteCount: message.count, alignment: 16)
+    self.message.copyMemory(from: UnsafeRawBufferPointer(message))
+  }
+
+  deinit {
+    budget.give(.memory, message.count + Self.overhead, by: payer)
+    message.deallocate()
   }
 }
 

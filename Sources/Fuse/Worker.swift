@@ -183,15 +183,19 @@ final class Worker: Sendable {
   }
 
   private func serveLater(_ request: Request, in served: ServedSession, _ helpers: Helpers) {
-    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: request.message.count, alignment: 16)
-    copy.copyMemory(from: UnsafeRawBufferPointer(request.message))
-    nonisolated(unsafe) let message = copy
+    let waiting: WaitingRequest
+    do throws(Errno) {
+      waiting = try WaitingRequest(
+        request.message, of: served.session.fileSystem.payer(of: request.user),
+        isKernelsOwn: request.user == 0 && request.client == 0, in: helpers.slow.budget)
+    } catch {
+      return served.session.refuse(UnsafeRawBufferPointer(request.message), error)
+    }
     // The session is not over before this is done.
     served.enter()
     let (slow, sessions) = (helpers.slow, helpers.sessions)
     slow.add(request.user, served.key) {
-      served.session.process(message)
-      message.deallocate()
+      served.session.process(waiting.message)
       slow.requests.wrappingAdd(1, ordering: .relaxed)
       sessions.leave(served)
     }

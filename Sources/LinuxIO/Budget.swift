@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 internal import Synchronization
 
 // What users and apps share, and how much of it each may have.
@@ -38,6 +39,8 @@ package final class Budget: Sendable {
     case locks
     /// Requests that wait without a thread.
     case waiting
+    /// Bytes of what they have to say.
+    case memory
     case views, grants, orders
   }
 
@@ -53,12 +56,20 @@ package final class Budget: Sendable {
         case .descriptors: max(descriptors, 64)
         case .locks: 1 << 17
         case .waiting: 1 << 14
+        case .memory: Self.memory
         case .views: 1000
         case .grants: 50_000
         // Each is a thread.
         case .orders: 256
         }
       }
+    }
+
+    /// A sixteenth of the machine's, within limits.
+    private static var memory: Int {
+      let pages = max(sysconf(Int32(_SC_PHYS_PAGES)), 0)
+      let (bytes, isTooMuch) = pages.multipliedReportingOverflow(by: 4096 / 16)
+      return isTooMuch ? 1 << 30 : min(max(bytes, 1 << 26), 1 << 30)
     }
 
     package subscript(kind: Kind) -> Int {
@@ -178,7 +189,7 @@ extension Budget.Kind {
     case .openFiles, .openDirectories, .descriptors: .EMFILE
     case .locks, .waiting: .ENOLCK
     case .grants: .EDQUOT
-    case .views, .orders: .EBUSY
+    case .memory, .views, .orders: .EBUSY
     }
   }
 
@@ -190,6 +201,7 @@ extension Budget.Kind {
     case .descriptors: "descriptors of the daemon"
     case .locks: "locks"
     case .waiting: "waiting requests"
+    case .memory: "memory for waiting requests"
     case .views: "running apps"
     case .grants: "grants"
     case .orders: "orders"

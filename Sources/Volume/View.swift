@@ -112,8 +112,10 @@ package final class View: FileSystem {
   }
 
   /// Whom to charge for what a caller makes grow: an app's share is apart from its user's.
-  func payer(_ caller: Caller) -> Payer {
-    Payer(user: caller.uid, view: scope.root.throughout == nil ? number : 0)
+  func payer(_ caller: Caller) -> Payer { payer(of: caller.uid) }
+
+  package func payer(of user: UInt32) -> Payer {
+    Payer(user: user, view: scope.root.throughout == nil ? number : 0)
   }
 
   /// Whether only one user can ever get here.

@@ -64,8 +64,8 @@ package final class Volume: Sendable {
   /// What is sealed, and what reads large files for that.
   package let sealedPlaces: SealedPlaces
   let reading: SealReading
-  /// What takes long, in turns by user.
-  let slow: SlowWork
+  /// What takes long, in turns by user; also for those who serve requests.
+  package let slow: SlowWork
   /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where there is none.
   let quietTree: FD?
   /// Where objects are made that have a list from the start; nil where there is no such place.
@@ -82,12 +82,13 @@ package final class Volume: Sendable {
   package init(
     tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
-    slow: SlowWork = SlowWork(servers: PoolSettings().servers),
+    slow: SlowWork? = nil,
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
     self.budget = budget
     locks = LockTable(budget)
+    let slow = slow ?? SlowWork(servers: PoolSettings().servers, budget: budget)
     self.slow = slow
     reading = SealReading(slow)
     let device = UInt64((try? tree.status().st_dev) ?? 0)

@@ -140,6 +140,50 @@ struct SlowWorkTests {
     #expect(answered.sorted() == [100, 102])
   }
 
+  /// What waits of one user takes no more memory than that user may have.
+  @Test func whoeverHasTooMuchWaitingIsRefusedAlone() throws {
+    var limits = Budget.Limits(descriptors: 0)
+    limits[.memory] = 1 << 20
+    let budget = Budget(limits)
+    let door = try Door()
+    let kernel = try KernelEnd(FakeFiles { if $0 == "write" { door.pass() } })
+    let settings = PoolSettings()
+    let pool = try WorkerPool(settings, slow: SlowWork(servers: settings.servers, budget: budget))
+    try pool.start()
+    defer {
+      door.open()
+      pool.stop()
+    }
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: patience) != nil)
+    let data = [UInt8](repeating: 7, count: 32 << 10)
+    let write = long(3, 0) + words(32 << 10, 0) + long(0) + words(0, 0) + data
+    func send(_ first: UInt64, _ count: UInt64, uid: UInt32, pid: UInt32) throws {
+      for number in 0..<count {
+        try kernel.send(Message(.write, unique: first + 2 * number, uid: uid, pid: pid, write))
+      }
+    }
+    // Some are at it, six wait, and there is no room for the others.
+    let underWay = UInt64(settings.servers / 2)
+    try send(1000, underWay + 16, uid: 1000, pid: 500)
+    for _ in 0..<10 {
+      let refused = try #require(try kernel.reply(milliseconds: patience))
+      try #require(refused.unique >= 1000 && refused.code == -EBUSY)
+    }
+    // Another user has room, and what the kernel writes back is never refused.
+    try send(3000, 4, uid: 2000, pid: 501)
+    try send(4000, 30, uid: 0, pid: 0)
+    try kernel.send(Message(.lookup, unique: 100, uid: 1000, strings("a")))
+    #expect(try kernel.reply(milliseconds: patience)?.unique == 100)
+    #expect(budget.refusals.map(\.user) == [1000] && budget.refusals.map(\.count) == [10])
+    #expect(budget.total(.memory) > 30 * data.count)
+    door.open()
+    for _ in 0..<underWay + 6 + 34 { #expect(try kernel.reply(milliseconds: patience)?.code == 0) }
+    pool.stop()
+    #expect(budget.total(.memory) == 0)
+  }
+
   @Test func poolStopsWithWorkWaiting() throws {
     let door = try Door()
     let kernel = try KernelEnd(FakeFiles { if $0 == "synchronize" { door.pass() } })
