@@ -12,6 +12,7 @@ internal import Synchronization
 //  2. A user may have a quarter of what is still free, a view half of what its user may have. So the first
 //     user gets a fifth of
 //     everything, the next ones a little less, and there is always something left for whoever comes next.
+//     Of names on the way to what is granted, which stay for years, everybody has as many of their own.
 //  3. The master (root, or the user whose own daemon this is) may have all of it, and a reserve that is
 //     nobody else's.
 //  4. Whoever is over budget is refused alone. That is counted and logged, one line for each user, kind and
@@ -41,10 +42,12 @@ package final class Budget: Sendable {
     case waiting
     /// Bytes of what they have to say.
     case memory
-    case views, grants, orders
+    case views, orders
+    /// Names on the way to what a user has granted apps.
+    case grantedNames
   }
 
-  /// How much there is of each kind.
+  /// How much there is of each kind, for all or for everybody.
   package struct Limits: Sendable {
     private var pools: [Int]
 
@@ -58,7 +61,7 @@ package final class Budget: Sendable {
         case .waiting: 1 << 14
         case .memory: Self.memory
         case .views: 1000
-        case .grants: 50_000
+        case .grantedNames: 50_000
         // Each is a thread.
         case .orders: 256
         }
@@ -106,9 +109,9 @@ package final class Budget: Sendable {
   }
 
   /// Throws what ``take(_:_:by:)`` would throw.
-  package func check(_ kind: Kind, by payer: Payer) throws(Errno) {
-    try take(kind, by: payer)
-    give(kind, by: payer)
+  package func check(_ kind: Kind, _ count: Int = 1, by payer: Payer) throws(Errno) {
+    try take(kind, count, by: payer)
+    give(kind, count, by: payer)
   }
 
   /// Charges the payer whether or not they are over budget.
@@ -171,6 +174,7 @@ package final class Budget: Sendable {
 
   /// How much of a kind a user may have by now.
   private func share(of kind: Kind, _ user: UInt32) -> Int {
+    if kind.isEverybodys { return limits[kind] }
     let free = limits[kind] - total(kind)
     if user == 0 || user == master {
       // What they have themselves is theirs already.
@@ -183,12 +187,15 @@ package final class Budget: Sendable {
 }
 
 extension Budget.Kind {
+  /// Whether everybody has as many of their own, the master too; of other kinds there are so many for all.
+  package var isEverybodys: Bool { self == .grantedNames }
+
   /// What whoever is over budget is told.
   package var errno: Errno {
     switch self {
     case .openFiles, .openDirectories, .descriptors: .EMFILE
     case .locks, .waiting: .ENOLCK
-    case .grants: .EDQUOT
+    case .grantedNames: .EDQUOT
     case .memory, .views, .orders: .EBUSY
     }
   }
@@ -203,7 +210,7 @@ extension Budget.Kind {
     case .waiting: "waiting requests"
     case .memory: "memory for waiting requests"
     case .views: "running apps"
-    case .grants: "grants"
+    case .grantedNames: "grants"
     case .orders: "orders"
     }
   }

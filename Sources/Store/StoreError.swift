@@ -146,6 +146,14 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
+  /// Whether a user has granted as much as one can.
+  package var isTooManyGrants: Bool {
+    switch self {
+    case .tooManyGrants, .tooManyGrantsOfUser: true
+    default: false
+    }
+  }
+
   /// What kind of failure it is; commands have an exit code for each.
   package enum Kind: String, Sendable {
     case noStore, wrongFormat, busy, notPermitted, usage, noApp, failed

@@ -58,7 +58,7 @@ package final class Volume: Sendable {
   /// What the tables of all views may keep open for speed.
   let descriptors: DescriptorShare
   /// What users have granted their apps.
-  let grants = Grants()
+  let grants: Grants
   /// What apps have beside files that they were granted.
   let siblings = SiblingIndex()
   /// What is sealed, and what reads large files for that.
@@ -88,6 +88,7 @@ package final class Volume: Sendable {
     self.tree = tree
     self.budget = budget
     locks = LockTable(budget)
+    grants = Grants(budget)
     let slow = slow ?? SlowWork(servers: PoolSettings().servers, budget: budget)
     self.slow = slow
     reading = SealReading(slow)

@@ -30,7 +30,7 @@ struct BudgetTests {
     return (1_000_000, nil)
   }
 
-  @Test(arguments: Budget.Kind.allCases)
+  @Test(arguments: Budget.Kind.allCases.filter { !$0.isEverybodys })
   func oneUserLeavesMostToOthers(kind: Budget.Kind) {
     let budget = budget(kind, 1600)
     let first = exhaust(budget, kind, Self.alice)
@@ -42,6 +42,14 @@ struct BudgetTests {
     // Root has what is left, the reserve with it.
     #expect(exhaust(budget, kind, Payer(user: 0)).count >= 100)
     #expect(budget.total(kind) == 1600)
+  }
+
+  @Test func everybodyHasNamesOfTheirOwn() {
+    let budget = budget(.grantedNames, 1600)
+    for user: UInt32 in [0, 1000, 1001, 1002] {
+      let had = exhaust(budget, .grantedNames, Payer(user: user))
+      #expect(had.count == 1600 && had.errno == .EDQUOT)
+    }
   }
 
   @Test func everythingIsGivenBack() throws {

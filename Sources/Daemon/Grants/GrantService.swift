@@ -130,7 +130,15 @@ package final class GrantService: Sendable {
       }
       try takeBack([known])
     }
-    let noted = try registered { (registry) throws(StoreError) in try registry.add(record) }
+    let noted = try registered { (registry) throws(StoreError) in
+      do throws(StoreError) {
+        return try registry.add(record)
+      } catch {
+        // Of those that are kept there are so many for everybody, with a daemon or without.
+        if error.isTooManyGrants { volume.budget.refuse(.grantedNames, record.user) }
+        throw error
+      }
+    }
     do throws(Errno) {
       try volume.grant(noted)
       return noted

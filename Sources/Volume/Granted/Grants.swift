@@ -18,8 +18,8 @@ internal import Synchronization
 //  6. A rename costs as much as the paths are long that it changes, and a little for each grant that it
 //     takes along: nobody walks along their paths, since what is below the new name is what was below the
 //     old one.
-//  7. Each user has so many names on the way to what they have granted (`mostNames`), so that the scope of
-//     a view has room for all of them, and nobody's take the room of another's.
+//  7. Each user has so many names on the way to what they have granted (`Budget.Kind.grantedNames`), so that
+//     the scope of a view has room for all of them, and nobody's take the room of another's.
 
 /// Whose views a grant is for: those of one app that run for one user.
 struct GrantHolder: Hashable, Sendable {
@@ -56,9 +56,6 @@ final class Grants: Sendable {
     var users: [UInt32: Int] = [:]
   }
 
-  /// The most names that there may be on the way to what one user has granted.
-  static let mostNames = 50_000
-
   private struct Holding: Sendable {
     let holder: GrantHolder
     let view: View
@@ -70,16 +67,17 @@ final class Grants: Sendable {
     var steps: [TreeWay.Step: Step] = [:]
     var formers: [TreeWay.Step: Set<Int64>] = [:]
     var ids: [GrantHolder: Set<Int64>] = [:]
-    /// How many names there are on the way to what each user has granted.
-    var names: [UInt32: Int] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
 
   private let state = Mutex(State())
+  private let budget: Budget
   private let count = Atomic<Int>(0)
   let moving = Mutex(())
   private let listener = Mutex<(@Sendable ([Int64]) -> Void)?>(nil)
+
+  init(_ budget: Budget) { self.budget = budget }
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
@@ -113,26 +111,21 @@ final class Grants: Sendable {
     }
   }
 
-  /// How many names there are on the way to what a user has granted.
-  func names(of user: UInt32) -> Int { state.withLock { $0.names[user] ?? 0 } }
-
-  /// Whether there are not too many of them with those of one more grant.
-  func hasRoom(for entry: Entry) -> Bool {
+  /// EDQUOT if there would be too many names on the way to what its user has granted.
+  func checkRoom(for entry: Entry) throws(Errno) {
     let user = entry.record.user
-    return state.withLock { state in
-      let new = entry.steps.count { state.steps[$0]?.users[user] == nil }
-      return state.names[user, default: 0] + new <= Self.mostNames
-    }
+    let new = state.withLock { state in entry.steps.count { state.steps[$0]?.users[user] == nil } }
+    try budget.check(.grantedNames, new, by: Payer(user: user))
   }
 
   /// Notes a grant, or what has become of it.
   func put(_ entry: Entry) {
     state.withLock { state in
       let id = entry.record.id
-      Self.forget(id, &state)
+      forget(id, &state)
       state.entries[id] = entry
       state.ids[entry.holder, default: []].insert(id)
-      for step in entry.steps { Self.add(id, entry.record.user, to: step, &state) }
+      for step in entry.steps { add(id, entry.record.user, to: step, &state) }
       if let former = entry.former { state.formers[former.step, default: []].insert(id) }
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
     }
@@ -144,11 +137,11 @@ final class Grants: Sendable {
       let id = entry.record.id
       guard let known = state.entries[id] else { return }
       Self.forgetFormer(known, &state)
-      for step in known.steps.prefix(old) { Self.remove(id, known.record.user, from: step, &state) }
+      for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
       var entry = entry
       entry.steps = new + known.steps.dropFirst(old)
       state.entries[id] = entry
-      for step in new { Self.add(id, entry.record.user, to: step, &state) }
+      for step in new { add(id, entry.record.user, to: step, &state) }
       if let former = entry.former { state.formers[former.step, default: []].insert(id) }
     }
   }
@@ -156,17 +149,17 @@ final class Grants: Sendable {
   @discardableResult
   func remove(_ id: Int64) -> Entry? {
     state.withLock { state in
-      let removed = Self.forget(id, &state)
+      let removed = forget(id, &state)
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
       return removed
     }
   }
 
   @discardableResult
-  private static func forget(_ id: Int64, _ state: inout State) -> Entry? {
+  private func forget(_ id: Int64, _ state: inout State) -> Entry? {
     guard let known = state.entries.removeValue(forKey: id) else { return nil }
     for step in known.steps { remove(id, known.record.user, from: step, &state) }
-    forgetFormer(known, &state)
+    Self.forgetFormer(known, &state)
     state.ids[known.holder]?.remove(id)
     if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
     return known
@@ -178,21 +171,18 @@ final class Grants: Sendable {
     if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
   }
 
-  private static func add(_ id: Int64, _ user: UInt32, to step: TreeWay.Step, _ state: inout State) {
+  private func add(_ id: Int64, _ user: UInt32, to step: TreeWay.Step, _ state: inout State) {
     guard state.steps[step, default: Step()].ids.insert(id).inserted else { return }
     let count = state.steps[step, default: Step()].users[user, default: 0]
     state.steps[step]?.users[user] = count + 1
-    if count == 0 { state.names[user, default: 0] += 1 }
+    if count == 0 { budget.charge(.grantedNames, to: Payer(user: user)) }
   }
 
-  private static func remove(_ id: Int64, _ user: UInt32, from step: TreeWay.Step, _ state: inout State) {
+  private func remove(_ id: Int64, _ user: UInt32, from step: TreeWay.Step, _ state: inout State) {
     guard state.steps[step]?.ids.remove(id) != nil else { return }
     let count = state.steps[step]?.users[user] ?? 1
     state.steps[step]?.users[user] = count == 1 ? nil : count - 1
-    if count == 1 {
-      let names = state.names[user, default: 1] - 1
-      state.names[user] = names == 0 ? nil : names
-    }
+    if count == 1 { budget.give(.grantedNames, by: Payer(user: user)) }
     if state.steps[step]?.ids.isEmpty == true { state.steps[step] = nil }
   }
 

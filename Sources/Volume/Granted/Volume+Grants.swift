@@ -60,7 +60,7 @@ extension Volume {
     try grants.moving.withLock { _ throws(Errno) in
       // First, so that who moves it from here on sees that it is to be followed.
       var entry = Grants.Entry(record: record, steps: way(along: record.path).steps)
-      guard grants.hasRoom(for: entry) else { throw .EDQUOT }
+      try grants.checkRoom(for: entry)
       grants.put(entry)
       let way = way(along: record.path)
       guard way.found?.identity == record.identity else {

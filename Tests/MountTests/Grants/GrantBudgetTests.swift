@@ -85,32 +85,37 @@ struct GrantBudgetTests {
     try house.makeDirectories("a", "a/b")
     try house.write("x", to: house.all("a/b/file"))
     let grants = house.volume.grants
+    let budget = house.volume.budget
+    func names(of user: UInt32) -> Int { budget.count(.grantedNames, of: Payer(user: user)) }
+    let most = Budget.Limits(descriptors: 0)[.grantedNames]
     let first = try house.grant("a/b/file")
-    #expect(grants.names(of: 0) == 5)
+    #expect(names(of: 0) == 5)
     try house.grant("a/b")
     try house.grant("a")
-    #expect(grants.names(of: 0) == 5)
+    #expect(names(of: 0) == 5)
     try house.rename(house.all("a"), house.all("c"))
-    #expect(grants.names(of: 0) == 5)
+    #expect(names(of: 0) == 5)
     try house.rename(house.all("c/b/file"), house.all("file"))
-    #expect(grants.names(of: 0) == 5 && house.place(first) == "file")
+    #expect(names(of: 0) == 5 && house.place(first) == "file")
     let record = try #require(house.volume.granted([first]).first)
-    let steps = (0..<Grants.mostNames).map { number in
+    let steps = (0..<most).map { number in
       TreeWay.Step(Array("\(number)".utf8), in: ObjectNumber(inode: 1, device: 1))
     }
     var full = record
     full.id = 1000
     grants.put(Grants.Entry(record: full, steps: Array(steps.dropLast(5))))
-    #expect(grants.names(of: 0) == Grants.mostNames)
+    #expect(names(of: 0) == most)
     try house.write("x", to: house.all("more"))
     #expect(throws: Errno.EDQUOT) { try house.grant("more") }
+    // In the log and in `insula status`, as with whatever else one user may not have more of.
+    #expect(budget.refusals.map(\.user) == [0] && budget.refusals.map(\.kind) == ["grants"])
     let another = GrantRecord(
       identifier: record.identifier, user: 501, team: Team("T", root: nil), path: record.path,
       isWritable: true,
       isDirectory: false, identity: record.identity, granted: 0)
     try house.volume.grant(another)
-    #expect(grants.names(of: 501) == 3)
+    #expect(names(of: 501) == 3 && budget.refusals.count == 1)
     for record in house.volume.granted { house.volume.revokeGrants([record.id]) }
-    #expect(grants.names(of: 0) == 0 && grants.names(of: 501) == 0)
+    #expect(names(of: 0) == 0 && names(of: 501) == 0)
   }
 }

@@ -67,6 +67,32 @@ struct GrantRefusalTests {
     #expect(listed.output.hasPrefix("4\n"), "\(listed.output)")
   }
 
+  /// Who has been granted too much is told, and so is whoever looks after the machine.
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3"), "needs sqlite3"))
+  func tooMuchIsInTheStatusAndTheLog() throws {
+    let house = try RunHouse()
+    let first = try run(house, "echo x > $D/first; echo x > $D/last; insula grant $APP $D/first")
+    try #require(first.status == 0, "\(first.errors)")
+    let many = try Program.run([
+      "sqlite3", "-cmd", ".timeout 20000", house.mounted.store + "/state/insula.db",
+      """
+      WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+      INSERT INTO grants (identifier, user, team, path, writable, directory, inode, handle, created, granted)
+      SELECT identifier, user, team, CAST('Users/Shared/' || i AS BLOB), 0, 0, 1, handle, 1, 1 FROM grants, n
+      """,
+    ])
+    try #require(many.status == 0, "\(many.errors)")
+    for _ in 0..<2 {
+      let refused = try run(house, "insula grant $APP $D/last")
+      #expect(refused.status == 1 && refused.errors.contains("no room for more"), "\(refused.errors)")
+    }
+    let status = try run(house, "\"$INSULA\" status --json \"$POINT\"").output
+    #expect(status.contains("overBudget") && status.contains("\"grants\""), "\(status)")
+    let log = try String(contentsOfFile: house.mounted.store + "/state/daemon.log", encoding: .utf8)
+    let lines = log.split(separator: "\n").filter { $0.contains("user \(house.user.uid) has all the grants") }
+    #expect((1...2).contains(lines.count), "\(log)")
+  }
+
   /// Clients that are not our own command.
   private static let requests: [(String, String)] = [
     (#"{"verb":"grant"}"#, "something is missing"),
