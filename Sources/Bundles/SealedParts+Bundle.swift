@@ -12,8 +12,13 @@ extension SealedParts {
   }
 
   /// What is to be signed, or what was already read: the same bytes that are looked into must be those that are sealed.
-  package init(of bundle: CodeBundle, codeResources: [UInt8]?, entitlements: [UInt8]?) throws(Finding) {
-    let (size, pages) = try Self.pages(of: bundle)
+  ///
+  /// An executable that is longer than `limit` is not read to its end, and what is known of it is that it is longer.
+  package init(
+    of bundle: CodeBundle, codeResources: [UInt8]?, entitlements: [UInt8]?,
+    executableLimit limit: UInt64 = CodeDirectory.maximumExecutableSize
+  ) throws(Finding) {
+    let (size, pages) = try Self.pages(of: bundle, limit)
     try self.init(
       identifier: bundle.info.identifier, version: bundle.info.version,
       infoPlistDigest: Digest.sha256(of: bundle.infoPlist), codeResourcesDigest: Self.digest(codeResources),
@@ -35,11 +40,15 @@ extension SealedParts {
     return try Digest.sha256(of: bytes)
   }
 
-  private static func pages(of bundle: CodeBundle) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
+  private static func pages(
+    of bundle: CodeBundle, _ limit: UInt64
+  ) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
     guard let file = try bundle.openExecutable() else { return (0, []) }
     bundle.progress?.addFile()
     do throws(Finding) {
-      return try SealedFile(file.fd, bundle.executablePath).pages { bundle.progress?.add(bytes: $0) }
+      return try SealedFile(file.fd, bundle.executablePath).pages(atMost: limit) {
+        bundle.progress?.add(bytes: $0)
+      }
     } catch {
       throw bundle.fromRoot(error)
     }

@@ -72,8 +72,9 @@ extension FD {
 extension FD {
   /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`.
   ///
-  /// The descriptor must be open for reading and is read from the start.
-  package func entries() throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+  /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than `limit`: another
+  /// program's filesystem can list names without end.
+  package func entries(atMost limit: Int = .max) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     _ = try seek(0, SEEK_SET)
     var found: [(name: [UInt8], type: UInt8)] = []
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
@@ -84,6 +85,7 @@ extension FD {
       var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       while let entry = entries.next() {
         guard entry.name.isComponent else { continue }
+        guard found.count < limit else { throw .EOVERFLOW }
         found.append((Array(entry.name.buffer), entry.type))
       }
     }

@@ -72,6 +72,15 @@ internal import Testing
         == ["Info.plist", "MacOS", "PlugIns", "Resources", "_CodeSignature"])
   }
 
+  /// Larger than anybody could read: it is known by its size.
+  @Test(.timeLimit(.minutes(1)))
+  func executableOfHolesIsNotReadToItsEnd() throws {
+    let bundle = try SignedTestBundle(hasPlugIns: false)
+    try bundle.sign()
+    try #require(truncate(bundle.directory.appending("Note.app/Contents/MacOS/note"), 8 << 40) == 0)
+    #expect(try bundle.findings() == ["executableAltered Contents/MacOS/note"])
+  }
+
   @Test func whatCanNotBeSealedIsNotSigned() throws {
     let bundle = try SignedTestBundle()
     symlink("/nonexistent/outside", bundle.directory.appending("Note.app/Contents/Resources/out"))

@@ -140,6 +140,20 @@ internal import Testing
     #expect(try Program.run(["cmp", source + "/middle", copy + "/middle"]).status == 0)
   }
 
+  @Test(.enabled(if: Program.isRoot, "mounting needs root"))
+  func sizesThatNoNumberHoldsAreCounted() throws {
+    let memory = try made.temporary.makeDirectory("memory")
+    try #require(mount("tmpfs", memory, "tmpfs", 0, nil) == 0)
+    defer { umount2(memory, Int32(MNT_DETACH)) }
+    try shell("mkdir \(memory)/b; truncate -s 9223372036854775807 \(memory)/b/one \(memory)/b/two")
+    let source = try TemporaryDirectory.open(memory + "/b")
+    #expect(try TreeSize.measured(source.fd).bytes == .max)
+    try Store.create(at: memory + "/store", TestStore.description)
+    let store = try Store(opening: memory + "/store", .exclusive)
+    let staged = try StagedTree(source.fd, in: store, TreeCopy(uid: 0, gid: 0))
+    #expect(staged.count.bytes == .max && staged.count.files == 2)
+  }
+
   @Test(arguments: [("mkfifo d/x", "fifo"), ("mknod d/x c 1 3", "device"), ("mknod d/x b 7 0", "device")])
   func specialFilesAreRefusedByName(make: String, kind: String) throws {
     guard Program.isRoot || kind == "fifo" else { return }

@@ -35,6 +35,8 @@ enum SealPurpose: Sendable {
 final class SealWalk: Sendable {
   /// How deep directories may be in each other; each level on the way is an open descriptor.
   static let depthLimit = 100
+  /// How many names may be in one directory: a copy of a bundle has no more in all.
+  static let entryLimit = 1_000_000
   /// How long a path may be in bytes.
   static let pathLimit = 4000
 

@@ -65,7 +65,7 @@ final class SealWalker {
   private func list(_ directory: SealWalk.Directory) throws(Finding) {
     let entries = try Finding.instead(of: .unreadable, String(directory.prefix.dropLast())) {
       () throws(Errno) in
-      try directory.owned.fd.entries()
+      try directory.owned.fd.entries(atMost: SealWalk.entryLimit)
     }
     var spellings: [String: String] = [:]
     var directories: [SealWalk.Work] = []

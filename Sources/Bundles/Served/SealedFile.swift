@@ -32,11 +32,15 @@ struct SealedFile {
   }
 
   /// The file's size, and the digests of its pages, one behind the other.
-  func pages(_ read: (Int) -> Void = { _ in }) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
+  ///
+  /// Of one that is longer than `limit`, which may have holes larger than any disk: a size beyond that, and a part of the digests.
+  func pages(
+    atMost limit: UInt64 = .max, _ read: (Int) -> Void = { _ in }
+  ) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
     var size: UInt64 = 0
     var pages: PageDigests
     do throws(CryptoFailure) { pages = try PageDigests() } catch { throw finding(error) }
-    try forEachPiece { (piece) throws(Finding) in
+    try forEachPiece(atMost: limit) { (piece) throws(Finding) in
       size += UInt64(piece.count)
       for start in stride(from: 0, to: piece.count, by: SealedParts.pageSize) {
         let page = piece[start..<min(start + SealedParts.pageSize, piece.count)]
@@ -59,8 +63,10 @@ struct SealedFile {
     Finding(.unreadable, path, detail: "SHA-256: \(failure.reason)")
   }
 
-  /// Reads the file from start to end, in pieces that are whole pages but for the last.
-  private func forEachPiece(_ body: (UnsafeRawBufferPointer) throws(Finding) -> Void) throws(Finding) {
+  /// Reads the file from start to end, in pieces that are whole pages but for the last; none is begun beyond `limit`.
+  private func forEachPiece(
+    atMost limit: UInt64 = .max, _ body: (UnsafeRawBufferPointer) throws(Finding) -> Void
+  ) throws(Finding) {
     let size = try Finding.instead(of: .unreadable, path) { () throws(Errno) in try file.status().st_size }
     if size > Self.bufferSize { file.willBeReadOnce() }
     // One more byte, so that the end of a small file is seen with the first read.
@@ -84,6 +90,7 @@ struct SealedFile {
       if filled > 0 { try body(UnsafeRawBufferPointer(rebasing: buffer[..<filled])) }
       if filled < buffer.count { return }
       offset += Int64(filled)
+      if UInt64(offset) > limit { return }
     }
   }
 }

@@ -173,13 +173,13 @@ package final class DataCopy {
     let before = count.bytes
     let outcome = try doing("copy") { () throws(Errno) in
       try contents.copy(from: file.fd, status, to: copy.fd) { copied in
-        count.bytes = before + copied
+        count.bytes = before.adding(clamped: copied)
         rules.progress(count)
         return true
       }
     }
     guard outcome == .whole else { throw fail(.changed) }
-    count.bytes = before + Int64(status.st_size)
+    count.bytes = before.adding(clamped: Int64(status.st_size))
     try finish(copy.fd, as: file.fd, status)
     let flags = try flags(of: file.fd)
     // One with flags can't be given further names.

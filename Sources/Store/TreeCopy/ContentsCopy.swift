@@ -45,7 +45,7 @@ final class ContentsCopy {
       }
     }
     // Blocks of 512 bytes, whatever the filesystem's own are.
-    if Int64(status.st_blocks) * 512 < size {
+    if Int64(status.st_blocks) < size / 512 {
       return try copyAroundHoles(from: source, to: target, size, progress) ? .whole : .cutShort
     }
     if let follower, size >= FollowedCopy.smallest {
@@ -84,6 +84,8 @@ final class ContentsCopy {
         return try copyRange(from: source, to: target, position..<size, progress)
       }
       guard start < size else { break }
+      // A filesystem of someone's own may answer anything.
+      guard start >= position else { return false }
       let end = min(try source.seek(start, CLX_SEEK_HOLE), size)
       guard end > start else { return false }
       guard try copyRange(from: source, to: target, start..<end, progress) else { return false }

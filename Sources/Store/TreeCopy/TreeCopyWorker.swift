@@ -77,8 +77,11 @@ final class TreeCopyWorker {
   ) throws(TreeCopyFailure) {
     let path = String(prefix.dropLast())
     let from = source.fd
-    let entries = try doing("list", path) { () throws(Errno) in try from.entries() }
-    guard run.announce(entries.count) else {
+    let most = plan.limits.entries
+    let entries = try doing("list", path) { () throws(Errno) -> [(name: [UInt8], type: UInt8)]? in
+      do throws(Errno) { return try from.entries(atMost: most) } catch .EOVERFLOW { return nil }
+    }
+    guard let entries, run.announce(entries.count) else {
       throw TreeCopyFailure(path: path, reason: .tooMany(plan.limits.entries))
     }
     let target = try doing("make a copy of", path) { () throws(Errno) in
@@ -157,7 +160,7 @@ final class TreeCopyWorker {
       try contents.copy(from: file.fd, status, to: copy.fd, follower: follower) { copied in
         let more = copied - counted
         counted = copied
-        run.count { $0.bytes += more }
+        run.count { $0.bytes = $0.bytes.adding(clamped: more) }
         return !run.isOver
       }
     }
@@ -172,7 +175,7 @@ final class TreeCopyWorker {
     }
     run.count {
       $0.files += 1
-      $0.bytes += Int64(status.st_size) - counted
+      $0.bytes = $0.bytes.adding(clamped: Int64(status.st_size) - counted)
     }
   }
 

@@ -22,7 +22,11 @@ package struct TreeSize: Equatable, Sendable {
 
   private mutating func add(_ directory: FD, _ limits: TreeCopy.Limits, depth: Int) throws(Errno) {
     guard depth < limits.depth else { return }
-    for entry in try directory.entries() {
+    let found: [(name: [UInt8], type: UInt8)]
+    do throws(Errno) { found = try directory.entries(atMost: limits.entries) } catch .EOVERFLOW {
+      return entries = limits.entries
+    }
+    for entry in found {
       guard entries < limits.entries else { return }
       entries += 1
       try entry.name.withName { (name) throws(Errno) in
@@ -32,7 +36,8 @@ package struct TreeSize: Equatable, Sendable {
             return try add(child.fd, limits, depth: depth + 1)
           }
           let status = try directory.status(of: name)
-          if status.isRegular { bytes += max(0, Int64(status.st_size)) }
+          // Files with holes can be as long as a number can say.
+          if status.isRegular { bytes = bytes.adding(clamped: max(0, Int64(status.st_size))) }
         } catch .ENOENT, .ENOTDIR, .ELOOP, .EXDEV, .EACCES {
           // It was changed just now, or can't be copied.
         }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+private var mayMakeFilesystems: Bool {
+  Program.isRoot && access("/dev/fuse", W_OK) == 0
+    && (try? Program.run(["sh", "-c", "command -v cc"]))?.status == 0
+}
+
+/// Bundles on a filesystem of somebody's own, which says whatever it likes of them.
+@Suite(.enabled(if: mayMakeFilesystems), .timeLimit(.minutes(2)))
+struct LyingFilesystemTests {
+  private static let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appendingPathComponent("Fixtures/lying-filesystem.c").path
+
+  private static let compiled = Result {
+    let made = try TemporaryDirectory()
+    let result = try Program.run([
+      "sh", "-c", "cc -Wall -Wextra -Werror -o \"$1\" \"$2\" $(pkg-config --cflags --libs fuse3)", "sh",
+      made.appending("lying"), source,
+    ])
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+    return made
+  }
+
+  /// What is said about an app that lies; nil if it was installed.
+  private func refusal(_ lie: String) throws -> AppFailure? {
+    let house = try AppHouse()
+    try house.bundle()
+    try house.temporary.makeDirectory("there")
+    let place = try house.temporary.makeDirectory("there/Editor.app")
+    let program = try Self.compiled.get().appending("lying")
+    let started = try Program.run([program, house.temporary.appending("Editor.app"), lie, place])
+    try #require(started.status == 0, "\(started.errors)")
+    defer { umount2(place, Int32(MNT_DETACH)) }
+    let source = try TemporaryDirectory.open(place)
+    let failure = appFailure {
+      _ = try house.installer().install(source.fd, named: "Editor.app", for: .everyone, asking: .ourselves)
+    }
+    #expect(try house.staged() == [])
+    return failure
+  }
+
+  @Test func oneThatTellsTheTruthIsInstalled() throws {
+    #expect(try refusal("nothing") == nil)
+  }
+
+  @Test func blocksThatNoDiskHasAreNoMatter() throws {
+    #expect(try refusal("blocks") == nil)
+  }
+
+  @Test func contentsThatChangeBetweenReadsAreNotInstalled() throws {
+    guard case .refused(_, let findings)? = try refusal("contents") else {
+      Issue.record("it was installed")
+      return
+    }
+    #expect(findings.map(\.kind) == [.changed])
+  }
+
+  @Test(arguments: ["size", "seek", "endless"])
+  func whatHasNoEndIsRefused(lie: String) throws {
+    #expect(try refusal(lie) != nil)
+  }
+}
