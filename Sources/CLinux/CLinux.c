@@ -342,6 +342,7 @@ pid_t clx_fork(void) { return fork(); }
 int clx_spawn_closing_from(posix_spawn_file_actions_t *actions, int first) {
   return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
+int clx_try_call(long number) { return syscall(number, -1L, -1L, -1L, -1L, -1L, -1L) < 0 ? errno : 0; }
 long clx_ptrace(int request, pid_t pid, long data) { return ptrace(request, pid, (void *)0, data); }
 void clx_return_free_memory(void) {
 #ifdef __GLIBC__

@@ -84,6 +84,10 @@ struct UnmountCommand: Command {
           "end these first ('insula kill ID'), or have them ended now with 'insula unmount --lazy \(mount.mountPoint)'"
         ])
     }
+    // Who does that for the daemon is gone.
+    if reply.errno == Errno.EPIPE.code {
+      return try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
+    }
     if let code = reply.errno { throw Errno(code) }
     throw CommandFailure(.failed, "can't unmount \(mount.mountPoint): \(reply.message ?? "it was refused")")
   }

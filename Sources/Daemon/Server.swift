@@ -4,7 +4,7 @@
 internal import Fuse
 internal import Glibc
 package import LinuxIO
-package import Store
+internal import Store
 internal import Synchronization
 internal import Volume
 
@@ -38,6 +38,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
   case helper(mountPoint: String)
   case tree(path: String, Errno)
   case threads(Errno)
+  case confinement(Errno)
   case noAnswer(mountPoint: String)
 
   package var description: String {
@@ -54,6 +55,8 @@ package enum ServeFailure: Error, CustomStringConvertible {
       "can't read the tree of the store \(path): \(error.message); run 'insula check \(path)'"
     case .threads(let error):
       "can't start threads: \(error.message); raise the limits on processes and memory"
+    case .confinement(let error):
+      "can't filter the daemon's system calls: \(error.message); the kernel must have seccomp filters"
     case .noAnswer(let mountPoint):
       "the kernel did not begin to use the mount at \(mountPoint) in time; the log of the kernel (dmesg) may say why"
     }
@@ -79,6 +82,8 @@ package final class Server: Sendable {
   /// The apps that run.
   package let views: RunningViews
   private let ended: Ended
+  /// Who takes the mount away where that is not ours to do.
+  private let remover: MountRemover?
   private let device = Mutex<String?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -88,10 +93,11 @@ package final class Server: Sendable {
   }
 
   /// Mounts the store; returns when the kernel has begun to use it.
-  package static func start(
-    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions
+  static func start(
+    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions,
+    remover: MountRemover?
   ) throws -> Server {
-    let server = try Server(store, registry, mountPoint, options)
+    let server = try Server(store, registry, mountPoint, options, remover)
     do {
       try server.connect()
     } catch {
@@ -104,9 +110,10 @@ package final class Server: Sendable {
 
   private init(
     _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
-    _ options: ServeOptions
+    _ options: ServeOptions, _ remover: MountRemover?
   ) throws {
     self.store = store
+    self.remover = remover
     self.mountPoint = mountPoint
     self.options = options
     var settings = VolumeSettings()
@@ -196,6 +203,12 @@ package final class Server: Sendable {
   private func connect() throws {
     let isSystem = store.description.mode == .system
     let connection = try isSystem ? mountDirectly() : mountThroughHelper()
+    // All that takes more is done, and nobody has asked for anything yet.
+    do throws(Errno) {
+      try DaemonFilter.install(isSystem: isSystem)
+    } catch {
+      throw ServeFailure.confinement(error)
+    }
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks
@@ -273,8 +286,8 @@ package final class Server: Sendable {
 
   /// Takes the mount away; EBUSY while it is in use, unless `lazily`.
   package func unmount(lazily: Bool) throws(Errno) {
-    guard store.description.mode == .rootless else { return try Mount.remove(at: mountPoint, lazily: lazily) }
-    try Mount.removeThroughHelper(at: mountPoint, lazily: lazily)
+    guard let remover else { return try Mount.remove(at: mountPoint, lazily: lazily) }
+    try remover.remove(lazily: lazily)
   }
 
   /// Returns when the mount is gone and all that came through it is done.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Fuse
 internal import Glibc
 package import LinuxIO
 package import Store
@@ -42,11 +43,14 @@ package enum Service {
   ///
   /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
   package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
+    let isSystem = store.description.mode == .system
+    let remover = isSystem ? nil : try MountRemover.start(for: settings.mountPoint)
+    try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
     let apps = try AppService(store, settings)
     let server = try Server.start(
       store: store,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
-      mountPoint: settings.mountPoint, options: settings.options)
+      mountPoint: settings.mountPoint, options: settings.options, remover: remover)
     apps.serve(server.tree, server.grants)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, mountPoint: settings.mountPoint)

@@ -99,19 +99,4 @@ package enum Mount {
     // The session closes its own descriptor; ours is another one of the same connection.
     return try FD(fuse_session_fd(session)).duplicated()
   }
-
-  /// Takes a mount away through `fusermount3`.
-  ///
-  /// EBUSY stands for whatever its own message says.
-  package static func removeThroughHelper(at path: String, lazily: Bool) throws(Errno) {
-    let words = ["fusermount3", "-u"] + (lazily ? ["-z"] : []) + ["--", path]
-    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var child = pid_t()
-    let error = posix_spawnp(&child, "fusermount3", nil, nil, &arguments, environ)
-    guard error == 0 else { throw Errno(error) }
-    var status: Int32 = 0
-    try retrying { waitpid(child, &status, 0) }
-    guard clx_exit_status(status) == 0 else { throw .EBUSY }
-  }
 }

@@ -164,6 +164,19 @@ uint32_t clx_filter_ioctl(void);
 uint32_t clx_filter_memfd_create(void);
 uint32_t clx_filter_socket(void);
 uint32_t clx_filter_socketpair(void);
+uint32_t clx_filter_clone(void);
+uint32_t clx_filter_clone3(void);
+uint32_t clx_filter_prctl(void);
+uint32_t clx_filter_prlimit(void);
+/// The calls that a daemon may make whatever their arguments are, in order; how many. Root's has some more.
+unsigned clx_daemon_calls(int system, int32_t *_Nonnull calls, unsigned room);
+/// Gives away, for good, the capabilities of this thread that are not among the bits of `kept`.
+int clx_keep_capabilities(uint64_t kept);
+/// PR_SET_MDWE: what this process may write into, it can't make run. Kernels before 6.3 don't know it.
+int clx_refuse_made_code(void);
+/// Sets PR_SET_NO_NEW_PRIVS and a filter of system calls, for this thread or for all.
+int clx_set_filter(const void *_Nonnull program, unsigned short count, int all_threads);
+
 /// The calls that no app gets, one by one; -1 after the last.
 int32_t clx_refused_call(unsigned index);
 
@@ -230,6 +243,8 @@ int clx_pipe2(int *_Nonnull ends, int flags);
 pid_t clx_fork(void);
 // For tests that start programs: nothing from `first` on is theirs. Behind _DEFAULT_SOURCE.
 int clx_spawn_closing_from(posix_spawn_file_actions_t *_Nonnull actions, int first);
+// For tests of filters: a system call whose arguments are all -1; its error, or 0.
+int clx_try_call(long number);
 // For tests that stop a program at one of its system calls; variadic in C.
 long clx_ptrace(int request, pid_t pid, long data);
 // malloc_trim(3), where there is one.

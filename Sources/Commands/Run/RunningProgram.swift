@@ -111,7 +111,7 @@ struct RunningProgram {
   private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
     let ends = try LinuxIO.pipe()
     // It fits into the pipe.
-    try ends.write.fd.writeAll(filter.bytes)
+    try ends.write.fd.writeAll(filter.program.bytes)
     let reading = ends.takeRead()
     let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
