@@ -48,7 +48,6 @@ private struct AccountTable {
     let key = party.raw + 1
     var slot = slot(of: key)
     if keys[slot] == 0 {
-      guard count <= limit || count <= 0 else { return false }
       if (used + 1) * 2 > keys.count {
         layOut()
         slot = self.slot(of: key)
