@@ -116,7 +116,10 @@ extension View {
   }
 
   /// The mode without set-group-id where the caller could not have given it: not a member of the group.
+  ///
+  /// No file of an app's gets that or set-user-id.
   func allowedMode(_ mode: FileMode, gid: UInt32, isDirectory: Bool, by caller: Caller) -> FileMode {
+    let mode = isApps && !isDirectory ? mode & ~(S_ISUID | S_ISGID) : mode
     guard mode & S_ISGID != 0, !isDirectory, caller.uid != 0, !isMember(caller, of: gid) else { return mode }
     return mode & ~S_ISGID
   }

@@ -18,6 +18,8 @@ package final class View: FileSystem {
   package let volume: Volume
   /// What of the tree is in it.
   let scope: ViewScope
+  /// Whether it is the view of an app: all others have the whole tree.
+  let isApps: Bool
   /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another; nil if all can.
   let user: UInt32?
   /// That user, for the question whether they may walk through a directory; their other groups are not looked at.
@@ -45,6 +47,7 @@ package final class View: FileSystem {
     restless = RestlessDirectories(seconds: volume.settings.restSeconds)
     let user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
     self.user = user
+    isApps = scope.root.throughout == nil
     // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
     walker = user.map { Subject(uid: $0, gid: $0 == ProcessID.user ? ProcessID.group : .max) }
     startedSignal = try Wakeup()

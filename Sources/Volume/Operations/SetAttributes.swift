@@ -53,6 +53,8 @@ extension View {
       let isOwner = caller.uid == 0 || caller.uid == object.uid
       let added = mode & ~object.mode
       if !isOwner, added & S_ISUID != 0 { throw .EPERM }
+      // Whoever runs that program, outside too, would act as the app's user.
+      if isApps, object.kind != .directory, added & (S_ISUID | S_ISGID) != 0 { throw .EPERM }
       if !isOwner, added & S_ISGID != 0, !isMember(caller, of: object.gid) { throw .EPERM }
     }
     if change.uid != nil || change.gid != nil {

@@ -40,6 +40,24 @@ struct RunIsolationTests {
     #expect(rights.output == "0000000000000000\n1\n2\n", "\(rights.output)")
   }
 
+  /// Others than its user may be let to what it writes, and would act as its user outside.
+  @Test(arguments: [false, true])
+  func whatItWritesRunsInNobodysName(rootless: Bool) throws {
+    let house = try RunHouse(rootless: rootless)
+    let script = """
+      cd Documents; cp /usr/bin/id t; chmod 755 t
+      for mode in 4755 2755 6755 u+s g+s; do chmod $mode t 2> /dev/null && echo $mode; done
+      /usr/bin/python3 -c 'import os
+      os.umask(0); os.close(os.open("made", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mknod("node", 0o6755)'
+      mkdir d; chmod 2755 d; chmod 711 t; stat -c %a t made node d
+      """
+    #expect(try house.inside(script).output == "711\n755\n755\n2755\n")
+    let outside = try house.shell("cd $DATA/Documents; chmod 4755 t && stat -c %a t; chmod 755 t")
+    #expect(outside.output == "4755\n")
+    #expect(try house.shell("chmod 4755 $DATA/Documents/t").status == 0)
+    #expect(try house.inside("chmod 4711 Documents/t; stat -c %a Documents/t").output == "711\n")
+  }
+
   /// Files anywhere, in memory too, by execve, by the loader and by a map.
   @Test(arguments: [false, true])
   func whatItWritesItCantRun(rootless: Bool) throws {
