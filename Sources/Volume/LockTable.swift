@@ -92,6 +92,15 @@ final class LockTable: Sendable {
     }
   }
 
+  /// Gives back what a view has on an object that it has lost; EPERM to whoever of it waits there.
+  func releaseAll(of view: UInt32, on object: ObjectNumber) {
+    change(object, lostBy: view) { locks in
+      release(locks.posix.all(of: view), from: &locks.posix)
+      release(locks.flock.all(of: view), from: &locks.flock)
+      return true
+    }
+  }
+
   /// Drops a waiter whose request has been interrupted.
   func abandon(_ reply: ParkedReply) {
     guard let object = waits.object(of: reply) else { return }
@@ -159,9 +168,12 @@ final class LockTable: Sendable {
   }
 
   /// Changes an object's locks; if `body` says that something has become free, whoever waited for it gets it.
-  private func change(_ object: ObjectNumber, made: Bool = false, _ body: (inout ObjectLocks) -> Bool) {
+  private func change(
+    _ object: ObjectNumber, made: Bool = false, lostBy view: UInt32? = nil,
+    _ body: (inout ObjectLocks) -> Bool
+  ) {
     let settled = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Settled] in
-      body(&locks) && !locks.waiters.isEmpty ? settleWaiters(of: &locks) : []
+      body(&locks) && !locks.waiters.isEmpty ? settleWaiters(of: &locks, lostBy: view) : []
     }
     for settled in settled ?? [] {
       waits.end(settled.waiter.ticket, settled.waiter.reply)
@@ -181,12 +193,14 @@ final class LockTable: Sendable {
   }
 
   /// Gives waiters what has become free, first come first served.
-  private func settleWaiters(of locks: inout ObjectLocks) -> [Settled] {
+  private func settleWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Settled] {
     var settled: [Settled] = []
     var waiting: [ObjectLocks.Waiter] = []
     for waiter in locks.waiters {
       if waiter.reply.isClaimed {
         settled.append(Settled(waiter: waiter, isClaimed: false))
+      } else if view == waiter.lock.holder.view {
+        settled.append(Settled(waiter: waiter, isClaimed: waiter.reply.claim(), error: .EPERM))
       } else if locks[waiter.style].conflict(with: waiter.lock.range, by: waiter.lock.holder) != nil {
         waiting.append(waiter)
       } else if waiter.reply.claim() {

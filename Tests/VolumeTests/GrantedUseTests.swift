@@ -79,6 +79,39 @@ struct GrantedUseTests {
     #expect(sawBoth, "\(ends)")
   }
 
+  /// An app that could keep or take locks of what it has no more would keep its user out.
+  @Test(arguments: [false, true]) func whatWasTakenBackIsNotLocked(flock: Bool) throws {
+    let tree = try Tree()
+    try tree.view.make("Users/Shared/file", mode: 0o666)
+    let place = ScopePlace("Users/Shared/file", [.read, .write, .revocable], isSubtree: false)
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    func lock(_ view: View, _ node: NodeID, _ handle: HandleID, _ kind: LockRange.Kind) -> Errno? {
+      view.errno { (view) throws(Errno) in
+        let owner = LockOwner(7)
+        if flock {
+          _ = try view.setFlock(node, handle: handle, owner: owner, to: kind, parking: nil, by: .root)
+        } else {
+          let range = LockRange.whole(kind)
+          _ = try view.setLock(node, handle: handle, owner: owner, to: range, parking: nil, by: .root)
+        }
+      }
+    }
+    let node = try view.node("Users/Shared/file")
+    let handle = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .root).handle
+    let usersNode = try tree.view.node("Users/Shared/file")
+    let usersHandle = try tree.view.open(usersNode, flags: O_RDWR, clearsSetID: false, by: .root).handle
+    #expect(lock(view, node, handle, .write) == nil)
+    #expect(lock(tree.view, usersNode, usersHandle, .write) == .EAGAIN)
+    view.withdraw(place)
+    #expect(lock(tree.view, usersNode, usersHandle, .write) == nil)
+    #expect(lock(tree.view, usersNode, usersHandle, .none) == nil)
+    #expect(lock(view, node, handle, .write) == .EPERM)
+    #expect(lock(view, node, handle, .none) == nil)
+    #expect(lock(tree.view, usersNode, usersHandle, .write) == nil)
+    #expect(tree.volume.locks.count == 1)
+  }
+
   /// What was stored in a memory map before a grant was taken back may be written while that is under way,
   /// and not after.
   @Test func whatIsCachedIsWrittenBeforeTheEndAndNotAfter() throws {

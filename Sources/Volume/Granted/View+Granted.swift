@@ -50,6 +50,19 @@ extension View {
       for place in places { kernel.attributesChanged(place) }
       _ = kernel.entriesChanged()
     }
+    releaseLocksOfLost()
+  }
+
+  /// Whether an open file was granted, and is no more.
+  func hasLost(_ node: NodeID, _ handle: HandleID) -> Bool {
+    (try? files.find(handle))?.isRevocable == true && reach(of: node).isEmpty
+      && volume.grants.moving.withLock { _ in reach(of: node).isEmpty }
+  }
+
+  /// What an app has locked that it has no more would keep its user out.
+  private func releaseLocksOfLost() {
+    let lost = Set(files.all.filter { $0.isRevocable }.map(\.node)).filter { reach(of: $0).isEmpty }
+    for object in lost.compactMap(lockedObject) { volume.locks.releaseAll(of: number, on: object) }
   }
 
   private func reach(of node: NodeID) -> Reach {

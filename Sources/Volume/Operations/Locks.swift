@@ -40,6 +40,12 @@ extension View {
     guard let object = lockedObject(node) else { throw .ESTALE }
     let holder = LockHolder(view: number, owner: owner)
     let lock = HeldLock(holder: holder, handle: handle, range: range, payer: payer(caller))
-    return try volume.locks.set(lock, on: object, style, parking: parking)
+    let outcome = try volume.locks.set(lock, on: object, style, parking: parking)
+    // Asked when it is set: whoever takes the file back meanwhile gives back what was set before.
+    if range.kind != .none, hasLost(node, handle) {
+      volume.locks.releaseAll(of: number, on: object)
+      if case .done = outcome { throw .EPERM }
+    }
+    return outcome
   }
 }
