@@ -57,6 +57,23 @@ struct PinnedMountTests {
     }
   }
 
+  /// Also where the machine has one below a directory that apps see.
+  @Test func appsSeeNoTreeInTheSystemsDirectories() throws {
+    let house = try RunHouse()
+    let home = house.mounted.path("Users/\(house.user.name)")
+    #expect(try house.shell("printf told > \(home)/Documents/secret").status == 0)
+    let user = house.user
+    let seen = try Program.run([
+      "unshare", "-m", "--propagation", "private", "sh", "-ec",
+      """
+      mount --bind "$1" /usr/share
+      exec setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups "$2" run --store "$1" "$3" -- \
+        sh -c 'ls -A /usr/share; cat /usr/share/Users/\(user.name)/Documents/secret; echo end'
+      """, "sh", house.mounted.point, Program.insula, RunHouse.identifier,
+    ])
+    #expect(seen.output == "end\n", "\(seen.errors)")
+  }
+
   /// Neither the keeper of an app nor the sandbox has any mounts but those that the app has.
   @Test(arguments: [false, true]) func appsKeepNoMountOfOthers(rootless: Bool) throws {
     let house = try RunHouse(rootless: rootless)

@@ -22,7 +22,9 @@ struct ViewPlace {
   /// Enters namespaces of our own must have come before.
   init(bubblewrap: String) throws {
     do throws(Errno) {
-      try OwnNamespace.leaveTree(keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere)
+      try OwnNamespace.leaveTree(
+        keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere,
+        hiding: MountPoint.filesystemType)
       for (name, mode) in [(view, 0o755), (files, 0o755), (shared, 0o1777), (temporary, 0o1777)] {
         try FD.cwd.makeDirectory(name, mode: FileMode(mode))
         let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
