@@ -111,7 +111,7 @@ struct Listing {
     var output: [UInt8] = []
     if options.isLong, directory != nil {
       // In blocks of 512 bytes, as stat counts them.
-      let blocks = files.reduce(0) { $0 + Int($1.status.st_blocks) }
+      let blocks = files.reduce(Int64(0)) { $0.adding(clamped: Int64($1.status.st_blocks)) }
       output += Array("total \(blocks)\n".utf8)
     }
     let format = LongFormat(files, options, context.names, now: Int(now))

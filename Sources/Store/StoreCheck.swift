@@ -202,30 +202,33 @@ package struct StoreCheck {
 
   /// Walks the whole tree for what insula never puts there.
   private mutating func checkNodes() throws(Errno) {
-    var pending: [[[UInt8]]] = [[]]
-    while let path = pending.popLast() {
-      guard let directory = try? store.tree.openDirectory(at: path) else { continue }
-      for entry in try directory.fd.entries() {
-        let child = path + [entry.name]
-        switch entry.type {
-        case UInt8(DT_DIR): pending.append(child)
-        case UInt8(DT_BLK) where !mayHoldDevices(path), UInt8(DT_CHR) where !mayHoldDevices(path):
-          found(
-            .failure, text(child), "is a device node, which insula never makes there",
-            "remove it: 'rm' in the store")
-        default: break
+    var walk = DeepWalk(store.tree)
+    while let (directory, entries) = walk.next() {
+      let path = walk.path
+      let isUsers = path.count == 1 && path[0].elementsEqual("Users".utf8)
+      try directory.use { (directory) throws(Errno) in
+        for entry in entries {
+          switch entry.type {
+          case UInt8(DT_BLK) where !mayHoldDevices(path), UInt8(DT_CHR) where !mayHoldDevices(path):
+            found(
+              .failure, text(path + [entry.name]), "is a device node, which insula never makes there",
+              "remove it: 'rm' in the store")
+          default: break
+          }
+          checkSecurity(of: entry.name, in: directory, path)
+          if isUsers { checkLeftover(entry.name, text(path + [entry.name])) }
         }
-        checkSecurity(of: entry.name, in: directory.fd, child)
-        if path.count == 1, path[0].elementsEqual("Users".utf8) { checkLeftover(entry.name, text(child)) }
       }
     }
   }
 
   /// Lists and flags that can't be understood count as the strictest; what they once said nobody can tell.
-  private mutating func checkSecurity(of name: [UInt8], in directory: FD, _ path: [[UInt8]]) {
+  private mutating func checkSecurity(of name: [UInt8], in directory: FD, _ parent: [[UInt8]]) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     guard let object = try? directory.child(name), let damage = try? metadata.damage(of: object.fd)
     else { return }
+    guard damage.list || damage.flags else { return }
+    let path = parent + [name]
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
     if damage.list {
       found(

@@ -45,6 +45,34 @@ internal import Testing
     #expect(try findings().isEmpty)
   }
 
+  /// What anybody may make in a moment takes no longer than the same number of directories beside each other.
+  @Test func deepTreesAreLookedThrough() throws {
+    let shared = try TemporaryDirectory.open(store.path + "/tree/Users/Shared")
+    func cost(making line: String) throws -> Double {
+      let made = try Program.run(
+        ["python3", "-c", "import os\nos.mkdir('d')\nos.chdir('d')\nfor n in range(2000): \(line)"],
+        in: store.path + "/tree/Users/Shared")
+      try #require(made.status == 0, "\(made.errors)")
+      defer { try? "d".withName { (name) throws(Errno) in try shared.fd.removeTree(name) } }
+      func used() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+      }
+      let before = used()
+      #expect(try findings().isEmpty)
+      let after = used()
+      var walk = DeepWalk(shared.fd)
+      var directories = 0
+      while walk.next() != nil { directories += 1 }
+      #expect(directories == 2002)
+      return after - before
+    }
+    let flat = try cost(making: "os.mkdir(str(n))")
+    let deep = try cost(making: "os.mkdir('d'); os.chdir('d')")
+    #expect(deep < 20 * flat, "\(deep) s, and \(flat) s")
+  }
+
   @Test func missingDirectory() throws {
     #expect(rmdir(store.path + "/tree/Library/Caches") == 0)
     try expectRepair("tree/Library/Caches", "is missing")

@@ -59,7 +59,8 @@ extension CodeBundle {
     let resources = try signaturePart(SealLayout.codeResources)
     let entitlements = try signaturePart(SealLayout.codeEntitlements)
     let parts = try SealedParts(
-      of: self, codeResources: resources, entitlements: entitlements, executableLimit: directory.executableSize)
+      of: self, codeResources: resources, entitlements: entitlements,
+      executableLimit: directory.executableSize)
     result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
     if let entitlements, directory.digests[.entitlements] == parts.entitlementsDigest {
       result.entitlements = try Self.entitlements(entitlements)
