@@ -4,13 +4,14 @@
 internal import CLinux
 package import LinuxIO
 
-/// The system calls that a daemon makes from when its mount is there, for seccomp(2); all others fail with EPERM.
+/// The system calls that a daemon makes when its mount is there, for seccomp(2); all others fail with EPERM.
 ///
 /// - It starts no program and no process, enters no namespace, gives no mount a place, and traces nobody.
-/// - The larger machinery of the kernel is none of its business: bpf, performance counters, io_uring, userfaultfd, keys,
-///   modules, clocks, drivers (but for a few requests of ioctl), networks but the internet's and local ones.
-/// - What is newer than this list is said not to be there (ENOSYS), as on an older kernel: a C library that knows it then
-///   takes another way.
+/// - The larger machinery of the kernel is none of its business: bpf, performance counters, io_uring,
+///   userfaultfd, keys, modules, clocks, drivers (but for a few requests of ioctl), networks but the
+///   internet's and local ones.
+/// - What is newer than this list is said not to be there (ENOSYS), as on an older kernel: a C library that
+///   knows it then takes another way.
 package enum DaemonFilter {
   private typealias Answer = FilterProgram.Answer
 
@@ -22,9 +23,9 @@ package enum DaemonFilter {
 
   /// What is asked by ioctl(2).
   ///
-  /// FUSE's backing files; FICLONE, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS; FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, and whether
-  /// something is a terminal (TCGETS, TCGETS2). Of networks what name services may ask: SIOCGIFNAME, SIOCGIFCONF,
-  /// SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFINDEX.
+  /// FUSE's backing files; FICLONE, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS; FIONREAD, FIONBIO, FIOCLEX, FIONCLEX,
+  /// and whether something is a terminal (TCGETS, TCGETS2). Of networks what name services may ask:
+  /// SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFINDEX.
   private static let requests: [UInt32] = [
     0x4010_e501, 0x4004_e502, 0x4004_9409, 0x8008_6601, 0x4008_6602, 0x541b, 0x5421, 0x5451, 0x5450, 0x5401,
     0x802c_542a, 0x8910, 0x8912, 0x8913, 0x8915, 0x8933,
@@ -33,11 +34,12 @@ package enum DaemonFilter {
   /// What is asked and set by prctl(2).
   ///
   /// Names of threads and of memory, securebits, and questions.
-  /// PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_SECUREBITS, PR_SET_SECUREBITS, PR_GET_DUMPABLE, PR_CAPBSET_READ.
+  /// PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_SECUREBITS, PR_SET_SECUREBITS, PR_GET_DUMPABLE,
+  /// PR_CAPBSET_READ.
   private static let settings: [UInt32] = [15, 16, 0x5356_4d41, 27, 28, 3, 23]
 
-  /// Sets it up for all threads, and with it that no program which anybody starts has more rights than we, and that no
-  /// memory can be written and then run.
+  /// Sets it up for all threads, and with it that none of them gains privileges, and that no memory can be
+  /// written and then run.
   static func install(isSystem: Bool) throws(Errno) {
     try check(clx_refuse_made_code())
     try program(isSystem: isSystem).install(forAllThreads: true)

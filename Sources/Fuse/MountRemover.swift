@@ -8,9 +8,9 @@ internal import Synchronization
 
 /// Takes a user's mount away through `fusermount3`, for a daemon that can start no program any more.
 ///
-/// That is a program with more rights than the user, and who has none to gain gets none from it. So a process of its own
-/// starts it, which is there from before the daemon gives that up until the daemon has ended. It holds nothing of the
-/// daemon's, knows from the start which mount, and is told only when.
+/// That is a program with more rights than the user, and who has none to gain gets none from it. So a
+/// process of its own starts it, which is there from before the daemon gives that up until the daemon has
+/// ended. It holds nothing of the daemon's, knows from the start which mount, and is told only when.
 package final class MountRemover: Sendable {
   private let socket: Mutex<OwnedFD>
 
@@ -60,8 +60,8 @@ package final class MountRemover: Sendable {
 
   private static let firstFree = STDERR_FILENO + 1
 
-  /// Neither the store's lock nor the pipe to who waits for the daemon; and whoever has taken the daemon over can't write
-  /// into this process (PR_SET_DUMPABLE).
+  /// Neither the store's lock nor the pipe to who waits for the daemon; and whoever has taken the daemon over
+  /// can't write into this process (PR_SET_DUMPABLE).
   private static func holdNothingElse(than socket: FD) throws(Errno) {
     try check(clx_prctl(4, 0))
     "insula-unmount".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }

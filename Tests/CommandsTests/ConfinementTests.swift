@@ -85,7 +85,8 @@ struct ConfinementTests {
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/cwd") == "/")
     let names = try Program.runAsNobody(["readlink", "/proc/\(helper)/fd/3", "/proc/\(helper)/exe"])
     #expect(names.status != 0 && names.output.isEmpty, "its user can trace it: \(names.output)")
-    // A signal that is for all of a session's processes, or of a service's, must not end it before the daemon.
+    // A signal that is for all of a session's processes, or of a service's, must not end it before the
+    // daemon.
     for signal in [SIGTERM, SIGINT, SIGHUP] { #expect(kill(helper, signal) == 0) }
     #expect(try mounted.unmount().status == 0)
     #expect(eventually { access("/proc/\(helper)", F_OK) != 0 })
@@ -148,7 +149,8 @@ struct DaemonFilterTests {
       clx_filter_socket(),
     ].map(Int.init))
 
-  /// The kernel lets these past every filter, and answers only where it has put them itself: uretprobe and uprobe.
+  /// The kernel lets these past every filter, and answers only where it has put them itself: uretprobe,
+  /// uprobe.
   private static let past: Set<Int> = [335, 336]
 
   @Test(arguments: [false, true])
@@ -188,7 +190,7 @@ struct DaemonFilterTests {
 
   @Test func numbersOfOtherTablesAreRefusedAndNewOnesUnknown() throws {
     let errors = try Self.confined(isSystem: true) { () -> [Int32] in
-      // clone3 has one number everywhere; those to come are unknown to kernels that are older than they.
+      // clone3 has one number everywhere; those to come are unknown to older kernels.
       [clx_try_call(435), clx_try_call(600), clx_try_call(0x4000_0000), clx_try_call(0x4000_0000 + 39)]
     }
     #expect(errors == [ENOSYS, ENOSYS, EPERM, EPERM])
@@ -230,6 +232,22 @@ struct DaemonFilterTests {
       }
     }
     #expect(errors == [0, 0, 0, 0, EAFNOSUPPORT, EAFNOSUPPORT, EPROTONOSUPPORT])
+  }
+
+  /// This holds for a whole process, so one of our own tries it: from fork to its end it makes bare calls
+  /// alone.
+  @Test(.enabled(if: clx_prctl(66, 0) >= 0, "PR_GET_MDWE takes Linux 6.3"))
+  func whatWasWrittenIsNeverRun() throws {
+    let child = clx_fork()
+    if child == 0 {
+      guard clx_refuse_made_code() == 0 else { _exit(2) }
+      let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+      _exit(mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0 ? 1 : 0)
+    }
+    try check(child)
+    var status: Int32 = -1
+    try retrying { waitpid(child, &status, 0) }
+    #expect(clx_exit_status(status) == 0)
   }
 
   @Test func threadsAreMadeAndAreUnderTheFilterToo() throws {
