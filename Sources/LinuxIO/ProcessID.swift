@@ -26,6 +26,12 @@ package enum ProcessID {
     }
   }
 
+  /// Whether there is a process, or a thread of any, of this number.
+  package static func hasThread(_ thread: Int32) -> Bool { access("/proc/\(thread)", F_OK) == 0 }
+
+  /// Whether a thread is one of the machine's first process.
+  package static func isOfFirst(_ thread: Int32) -> Bool { access("/proc/1/task/\(thread)", F_OK) == 0 }
+
   /// Names a running process so that its end can be waited for.
   ///
   /// Corresponds to `pidfd_open(2)`.

@@ -107,6 +107,7 @@ extension NodeTable {
       let node = state.slab[index]
       node.pointee.lookups += 1
       if index != Self.rootIndex {
+        let hasMoved = node.pointee.parent != directory.index
         node.pointee.parent = directory.index
         node.pointee.position = position
         if let sealed {
@@ -115,7 +116,8 @@ extension NodeTable {
         } else {
           state.setZone(zone, of: index)
         }
-        state.noteWhereEntered(index)
+        if hasMoved { state.noteWhereEntered(index) }
+        if status.isDirectory { state.besieged.found(in: directory.index) }
         if handleRoot == nil { node.pointee.remember(name) }
         if name.length > 0 { state.releaseHold(index) }
       }

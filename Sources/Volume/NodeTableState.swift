@@ -29,6 +29,8 @@ struct NodeTableState: @unchecked Sendable {
   let known: KnownObjectsOfView?
   /// How often a directory was entered, or moved after that.
   var timesEntered: UInt64 = 0
+  var latestEntries = LatestEntries()
+  var besieged = Besieged()
   /// What seals say of the nodes that are in sealed places.
   var sealed: [UInt32: SealedNode] = [:]
 

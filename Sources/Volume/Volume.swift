@@ -74,6 +74,7 @@ package final class Volume: Sendable {
   let views = Views()
   let known = KnownObjects()
   let mounts = MountsInTree()
+  let presence = Presence()
 
   /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
   ///

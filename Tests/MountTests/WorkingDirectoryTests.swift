@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport
@@ -115,6 +116,72 @@ struct WorkingDirectoryTests {
         return try stranger.errno("stat", base + "private/missing") == EACCES
       })
     #expect(try errors() == [EACCES])
+  }
+
+  /// Whoever was there and has gone is no reason for another error, whatever the kernel knows below.
+  @Test(arguments: [nil, "nopassthrough,nohandles"])
+  func refusalIsTheUsualOneAgainWhenAllHaveLeft(options: String?) throws {
+    let house = try House(options: options)
+    let base = house.base
+    let stranger = try Client(uid: Self.stranger)
+    let owner = try Client(uid: Self.owner)
+    #expect(try owner.errno("chdir", base + "private/work") == 0)
+    #expect(try owner.errno("create", base + "private/work/file", "\(0o644)") == 0)
+    #expect(try owner.errno("stat", base + "private/work/file") == 0)
+    for name in ["work", "missing", "work/file"] {
+      #expect(try stranger.errno("stat", base + "private/" + name) == ENOMEM)
+    }
+    #expect(try owner.errno("getcwd") == 0)
+    #expect(try owner.errno("chdir", "/") == 0)
+    // The file is open still.
+    for name in ["work", "missing", "work/file"] {
+      #expect(try eventually { try stranger.errno("stat", base + "private/" + name) == EACCES })
+    }
+    #expect(try owner.errno("chdir", base + "private/work") == 0)
+    #expect(try stranger.errno("stat", base + "private/work") == ENOMEM)
+    #expect(try owner.errno("getcwd") == 0)
+  }
+
+  /// Someone who is there through another mount, in a mount namespace of their own.
+  @Test func whoIsInAnotherNamespaceIsThere() throws {
+    let house = try House()
+    let base = house.base
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    let script = "mount --bind \"$0\" /mnt && cd /mnt && echo ready && exec sleep 1000"
+    process.arguments = ["unshare", "-m", "sh", "-c", script, base + "private/work"]
+    process.standardOutput = output
+    try Program.withSignalsUnblocked { try process.run() }
+    defer {
+      kill(process.processIdentifier, SIGKILL)
+      process.waitUntilExit()
+    }
+    #expect(output.fileHandleForReading.availableData.count > 0)
+    usleep(50_000)
+    let stranger = try Client(uid: Self.stranger)
+    #expect(try stranger.errno("stat", base + "private/work") == ENOMEM)
+    #expect(try readlink("/proc/\(process.processIdentifier)/cwd") == "/mnt")
+  }
+
+  private func readlink(_ path: String) throws -> String {
+    String(decoding: try FD.cwd.linkTarget(of: path), as: UTF8.self)
+  }
+
+  /// One who comes and goes, while a stranger is refused again and again, always finds where they are.
+  @Test func whoComesAndGoesKeepsTheirWorkingDirectory() throws {
+    let house = try House()
+    let base = house.base
+    let (stranger, owner) = (try Client(uid: Self.stranger), try Client(uid: Self.owner))
+    // Refusals are under way when the owner comes, as nearly always while someone is refused all the time.
+    _ = try failures(milliseconds: 500, [(stranger, ["stat \(base)private/work"])])
+    let failed = try failures(
+      milliseconds: 4000,
+      [
+        (owner, ["chdir \(base)private/work", "getcwd", "chdir /"]),
+        (stranger, ["stat \(base)private/work"]),
+      ])
+    #expect(failed[0] == 0)
   }
 
   /// What is mounted in a directory that moves with it is protected where it is then.

@@ -11,6 +11,7 @@ final class KernelLink: Sendable {
     var connection: (any Connection)?
     /// How many are speaking.
     var speakers = 0
+    var device: UInt32?
   }
   private let state = Mutex(State())
   /// How many have found that the kernel must be made to forget something, and have not yet told it.
@@ -35,6 +36,14 @@ final class KernelLink: Sendable {
 
   /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.
   var connection: (any Connection)? { state.withLock { $0.connection } }
+
+  /// The minor number of the mount's device, which stays the same.
+  var device: UInt32? {
+    let (known, connection) = state.withLock { ($0.device, $0.connection) }
+    guard known == nil, let found = connection?.device else { return known }
+    state.withLock { $0.device = found }
+    return found
+  }
 
   /// What the connection says of it, without asking the connection.
   var passthrough: Bool { hasPassthrough.load(ordering: .relaxed) }

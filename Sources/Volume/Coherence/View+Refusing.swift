@@ -16,21 +16,44 @@ internal import Synchronization
 // and passes them on: ENOMEM and EINTR, which many programs answer by asking again.
 //
 // So a look-up in a directory that holds someone's working directory, or the way to something mounted, is
-// refused with ENOMEM: whatever the name is, so that nobody learns by it what is there.
+// refused with ENOMEM: whatever the name is, so that nobody learns by it what is there. Who has entered is
+// known; whether they are still there is asked when it matters (`Presence`).
 
 extension View {
   /// What a look-up in a directory is refused with, instead of the error that the gate has given.
-  func refusal(_ error: Errno, in directory: borrowing NodeTable.Pin) -> Errno {
-    guard error == .EACCES, !isPrivate else { return error }
-    if nodes.with(directory.id, { $0.flags.contains(.holdsEntered) }) == true {
-      settleEntered(in: directory)
-      return .ENOMEM
+  func refusal(_ error: Errno, in directory: borrowing NodeTable.Pin, by caller: Caller) -> Errno {
+    guard error == .EACCES, !isPrivate, let connection else { return error }
+    let index = directory.index
+    let (isHeld, holdsEntered) = nodes.state.withLock { state in
+      (state.besieged.refused(in: index), state.slab[index].pointee.flags.contains(.holdsEntered))
     }
-    guard let connection else { return error }
+    if isHeld || holdsEntered && !isLeft(directory, by: caller) { return .ENOMEM }
     return volume.mounts.lie(below: directory.number, of: connection, in: volume.tree) ? .ENOMEM : error
   }
 
-  /// Looks, not more often than once a second, whether anyone is still in a directory that is in this one.
+  /// Whether whoever has entered a directory that is in this one has left again.
+  private func isLeft(_ directory: borrowing NodeTable.Pin, by caller: Caller) -> Bool {
+    let index = directory.index
+    let (last, threads) = nodes.state.withLock { state in
+      let entries = state.latestEntries
+      return (entries.last(in: index), entries.isBusy(index) ? nil : entries.threads(in: index))
+    }
+    guard let device = kernel.device, let threads else { return false }
+    // Who was let in a moment ago may not have got there. Who has ended will not, and who asks this has.
+    if threads.contains(where: { $0 <= 0 || $0 != caller.pid && ProcessID.hasThread($0) }) { return false }
+    if let seen = volume.presence.last(on: device, since: last &+ LatestEntries.nanoseconds) {
+      if nodes.isLeft(directory, after: seen, by: caller.pid) { return true }
+      if seen.isFresh { return false }
+    }
+    guard let seen = volume.presence.look(on: device, for: caller.uid) else {
+      settleEntered(in: directory)
+      return false
+    }
+    return nodes.isLeft(directory, after: seen, by: caller.pid)
+  }
+
+  /// Looks, not more often than once a second, whether anyone is still in a directory that is in this one,
+  /// where it can't be seen where processes are.
   ///
   /// One that nobody uses the kernel drops, and that is the end of its node.
   private func settleEntered(in directory: borrowing NodeTable.Pin) {
@@ -74,28 +97,5 @@ final class EverySecond: Sendable {
   func isDue() -> Bool {
     let now = coarseSeconds()
     return last.exchange(now, ordering: .relaxed) != now
-  }
-}
-
-extension NodeTable {
-  /// Someone may have this directory as their working directory from now on, until the kernel forgets it.
-  func noteEntered(_ id: NodeID) {
-    state.withLock { state in
-      guard let index = state.index(of: id), index != Self.rootIndex else { return }
-      state.slab[index].pointee.flags.insert(.isEntered)
-      state.noteWhereEntered(index)
-    }
-  }
-}
-
-extension NodeTableState {
-  /// Notes where a directory is that may be someone's working directory; nothing for any other node.
-  mutating func noteWhereEntered(_ index: UInt32) {
-    let node = slab[index].pointee
-    guard node.flags.contains(.isEntered), let parent = slab.slot(node.parent),
-      parent.pointee.flags.contains(.inUse)
-    else { return }
-    timesEntered &+= 1
-    parent.pointee.flags.insert(.holdsEntered)
   }
 }

@@ -49,7 +49,10 @@ extension View {
     if mask & X_OK != 0 { rights.insert(.execute) }
     try authorize(rights, on: self.object(status, object), by: caller)
     // chdir(2) asks like this, and so does access(2).
-    if status.isDirectory, mask & X_OK != 0 { nodes.noteEntered(node) }
+    if status.isDirectory, mask & X_OK != 0, !isPrivate {
+      volume.presence.entered(by: caller)
+      nodes.noteEntered(node, by: caller.pid)
+    }
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {

@@ -17,7 +17,7 @@ extension View {
     do throws(Errno) {
       try authorize(.search, on: place, by: caller)
     } catch {
-      throw refusal(error, in: directory)
+      throw refusal(error, in: directory, by: caller)
     }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {

@@ -49,8 +49,7 @@ extension ShellTable {
       primary: rsync -aHAX work/out/ work/synced/ && rm -rf work/out && ls work/synced -> "main\nmain.c"
       member: rm -rf work/synced && mkdir -p work/a/b/c && cp -a work/main.c work/a/b/c/ && find work -name main.c | sort -> "work/a/b/c/main.c\nwork/main.c"
       stranger: ls work -> EACCES
-      # Somebody may still work in a directory in there, whose name the refusal must leave alone.
-      stranger: work/main -> ENOMEM
+      stranger: work/main -> EACCES
       owner: rm -rf work -> ok
       """#),
   ]

@@ -90,7 +90,6 @@ extension ProgramResult {
   private static let errorsByName: [String: Errno] = [
     "EACCES": .EACCES, "EPERM": .EPERM, "EROFS": .EROFS, "EINVAL": .EINVAL, "E2BIG": .E2BIG,
     "EOPNOTSUPP": .EOPNOTSUPP, "ENODATA": .ENODATA, "ENOENT": .ENOENT, "EEXIST": .EEXIST, "EIO": .EIO,
-    "ENOMEM": .ENOMEM,
   ]
 
   /// What is not as expected; nil if all is.
