@@ -97,7 +97,8 @@ int victim(const char *place, double seconds) {
   prepare(directory);
   for (unsigned kind = 0; kind < kinds; kind++) operations[kind].times = calloc(most, sizeof(uint64_t));
   uint64_t end = now() + (uint64_t)(seconds * 1e9);
-  for (unsigned number = 0; now() < end; number++) {
+  // Each of them once, however long that takes.
+  for (unsigned number = 0; now() < end || number < kinds; number++) {
     Operation *operation = &operations[number % kinds];
     uint64_t begin = now();
     int result = operation->perform(directory, number);
