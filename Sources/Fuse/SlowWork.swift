@@ -7,13 +7,13 @@ internal import Synchronization
 
 // Work that takes long must not take all who serve.
 //
-//  1. Such work is done on the spot if its user has none under way (of reads and writes: little): that is
-//     what a client alone
-//     always finds, and handing work over costs a wake-up. However many users there are, two who serve are
-//     left for the rest.
+//  1. Such work is done on the spot if its user has none under way (of reads and writes: little; and what keeps
+//     a CPU busy, only if none of theirs waits): that is what a client alone always finds, and handing work
+//     over costs a wake-up. However many users there are, two who serve are left for the rest.
 //  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half:
 //     users take turns.
-//  3. These threads are started when they are first needed.
+//  3. These threads are started when they are first needed. They give way to those who serve what is quick,
+//     which on a busy CPU would wait for several of them otherwise, for milliseconds each time.
 //  4. What waits takes memory, up to a megabyte each where data comes along: of that each user has a share,
 //     and whoever has used it up is refused.
 
@@ -35,6 +35,7 @@ package final class SlowWork: Sendable {
   private let spotLimit: Int
   private let dataShare: Int
   private let spots = Atomic<Int>(0)
+  static let niceness: Int32 = 5
   let requests = Atomic<UInt64>(0)
   let budget: Budget
 
@@ -51,10 +52,11 @@ package final class SlowWork: Sendable {
   var underWay: Int { spots.load(ordering: .relaxed) }
 
   /// Takes a place for work that is done on the spot; false if it has to wait for its turn.
-  package func begin(_ user: UInt32, isData: Bool = false) -> Bool {
+  package func begin(_ user: UInt32, isData: Bool = false, isLong: Bool = false) -> Bool {
     state.withLock { state in
       let own = state.onTheSpot[user] ?? 0
       guard own < (isData ? dataShare : 1), state.spots < spotLimit else { return false }
+      if isLong, state.turns.has(user) { return false }
       state.onTheSpot[user] = own + 1
       state.spots += 1
       spots.store(state.spots, ordering: .relaxed)
@@ -100,6 +102,8 @@ package final class SlowWork: Sendable {
 
   private func run() {
     try? ThreadIdentity.prepare()
+    // Of this thread alone, as Linux has it. Not by more: what it does may hold what a filesystem's others need.
+    _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
     while true {
       let (next, isStopped) = state.withLock { state -> ((work: @Sendable () -> Void, user: UInt32)?, Bool) in
         if state.isStopped { return (nil, true) }

@@ -28,6 +28,9 @@ struct Turns<Work> {
     waiting += 1
   }
 
+  /// Whether a user has work that waits or is under way.
+  func has(_ user: UInt32) -> Bool { users[user] != nil }
+
   /// The next piece of work; nil if there is none, or all who have some have their share under way.
   mutating func next() -> (work: Work, user: UInt32)? {
     for _ in 0..<order.count {

@@ -39,18 +39,22 @@ enum Wire {
     case quick
     /// It moves data that a client waits for.
     case data
-    /// It waits for a disk, or moves as much as it can.
+    /// It waits for a disk.
     case slow
+    /// It keeps a CPU busy: it moves, takes or gives back as much as it can.
+    case long
 
     init(_ message: UnsafeRawBufferPointer) {
       switch Wire.word(at: 4, of: message) {
       // Read, write.
       case 15, 16: self = .data
-      // Fsync, fsyncdir, fallocate, copy_file_range in its two forms.
-      case 20, 30, 43, 47, Opcode.copyRange64: self = .slow
+      // Fsync, fsyncdir.
+      case 20, 30: self = .slow
+      // Fallocate, copy_file_range in its two forms.
+      case 43, 47, Opcode.copyRange64: self = .long
       // Setattr with a size (FATTR_SIZE), and an open that truncates.
-      case 4: self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .slow : .quick
-      case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .slow : .quick
+      case 4: self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .long : .quick
+      case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .long : .quick
       default: self = .quick
       }
     }

@@ -174,7 +174,8 @@ final class Worker: Sendable {
       beforehand()
       return serve(served.session, request.message)
     }
-    guard helpers.slow.begin(request.user, isData: request.pace == .data) else {
+    let pace = request.pace
+    guard helpers.slow.begin(request.user, isData: pace == .data, isLong: pace == .long) else {
       return serveLater(request, in: served, helpers)
     }
     defer { helpers.slow.end(request.user) }

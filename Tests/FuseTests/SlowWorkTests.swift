@@ -184,6 +184,52 @@ struct SlowWorkTests {
     #expect(budget.total(.memory) == 0)
   }
 
+  /// Who has work waiting takes no worker for more of it; and those who do it give way to the workers.
+  @Test func floodIsServedByThreadsThatGiveWay() throws {
+    let first = try Door()
+    let others = try Door()
+    let threads = Mutex<[(name: String, niceness: Int32)]>([])
+    let files = FakeFiles {
+      guard $0 == "allocate" else { return }
+      let name = FD.text(of: "/proc/thread-self/comm", limit: 64) ?? ""
+      let thread = (name: name, niceness: getpriority(Int32(PRIO_PROCESS.rawValue), 0))
+      let isFirst = threads.withLock { threads in
+        threads.append(thread)
+        return threads.count == 1
+      }
+      (isFirst ? first : others).pass()
+    }
+    let kernel = try KernelEnd(files)
+    let pool = try WorkerPool(PoolSettings())
+    try pool.start()
+    defer {
+      first.open()
+      others.open()
+      pool.stop()
+    }
+    try pool.add(kernel.session) {}
+    try kernel.send(.initialize())
+    #expect(try kernel.reply(milliseconds: patience) != nil)
+    func send(_ unique: UInt64) throws {
+      try kernel.send(Message(.fallocate, unique: unique, uid: 1000, long(3, 0, 10) + words(0, 0)))
+    }
+    try send(100)
+    #expect(try first.waitForArrival())
+    try send(102)
+    #expect(try others.waitForArrival())
+    first.open()
+    #expect(try kernel.reply(milliseconds: patience)?.unique == 100)
+    try send(104)
+    let end = monotonicNanoseconds() + UInt64(patience) * 1_000_000
+    while threads.withLock({ $0.count }) < 3, monotonicNanoseconds() < end { usleep(1000) }
+    let seen = threads.withLock { $0 }
+    try #require(seen.count == 3)
+    #expect(!seen[0].name.hasPrefix("insula-slow"))
+    for thread in seen.dropFirst() {
+      #expect(thread.name.hasPrefix("insula-slow") && thread.niceness == seen[0].niceness + SlowWork.niceness)
+    }
+  }
+
   @Test func poolStopsWithWorkWaiting() throws {
     let door = try Door()
     let kernel = try KernelEnd(FakeFiles { if $0 == "synchronize" { door.pass() } })
