@@ -175,19 +175,22 @@ final class Worker: Sendable {
       return serve(served.session, request.message)
     }
     let pace = request.pace
-    guard helpers.slow.begin(request.user, isData: pace == .data, isLong: pace == .long) else {
-      return serveLater(request, in: served, helpers)
+    let payer = served.session.fileSystem.payer(of: request.user)
+    guard helpers.slow.begin(payer.user, isData: pace == .data, isLong: pace == .long) else {
+      return serveLater(request, in: served, helpers, payer)
     }
-    defer { helpers.slow.end(request.user) }
+    defer { helpers.slow.end(payer.user) }
     beforehand()
     serve(served.session, request.message)
   }
 
-  private func serveLater(_ request: Request, in served: ServedSession, _ helpers: Helpers) {
+  private func serveLater(
+    _ request: Request, in served: ServedSession, _ helpers: Helpers, _ payer: Payer
+  ) {
     let waiting: WaitingRequest
     do throws(Errno) {
       waiting = try WaitingRequest(
-        request.message, of: served.session.fileSystem.payer(of: request.user),
+        request.message, of: payer,
         isKernelsOwn: request.user == 0 && request.client == 0, in: helpers.slow.budget)
     } catch {
       return served.session.refuse(UnsafeRawBufferPointer(request.message), error)
@@ -195,7 +198,7 @@ final class Worker: Sendable {
     // The session is not over before this is done.
     served.enter()
     let (slow, sessions) = (helpers.slow, helpers.sessions)
-    slow.add(request.user, served.key) {
+    slow.add(payer.user, served.key) {
       served.session.process(waiting.message)
       slow.requests.wrappingAdd(1, ordering: .relaxed)
       sessions.leave(served)

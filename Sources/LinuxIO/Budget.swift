@@ -8,7 +8,7 @@ internal import Synchronization
 //
 //  1. Whatever somebody can make grow is counted here, by kind, for the user who made it and, if it came
 //     through an app's view,
-//     for that view as well.
+//     for that view as well. The ids that an account has been given besides its own count as that account.
 //  2. A user may have a quarter of what is still free, a view half of what its user may have. So the first
 //     user gets a fifth of
 //     everything, the next ones a little less, and there is always something left for whoever comes next.
@@ -24,8 +24,9 @@ package struct Payer: Hashable, Sendable {
   /// The app's view through which they ask; 0 for the whole tree.
   package let view: UInt32
 
+  /// `user` may be an id that an account has been given besides its own; then that account is charged.
   package init(user: UInt32, view: UInt32 = 0) {
-    self.user = user
+    self.user = SubordinateUsers.ofThisMachine.account(of: user)
     self.view = view
   }
 }

@@ -61,7 +61,7 @@ extension View {
 
   /// Answers when the file has been read for its seal, which notes what it finds.
   private func openLater(_ node: NodeID, _ flags: Int32, by caller: Caller, _ reply: KeptOpen) {
-    readLater(node, for: caller.uid) {
+    readLater(node, for: payer(caller).user) {
       do throws(Errno) {
         reply.send(try self.open(node, flags: flags, clearsSetID: false, by: caller))
       } catch {

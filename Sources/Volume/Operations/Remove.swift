@@ -48,12 +48,12 @@ extension View {
   private func giveBackRoom(of file: consuming OwnedFD, by caller: Caller) {
     let payer = payer(caller)
     let budget = volume.budget
-    if volume.slow.begin(caller.uid) {
-      defer { volume.slow.end(caller.uid) }
+    if volume.slow.begin(payer.user) {
+      defer { volume.slow.end(payer.user) }
       try? file.close()
     } else if budget.takeQuietly(.descriptors, by: payer) {
       let file = file.release()
-      volume.slow.add(caller.uid, UInt64(number)) {
+      volume.slow.add(payer.user, UInt64(number)) {
         try? OwnedFD(owning: file.raw).close()
         budget.give(.descriptors, by: payer)
       }
