@@ -66,8 +66,8 @@ final class AppService: Sendable {
     }
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
     let grants = grants.withLock { $0 }
-    let asker = Asker(call.peer)
     return .job { [self] caller in
+      let asker = call.asker()
       defer { grants?.settle() }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return ControlReply(error) }

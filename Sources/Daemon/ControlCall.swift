@@ -9,7 +9,8 @@ package struct ControlPeer: Equatable, Sendable {
   package let pid: Int32
   package let uid: UInt32
   package let gid: UInt32
-  package let groups: [UInt32]
+  /// Whose share of what there is they have: themselves, or the account to which their id was given.
+  package let account: UInt32
   /// Whether there may be others that they have given up.
   package let mayHaveLeftGroups: Bool
 
@@ -19,7 +20,7 @@ package struct ControlPeer: Equatable, Sendable {
     pid = peer.pid
     uid = peer.uid
     gid = peer.gid
-    groups = try LocalSocket.peerGroups(of: socket)
+    account = Payer(user: peer.uid).user
     mayHaveLeftGroups = LinuxIO.mayHaveLeftGroups(pid)
   }
 
@@ -31,6 +32,7 @@ package struct ControlPeer: Equatable, Sendable {
 package struct ControlCall: Sendable {
   package let request: ControlRequest
   package let peer: ControlPeer
+  let connection: ControlConnection
   /// What the caller has opened and passed on, if anything.
   package let descriptor: SharedFD?
   /// The very process that has connected, where the request is about it.
@@ -61,14 +63,22 @@ package enum ControlQueue: Sendable {
   case endings
   /// What is to be told and takes a look at the store.
   case questions
+  /// Descriptors that are passed on.
+  case passing
 }
 
 /// Something that takes its time; it says how far it is, and ends with the answer.
 package typealias ControlJob = @Sendable (_ caller: ControlReporter) -> ControlReply
 
-extension Asker {
-  init(_ peer: ControlPeer) {
-    self.init(
-      uid: peer.uid, gid: peer.gid, groups: peer.groups, mayHaveLeftGroups: peer.mayHaveLeftGroups)
+extension ControlCall {
+  /// Who asks, with the groups that they had when they connected.
+  ///
+  /// For jobs alone: anybody can have tens of thousands of groups, in a user namespace, and to read them takes
+  /// the time of a hundred answers.
+  func asker() -> Asker {
+    let groups = try? LocalSocket.peerGroups(of: connection.fd)
+    return Asker(
+      uid: peer.uid, gid: peer.gid, groups: groups ?? [],
+      mayHaveLeftGroups: peer.mayHaveLeftGroups || groups == nil)
   }
 }

@@ -34,7 +34,12 @@ package final class ControlClient: Sendable {
   package func ask(
     _ request: ControlRequest, with descriptor: FD?, progress: (ControlProgress) -> Void
   ) throws(Errno) -> ControlReply {
-    try send(request, descriptor)
+    do throws(Errno) {
+      try send(request, descriptor)
+    } catch .EPERM where descriptor != nil {
+      if let refusal = try pass(descriptor) { return refusal }
+      try send(request, nil)
+    }
     while true {
       let reply = try receive(milliseconds: -1)
       guard let step = reply.progress else { return reply }
@@ -44,6 +49,17 @@ package final class ControlClient: Sendable {
 
   /// The descriptor that has come along with what was asked for.
   package func takePassed() -> SharedFD? { passed.withLock { $0.take() } }
+
+  /// Passes a descriptor on for the next request, as a daemon wants it that can refuse others; gives what it
+  /// answers if it does not take it.
+  private func pass(_ descriptor: FD?) throws(Errno) -> ControlReply? {
+    try send(ControlRequest(.pass), nil)
+    let ready = try receive(milliseconds: -1)
+    guard ready.awaitsDescriptor == true else { return ready }
+    _ = try LocalSocket.send([UInt8(ascii: "\n")], with: descriptor, to: socket.fd)
+    let taken = try receive(milliseconds: -1)
+    return taken.ok ? nil : taken
+  }
 
   private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
     let line = ControlLine.encode(request)

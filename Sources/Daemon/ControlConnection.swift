@@ -71,15 +71,46 @@ final class ControlConnection: Sendable {
   private func receive(_ incoming: inout Incoming) -> Bool {
     do throws(Errno) {
       let arrived = try LocalSocket.receive(
-        from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.uid))
+        from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.account))
       guard let arrived else { return false }
       incoming.bytes += arrived.bytes
-      if let descriptor = arrived.descriptor { incoming.descriptor = passed.keep(descriptor, of: peer.uid) }
+      if let descriptor = arrived.descriptor {
+        incoming.descriptor = passed.keep(descriptor, of: peer.account)
+      }
       return true
     } catch {
       return error == .EAGAIN
     }
   }
+
+  /// Lets the caller pass on a descriptor, and takes it in for their next request.
+  ///
+  /// Runs on a thread of that user's, since it may be theirs to wait there; afterwards the socket holds nothing
+  /// that could keep whoever closes it.
+  private func takeDescriptor() -> ControlReply {
+    guard LocalSocket.allowDescriptors(true, to: fd) else { return .malformed }
+    var ready = ControlReply.done
+    ready.awaitsDescriptor = true
+    var arrived: FD?
+    if send(ready), (try? fd.waitUntilReadable(milliseconds: Self.patience)) == true {
+      let takes = passed.takes(from: peer.account)
+      arrived = (try? LocalSocket.receive(from: fd, limit: 1, takesDescriptor: takes))??.descriptor
+    }
+    _ = LocalSocket.allowDescriptors(false, to: fd)
+    // More than fits into a socket: what is left after that has arrived when no descriptor could.
+    for _ in 0..<Self.mostPieces {
+      guard (try? LocalSocket.receive(from: fd, limit: 65536, takesDescriptor: false)) ?? nil != nil else {
+        break
+      }
+    }
+    let kept = arrived.flatMap { passed.keep($0, of: peer.account) }
+    incoming.withLock { $0.descriptor = kept }
+    return .done
+  }
+
+  /// How long to wait for a descriptor that was announced.
+  private static let patience: Int32 = 10_000
+  private static let mostPieces = 1024
 
   private func answer(
     _ line: [UInt8], _ descriptor: SharedFD?, _ handler: ControlServer.Handler
@@ -88,7 +119,8 @@ final class ControlConnection: Sendable {
       return .reply(
         ControlReply(ok: false, message: "this is not a request that this insula understands"))
     }
-    var call = ControlCall(request: request, peer: peer, descriptor: descriptor)
+    if request.verb == .pass { return .job(.passing) { [self] _ in takeDescriptor() } }
+    var call = ControlCall(request: request, peer: peer, connection: self, descriptor: descriptor)
     if request.verb == .run, let process = try? ProcessID.openPeer(of: fd) {
       call.process = SharedFD(process)
     }

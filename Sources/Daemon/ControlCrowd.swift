@@ -39,15 +39,17 @@ package struct ControlCrowd {
   /// Takes a connection in, as the one that was active last; returns the one that must go for it.
   mutating func add(_ connection: ControlConnection) -> ControlConnection? {
     let peer = connection.peer
-    lines[peer.uid, default: []].append(connection)
+    lines[peer.account, default: []].append(connection)
     if !peer.isMaster { strangers += 1 }
-    if let count = lines[peer.uid]?.count, count > limits.ofOneUser { return removeSilent(of: peer.uid) }
+    if let count = lines[peer.account]?.count, count > limits.ofOneUser {
+      return removeSilent(of: peer.account)
+    }
     guard !peer.isMaster, strangers > limits.ofAll - limits.reserve else { return nil }
     return removeFromLargest()
   }
 
   mutating func remove(_ connection: ControlConnection) {
-    let user = connection.peer.uid
+    let user = connection.peer.account
     guard let index = lines[user]?.firstIndex(where: { $0 === connection }) else { return }
     lines[user]?.remove(at: index)
     if lines[user]?.isEmpty == true { lines[user] = nil }

@@ -54,7 +54,7 @@ final class ControlJobs: Sendable {
     afterwards: @escaping @Sendable (ControlConnection) -> Void = { _ in }
   ) {
     clear()
-    let user = caller.peer.uid
+    let user = caller.peer.account
     do throws(Errno) {
       try state.withLock { (state) throws(Errno) in
         let others = state.running.values.filter { $0.user == user && $0.queue == queue }

@@ -32,6 +32,8 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case running
     /// End one that runs, or send it ``signal``.
     case end
+    /// Take in a descriptor, which belongs to the next request of this connection.
+    case pass
   }
 
   package let verb: Verb
@@ -89,6 +91,8 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var launch: LaunchPlan?
   /// For ``ControlRequest/Verb/running`` and ``ControlRequest/Verb/end``; where a mount stays, what keeps it.
   package var running: [RunningApp]?
+  /// For ``ControlRequest/Verb/pass``: not the answer yet, but the moment to pass it on.
+  package var awaitsDescriptor: Bool?
   /// What kind of failure it was, so that commands end with the same code with a daemon and without.
   package var failure: String?
 

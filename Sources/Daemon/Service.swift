@@ -131,6 +131,8 @@ package enum Service {
     case .end: return launches.end(call)
     case .apps, .app, .path:
       return .job(.questions) { _ in AppRequest(call.request, call.peer, apps).answer(store) }
+    // The connection's own business, which never comes here.
+    case .pass: return .reply(.malformed)
     }
   }
 

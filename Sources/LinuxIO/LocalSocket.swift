@@ -9,8 +9,14 @@ internal import Glibc
 /// An address holds 108 bytes, which a store's path may exceed; the way through /proc never does.
 package enum LocalSocket {
   /// Listens under `name`, which must be free; the name gets `mode`.
-  package static func listen(in directory: FD, name: String, mode: UInt32) throws(Errno) -> OwnedFD {
+  ///
+  /// Unless `takesDescriptors`, nobody can pass one on to a socket that is accepted, until that is allowed there.
+  package static func listen(
+    in directory: FD, name: String, mode: UInt32, takesDescriptors: Bool = true
+  ) throws(Errno) -> OwnedFD {
     let socket = try make(Int32(SOCK_NONBLOCK.rawValue))
+    // What is accepted takes after this one, from the moment of the connection on.
+    if !takesDescriptors { _ = allowDescriptors(false, to: socket.fd) }
     try withAddress(directory, name) { (address, length) throws(Errno) in
       try check(bind(socket.fd.raw, address, length))
     }
@@ -68,6 +74,16 @@ package enum LocalSocket {
     return OwnedFD(owning: try retrying { clx_accept4(listener.raw, flags) })
   }
 
+  /// Lets the other end pass descriptors on to this socket, or makes that EPERM for them; false where the kernel
+  /// can't, which is before Linux 6.16.
+  ///
+  /// Corresponds to `SO_PASSRIGHTS`.
+  package static func allowDescriptors(_ isAllowed: Bool, to socket: FD) -> Bool {
+    var value: Int32 = isAllowed ? 1 : 0
+    let size = socklen_t(MemoryLayout.size(ofValue: value))
+    return setsockopt(socket.raw, SOL_SOCKET, CLX_SO_PASSRIGHTS, &value, size) == 0
+  }
+
   /// Who is at the other end, as the kernel noted when they connected.
   package static func peer(of socket: FD) throws(Errno) -> (pid: Int32, uid: UInt32, gid: UInt32) {
     var pid: pid_t = 0
@@ -85,8 +101,8 @@ package enum LocalSocket {
       if count >= 0 { return Array(groups.prefix(Int(count))) }
       let error = Errno.last
       // No process has more than 65536.
-      guard error == .ERANGE, groups.count < 1 << 17 else { throw error }
-      groups = [gid_t](repeating: 0, count: groups.count * 2)
+      guard error == .ERANGE, groups.count < 1 << 16 else { throw error }
+      groups = [gid_t](repeating: 0, count: 1 << 16)
     }
   }
 

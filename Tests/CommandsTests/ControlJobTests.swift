@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import CLinux
 @testable internal import Daemon
 internal import Glibc
@@ -92,7 +93,7 @@ internal import Testing
 
   @Test func callerIsKnownWithAllGroups() throws {
     let server = try server { call, _ in
-      ControlReply(ok: true, message: "\(call.peer.uid) \(call.peer.gid) \(call.peer.groups.sorted())")
+      ControlReply(ok: true, message: "\(call.peer.uid) \(call.peer.gid) \(call.asker().groups.sorted())")
     }
     defer { server.stop() }
     let expected = "\(ProcessID.user) \(getegid()) \(ownGroups().sorted())"

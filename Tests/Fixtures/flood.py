@@ -65,6 +65,15 @@ def connect_and_ask():
             pass
 
 
+def connect_and_leave():
+    while True:
+        try:
+            with connect() as one:
+                one.send(STATUS)
+        except OSError:
+            pass
+
+
 def ask_and_read(one):
     send(one, STATUS * 20)
     one.recv(1 << 16, socket.MSG_DONTWAIT)
@@ -83,6 +92,7 @@ def pass_descriptors(one):
 WAYS = {
     "backlog": fill_backlog,
     "connect": connect_and_ask,
+    "groups": connect_and_leave,
     "silent": lambda: hold(800, lambda one: send(one, b"")),
     "half": lambda: hold(400, lambda one: one.recv(1, socket.MSG_DONTWAIT) if one in SPOKEN else half(one)),
     "bytes": lambda: hold(60, lambda one: send(one, b"x")),
@@ -100,6 +110,11 @@ def half(one):
     send(one, b'{"verb":')
 
 
+if WAY == "groups":
+    # As anybody can have them in a user namespace.
+    os.setgroups(range(1, 65000))
+    os.setgid(65534)
+    os.setuid(65534)
 for _ in range(PROCESSES - 1):
     if os.fork() == 0:
         break

@@ -185,6 +185,9 @@ int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_No
                           unsigned *_Nonnull length, int *_Nonnull type, int flags);
 int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsigned length, int type, int flags);
 
+// SO_PASSRIGHTS, of Linux 6.16: whether a local socket takes descriptors.
+#define CLX_SO_PASSRIGHTS 83
+
 // SO_PEERCRED: struct ucred is behind _GNU_SOURCE.
 int clx_peer_credentials(int socket, pid_t *_Nonnull pid, uid_t *_Nonnull uid, gid_t *_Nonnull gid);
 

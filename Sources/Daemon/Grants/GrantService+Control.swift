@@ -13,8 +13,7 @@ extension GrantService {
   /// What follows from an order; it waits for what the app has under way.
   func answer(_ call: ControlCall) -> ControlAnswer {
     guard let order = call.request.grant else { return .reply(.malformed) }
-    let asker = Asker(call.peer)
-    return .job(.grants) { _ in self.perform(order, asking: asker) }
+    return .job(.grants) { _ in self.perform(order, asking: call.asker()) }
   }
 
   /// What there is, of the caller's or, for root, of all.
