@@ -56,13 +56,14 @@ final class LockTable: Sendable {
     }
     // Not under a lock: an interrupt that is there already is answered on the spot, and calls back.
     let reply = parking.park()
-    waits.note(reply, ticket, object)
+    waits.note(reply, ticket, object, lock.payer)
     counted.wrappingAdd(1, ordering: .relaxed)
     change(object, made: true) { locks in
-      locks.waiters.append(ObjectLocks.Waiter(style: style, lock: lock, reply: reply, ticket: ticket))
+      let waiter = ObjectLocks.Waiter(style: style, lock: lock, reply: reply)
+      locks.waiters.append(waiter)
       // It may have become free since the first look, and the interrupt may have come before the waiter was
-      // in the queue.
-      return true
+      // in the queue. For all others nothing has changed.
+      return reply.isClaimed || !locks.isInTheWay(of: waiter)
     }
     return .parked
   }
@@ -102,9 +103,23 @@ final class LockTable: Sendable {
   }
 
   /// Drops a waiter whose request has been interrupted.
+  ///
+  /// It stays in the queue for now: if each that goes had the queue gone through, thousands who are ended at
+  /// once would keep everybody waiting for seconds.
   func abandon(_ reply: ParkedReply) {
     guard let object = waits.object(of: reply) else { return }
-    change(object) { _ in true }
+    waitsNoMore(reply)
+    change(object) { locks in
+      locks.abandoned += 1
+      return locks.abandoned > 16 && locks.abandoned > locks.waiters.count / 2
+    }
+  }
+
+  /// Gives back what one who waited had, once.
+  private func waitsNoMore(_ reply: ParkedReply) {
+    guard let payer = waits.end(reply) else { return }
+    budget.give(.waiting, by: payer)
+    counted.wrappingSubtract(1, ordering: .relaxed)
   }
 
   // MARK: Inside
@@ -176,9 +191,7 @@ final class LockTable: Sendable {
       body(&locks) && !locks.waiters.isEmpty ? settleWaiters(of: &locks, lostBy: view) : []
     }
     for settled in settled ?? [] {
-      waits.end(settled.waiter.ticket, settled.waiter.reply)
-      budget.give(.waiting, by: settled.waiter.lock.payer)
-      counted.wrappingSubtract(1, ordering: .relaxed)
+      waitsNoMore(settled.waiter.reply)
       guard settled.isClaimed else { continue }
       if settled.error == .ENOLCK { budget.refuse(.locks, settled.waiter.lock.payer.user) }
       settled.waiter.reply.send(settled.error)
@@ -194,14 +207,20 @@ final class LockTable: Sendable {
 
   /// Gives waiters what has become free, first come first served.
   private func settleWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Settled] {
+    locks.abandoned = 0
+    // As a rule nobody has come any nearer.
+    let first = locks.waiters.firstIndex {
+      $0.reply.isClaimed || view == $0.lock.holder.view || !locks.isInTheWay(of: $0)
+    }
+    guard let first else { return [] }
     var settled: [Settled] = []
-    var waiting: [ObjectLocks.Waiter] = []
-    for waiter in locks.waiters {
+    var waiting = Array(locks.waiters[..<first])
+    for waiter in locks.waiters[first...] {
       if waiter.reply.isClaimed {
         settled.append(Settled(waiter: waiter, isClaimed: false))
       } else if view == waiter.lock.holder.view {
         settled.append(Settled(waiter: waiter, isClaimed: waiter.reply.claim(), error: .EPERM))
-      } else if locks[waiter.style].conflict(with: waiter.lock.range, by: waiter.lock.holder) != nil {
+      } else if locks.isInTheWay(of: waiter) {
         waiting.append(waiter)
       } else if waiter.reply.claim() {
         let isSet = set(waiter.lock, in: &locks[waiter.style])

@@ -23,7 +23,12 @@ final class LockWaits: Sendable {
   private struct State {
     var last: UInt64 = 0
     var waits: [LockHolder: [UInt64: Wait]] = [:]
-    var replies: [ObjectIdentifier: (ticket: Ticket, object: ObjectNumber)] = [:]
+    var replies: [ObjectIdentifier: (ticket: Ticket, object: ObjectNumber, payer: Payer)] = [:]
+
+    mutating func end(_ ticket: Ticket) {
+      waits[ticket.holder]?[ticket.number] = nil
+      if waits[ticket.holder]?.isEmpty == true { waits[ticket.holder] = nil }
+    }
   }
   private let state = Mutex(State())
 
@@ -72,19 +77,20 @@ final class LockWaits: Sendable {
   }
 
   /// From here on the one who waits can be found by their reply.
-  func note(_ reply: ParkedReply, _ ticket: Ticket, _ object: ObjectNumber) {
-    state.withLock { $0.replies[ObjectIdentifier(reply)] = (ticket, object) }
+  func note(_ reply: ParkedReply, _ ticket: Ticket, _ object: ObjectNumber, _ payer: Payer) {
+    state.withLock { $0.replies[ObjectIdentifier(reply)] = (ticket, object, payer) }
   }
 
   func object(of reply: ParkedReply) -> ObjectNumber? {
     state.withLock { $0.replies[ObjectIdentifier(reply)]?.object }
   }
 
-  func end(_ ticket: Ticket, _ reply: ParkedReply) {
+  /// Whoever has this reply waits no more; gives who was charged for it, once.
+  func end(_ reply: ParkedReply) -> Payer? {
     state.withLock { state in
-      state.waits[ticket.holder]?[ticket.number] = nil
-      if state.waits[ticket.holder]?.isEmpty == true { state.waits[ticket.holder] = nil }
-      state.replies[ObjectIdentifier(reply)] = nil
+      guard let noted = state.replies.removeValue(forKey: ObjectIdentifier(reply)) else { return nil }
+      state.end(noted.ticket)
+      return noted.payer
     }
   }
 }

@@ -11,13 +11,25 @@ struct ObjectLocks {
     let style: LockTable.Style
     let lock: HeldLock
     let reply: ParkedReply
-    let ticket: LockWaits.Ticket
   }
   var posix = LockList()
   var flock = LockList()
   var waiters: [Waiter] = []
+  /// How many of those may have an answer already: they go when they are many, or are next come across.
+  var abandoned = 0
 
   var isIdle: Bool { posix.isEmpty && flock.isEmpty && waiters.isEmpty }
+
+  /// Whether something stands against what one waits for.
+  ///
+  /// Not by the subscript, which would copy a list for each of thousands who wait.
+  func isInTheWay(of waiter: Waiter) -> Bool {
+    let (range, holder) = (waiter.lock.range, waiter.lock.holder)
+    return switch waiter.style {
+    case .posix: posix.conflict(with: range, by: holder) != nil
+    case .flock: flock.conflict(with: range, by: holder) != nil
+    }
+  }
 
   subscript(style: LockTable.Style) -> LockList {
     _read {
