@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// The supplementary groups of a running thread, as /proc tells; they are read when they are first asked for, and once.
 ///
@@ -62,13 +63,52 @@ private enum GroupMap {
   }
 }
 
+/// Accounts of which a process has thousands of groups, in a user namespace where that takes no privilege.
+///
+/// To tell them the kernel writes all of them down, several times, which takes longer than all else that a
+/// request does: whoever asked so again and again would have all who serve at it. So for a while nothing is
+/// known of the groups of that account's processes in such namespaces, and nothing is read.
+private enum GroupHoarders {
+  /// A few thousand groups; without any it is less than two thousand bytes.
+  static let longText = 32_768
+  private static let seconds: UInt32 = 60
+  private static let most = 1024
+
+  private static let until = Mutex<[UInt32: UInt32]>([:])
+  private static let count = Atomic<Int>(0)
+
+  /// As a rule there is none, and nobody waits for a lock.
+  static var hasAny: Bool { count.load(ordering: .relaxed) > 0 }
+
+  static func has(_ user: UInt32) -> Bool {
+    let now = coarseSeconds()
+    return until.withLock { until in
+      until[SubordinateUsers.ofThisMachine.account(of: user)].map { Int32(bitPattern: $0 &- now) > 0 }
+        ?? false
+    }
+  }
+
+  static func note(_ user: UInt32) {
+    let now = coarseSeconds()
+    until.withLock { until in
+      if until.count >= most { until = until.filter { Int32(bitPattern: $0.value &- now) > 0 } }
+      if until.count >= most { until = [:] }
+      until[SubordinateUsers.ofThisMachine.account(of: user)] = now &+ seconds
+      count.store(until.count, ordering: .relaxed)
+    }
+  }
+}
+
 /// The groups of a thread; nil unless it has `uid` and `gid` as one of its real, effective, saved and
 /// filesystem ids.
 ///
 /// The kernel can let a thread act by another one's credentials, of which /proc says nothing (`io_uring`,
 /// kernel threads).
 private func readGroups(ofThread thread: Int32, uid: UInt32, gid: UInt32) -> [UInt32]? {
-  guard thread > 0, let text = try? readProcess("\(thread)", "status") else { return nil }
+  guard thread > 0, !(GroupHoarders.hasAny && GroupHoarders.has(uid) && GroupMap.isForeign(thread)),
+    let text = try? readProcess("\(thread)", "status")
+  else { return nil }
+  if text.count > GroupHoarders.longText, GroupMap.isForeign(thread) { GroupHoarders.note(uid) }
   return text.withUnsafeBytes { bytes in
     guard numbers(after: "\nUid:", in: bytes)?.contains(uid) == true,
       numbers(after: "\nGid:", in: bytes)?.contains(gid) == true

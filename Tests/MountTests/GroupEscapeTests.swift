@@ -63,6 +63,27 @@ struct GroupEscapeTests {
     try #require(result.status == 0, "\(result.errors)")
   }
 
+  /// To tell thousands of groups takes the kernel long, so nobody has them told again and again.
+  @Test func thousandsOfGroupsTakeNobodysTime() throws {
+    let team = try TemporaryGroup()
+    let account = try TemporaryAccount()
+    let mounted = try MountedStore.mounted()
+    let daemon = try #require(try mounted.daemon())
+    let place = mounted.path("Users/Shared/place")
+    let making = "mkdir '\(place)' && chgrp \(team.name) '\(place)' && chmod 770 '\(place)'"
+    let made = try Program.run(["sh", "-c", making])
+    try #require(made.status == 0, "\(made.errors)")
+    let program = """
+      import os
+      os.setgroups(list(range(1, 60000)))
+      print(sum(os.access('\(place)', os.R_OK) for _ in range(300)))
+      """
+    let before = try #require(processorSeconds(of: daemon))
+    let result = try run("python3 -c \"\(program)\"", as: account, "unshare --map-root-user --map-auto")
+    #expect(result.output == "0\n", "\(result.errors)")
+    #expect(try #require(processorSeconds(of: daemon)) - before < 1)
+  }
+
   @Test func denialsHoldForThoseWhoGiveTheirGroupsUp() throws {
     let team = try TemporaryGroup()
     let member = try TemporaryAccount(groups: [team])
