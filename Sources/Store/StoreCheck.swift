@@ -195,40 +195,92 @@ package struct StoreCheck {
 
   /// Whether root may have put device nodes into a directory: they are kept in the tree, but for the system
   /// domain.
-  private func mayHoldDevices(_ path: [[UInt8]]) -> Bool {
-    guard store.description.mode == .system, let domain = path.first else { return false }
-    return !domain.elementsEqual("System".utf8)
+  private func mayHoldDevices(_ domain: [UInt8]) -> Bool {
+    store.description.mode == .system && !domain.isEmpty && !domain.elementsEqual("System".utf8)
+  }
+
+  /// A directory on the way down: its name, what tells it from all others, and what is to be visited in it still.
+  private struct Level {
+    let name: [UInt8]
+    let device: UInt64
+    let inode: UInt64
+    var directories: [[UInt8]] = []
+
+    init(_ name: [UInt8], _ status: FileStatus) {
+      self.name = name
+      (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
+
+    func isFound(in directory: FD) -> Bool {
+      guard let status = try? directory.status() else { return false }
+      return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+    }
   }
 
   /// Walks the whole tree for what insula never puts there.
+  ///
+  /// Users can make it as deep as they like: it takes a descriptor or two, and each directory is opened once.
   private mutating func checkNodes() throws(Errno) {
-    var walk = DeepWalk(store.tree)
-    while let (directory, entries) = walk.next() {
-      let path = walk.path
-      let isUsers = path.count == 1 && path[0].elementsEqual("Users".utf8)
-      try directory.use { (directory) throws(Errno) in
-        for entry in entries {
-          switch entry.type {
-          case UInt8(DT_BLK) where !mayHoldDevices(path), UInt8(DT_CHR) where !mayHoldDevices(path):
-            found(
-              .failure, text(path + [entry.name]), "is a device node, which insula never makes there",
-              "remove it: 'rm' in the store")
-          default: break
-          }
-          checkSecurity(of: entry.name, in: directory, path)
-          if isUsers { checkLeftover(entry.name, text(path + [entry.name])) }
+    var here = try store.tree.reopened(O_RDONLY | O_DIRECTORY)
+    var levels = [try checkEntries(of: here.fd, named: [], below: [])]
+    while var level = levels.popLast() {
+      if let name = level.directories.popLast() {
+        levels.append(level)
+        guard let next = try? here.fd.openDirectory(name) else { continue }
+        levels.append(try checkEntries(of: next.fd, named: name, below: levels))
+        here = next
+        continue
+      }
+      // Where something was moved meanwhile, ".." leads elsewhere.
+      while let above = levels.last {
+        if let parent = try? here.fd.open("..", O_RDONLY | O_DIRECTORY), above.isFound(in: parent.fd) {
+          here = parent
+          break
         }
+        if let again = try? store.tree.openDirectory(at: levels.dropFirst().map(\.name)),
+          above.isFound(in: again.fd)
+        {
+          here = again
+          break
+        }
+        levels.removeLast()
       }
     }
   }
 
+  /// Looks at what a directory holds, and says which directories are to be visited there.
+  private mutating func checkEntries(
+    of directory: FD, named name: [UInt8], below levels: [Level]
+  ) throws(Errno) -> Level {
+    var level = Level(name, try directory.status())
+    let top = levels.count > 1 ? levels[1].name : name
+    let isUsers = levels.count == 1 && name.elementsEqual("Users".utf8)
+    for entry in try directory.entries() {
+      // Only what is found fault with needs its path.
+      let path = { levels.dropFirst().map(\.name) + (levels.isEmpty ? [] : [name]) + [entry.name] }
+      switch entry.type {
+      case UInt8(DT_DIR): level.directories.append(entry.name)
+      case UInt8(DT_BLK) where !mayHoldDevices(top), UInt8(DT_CHR) where !mayHoldDevices(top):
+        found(
+          .failure, text(path()), "is a device node, which insula never makes there",
+          "remove it: 'rm' in the store")
+      default: break
+      }
+      checkSecurity(of: entry.name, in: directory, path)
+      if isUsers { checkLeftover(entry.name, text(path())) }
+    }
+    return level
+  }
+
   /// Lists and flags that can't be understood count as the strictest; what they once said nobody can tell.
-  private mutating func checkSecurity(of name: [UInt8], in directory: FD, _ parent: [[UInt8]]) {
+  private mutating func checkSecurity(
+    of name: [UInt8], in directory: FD, _ fullPath: () -> [[UInt8]]
+  ) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     guard let object = try? directory.child(name), let damage = try? metadata.damage(of: object.fd)
     else { return }
     guard damage.list || damage.flags else { return }
-    let path = parent + [name]
+    let path = fullPath()
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
     if damage.list {
       found(
