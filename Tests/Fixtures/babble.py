@@ -30,7 +30,18 @@ for number in range(400):
         passed = [os.open(what, os.O_RDWR if what == "/dev/fuse" else os.O_RDONLY)]
     try:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed))] if passed else []
-        caller.sendmsg([line], rights)
+        if passed and random.random() < 0.7:
+            # As whoever has something to pass on does it: asks for it, and passes it on when told to.
+            caller.send(b'{"verb":"pass"}\n')
+            answers += b"\n" in caller.recv(65536)
+            caller.sendmsg([b"\n"], rights)
+            answers += b"\n" in caller.recv(65536)
+            rights = []
+        try:
+            caller.sendmsg([line], rights)
+        except PermissionError:
+            # A descriptor that nobody waits for: the kernel refuses it.
+            caller.send(line)
         if kind > 2 and random.random() < 0.8:
             answers += b"\n" in caller.recv(65536)
     except (BrokenPipeError, ConnectionResetError):
