@@ -161,6 +161,21 @@ struct SealedInstallTests {
     #expect(house.said.isEmpty, "\(house.said)")
   }
 
+  /// As a running program does with itself: what it has open is its own, whatever became of the app.
+  @Test func whoHasTheOldOneOpenOpensItAgain() throws {
+    let house = try House()
+    for text in ["one", "two"] { try house.make(text) }
+    try house.install("one")
+    let file = open(house.page(0), O_RDONLY | O_CLOEXEC)
+    try #require(file >= 0)
+    defer { close(file) }
+    try house.replace("one", by: "two")
+    try SealedHouse.command("rm", "-r", house.staged("one"))
+    #expect(FD.text(of: "/proc/self/fd/\(file)", limit: 4096) == "one")
+    #expect(FD.text(of: house.page(0), limit: 4096) == "two")
+    #expect(house.said.isEmpty, "\(house.said)")
+  }
+
   @Test func whatIsRemovedIsGoneAtOnceAndItsNameIsFree() throws {
     let house = try House()
     try house.make("one")
