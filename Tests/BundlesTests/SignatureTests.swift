@@ -96,6 +96,21 @@ internal import Testing
     #expect(found?.detail.contains(word) == true, "\(found?.message ?? "nothing")")
   }
 
+  /// Nothing else is wrong with the signer.
+  @Test func keyOnAnotherCurveIsFound() throws {
+    let root = try TestAuthority()
+    let words = "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384"
+    let made = try Program.run(words.split(separator: " ").map(String.init))
+    try #require(made.status == 0, "\(made.errors)")
+    let key = try PrivateKey.reading(pem: Array(made.output.utf8))
+    let plan = CertificatePlan.signer("Someone", team: "TEAM1", from: testTime - day, until: testTime + day)
+    let leaf = try plan.issued(for: key, by: root.certificate, with: root.key)
+    let signature = try KeyAndChain(key, [leaf, root.certificate]).signature(of: content)
+    let found = finding { _ = try root.trust.signer(of: content, by: signature, at: testTime) }
+    #expect(found?.kind == .wrongPurpose, "\(found?.message ?? "nothing")")
+    #expect(found?.detail.contains("ECDSA on P-256") == true)
+  }
+
   /// No bit of a signature or of what is signed can be turned without notice.
   ///
   /// A signature by someone below an authority in between, so that everything that can be in one is there.

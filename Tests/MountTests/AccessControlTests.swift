@@ -148,6 +148,26 @@ struct AccessControlTests {
     #expect(FD.text(of: mounted.backing("Users/Shared/log"), limit: 4096) == expected)
   }
 
+  /// Where each write comes to the daemon: of who may only append, and beside root, who has the disk's reserve.
+  @Test(arguments: ["append", "beside root"])
+  func setIDGoesWithAStrangersWrite(how: String) throws {
+    let mounted = try MountedStore.mounted()
+    let file = mounted.path("Users/Shared/program")
+    let root = try Client()
+    let other = try Client(uid: Self.bob)
+    #expect(try root.errno("create", file, "\(0o755)") == 0)
+    if how == "append" {
+      #expect(try root.errno("close", "0") == 0)
+      setList(file, AccessControlEntry(.permit, .user(Self.bob), .append))
+    }
+    let mode: mode_t = how == "append" ? 0o755 : 0o777
+    #expect(chmod(file, 0o6000 | mode) == 0)
+    #expect(try other.errno("open", file, "\(O_WRONLY | O_APPEND)") == 0)
+    #expect(try other.errno("write", "0", "text") == 0)
+    var status = stat()
+    #expect(stat(file, &status) == 0 && status.st_mode & 0o7777 == mode, "\(status.st_mode)")
+  }
+
   @Test func whatIsMadeHasItsListAndNothingIsLeftBehind() throws {
     let mounted = try MountedStore(asNobody: false)
     let staging = mounted.store + "/state/staging"
