@@ -31,8 +31,8 @@ struct EnteredDirectoriesTests {
 
   @Test func whereRefusalsAreAlwaysUnderWayADirectoryIsHeld() {
     var besieged = Besieged()
-    func isHeld(_ directory: UInt32, times: Int = 1) -> Bool {
-      (0..<times).map { _ in besieged.refused(in: directory) }.contains(true)
+    func isHeld(_ directory: UInt32, times: Int = 1, holdsEntered: Bool = true) -> Bool {
+      (0..<times).map { _ in besieged.refused(in: directory, holdsEntered: holdsEntered) }.contains(true)
     }
     let atFirst = isHeld(7)
     besieged.found(in: 7)
@@ -41,6 +41,11 @@ struct EnteredDirectoriesTests {
     besieged.found(in: 7)
     let (afterMany, elsewhere) = (isHeld(7), isHeld(8))
     #expect(afterMany && !elsewhere)
+    // Where nobody has ever been, people may look at what is in a directory as often as they like.
+    _ = isHeld(9, times: 1000, holdsEntered: false)
+    besieged.found(in: 9)
+    let neverEntered = isHeld(9, holdsEntered: false)
+    #expect(!neverEntered)
   }
 
   /// However often someone is refused, the daemon looks at all processes but now and then.

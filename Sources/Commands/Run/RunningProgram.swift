@@ -74,32 +74,43 @@ struct RunningProgram {
 
   /// Passes a signal on to the app: the first child of the first process in the sandbox.
   ///
-  /// False if there is no app yet, or no longer.
+  /// False if there is no app yet; an app that has just ended, maybe of the same signal, needs none.
   private static func pass(_ number: Int32, to bubblewrap: Int32) -> Bool {
     // For as long as it takes to begin; what still ignores it then, means that.
-    for _ in 0..<400 {
-      guard let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
+    for round in 0..<400 {
+      if let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
         let process = try? ProcessID.open(app), firstChild(of: first) == app
-      else { return false }
-      guard isBeginning(app, number) else {
-        try? process.fd.send(signal: number)
+      {
+        guard isBeginning(app, number) else {
+          try? process.fd.send(signal: number)
+          return true
+        }
+      } else if field("State", of: bubblewrap)?.hasPrefix("Z") != false {
         return true
+      } else if round >= roundsWithoutApp {
+        return false
       }
       usleep(5000)
     }
     return true
   }
 
+  /// For so long bubblewrap may say that the app has ended, or start it.
+  private static let roundsWithoutApp = 40
+
   /// Whether a process has not become the app yet, and does not get signals before.
   private static func isBeginning(_ pid: Int32, _ number: Int32) -> Bool {
-    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
-    func field(_ name: String) -> Substring? {
-      lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.count + 2)
-    }
-    guard field("Name") == "bwrap" || field("Name") == "env",
-      let ignored = field("SigIgn").flatMap({ UInt64($0, radix: 16) })
+    let name = field("Name", of: pid)
+    guard name == "bwrap" || name == "env",
+      let ignored = field("SigIgn", of: pid).flatMap({ UInt64($0, radix: 16) })
     else { return false }
     return ignored >> UInt64(number - 1) & 1 == 1
+  }
+
+  /// What the kernel says of a process; nil if it has gone.
+  private static func field(_ name: String, of pid: Int32) -> Substring? {
+    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.count + 2)
   }
 
   private static func firstChild(of pid: Int32) -> Int32? {

@@ -58,6 +58,9 @@ struct Besieged {
     /// How many refusals there were from then on; what came before counts by half.
     var began: UInt64
     var refusals = 0
+    /// Whether anyone has entered a directory there meanwhile; where nobody does, walking through is no
+    /// reason to hold anything.
+    var isEntered = false
     var heldUntil: UInt64 = 0
   }
   private var sieges: [UInt32: Siege] = [:]
@@ -69,7 +72,9 @@ struct Besieged {
   private static let hold = 10 * second
 
   /// A look-up in a directory is about to be refused; whether that must not tell the kernel to drop a name.
-  mutating func refused(in holder: UInt32) -> Bool {
+  ///
+  /// `holdsEntered` says that a directory in it is known to have been entered.
+  mutating func refused(in holder: UInt32, holdsEntered: Bool) -> Bool {
     let now = monotonicNanoseconds()
     guard var siege = sieges[holder] ?? begin(now) else { return true }
     if now &- siege.began >= Self.second {
@@ -77,6 +82,7 @@ struct Besieged {
       siege.began = now
     }
     siege.refusals = min(siege.refusals + 1, 4 * Self.refusals)
+    if holdsEntered { siege.isEntered = true }
     sieges[holder] = siege
     return now < siege.heldUntil
   }
@@ -92,7 +98,8 @@ struct Besieged {
 
   /// Someone has found a directory in this one, or enters it.
   mutating func found(in holder: UInt32) {
-    guard !sieges.isEmpty, let siege = sieges[holder], siege.refusals >= Self.refusals else { return }
+    guard !sieges.isEmpty, let siege = sieges[holder], siege.isEntered, siege.refusals >= Self.refusals
+    else { return }
     let now = monotonicNanoseconds()
     guard now &- siege.began < 2 * Self.second else { return }
     sieges[holder]?.heldUntil = now &+ Self.hold

@@ -25,7 +25,8 @@ extension View {
     guard error == .EACCES, !isPrivate, let connection else { return error }
     let index = directory.index
     let (isHeld, holdsEntered) = nodes.state.withLock { state in
-      (state.besieged.refused(in: index), state.slab[index].pointee.flags.contains(.holdsEntered))
+      let holdsEntered = state.slab[index].pointee.flags.contains(.holdsEntered)
+      return (state.besieged.refused(in: index, holdsEntered: holdsEntered), holdsEntered)
     }
     if isHeld || holdsEntered && !isLeft(directory, by: caller) { return .ENOMEM }
     return volume.mounts.lie(below: directory.number, of: connection, in: volume.tree) ? .ENOMEM : error
