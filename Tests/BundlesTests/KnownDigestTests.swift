@@ -18,9 +18,9 @@ internal import Testing
   }
 
   private func note(_ digest: [UInt8]) throws {
-    var status = stat()
+    var status = FileStatus()
     guard stat(bundle.directory.appending(place), &status) == 0 else { throw Errno.last }
-    known.note(digest, of: FileStatus(status))
+    known.note(digest, of: status)
   }
 
   private func findings() throws -> [String] {

@@ -20,7 +20,7 @@ package final class MountedStore: Sendable {
   ///
   /// False where there is no such device.
   private static func deviceIsForEveryone() -> Bool {
-    var status = stat()
+    var status = FileStatus()
     guard stat("/dev/fuse", &status) == 0 else { return false }
     if status.st_mode & 0o666 == 0o666 { return true }
     print("/dev/fuse was for root only; it now has the mode 0666, which udev gives it")

@@ -167,7 +167,7 @@ final class EscapeHouse {
     if attached.status == 0 {
       let device = String(attached.output.dropLast())
       disk = device
-      var status = stat()
+      var status = FileStatus()
       if stat(device, &status) == 0 {
         variables["DISK_MAJOR"] = "\(status.st_rdev >> 8 & 0xfff)"
         variables["DISK_MINOR"] = "\(status.st_rdev & 0xff)"

@@ -52,10 +52,10 @@ final class Prizes {
       }
       if FD.text(of: path, limit: 1 << 16) != secret {
         changes.append("\(variable): another one")
-        var before = stat()
+        var before = FileStatus()
         let isThere = lstat(path, &before) == 0
-        var around = stat()
-        lstat(directory, &around)
+        var around = FileStatus()
+        _ = lstat(directory, &around)
         unlink(path)
         try? Data(secret.utf8).write(to: URL(fileURLWithPath: path))
         chmod(path, isThere ? before.st_mode & 0o777 : 0o666)
