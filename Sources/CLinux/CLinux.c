@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 #include "CLinux.h"
+#include "NewerCalls.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -26,17 +27,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// System calls younger than glibc 2.36 knows.
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
-#ifndef SYS_setxattrat
-#define SYS_setxattrat 463
-#define SYS_getxattrat 464
-#define SYS_listxattrat 465
-#define SYS_removexattrat 466
-#endif
 
 /// The kernel's struct xattr_args.
 struct clx_xattr_args {

@@ -74,13 +74,11 @@ package enum DaemonFilter {
     let calls = [Int32](unsafeUninitializedCapacity: room) { calls, filled in
       filled = calls.baseAddress.map { Int(clx_daemon_calls(isSystem ? 1 : 0, $0, UInt32(room))) } ?? 0
     }
-    var ranges: [(from: UInt32, answer: Answer)] = [(0, .fails(.EPERM))]
+    var ranges: [(from: UInt32, answer: Answer)] = []
     var next: UInt32 = 0
     for call in calls.compactMap({ UInt32(exactly: $0) }) where call >= next {
-      if call > next || next == 0 {
-        if next > 0 { ranges.append((next, .fails(.EPERM))) }
-        ranges.append((call, .allowed))
-      }
+      if call > next { ranges.append((next, .fails(.EPERM))) }
+      if call > next || ranges.isEmpty { ranges.append((call, .allowed)) }
       next = call + 1
     }
     return ranges + [(next, .fails(.EPERM)), (firstUnknown, .fails(.ENOSYS))]

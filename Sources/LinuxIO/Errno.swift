@@ -89,4 +89,6 @@ extension Errno {
   package static let ESRCH = Errno(Glibc.ESRCH)
   package static let ECONNREFUSED = Errno(Glibc.ECONNREFUSED)
   package static let ECONNABORTED = Errno(Glibc.ECONNABORTED)
+  package static let EAFNOSUPPORT = Errno(Glibc.EAFNOSUPPORT)
+  package static let EPROTONOSUPPORT = Errno(Glibc.EPROTONOSUPPORT)
 }

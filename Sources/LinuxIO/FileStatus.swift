@@ -49,4 +49,9 @@ package struct FileStatus: Sendable {
   package var isDirectory: Bool { type == S_IFDIR }
   package var isRegular: Bool { type == S_IFREG }
   package var isSymlink: Bool { type == S_IFLNK }
+
+  /// Whether both are of one object; as long as somebody has it open, no other gets its numbers.
+  package func isSameObject(as other: FileStatus) -> Bool {
+    st_ino == other.st_ino && st_dev == other.st_dev
+  }
 }

@@ -100,16 +100,15 @@ extension FilterProgram {
     return [.load(part)] + questions + [.answer(otherwise), .answer(answer)]
   }
 
-  /// AF_UNIX, AF_INET, AF_INET6, and of AF_NETLINK what is NETLINK_ROUTE; others are said not to be there,
-  /// with EAFNOSUPPORT and EPROTONOSUPPORT.
+  /// AF_UNIX, AF_INET, AF_INET6, and of AF_NETLINK what is NETLINK_ROUTE; others are said not to be there.
   ///
-  /// They know no namespaces, such as those to the host of a virtual machine (AF_VSOCK), or lead to parts of
-  /// the kernel that nobody here needs.
+  /// Those others know no namespaces, such as sockets to the host of a virtual machine (AF_VSOCK), or lead to
+  /// parts of the kernel that nobody here needs.
   package static let sockets: [Instruction] = [
     .load(.first), .ifEqual(1, skip: 6, elseSkip: 0), .ifEqual(2, skip: 5, elseSkip: 0),
     .ifEqual(10, skip: 4, elseSkip: 0), .ifEqual(16, skip: 1, elseSkip: 0),
-    .answer(.fails(Errno(97))), .load(.third), .ifEqual(0, elseSkip: 1), .answer(.allowed),
-    .answer(.fails(Errno(93))),
+    .answer(.fails(.EAFNOSUPPORT)), .load(.third), .ifEqual(0, elseSkip: 1), .answer(.allowed),
+    .answer(.fails(.EPROTONOSUPPORT)),
   ]
 
   /// One of ranges of numbers, found by halves; each goes on to where the next begins.

@@ -32,6 +32,14 @@ package enum ProcessID {
   /// Whether a thread is one of the machine's first process.
   package static func isOfFirst(_ thread: Int32) -> Bool { access("/proc/1/task/\(thread)", F_OK) == 0 }
 
+  /// What the kernel says of a process under a name, as in "Uid"; nil if it has gone.
+  ///
+  /// `process` is a number, "self" or "thread-self". Corresponds to `/proc/PID/status`.
+  package static func field(_ name: String, of process: String) -> Substring? {
+    let lines = FD.text(of: "/proc/\(process)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.utf8.count + 2)
+  }
+
   /// Names a running process so that its end can be waited for.
   ///
   /// Corresponds to `pidfd_open(2)`.
@@ -45,10 +53,8 @@ package enum ProcessID {
   /// Nobody's if there is no such process; who asks sees to it that it is still the one that is meant.
   /// Corresponds to `kill(2)`.
   package static func maySignal(_ user: UInt32, _ pid: Int32) -> Bool {
-    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
     // The real, effective and saved ids, and that for files.
-    guard let line = lines.first(where: { $0.hasPrefix("Uid:") }) else { return false }
-    let ids = line.dropFirst(4).split(whereSeparator: \.isWhitespace).map { UInt32($0) }
+    let ids = (field("Uid", of: "\(pid)") ?? "").split(whereSeparator: \.isWhitespace).map { UInt32($0) }
     return ids.count == 4 && (ids[0] == user || ids[2] == user)
   }
 

@@ -70,10 +70,9 @@ package struct WorkingDirectories: Sendable {
       let target = try? FD.cwd.linkTarget(of: "/proc/self/ns/\(kind)")
       guard target == Array("\(kind):[\(number)]".utf8) else { return false }
     }
-    let lines = FD.text(of: "/proc/thread-self/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    let capabilities = ProcessID.field("CapEff", of: "thread-self").flatMap { UInt64($0, radix: 16) } ?? 0
     // Corresponds to `CAP_SYS_PTRACE`.
-    guard let line = lines.first(where: { $0.hasPrefix("CapEff:\t") }) else { return false }
-    return UInt64(line.dropFirst(8), radix: 16).map { $0 & 1 << 19 != 0 } ?? false
+    return capabilities & 1 << 19 != 0
   }
 
   private enum Answer {

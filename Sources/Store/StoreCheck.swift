@@ -199,22 +199,13 @@ package struct StoreCheck {
     store.description.mode == .system && !domain.isEmpty && !domain.elementsEqual("System".utf8)
   }
 
-  /// A directory on the way down: its name, what tells it from all others, and what is to be visited in it still.
+  /// A directory on the way down, and which of those in it are to be visited still.
   private struct Level {
     let name: [UInt8]
-    let device: UInt64
-    let inode: UInt64
+    let status: FileStatus
     var directories: [[UInt8]] = []
 
-    init(_ name: [UInt8], _ status: FileStatus) {
-      self.name = name
-      (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-    }
-
-    func isFound(in directory: FD) -> Bool {
-      guard let status = try? directory.status() else { return false }
-      return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
-    }
+    func isFound(in directory: FD) -> Bool { (try? directory.status())?.isSameObject(as: status) == true }
   }
 
   /// Walks the whole tree for what insula never puts there.
@@ -252,7 +243,7 @@ package struct StoreCheck {
   private mutating func checkEntries(
     of directory: FD, named name: [UInt8], below levels: [Level]
   ) throws(Errno) -> Level {
-    var level = Level(name, try directory.status())
+    var level = Level(name: name, status: try directory.status())
     let top = levels.count > 1 ? levels[1].name : name
     let isUsers = levels.count == 1 && name.elementsEqual("Users".utf8)
     for entry in try directory.entries() {

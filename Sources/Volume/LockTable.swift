@@ -85,21 +85,20 @@ final class LockTable: Sendable {
   /// Gives back all that was taken through a view that has ended; nobody of it waits any more.
   func releaseAll(of view: UInt32) {
     for object in objects.numbers {
-      change(object) { locks in
-        release(locks.posix.all(of: view), from: &locks.posix)
-        release(locks.flock.all(of: view), from: &locks.flock)
-        return true
-      }
+      change(object) { release(view, from: &$0) }
     }
   }
 
   /// Gives back what a view has on an object that it has lost; EPERM to whoever of it waits there.
   func releaseAll(of view: UInt32, on object: ObjectNumber) {
-    change(object, lostBy: view) { locks in
-      release(locks.posix.all(of: view), from: &locks.posix)
-      release(locks.flock.all(of: view), from: &locks.flock)
-      return true
-    }
+    change(object, lostBy: view) { release(view, from: &$0) }
+  }
+
+  /// Gives back what a view has on one object; true, since whoever waits for it is to be looked at.
+  private func release(_ view: UInt32, from locks: inout ObjectLocks) -> Bool {
+    release(locks.posix.all(of: view), from: &locks.posix)
+    release(locks.flock.all(of: view), from: &locks.flock)
+    return true
   }
 
   /// Drops a waiter whose request has been interrupted.
@@ -208,25 +207,23 @@ final class LockTable: Sendable {
   /// Gives waiters what has become free, first come first served.
   private func settleWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Settled] {
     locks.abandoned = 0
-    // As a rule nobody has come any nearer.
-    let first = locks.waiters.firstIndex {
-      $0.reply.isClaimed || view == $0.lock.holder.view || !locks.isInTheWay(of: $0)
+    func isDone(_ waiter: ObjectLocks.Waiter) -> Bool {
+      waiter.reply.isClaimed || view == waiter.lock.holder.view || !locks.isInTheWay(of: waiter)
     }
-    guard let first else { return [] }
+    // As a rule nobody has come any nearer.
+    guard let first = locks.waiters.firstIndex(where: isDone) else { return [] }
     var settled: [Settled] = []
     var waiting = Array(locks.waiters[..<first])
     for waiter in locks.waiters[first...] {
-      if waiter.reply.isClaimed {
+      if !isDone(waiter) {
+        waiting.append(waiter)
+      } else if !waiter.reply.claim() {
         settled.append(Settled(waiter: waiter, isClaimed: false))
       } else if view == waiter.lock.holder.view {
-        settled.append(Settled(waiter: waiter, isClaimed: waiter.reply.claim(), error: .EPERM))
-      } else if locks.isInTheWay(of: waiter) {
-        waiting.append(waiter)
-      } else if waiter.reply.claim() {
+        settled.append(Settled(waiter: waiter, isClaimed: true, error: .EPERM))
+      } else {
         let isSet = set(waiter.lock, in: &locks[waiter.style])
         settled.append(Settled(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
-      } else {
-        settled.append(Settled(waiter: waiter, isClaimed: false))
       }
     }
     locks.waiters = waiting

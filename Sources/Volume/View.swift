@@ -118,7 +118,7 @@ package final class View: FileSystem {
   func payer(_ caller: Caller) -> Payer { payer(of: caller.uid) }
 
   package func payer(of user: UInt32) -> Payer {
-    Payer(user: user, view: scope.root.throughout == nil ? number : 0)
+    Payer(user: user, view: isApps ? number : 0)
   }
 
   /// Whether only one user can ever get here.

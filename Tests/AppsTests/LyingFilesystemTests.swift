@@ -16,7 +16,9 @@ private var mayMakeFilesystems: Bool {
 }
 
 /// Bundles on a filesystem of somebody's own, which says whatever it likes of them.
-@Suite(.enabled(if: mayMakeFilesystems), .timeLimit(.minutes(2)))
+@Suite(
+  .enabled(if: mayMakeFilesystems, "a filesystem of one's own needs root, /dev/fuse and a C compiler"),
+  .timeLimit(.minutes(2)))
 struct LyingFilesystemTests {
   private static let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("Fixtures/lying-filesystem.c").path

@@ -92,9 +92,7 @@ struct SlowWorkTests {
       door.open()
       pool.stop()
     }
-    try pool.add(kernel.session) { bell.ring() }
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) { bell.ring() }
     for unique in UInt64(0)..<40 {
       try kernel.send(Message(opcode, unique: 1000 + 2 * unique, uid: 1000, pid: UInt32(500 + unique), body))
     }
@@ -124,9 +122,7 @@ struct SlowWorkTests {
       door.open()
       pool.stop()
     }
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     for unique in UInt64(0)..<40 {
       try kernel.send(Message(.fsync, unique: 1000 + 2 * unique, uid: 1000, long(3) + words(0, 0)))
     }
@@ -154,9 +150,7 @@ struct SlowWorkTests {
       door.open()
       pool.stop()
     }
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     let data = [UInt8](repeating: 7, count: 32 << 10)
     let write = long(3, 0) + words(32 << 10, 0) + long(0) + words(0, 0) + data
     func send(_ first: UInt64, _ count: UInt64, uid: UInt32, pid: UInt32) throws {
@@ -207,9 +201,7 @@ struct SlowWorkTests {
       others.open()
       pool.stop()
     }
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     func send(_ unique: UInt64) throws {
       try kernel.send(Message(.fallocate, unique: unique, uid: 1000, long(3, 0, 10) + words(0, 0)))
     }
@@ -235,9 +227,7 @@ struct SlowWorkTests {
     let kernel = try KernelEnd(FakeFiles { if $0 == "synchronize" { door.pass() } })
     let pool = try WorkerPool(PoolSettings())
     try pool.start()
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     for unique in UInt64(0)..<40 {
       try kernel.send(Message(.fsync, unique: 1000 + 2 * unique, long(3) + words(0, 0)))
     }

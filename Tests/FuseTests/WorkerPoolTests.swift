@@ -94,9 +94,7 @@ struct WorkerPoolTests {
       door.open()
       pool.stop()
     }
-    try pool.add(kernel.session) { bell.ring() }
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) { bell.ring() }
     for slow in UInt64(0)..<2 {
       try kernel.send(Message(.lookup, unique: 10 + slow, strings("slow")))
       #expect(try door.waitForArrival())
@@ -119,9 +117,7 @@ struct WorkerPoolTests {
     let kernel = try KernelEnd(files)
     let pool = try pool(threads: 2)
     try pool.start()
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     try kernel.send(Message(.lookup, unique: 10, strings("slow")))
     #expect(try door.waitForArrival())
     let stopped = try Bell()
@@ -146,9 +142,7 @@ struct WorkerPoolTests {
     let kernel = try KernelEnd(FakeFiles())
     let pool = try pool(threads: 2)
     try pool.start()
-    try pool.add(kernel.session) {}
-    try kernel.send(.initialize())
-    #expect(try kernel.reply(milliseconds: patience) != nil)
+    try pool.begin(kernel) {}
     func getattr(_ unique: UInt64, from client: UInt32) -> Message {
       Message(.getattr, unique: unique, pid: client, words(0, 0) + long(0))
     }

@@ -84,7 +84,7 @@ final class FileStreams {
 
   private static func isSame(_ one: FD, _ other: FD) -> Bool {
     guard let first = try? one.status(), let second = try? other.status() else { return false }
-    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    return first.isSameObject(as: second)
   }
 
   /// Gives this process its streams back.

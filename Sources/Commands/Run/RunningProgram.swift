@@ -85,7 +85,7 @@ struct RunningProgram {
           try? process.fd.send(signal: number)
           return true
         }
-      } else if field("State", of: bubblewrap)?.hasPrefix("Z") != false {
+      } else if ProcessID.field("State", of: "\(bubblewrap)")?.hasPrefix("Z") != false {
         return true
       } else if round >= roundsWithoutApp {
         return false
@@ -100,17 +100,11 @@ struct RunningProgram {
 
   /// Whether a process has not become the app yet, and does not get signals before.
   private static func isBeginning(_ pid: Int32, _ number: Int32) -> Bool {
-    let name = field("Name", of: pid)
+    let name = ProcessID.field("Name", of: "\(pid)")
     guard name == "bwrap" || name == "env",
-      let ignored = field("SigIgn", of: pid).flatMap({ UInt64($0, radix: 16) })
+      let ignored = ProcessID.field("SigIgn", of: "\(pid)").flatMap({ UInt64($0, radix: 16) })
     else { return false }
     return ignored >> UInt64(number - 1) & 1 == 1
-  }
-
-  /// What the kernel says of a process; nil if it has gone.
-  private static func field(_ name: String, of pid: Int32) -> Substring? {
-    let lines = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
-    return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.count + 2)
   }
 
   private static func firstChild(of pid: Int32) -> Int32? {

@@ -12,15 +12,11 @@ internal import LinuxIO
 /// - Mounting, namespaces and handles: it has no right to any of them, and this is the second lock on that door.
 /// - Files in memory that can be run (memfd_create without MFD_NOEXEC_SEAL): what an app can write, it may not run. It is told that there
 ///   are none, and programs then take another way, which leads to files.
-/// - Sockets but local ones, those of the internet, and the kernel's news of networks (netlink's routes):
-///   others know no namespaces, such as
-///   those to the host of a virtual machine (AF_VSOCK), or lead to parts of the kernel that no app needs.
+/// - Sockets but local ones, those of the internet, and the kernel's news of networks (``FilterProgram/sockets``).
 /// - Calls of another architecture, whose numbers would be read as others.
 struct SystemCallFilter {
   /// Whether what the app writes is never run.
   let refusesProgramsInMemory: Bool
-
-  private typealias Instruction = FilterProgram.Instruction
 
   /// TIOCSTI and TIOCLINUX.
   private static let typeIntoTerminal: [UInt32] = [0x5412, 0x541c]

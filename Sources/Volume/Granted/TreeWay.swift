@@ -104,7 +104,7 @@ extension Volume {
         count += 1
         guard count < Self.mostNamesToSearch else { return nil }
         guard let status = try? directory.fd.status(of: entry.name) else { continue }
-        if status.st_ino == wanted.st_ino, status.st_dev == wanted.st_dev { return names + [entry.name] }
+        if status.isSameObject(as: wanted) { return names + [entry.name] }
         if status.isDirectory, GrantPath.isPath(names + [entry.name]) { waiting.append(names + [entry.name]) }
       }
     }
