@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 //
-// The victim: does one operation after the other in its own directory, with a short pause between them, as a person's
-// programs do. Prints a line for each kind: name, count, refused, median and 99th percentile in microseconds.
+// The victim: does one operation after the other in its own directory, with a short pause between them, as a
+// person's programs do. Prints a line for each kind: name, count, refused, median and 99th percentile in
+// microseconds.
 
 #include "neighbour.h"
 

@@ -9,7 +9,8 @@ package import Store
 ///
 /// Nothing has changed then, but with ``containersNotMade(identifier:_:)``.
 package enum AppFailure: Error, Equatable, Sendable {
-  /// It is not what its signature says, or nobody who is trusted has signed it: all that is wrong, the first first; never empty.
+  /// It is not what its signature says, or nobody who is trusted has signed it: all that is wrong, the first
+  /// first; never empty.
   case refused(bundle: String, [Bundles.Finding])
   case notCopied(bundle: String, TreeCopyFailure)
   /// The store or its registry.

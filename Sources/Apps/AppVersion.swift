@@ -3,8 +3,8 @@
 
 /// A version as Apple's tools compare it: by its numbers, part by part.
 ///
-/// `1.10` is later than `1.9`, and `1.0` is `1`. What is before a release comes before it: `2.0d3`, `2.0a1`, `2.0b7`, `2.0fc1`,
-/// `2.0`.
+/// `1.10` is later than `1.9`, and `1.0` is `1`. What is before a release comes before it: `2.0d3`, `2.0a1`,
+/// `2.0b7`, `2.0fc1`, `2.0`.
 package struct AppVersion: Comparable, Sendable {
   private var parts: [Part] = []
 

@@ -6,8 +6,8 @@ internal import LinuxIO
 internal import Policy
 package import Store
 
-/// Looks whether installed bundles, and the system domain, are those that were installed: the part of `insula check` that knows
-/// about seals.
+/// Looks whether installed bundles, and the system domain, are those that were installed: the part of `insula
+/// check` that knows about seals.
 ///
 /// What is missing altogether, ``StoreCheck`` finds.
 package struct AppsCheck {

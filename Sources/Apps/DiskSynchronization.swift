@@ -5,7 +5,8 @@ internal import LinuxIO
 internal import Store
 internal import Synchronization
 
-/// Forces a store's filesystem to disk while something else is done: the disk has its work and the CPUs have theirs.
+/// Forces a store's filesystem to disk while something else is done: the disk has its work and the CPUs have
+/// theirs.
 final class DiskSynchronization: Sendable {
   private let failure: Failure
   private let thread: JoinableThread?

@@ -7,8 +7,8 @@ internal import Store
 internal import Synchronization
 
 extension Installer {
-  /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who asks, if they have a
-  /// home in the store.
+  /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who
+  /// asks, if they have a home in the store.
   func makeContainers(for app: InstalledApp, asking asker: Asker) throws(AppFailure) {
     let user = app.user ?? asker.uid
     try making(app) { () throws(StoreError) in
@@ -20,8 +20,8 @@ extension Installer {
 
   /// Brings containers into line with what is installed now, after an app has changed or gone.
   ///
-  /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get containers; what nobody has
-  /// any more is removed; what of that stays is given.
+  /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get
+  /// containers; what nobody has any more is removed; what of that stays is given.
   func completeContainers(of app: InstalledApp) throws(AppFailure) -> [LeftBehind] {
     try making(app) { () throws(StoreError) in
       let removed = try containers.removeDoomed()

@@ -9,9 +9,11 @@ internal import Policy
 internal import Store
 
 extension Installer {
-  /// Ends what a process of ours was stopped in: forward where the change was visible already, back where not.
+  /// Ends what a process of ours was stopped in: forward where the change was visible already, back where
+  /// not.
   ///
-  /// Whoever opens the store for writing calls it before anything else is done to apps; what this process is at is left alone.
+  /// Whoever opens the store for writing calls it before anything else is done to apps; what this process is
+  /// at is left alone.
   package func recover() throws(AppFailure) {
     let left = try registered { () throws(StoreError) in try registry.intents() }.filter { !$0.isLive }
     for noted in left {
@@ -30,8 +32,8 @@ extension Installer {
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
     try noteRoots()
-    // What was removed may have had containers that are still there. One that can't be removed stays doomed, and is no reason
-    // to keep the store from being used.
+    // What was removed may have had containers that are still there. One that can't be removed stays doomed,
+    // and is no reason to keep the store from being used.
     try? alone { () throws(StoreError) in _ = try containers.removeDoomed() }
   }
 

@@ -8,9 +8,9 @@ package import Store
 extension Installer {
   /// Removes an app; its containers too, unless they are to be kept.
   ///
-  /// The containers that go are those of users who have the app no more, and those of groups of which they have no other member.
-  /// What lies in iCloud stays, and so does what is not the users' whose containers they are, or is protected
-  /// by flags: `left`.
+  /// The containers that go are those of users who have the app no more, and those of groups of which they
+  /// have no other member. What lies in iCloud stays, and so does what is not the users' whose containers
+  /// they are, or is protected by flags: `left`.
   ///
   /// Of an app that is gone already, what it has left is removed; there is no app to give then.
   @discardableResult

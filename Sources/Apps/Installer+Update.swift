@@ -8,8 +8,8 @@ package import Store
 extension Installer {
   /// Puts another version of an app in the place of the one that is installed in that domain.
   ///
-  /// It must be an app of the same identifier and team, and a later version unless `allowingDowngrade`. All containers stay. A bundle of
-  /// another name takes its name along.
+  /// It must be an app of the same identifier and team, and a later version unless `allowingDowngrade`. All
+  /// containers stay. A bundle of another name takes its name along.
   package func update(
     _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
     allowingDowngrade: Bool = false, _ wait: InstallWait = .init()

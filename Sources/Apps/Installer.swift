@@ -7,18 +7,21 @@ package import LinuxIO
 internal import Policy
 package import Store
 
-/// Installs, updates and removes apps, each in one step: whenever it is stopped, there is the old state or the new one.
+/// Installs, updates and removes apps, each in one step: whenever it is stopped, there is the old state or
+/// the new one.
 ///
 /// 1. The signature of the source is looked at; most of what is no good is refused before anything is copied.
-/// 2. The source is copied to where nobody sees it. The copy is what is verified, and what is installed: the source is not
-///    asked again.
+/// 2. The source is copied to where nobody sees it. The copy is what is verified, and what is installed: the
+///    source is not asked again.
 /// 3. What is about to be done is noted in the registry (``TreeIntent``).
 /// 4. One rename changes the tree.
 /// 5. The registry is changed and the note is taken off, both at once.
 ///
-/// Stopped before 4 it is the old state, after it the new one; ``recover()`` tells which by the seal of what is in the place.
+/// Stopped before 4 it is the old state, after it the new one; ``recover()`` tells which by the seal of what
+/// is in the place.
 ///
-/// One installer serves any number of threads. Two that want the same app take no turns: the second is told so.
+/// One installer serves any number of threads. Two that want the same app take no turns: the second is told
+/// so.
 package final class Installer: Sendable {
   let store: Store
   let registry: Registry
@@ -28,7 +31,8 @@ package final class Installer: Sendable {
   /// Now, in seconds since 1970.
   let time: @Sendable () -> Int64
 
-  /// `containers` is the store's own, or the mounted tree's where a daemon serves it; `trust` is ``StoreTrust``'s.
+  /// `containers` is the store's own, or the mounted tree's where a daemon serves it; `trust` is
+  /// ``StoreTrust``'s.
   package init(
     _ store: Store, _ registry: Registry, containers: Containers, trust: Trust,
     watch: any TreeWatch = NobodyWatches(),

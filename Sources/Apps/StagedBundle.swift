@@ -24,7 +24,8 @@ struct VerifiedCopy {
 }
 
 extension Installer {
-  /// Looks at a source's signature and size, as the one who asks: most of what is no good ends here, with nothing copied.
+  /// Looks at a source's signature and size, as the one who asks: most of what is no good ends here, with
+  /// nothing copied.
   func look(
     at source: FD, _ name: String, _ asker: Asker, _ report: InstallReport
   ) throws(AppFailure) -> SeenBundle {
@@ -76,7 +77,8 @@ extension Installer {
     return try verify(tree, name, known, report)
   }
 
-  /// Looks at all of a copy, while the disk takes it in; what is `known` of it was computed from what was written.
+  /// Looks at all of a copy, while the disk takes it in; what is `known` of it was computed from what was
+  /// written.
   private func verify(
     _ tree: StagedTree, _ name: String, _ known: KnownDigests, _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {

@@ -13,15 +13,18 @@ package enum TreeChange: Equatable, Sendable {
   case replaced(BundlePlace, seal: [UInt8], before: [UInt8])
   /// A bundle goes.
   case goes(BundlePlace, seal: [UInt8])
-  /// Something that was made beside a container comes into its Inbox: its name, the directory it was made in, and the Inbox.
+  /// Something that was made beside a container comes into its Inbox: its name, the directory it was made in,
+  /// and the Inbox.
   case delivered(name: String, from: String, inbox: String)
   /// A container changes places with a directory beside it: their names, and the directory they are in.
   case exchanged(name: String, with: String, in: String)
-  /// What the system domain consists of is exchanged as a whole, by the digests of both seals; one of no bytes where there is none.
+  /// What the system domain consists of is exchanged as a whole, by the digests of both seals; one of no
+  /// bytes where there is none.
   case system(root: [UInt8], before: [UInt8])
 }
 
-/// Where a bundle is: the path of its directory below the root of the tree, without a slash at either end, and its name there.
+/// Where a bundle is: the path of its directory below the root of the tree, without a slash at either end,
+/// and its name there.
 package struct BundlePlace: Hashable, Sendable {
   package let parent: String
   package let name: String

@@ -5,8 +5,8 @@ package import LinuxIO
 
 /// An open bundle: a directory of a known shape, with an Info.plist and an executable that can be used.
 ///
-/// Everything in it is reached from its descriptors, name by name; no link is followed, and nothing that is mounted in it is
-/// entered. What was read once is kept, so that what is checked is also what is used.
+/// Everything in it is reached from its descriptors, name by name; no link is followed, and nothing that is
+/// mounted in it is entered. What was read once is kept, so that what is checked is also what is used.
 package final class CodeBundle: Sendable {
   /// Where things are.
   package enum Shape: Sendable {

@@ -5,7 +5,8 @@ internal import CCrypto
 
 /// A digest of bytes that come piece by piece, by libcrypto.
 ///
-/// It is safe to send: the context is this digest's own, and a digest is one thread's at a time, since it can't be copied.
+/// It is safe to send: the context is this digest's own, and a digest is one thread's at a time, since it
+/// can't be copied.
 package struct Digest: ~Copyable, @unchecked Sendable {
   /// The functions that seals use.
   package enum Algorithm: Sendable {

@@ -5,7 +5,8 @@
 package struct Finding: Error, Equatable, Sendable {
   /// What is wrong.
   package let kind: Kind
-  /// Where, relative to the bundle that was looked at, with `/` between the names; empty for the bundle itself.
+  /// Where, relative to the bundle that was looked at, with `/` between the names; empty for the bundle
+  /// itself.
   package let path: String
   /// What else there is to say; empty if the kind says it all.
   package let detail: String

@@ -5,10 +5,12 @@ internal import CLinux
 package import LinuxIO
 internal import Synchronization
 
-/// The SHA-256 digests of files that were computed as the files were written, so that they need not be read again.
+/// The SHA-256 digests of files that were computed as the files were written, so that they need not be read
+/// again.
 ///
-/// A file is known by what it was like when it was finished. That tells it from every other, and from what it may become later, but
-/// not from what someone makes of it in the same moment: so it must lie where nobody else can write.
+/// A file is known by what it was like when it was finished. That tells it from every other, and from what it
+/// may become later, but not from what someone makes of it in the same moment: so it must lie where nobody
+/// else can write.
 package final class KnownDigests: Sendable {
   private struct File: Hashable {
     let device: UInt64

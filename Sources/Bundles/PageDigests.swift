@@ -3,7 +3,8 @@
 
 internal import CCrypto
 
-/// SHA-256 of many short pieces, one after another in one context: making one for each takes longer than the digest itself.
+/// SHA-256 of many short pieces, one after another in one context: making one for each takes longer than the
+/// digest itself.
 struct PageDigests: ~Copyable {
   private let function: OpaquePointer
   private let context: OpaquePointer

@@ -11,9 +11,11 @@ extension SealedParts {
       entitlements: bundle.signaturePart(SealLayout.codeEntitlements))
   }
 
-  /// What is to be signed, or what was already read: the same bytes that are looked into must be those that are sealed.
+  /// What is to be signed, or what was already read: the same bytes that are looked into must be those that
+  /// are sealed.
   ///
-  /// An executable that is longer than `limit` is not read to its end, and what is known of it is that it is longer.
+  /// An executable that is longer than `limit` is not read to its end, and what is known of it is that it is
+  /// longer.
   package init(
     of bundle: CodeBundle, codeResources: [UInt8]?, entitlements: [UInt8]?,
     executableLimit limit: UInt64 = CodeDirectory.maximumExecutableSize

@@ -4,7 +4,8 @@
 extension SealedParts {
   /// What of these parts is not as it was signed.
   ///
-  /// The identifier and the version are in Info.plist, so they differ only if it does, or if the signature is another bundle's.
+  /// The identifier and the version are in Info.plist, so they differ only if it does, or if the signature is
+  /// another bundle's.
   package func findings(comparedTo signed: SealedParts) -> [Finding] {
     var findings: [Finding] = []
     if infoPlistDigest != signed.infoPlistDigest || identifier != signed.identifier

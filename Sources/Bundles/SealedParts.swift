@@ -3,8 +3,8 @@
 
 /// What a code directory speaks of: the parts of a bundle that make it what it is, each by its digest.
 ///
-/// A signature is good only if every part that is computed from the bundle equals the one that was signed. Everything else in
-/// the bundle hangs on these: the other files are in CodeResources.
+/// A signature is good only if every part that is computed from the bundle equals the one that was signed.
+/// Everything else in the bundle hangs on these: the other files are in CodeResources.
 package struct SealedParts: Equatable, Sendable {
   /// How many bytes of the executable one of its digests covers; the last page may be shorter.
   package static let pageSize = 4096
@@ -38,7 +38,8 @@ package struct SealedParts: Equatable, Sendable {
   }
 }
 
-/// What a bundle's seal holds of another bundle in it: which signature it must have, and what must be true of it.
+/// What a bundle's seal holds of another bundle in it: which signature it must have, and what must be true of
+/// it.
 package struct NestedSeal: Equatable, Sendable {
   /// The digest of its code directory, cut to 20 bytes.
   package var cdhash: [UInt8]

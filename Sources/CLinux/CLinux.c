@@ -115,7 +115,8 @@ int clx_move_mount(int mount, int dir, const char *path) {
 int clx_pivot_root(const char *root, const char *old) { return (int)syscall(SYS_pivot_root, root, old); }
 int clx_unshare(int flags) { return unshare(flags); }
 
-// posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand still until it is another program.
+// posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand
+// still until it is another program.
 int clx_spawn_until_we_end(const char *path, char *const *words, char *const *variables, int from, int to, const sigset_t *mask) {
   int alive[2];
   volatile int error = 0;
@@ -166,8 +167,8 @@ int clx_initgroups(const char *user, gid_t group) { return initgroups(user, grou
 int clx_become(uid_t uid, gid_t gid) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
-  // Changing ids sets "dumpable" to fs.suid_dumpable, which may be 1. Until it is 0 again, the permitted capabilities, which that user
-  // does not have, keep their processes off.
+  // Changing ids sets "dumpable" to fs.suid_dumpable, which may be 1. Until it is 0 again, the permitted
+  // capabilities, which that user does not have, keep their processes off.
   if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return -1;
   if (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) return -1;
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return -1;

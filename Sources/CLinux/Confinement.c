@@ -53,8 +53,9 @@ uint32_t clx_filter_clone3(void) { return SYS_clone3; }
 uint32_t clx_filter_prctl(void) { return SYS_prctl; }
 uint32_t clx_filter_prlimit(void) { return SYS_prlimit64; }
 
-// What every daemon may call. The calls of a subject stand together, whether or not ours are all among them: the C library, libfuse,
-// SQLite, libcrypto and the modules of the name service choose by themselves, and differently with each version.
+// What every daemon may call. The calls of a subject stand together, whether or not ours are all among them:
+// the C library, libfuse, SQLite, libcrypto and the modules of the name service choose by themselves, and
+// differently with each version.
 static const int32_t common_calls[] = {
     // Data and descriptors.
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2,

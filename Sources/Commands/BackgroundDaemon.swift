@@ -8,8 +8,9 @@ internal import LinuxIO
 
 /// A daemon that was started in the background, and the pipe through which it says how that went.
 ///
-/// It is this program once more: a process that has threads can't be forked. Until it is ready, what it writes to standard error comes
-/// through the pipe and is passed on; then it says so with a mark that no message can hold.
+/// It is this program once more: a process that has threads can't be forked. Until it is ready, what it
+/// writes to standard error comes through the pipe and is passed on; then it says so with a mark that no
+/// message can hold.
 struct BackgroundDaemon: ~Copyable {
   private static let readyDescriptor: Int32 = 3
   private static let mark: [UInt8] = [0] + Array("ready".utf8)

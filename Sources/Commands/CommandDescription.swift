@@ -26,8 +26,8 @@ struct CommandDescription: Sendable {
     }
   }
 
-  /// A word that says what is done, as in Mac's `chmod`: known as a whole, not by its letters, and with a fixed number of
-  /// words after it, whatever those begin with.
+  /// A word that says what is done, as in Mac's `chmod`: known as a whole, not by its letters, and with a
+  /// fixed number of words after it, whatever those begin with.
   struct Action: Sendable {
     /// As it is typed.
     let word: String

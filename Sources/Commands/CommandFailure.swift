@@ -7,7 +7,8 @@ internal import Daemon
 internal import LinuxIO
 internal import Store
 
-/// Why a command did not do what it was asked for: a message that says what failed, on which path, and what to do.
+/// Why a command did not do what it was asked for: a message that says what failed, on which path, and what
+/// to do.
 struct CommandFailure: Error, Equatable {
   let code: ExitCode
   let message: String

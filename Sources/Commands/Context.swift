@@ -84,7 +84,8 @@ struct Context: Sendable {
 
   /// The path as the kernel is to walk it, for a file that a person named.
   ///
-  /// A relative one stays relative where it can: who may not search a directory above may be here all the same.
+  /// A relative one stays relative where it can: who may not search a directory above may be here all the
+  /// same.
   func reachable(_ path: String) -> String {
     if path.hasPrefix("/") || currentDirectory == Self.workingDirectory() { return path }
     return currentDirectory + "/" + path

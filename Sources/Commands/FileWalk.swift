@@ -41,8 +41,9 @@ struct FileWalk {
 
   /// Visits what was named, and recursively what is below; each directory comes before what it holds.
   ///
-  /// Only a link that was named is followed, or visited itself; those that are come upon are passed over. What was named and
-  /// can't be looked at is visited too where that is said to be no matter, and passes for a file then.
+  /// Only a link that was named is followed, or visited itself; those that are come upon are passed over.
+  /// What was named and can't be looked at is visited too where that is said to be no matter, and passes for
+  /// a file then.
   mutating func visit(
     _ paths: [String], recursively: Bool, followingLinks: Bool, looking: Bool = true,
     _ body: (Object) throws -> Void
@@ -79,8 +80,8 @@ struct FileWalk {
     var names: ArraySlice<[UInt8]>
   }
 
-  /// Visits all below a directory with two descriptors, however deep it goes: the way back is "..", which must lead to
-  /// the directory that we came from.
+  /// Visits all below a directory with two descriptors, however deep it goes: the way back is "..", which
+  /// must lead to the directory that we came from.
   private mutating func descend(_ start: Object, _ body: (Object) throws -> Void) throws {
     var here = try start.fd.duplicated()
     var levels = [try level(start)]

@@ -65,7 +65,8 @@ struct ListedFile {
       + triple(mode, S_ISVTX, "t")
   }
 
-  /// What kind of object it is: the letter in front of its mode, the sign behind its name, the word for programs.
+  /// What kind of object it is: the letter in front of its mode, the sign behind its name, the word for
+  /// programs.
   var kind: (letter: String, sign: String, word: String) {
     switch status.type {
     case S_IFDIR: ("d", "/", "directory")

@@ -131,7 +131,8 @@ struct UserRemoveCommand: Command {
 enum HomesAccess {
   /// Runs `body` on the homes: in the store itself, or through the mount while a daemon has it.
   ///
-  /// So the daemon stays the only one who changes the store while it runs, and what the kernel has cached stays true.
+  /// So the daemon stays the only one who changes the store while it runs, and what the kernel has cached
+  /// stays true.
   static func open<Result>(
     _ named: String?, writing: Bool, _ context: Context, _ body: (Homes) throws -> Result
   ) throws -> Result {

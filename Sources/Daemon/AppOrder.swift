@@ -4,7 +4,8 @@
 package import Apps
 package import Policy
 
-/// What is to be done to the apps of a store: asked of a daemon, or done by the command itself where none runs.
+/// What is to be done to the apps of a store: asked of a daemon, or done by the command itself where none
+/// runs.
 package struct AppOrder: Codable, Equatable, Sendable {
   package enum Action: String, Codable, Sendable {
     case install
@@ -20,7 +21,8 @@ package struct AppOrder: Codable, Equatable, Sendable {
   }
 
   package let action: Action
-  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a descriptor.
+  /// The name that the bundle is to have, for ``Action/install`` and ``Action/update``; the bundle comes as a
+  /// descriptor.
   ///
   /// For ``Action/updateSystem`` what the directory is called, for messages.
   package var bundle: String?

@@ -43,7 +43,8 @@ final class AppService: Sendable {
     }
   }
 
-  /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken back.
+  /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken
+  /// back.
   func serve(_ tree: MountedTree, _ grants: GrantService) {
     self.tree.withLock { $0 = tree }
     self.grants.withLock { $0 = grants }

@@ -73,8 +73,8 @@ package typealias ControlJob = @Sendable (_ caller: ControlReporter) -> ControlR
 extension ControlCall {
   /// Who asks, with the groups that they had when they connected.
   ///
-  /// For jobs alone: anybody can have tens of thousands of groups, in a user namespace, and to read them takes
-  /// the time of a hundred answers.
+  /// For jobs alone: anybody can have tens of thousands of groups, in a user namespace, and to read them
+  /// takes the time of a hundred answers.
   func asker() -> Asker {
     let groups = try? LocalSocket.peerGroups(of: connection.fd)
     return Asker(

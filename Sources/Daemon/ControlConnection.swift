@@ -85,8 +85,8 @@ final class ControlConnection: Sendable {
 
   /// Lets the caller pass on a descriptor, and takes it in for their next request.
   ///
-  /// Runs on a thread of that user's, since it may be theirs to wait there; afterwards the socket holds nothing
-  /// that could keep whoever closes it.
+  /// Runs on a thread of that user's, since it may be theirs to wait there; afterwards the socket holds
+  /// nothing that could keep whoever closes it.
   private func takeDescriptor() -> ControlReply {
     guard LocalSocket.allowDescriptors(true, to: fd) else { return .malformed }
     var ready = ControlReply.done

@@ -5,9 +5,11 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Work that takes longer than an answer may: of one user and queue one piece at a time, each on a thread of its own.
+/// Work that takes longer than an answer may: of one user and queue one piece at a time, each on a thread of
+/// its own.
 ///
-/// What is read for a user can lie where reading takes forever, in a filesystem of theirs. Then they are the one who waits.
+/// What is read for a user can lie where reading takes forever, in a filesystem of theirs. Then they are the
+/// one who waits.
 final class ControlJobs: Sendable {
   /// What one user waits for.
   private final class Line: Sendable {

@@ -14,7 +14,8 @@ package struct ControlRequest: Codable, Equatable, Sendable {
     case status
     /// Take the mount away and end.
     case unmount
-    /// Do something to the apps: ``order`` says what. Everyone may ask; what they may have done is judged there.
+    /// Do something to the apps: ``order`` says what. Everyone may ask; what they may have done is judged
+    /// there.
     case order
     /// Which apps are there? Everyone may ask about their own and the machine's.
     case apps
@@ -79,7 +80,8 @@ package struct ControlReply: Codable, Equatable, Sendable {
   package var system: SystemVersions?
   /// The first thing that is wrong with a bundle, by the name of its kind.
   package var finding: String?
-  /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the tree.
+  /// For ``ControlRequest/Verb/apps`` and ``ControlRequest/Verb/app``; their paths begin at the root of the
+  /// tree.
   package var apps: [AppDescription]?
   /// For ``ControlRequest/Verb/path``, and where something was delivered: below the root of the tree.
   package var path: String?

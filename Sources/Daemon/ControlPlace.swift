@@ -108,7 +108,8 @@ package struct ControlPlace: Sendable {
     return (client, status)
   }
 
-  /// Opens, and makes if need be, the directory for our own sockets; it must be ours and nobody else's to write in.
+  /// Opens, and makes if need be, the directory for our own sockets; it must be ours and nobody else's to
+  /// write in.
   private func openOwnDirectory() throws(Errno) -> OwnedFD {
     guard let path = ownDirectory else { throw .ENOENT }
     try path.withName { (name) throws(Errno) in

@@ -13,7 +13,8 @@ package enum DaemonProcess {
     _ = umask(0)
     // The daemon must not keep the directory busy in which it happened to be started.
     _ = chdir("/")
-    // SIGIO: a lease that we ask for a moment is broken by an open. SIGXFSZ: a write past a limit is an error like others.
+    // SIGIO: a lease that we ask for a moment is broken by an open. SIGXFSZ: a write past a limit is an error
+    // like others.
     for ignored in [SIGHUP, SIGPIPE, SIGIO, SIGXFSZ] { _ = signal(ignored, SIG_IGN) }
     blockEndingSignals()
     raise(RLIMIT_NOFILE)

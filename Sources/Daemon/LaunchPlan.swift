@@ -5,8 +5,8 @@ internal import Apps
 internal import Policy
 internal import Store
 
-/// What a command must know to start an app whose view is served: the view's mount comes with it as a descriptor, unless the
-/// command has mounted it itself.
+/// What a command must know to start an app whose view is served: the view's mount comes with it as a
+/// descriptor, unless the command has mounted it itself.
 ///
 /// Paths are below the root of the tree.
 package struct LaunchPlan: Codable, Equatable, Sendable {

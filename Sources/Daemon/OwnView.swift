@@ -4,7 +4,8 @@
 internal import Fuse
 package import LinuxIO
 
-/// The view of an app whose daemon has no right to mount: who runs the app mounts it, and hands the connection over.
+/// The view of an app whose daemon has no right to mount: who runs the app mounts it, and hands the
+/// connection over.
 package enum OwnView {
   /// Mounts over a directory, in namespaces of our own; nothing in it can be run.
   package static func mount(over directory: FD, source: String) throws(Errno) -> OwnedFD {

@@ -6,13 +6,15 @@ internal import Synchronization
 
 /// Takes in what callers pass on, and gets rid of what it can't use.
 ///
-/// `close(2)` of a file asks its filesystem, and one that is the caller's own (FUSE) may never answer: neither that nor a signal
-/// ends such a call. So a file is closed by a thread that nobody waits for, and who keeps some of these busy may pass on nothing
-/// more. A directory is closed without a question, and so is a connection to the kernel's FUSE.
+/// `close(2)` of a file asks its filesystem, and one that is the caller's own (FUSE) may never answer:
+/// neither that nor a signal ends such a call. So a file is closed by a thread that nobody waits for, and who
+/// keeps some of these busy may pass on nothing more. A directory is closed without a question, and so is a
+/// connection to the kernel's FUSE.
 ///
-/// A network connection waits, too (SO_LINGER), and not only where it is closed: one that lies in a socket that is
-/// closed, or in a message that is received without it, is closed by the kernel on that very thread. So the control
-/// socket takes no descriptors (Linux 6.16), but while a thread of the caller's own user waits for one.
+/// A network connection waits, too (SO_LINGER), and not only where it is closed: one that lies in a socket
+/// that is closed, or in a message that is received without it, is closed by the kernel on that very thread.
+/// So the control socket takes no descriptors (Linux 6.16), but while a thread of the caller's own user waits
+/// for one.
 final class PassedDescriptors: Sendable {
   /// Files of one user that are being closed.
   private static let most = 4

@@ -11,7 +11,8 @@ package import Volume
 
 /// An app that runs: its view, and the process that waits for its end.
 ///
-/// That process holds the app's namespaces together: when it ends, so does all that runs in them, and the view with them.
+/// That process holds the app's namespaces together: when it ends, so does all that runs in them, and the
+/// view with them.
 package final class RunningView: Sendable {
   package let number: UInt64
   package let launch: AppLaunch
@@ -122,8 +123,8 @@ package final class RunningViews: Sendable {
 
   // MARK: What is not to happen at once
 
-  /// An app begins to run from a bundle, which stays as it is until ``started(_:)``; false if it does not, or if nothing begins any
-  /// more.
+  /// An app begins to run from a bundle, which stays as it is until ``started(_:)``; false if it does not, or
+  /// if nothing begins any more.
   func start(_ path: String) -> Bool {
     state.withLock { state in
       guard !state.isEnding, !state.changing.contains(path), !state.changing.contains(Self.system) else {

@@ -18,7 +18,8 @@ struct LaunchedBy {
 }
 
 extension Server {
-  /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its mount comes back.
+  /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its
+  /// mount comes back.
   func serve(
     _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
   ) throws(Errno) -> SharedFD? {

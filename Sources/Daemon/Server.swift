@@ -13,7 +13,8 @@ package struct ServerReport: Codable, Sendable {
   package var mode = "system"
   package var mountPoint = ""
   package var passthrough = false
-  /// How often something in an installed app or in the system domain was refused because it is not what was sealed.
+  /// How often something in an installed app or in the system domain was refused because it is not what was
+  /// sealed.
   package var sealRefusals: UInt64 = 0
   package var fileHandles = false
   /// Whether all apps may run what they have written.

@@ -8,8 +8,8 @@ package import LinuxIO
 
 /// The kernel's end of a session: what it agreed to, and what can be said to it without being asked.
 ///
-/// Only what is safe to say from the thread that serves a request is here: the kernel holds a directory's lock while it
-/// waits for our reply, and invalidating an entry by name would wait for that same lock.
+/// Only what is safe to say from the thread that serves a request is here: the kernel holds a directory's
+/// lock while it waits for our reply, and invalidating an entry by name would wait for that same lock.
 package protocol Connection: AnyObject, Sendable {
   /// Whether data can go straight to backing files.
   var passthrough: Bool { get }
@@ -17,12 +17,14 @@ package protocol Connection: AnyObject, Sendable {
   /// The kernel is to forget the attributes that it has of this object, and those in replies under way.
   func attributesChanged(_ node: NodeID)
 
-  /// The kernel is to write out what it has of a file in its page cache, and drop it from there and from every memory map.
+  /// The kernel is to write out what it has of a file in its page cache, and drop it from there and from
+  /// every memory map.
   ///
   /// Not from a request's own thread: this waits for reads and writes of the file that are under way.
   func contentsChanged(_ node: NodeID)
 
-  /// The kernel is to look up every name again before it next walks over it. False where it can't (before Linux 6.16).
+  /// The kernel is to look up every name again before it next walks over it. False where it can't (before
+  /// Linux 6.16).
   func entriesChanged() -> Bool
 
   /// The kernel is to drop what it knows of these objects where nobody uses it, in this order; what is in a
@@ -37,7 +39,8 @@ package protocol Connection: AnyObject, Sendable {
   /// The minor number of the device that the kernel gave the mount; its major number is 0.
   var device: UInt32? { get }
 
-  /// Makes a file known to the kernel, for ``OpenMode/passthrough``. Of one object there may be only one while it is open.
+  /// Makes a file known to the kernel, for ``OpenMode/passthrough``. Of one object there may be only one
+  /// while it is open.
   func registerBacking(_ file: FD) throws(Errno) -> Int32
 
   /// Takes a file back; what is open keeps working.
@@ -47,7 +50,8 @@ package protocol Connection: AnyObject, Sendable {
 /// Speaks to the kernel over a session.
 final class SessionConnection: Connection {
   let passthrough: Bool
-  // The session owns the filesystem, which keeps this: until it is told that the connection has ended (`FileSystem.ended`).
+  // The session owns the filesystem, which keeps this: until it is told that the connection has ended
+  // (`FileSystem.ended`).
   private let session: Session
 
   init(_ session: Session, passthrough: Bool) {

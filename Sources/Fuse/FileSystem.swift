@@ -7,15 +7,17 @@ package import LinuxIO
 
 /// A filesystem: one method for each operation that the kernel can ask for.
 ///
-/// A method returns its answer or throws the errno; whoever calls it sends exactly one reply. Methods are called from
-/// several threads at once. Names, buffers and writers are valid during the call only.
+/// A method returns its answer or throws the errno; whoever calls it sends exactly one reply. Methods are
+/// called from several threads at once. Names, buffers and writers are valid during the call only.
 ///
-/// Lookups: each ``Entry`` with a node that is returned counts one lookup of that node, to be kept until ``forget(_:count:)``
-/// takes it back. When a reply can't be delivered, the caller of these methods gives the lookup (or the handle) back itself.
+/// Lookups: each ``Entry`` with a node that is returned counts one lookup of that node, to be kept until
+/// ``forget(_:count:)`` takes it back. When a reply can't be delivered, the caller of these methods gives the
+/// lookup (or the handle) back itself.
 package protocol FileSystem: AnyObject, Sendable {
   /// The connection is up; `connection` says what the kernel agreed to.
   func started(_ connection: any Connection)
-  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more, nor keeps it.
+  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more,
+  /// nor keeps it.
   func ended()
 
   /// Whom to charge for what a user who asks makes grow.
@@ -67,7 +69,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int
-  /// `fromCache` says that the kernel writes back what is in its page cache, be it by a memory map, through any handle.
+  /// `fromCache` says that the kernel writes back what is in its page cache, be it by a memory map, through
+  /// any handle.
   func write(
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
     clearsSetID: Bool, by caller: Caller

@@ -6,8 +6,8 @@ internal import LinuxIO
 
 /// The first exchange with the kernel, in which both say what they can.
 ///
-/// libfuse 3.14 forgets two flags and does not know the second word of flags, so its reply is completed on the way out.
-/// When a newer libfuse is required (3.17 brings `fuse_set_feature_flag`), this file goes.
+/// libfuse 3.14 forgets two flags and does not know the second word of flags, so its reply is completed on
+/// the way out. When a newer libfuse is required (3.17 brings `fuse_set_feature_flag`), this file goes.
 struct Handshake {
   private enum Flag {
     static let parallelDirectoryOperations: UInt32 = 1 << 18
@@ -41,7 +41,8 @@ struct Handshake {
     offered2 = Wire.word(at: 56, of: message)
   }
 
-  /// Sends what libfuse replies, completed; tells `agreed` whether there is passthrough, before the kernel can send more.
+  /// Sends what libfuse replies, completed; tells `agreed` whether there is passthrough, before the kernel
+  /// can send more.
   mutating func send(
     _ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32, agreed: (Bool) -> Void
   ) -> Int {
@@ -57,13 +58,15 @@ struct Handshake {
     var flags2: UInt32 = 0
     if offered & Flag.extended != 0 {
       flags |= Flag.extended
-      // FUSE_DIRECT_IO_ALLOW_MMAP only where asked for: files are opened so where a shared map must not be had.
+      // FUSE_DIRECT_IO_ALLOW_MMAP only where asked for: files are opened so where a shared map must not be
+      // had.
       flags2 = offered2 & (settings.sharesDirectMaps ? Flag2.noExport | Flag2.directMaps : Flag2.noExport)
       if settings.passthrough { flags2 |= offered2 & Flag2.passthrough }
     }
     body.storeBytes(of: flags, toByteOffset: Reply.flags, as: UInt32.self)
     body.storeBytes(of: flags2, toByteOffset: Reply.flags2, as: UInt32.self)
-    // One layer below us: a store on overlayfs has no passthrough, but we can be a layer of someone else's overlay.
+    // One layer below us: a store on overlayfs has no passthrough, but we can be a layer of someone else's
+    // overlay.
     let passthrough = flags2 & Flag2.passthrough != 0
     body.storeBytes(of: passthrough ? 1 : 0, toByteOffset: Reply.maxStackDepth, as: UInt32.self)
     agreed(passthrough)

@@ -6,8 +6,9 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
-// Operations younger than libfuse 3.14, which would answer ENOSYS: decoded from the kernel's message and answered by
-// hand. With a libfuse that knows them (3.18), they become entries of the table in Operations.swift.
+// Operations younger than libfuse 3.14, which would answer ENOSYS: decoded from the kernel's message and
+// answered by hand. With a libfuse that knows them (3.18), they become entries of the table in
+// Operations.swift.
 
 extension Session {
   /// Serves the request if it is one of these; false leaves it to libfuse.
@@ -44,7 +45,8 @@ extension Session {
     }
   }
 
-  /// Request: {getattr_flags u32, reserved u32, fh u64, sx_flags u32, sx_mask u32}, where a flag of 1 says that there is a fh.
+  /// Request: {getattr_flags u32, reserved u32, fh u64, sx_flags u32, sx_mask u32}, where a flag of 1 says
+  /// that there is a fh.
   ///
   /// Reply: {attr_valid u64, nsec u32, flags u32, 16 spare bytes, struct statx}.
   private func serveStatx(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {

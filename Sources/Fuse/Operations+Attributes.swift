@@ -46,7 +46,8 @@ func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
       serve(request) { (files, caller) throws(Errno) in
         try files.inodeFlags(of: NodeID(node), by: caller)
       } _: { request, _, flags in
-        // The ioctl is declared with a long and used with an int; the kernel takes only the size that it asked for.
+        // The ioctl is declared with a long and used with an int; the kernel takes only the size that it
+        // asked for.
         var bytes = UInt64(flags)
         fuse_reply_ioctl(request, 0, &bytes, min(outputSize, 8))
       }
@@ -104,8 +105,8 @@ private func change(_ wanted: stat, _ toSet: Int32) -> AttributeChange {
   } else if toSet & FUSE_SET_ATTR_MTIME != 0 {
     change.modification = .set(wanted.st_mtim)
   }
-  // libfuse hides bit 11 of `valid`. Nothing at all to set is the kernel's word for a write without privilege to a
-  // file with passthrough: it asks for the same.
+  // libfuse hides bit 11 of `valid`. Nothing at all to set is the kernel's word for a write without privilege
+  // to a file with passthrough: it asks for the same.
   let killSetID: UInt32 = 1 << 11
   let valid = Wire.word(at: Wire.headerSize, of: Session.currentMessage)
   let handleOnly: UInt32 = 1 << 6 | 1 << 9

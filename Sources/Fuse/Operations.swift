@@ -25,8 +25,8 @@ func makeOperations(localLocks: Bool) -> fuse_lowlevel_ops {
 private func wishes(_ connection: inout fuse_conn_info) {
   connection.want |= connection.capable & UInt32(FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR)
   connection.want |= connection.capable & UInt32(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO)
-  // Splicing is no faster than copying here, and the session's own I/O has no pipes.
-  // Linux 6.18 drops the pages of a file before it writes to it with O_DIRECT, and after that once more unless the write is
+  // Splicing is no faster than copying here, and the session's own I/O has no pipes. Linux 6.18 drops the
+  // pages of a file before it writes to it with O_DIRECT, and after that once more unless the write is
   // asynchronous: what others have read or mapped meanwhile would stay there. So none is.
   connection.want &= ~UInt32(FUSE_CAP_ASYNC_DIO)
   connection.want &= ~UInt32(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE)

@@ -9,10 +9,11 @@ internal import Synchronization
 
 /// A request that waits: whoever holds this replies to it later, once.
 ///
-/// A waiting request may be granted by one thread while another learns that its process was interrupted. ``claim()``
-/// decides between them; only who got true may ``send(_:)``.
+/// A waiting request may be granted by one thread while another learns that its process was interrupted.
+/// ``claim()`` decides between them; only who got true may ``send(_:)``.
 package final class ParkedReply: Sendable {
-  /// Unlike the request's address, never used again: it stands for the request in libfuse's interrupt callback.
+  /// Unlike the request's address, never used again: it stands for the request in libfuse's interrupt
+  /// callback.
   package let id: UInt
   nonisolated(unsafe) private let request: fuse_req_t
   private let session: Session

@@ -7,11 +7,11 @@ internal import Glibc
 
 /// Tells several clients from one.
 ///
-/// A client waits for the reply before it asks again, so what comes from another thread than the one that was just answered
-/// comes from another client. That alone does not make a crowd (a shell's programs take turns); that it was there before the
-/// worker looked for it does. Whatever the one client sends may be there that soon too: waking it can take the worker longer
-/// than it takes the client to ask again. Releases and forgets don't count, nor what comes right after them: the kernel sends
-/// those on its own, and waits for none.
+/// A client waits for the reply before it asks again, so what comes from another thread than the one that was
+/// just answered comes from another client. That alone does not make a crowd (a shell's programs take turns);
+/// that it was there before the worker looked for it does. Whatever the one client sends may be there that
+/// soon too: waking it can take the worker longer than it takes the client to ask again. Releases and forgets
+/// don't count, nor what comes right after them: the kernel sends those on its own, and waits for none.
 struct Crowd {
   private var score = 0
   private var isAfterNotice = false
@@ -43,11 +43,12 @@ struct Crowd {
   }
 }
 
-/// Tells whether polling is of use: it pays where the next request mostly comes within the time that a worker polls, and
-/// where the CPU would be idle otherwise.
+/// Tells whether polling is of use: it pays where the next request mostly comes within the time that a worker
+/// polls, and where the CPU would be idle otherwise.
 struct Patience {
   private static let fullCredit = 8
-  /// For so many requests a worker goes to sleep at once, after polling was of no use, or in the way of others.
+  /// For so many requests a worker goes to sleep at once, after polling was of no use, or in the way of
+  /// others.
   private static let pause = (useless: 64, contended: 512)
   private static let pollsPerLook = 16
 

@@ -8,7 +8,8 @@ internal import Synchronization
 
 /// Workers that stand by: they are called when those who usually serve may all be waiting for a disk.
 ///
-/// If they served all the time, requests would go from thread to thread and from CPU to CPU, which costs each more than it gains.
+/// If they served all the time, requests would go from thread to thread and from CPU to CPU, which costs each
+/// more than it gains.
 final class Reserve: Sendable {
   private let calls: OwnedFD
   private let idle = Atomic<Int>(0)

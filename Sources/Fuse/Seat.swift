@@ -7,9 +7,9 @@ internal import LinuxIO
 
 /// Where one worker waits for the requests of a crowded session, and for word that another session needs it.
 ///
-/// Several workers sit in one session, each with an epoll set of its own, and the kernel wakes one of them for each request
-/// (EPOLLEXCLUSIVE). Unlike the pool's common set nothing has to be armed again afterwards, which where requests queue up is
-/// one call less for each of them.
+/// Several workers sit in one session, each with an epoll set of its own, and the kernel wakes one of them
+/// for each request (EPOLLEXCLUSIVE). Unlike the pool's common set nothing has to be armed again afterwards,
+/// which where requests queue up is one call less for each of them.
 struct Seat: ~Copyable {
   private let set: OwnedFD
 

@@ -21,10 +21,11 @@ package struct ConnectionSettings: Sendable {
 
 /// One mount's connection to the kernel.
 ///
-/// Any thread may call ``receive(into:)`` and ``process(_:)``; the session itself holds no lock while a request is served.
+/// Any thread may call ``receive(into:)`` and ``process(_:)``; the session itself holds no lock while a
+/// request is served.
 package final class Session: @unchecked Sendable {
-  // Unchecked: `raw` is libfuse's, which locks for itself; the handshake's state is touched by the one thread that
-  // serves INIT, before the kernel sends anything else.
+  // Unchecked: `raw` is libfuse's, which locks for itself; the handshake's state is touched by the one thread
+  // that serves INIT, before the kernel sends anything else.
   package let fd: FD
   let fileSystem: any FileSystem
   let parked = ParkedReplies()

@@ -7,9 +7,9 @@ internal import Synchronization
 
 // Work that takes long must not take all who serve.
 //
-//  1. Such work is done on the spot if its user has none under way (of reads and writes: little; and what keeps
-//     a CPU busy, only if none of theirs waits): that is what a client alone always finds, and handing work
-//     over costs a wake-up. However many users there are, two who serve are left for the rest.
+//  1. Such work is done on the spot if its user has none under way (of reads and writes: little; and what
+//     keeps a CPU busy, only if none of theirs waits): that is what a client alone always finds, and handing
+//     work over costs a wake-up. However many users there are, two who serve are left for the rest.
 //  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half:
 //     users take turns.
 //  3. These threads are started when they are first needed. They give way to those who serve what is quick,
@@ -102,7 +102,8 @@ package final class SlowWork: Sendable {
 
   private func run() {
     try? ThreadIdentity.prepare()
-    // Of this thread alone, as Linux has it. Not by more: what it does may hold what a filesystem's others need.
+    // Of this thread alone, as Linux has it. Not by more: what it does may hold what a filesystem's others
+    // need.
     _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
     while true {
       let (next, isStopped) = state.withLock { state -> ((work: @Sendable () -> Void, user: UInt32)?, Bool) in
@@ -134,8 +135,8 @@ final class WaitingRequest: Sendable {
 
   /// EBUSY if the payer has too much waiting.
   ///
-  /// What the kernel itself sends, to write back what it has of files, is never refused: it would be lost. There is a
-  /// bound on how much of that it sends at once.
+  /// What the kernel itself sends, to write back what it has of files, is never refused: it would be lost.
+  /// There is a bound on how much of that it sends at once.
   init(
     _ message: UnsafeMutableRawBufferPointer, of payer: Payer, isKernelsOwn: Bool, in budget: Budget
   ) throws(Errno) {

@@ -132,8 +132,8 @@ final class Worker: Sendable {
     served.arm()
   }
 
-  /// Lets another worker look after the session meanwhile if this request will be long, or if there are several clients and
-  /// not yet a worker for each CPU.
+  /// Lets another worker look after the session meanwhile if this request will be long, or if there are
+  /// several clients and not yet a worker for each CPU.
   private func callHelp(_ served: ServedSession, _ pace: Wire.Pace, _ helpers: Helpers) {
     if pace != .quick {
       served.arm()

@@ -8,23 +8,21 @@ internal import Synchronization
 
 // How requests find a thread.
 //
-//  1. Every session's descriptor is in one epoll set, one-shot: the worker that is woken owns the session, and no other
-//     worker is woken for it until it is armed again.
-//  2. The owner serves request after request. When there is none it polls for a few tens of microseconds (a client
-//     that works in a loop asks again by then, and waking an idle CPU costs more than the request itself), then arms the session
-//     and sleeps.
-//  3. When the owner finds again and again that another client's request has come while it served the last, the session is
-//     crowded: workers, one a CPU, sit down in it, each with an epoll set of its own (``Seat``), and share what comes without
-//     polling, which would steal from clients that keep every CPU busy. When all comes from one client again, they go.
+//  1. Every session's descriptor is in one epoll set, one-shot: the worker that is woken owns the session,
+//     and no other worker is woken for it until it is armed again.
+//  2. The owner serves request after request. When there is none it polls for a few tens of microseconds (a
+//     client that works in a loop asks again by then, and waking an idle CPU costs more than the request
+//     itself), then arms the session and sleeps.
+//  3. When the owner finds again and again that another client's request has come while it served the last,
+//     the session is crowded: workers, one a CPU, sit down in it, each with an epoll set of its own
+//     (``Seat``), and share what comes without polling, which would steal from clients that keep every CPU
+//     busy. When all comes from one client again, they go.
 //  4. A worker that has served a few requests of one session looks whether another session waits, and goes
-//     there if so;
-//     a session that it leaves is armed and comes after those that wait already. So whoever keeps a session
-//     busy, or many,
-//     keeps no other waiting for longer than a turn.
+//     there if so; a session that it leaves is armed and comes after those that wait already. So whoever
+//     keeps a session busy, or many, keeps no other waiting for longer than a turn.
 //  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor
-//     sees that), the
-//     session is armed and, if all who usually serve may be waiting, someone of the reserve is called: no request waits
-//     long behind another. The monitor sleeps whenever the pool does.
+//     sees that), the session is armed and, if all who usually serve may be waiting, someone of the reserve
+//     is called: no request waits long behind another. The monitor sleeps whenever the pool does.
 //  6. Of what is slow by its nature nobody has more than a share of the workers: the rest waits for its turn
 //     (``SlowWork``).
 
@@ -117,7 +115,8 @@ package final class WorkerPool: Sendable {
     slow.stop()
   }
 
-  /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it is in work.
+  /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it
+  /// is in work.
   package func add(_ session: Session, ended: @escaping @Sendable () -> Void) throws(Errno) {
     let flags = try check(fcntl(session.fd.raw, F_GETFL))
     try check(fcntl(session.fd.raw, F_SETFL, flags | O_NONBLOCK))

@@ -7,12 +7,12 @@ internal import Synchronization
 // What users and apps share, and how much of it each may have.
 //
 //  1. Whatever somebody can make grow is counted here, by kind, for the user who made it and, if it came
-//     through an app's view,
-//     for that view as well. The ids that an account has been given besides its own count as that account.
+//     through an app's view, for that view as well. The ids that an account has been given besides its own
+//     count as that account.
 //  2. A user may have a quarter of what is still free, a view half of what its user may have. So the first
-//     user gets a fifth of
-//     everything, the next ones a little less, and there is always something left for whoever comes next.
-//     Of names on the way to what is granted, which stay for years, everybody has as many of their own.
+//     user gets a fifth of everything, the next ones a little less, and there is always something left for
+//     whoever comes next. Of names on the way to what is granted, which stay for years, everybody has as many
+//     of their own.
 //  3. The master (root, or the user whose own daemon this is) may have all of it, and a reserve that is
 //     nobody else's.
 //  4. Whoever is over budget is refused alone. That is counted and logged, one line for each user, kind and

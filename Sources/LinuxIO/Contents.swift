@@ -59,7 +59,8 @@ extension FD {
     return try retrying { clx_copy_file_range(raw, &from, target.raw, &to, length, flags) }
   }
 
-  /// Makes an empty file's contents those of this one, without copying them: the two share their blocks until one is changed.
+  /// Makes an empty file's contents those of this one, without copying them: the two share their blocks until
+  /// one is changed.
   ///
   /// Corresponds to the ioctl `FICLONE`.
   package func shareContents(with target: FD) throws(Errno) {
@@ -90,8 +91,8 @@ extension FD {
 
   /// Whether any process, by a descriptor or a memory map, could change this regular file right now.
   ///
-  /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the
-  /// file that it was made from open. The lease is given back at once. The descriptor must be open for reading.
+  /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the file
+  /// that it was made from open. The lease is given back at once. The descriptor must be open for reading.
   package func isOpenForWriting() -> Bool {
     guard clx_fcntl(raw, CLX_F_SETLEASE, Int(F_RDLCK)) == 0 else { return true }
     _ = clx_fcntl(raw, CLX_F_SETLEASE, Int(F_UNLCK))

@@ -63,7 +63,8 @@ extension FD {
     try check(clx_move_mount(raw, directory.raw, Name.empty.bytes))
   }
 
-  /// Whether this is a connection to the kernel's FUSE, by what the kernel remembers: a filesystem that hangs is not asked.
+  /// Whether this is a connection to the kernel's FUSE, by what the kernel remembers: a filesystem that hangs
+  /// is not asked.
   package var isKnownFuseDevice: Bool {
     let dontSync: Int32 = 0x4000
     let typeOnly: UInt32 = 1

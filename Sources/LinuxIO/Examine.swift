@@ -9,8 +9,8 @@ internal import Glibc
 extension FD {
   /// Opens a child for reading without waiting for anybody: no link, no other filesystem's root, no terminal.
   ///
-  /// It may be of any kind, so ask before reading. With `sparingTime` reading leaves its access time alone, if it is ours.
-  /// Corresponds to `openat2(2)`.
+  /// It may be of any kind, so ask before reading. With `sparingTime` reading leaves its access time alone,
+  /// if it is ours. Corresponds to `openat2(2)`.
   package func openToExamine(_ name: Name, sparingTime: Bool = false) throws(Errno) -> OwnedFD {
     // O_NONBLOCK: a pipe that someone put in a file's place must not stop us.
     let flags = UInt64(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)

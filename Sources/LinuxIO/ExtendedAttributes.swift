@@ -5,9 +5,9 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-// Extended attributes of the very object that a descriptor names. The calls on descriptors refuse one that only names its
-// object (O_PATH) with EBADF, and soon; for it they go through its own link, which takes four times as long: since Linux 6.13
-// starting at the directory of links, before by path.
+// Extended attributes of the very object that a descriptor names. The calls on descriptors refuse one that
+// only names its object (O_PATH) with EBADF, and soon; for it they go through its own link, which takes four
+// times as long: since Linux 6.13 starting at the directory of links, before by path.
 
 extension FD {
   /// Corresponds to `getxattr(2)`: with an empty buffer it tells the size.
@@ -49,7 +49,8 @@ extension FD {
     }
   }
 
-  /// The same of a child, links not followed: a seventh of the time that it takes to go through a descriptor's link.
+  /// The same of a child, links not followed: a seventh of the time that it takes to go through a
+  /// descriptor's link.
   ///
   /// Corresponds to `listxattrat(2)`; ENOSYS before Linux 6.13.
   package func attributeNames(

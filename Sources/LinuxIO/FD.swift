@@ -30,8 +30,8 @@ package struct OwnedFD: ~Copyable, Sendable {
 
   /// The descriptor, for as long as its owner has a name.
   ///
-  /// The owner must be held in a variable: one that is only the result of a call, as in `open(name).fd.status()`,
-  /// is gone, and its descriptor closed, before the next call begins.
+  /// The owner must be held in a variable: one that is only the result of a call, as in
+  /// `open(name).fd.status()`, is gone, and its descriptor closed, before the next call begins.
   package var fd: FD { FD(raw) }
 
   deinit { _ = Glibc.close(raw) }

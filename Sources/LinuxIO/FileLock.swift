@@ -4,8 +4,8 @@
 internal import CLinux
 internal import Glibc
 
-// Whole-file locks that belong to the open file: another open file of the same process counts as a stranger, and
-// the kernel lets go when the last descriptor is closed, however the process ends.
+// Whole-file locks that belong to the open file: another open file of the same process counts as a stranger,
+// and the kernel lets go when the last descriptor is closed, however the process ends.
 
 extension FD {
   /// Takes the lock without waiting; false if someone else has it.

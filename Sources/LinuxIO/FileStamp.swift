@@ -18,7 +18,8 @@ package struct FileStamp: Hashable, Sendable {
 
   /// Whether a change from now on would be told from this one.
   ///
-  /// Times of files are as coarse as the backing filesystem keeps them; so what has only just changed may change again unseen.
+  /// Times of files are as coarse as the backing filesystem keeps them; so what has only just changed may
+  /// change again unseen.
   package var isSettled: Bool {
     var now = FileTime()
     clock_gettime(CLOCK_REALTIME, &now)

@@ -5,7 +5,8 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// The supplementary groups of a running thread, as /proc tells; they are read when they are first asked for, and once.
+/// The supplementary groups of a running thread, as /proc tells; they are read when they are first asked for,
+/// and once.
 ///
 /// A process can give groups up without privilege, in a user namespace into which setuid helpers have mapped
 /// more groups than one. So it proves nothing that a thread of another user namespace lacks a group: it may

@@ -10,7 +10,8 @@ internal import Glibc
 package enum LocalSocket {
   /// Listens under `name`, which must be free; the name gets `mode`.
   ///
-  /// Unless `takesDescriptors`, nobody can pass one on to a socket that is accepted, until that is allowed there.
+  /// Unless `takesDescriptors`, nobody can pass one on to a socket that is accepted, until that is allowed
+  /// there.
   package static func listen(
     in directory: FD, name: String, mode: UInt32, takesDescriptors: Bool = true
   ) throws(Errno) -> OwnedFD {
@@ -74,8 +75,8 @@ package enum LocalSocket {
     return OwnedFD(owning: try retrying { clx_accept4(listener.raw, flags) })
   }
 
-  /// Lets the other end pass descriptors on to this socket, or makes that EPERM for them; false where the kernel
-  /// can't, which is before Linux 6.16.
+  /// Lets the other end pass descriptors on to this socket, or makes that EPERM for them; false where the
+  /// kernel can't, which is before Linux 6.16.
   ///
   /// Corresponds to `SO_PASSRIGHTS`.
   package static func allowDescriptors(_ isAllowed: Bool, to socket: FD) -> Bool {
@@ -108,7 +109,8 @@ package enum LocalSocket {
 
   /// What has arrived, at most `limit` bytes, and a descriptor if one came with it; nil at the end.
   ///
-  /// EAGAIN if there is nothing yet. The descriptor is for the caller to close; unless `takesDescriptor` it never becomes ours.
+  /// EAGAIN if there is nothing yet. The descriptor is for the caller to close; unless `takesDescriptor` it
+  /// never becomes ours.
   package static func receive(
     from socket: FD, limit: Int, takesDescriptor: Bool = true
   ) throws(Errno) -> (bytes: [UInt8], descriptor: FD?)? {

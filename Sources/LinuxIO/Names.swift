@@ -56,7 +56,8 @@ extension FD {
 
   /// Lets another number stand for what this one stands for, instead of what it did.
   ///
-  /// Corresponds to `dup3(2)`, close-on-exec. Calls that are using the other number now end with what it stood for.
+  /// Corresponds to `dup3(2)`, close-on-exec. Calls that are using the other number now end with what it
+  /// stood for.
   package func replace(_ other: FD) throws(Errno) {
     try retrying { clx_dup3(raw, other.raw, O_CLOEXEC) }
   }

@@ -4,8 +4,9 @@
 internal import CLinux
 internal import Glibc
 
-// A descriptor that only names its object (O_PATH) is of no use to many calls. The kernel keeps a link to the object of each
-// descriptor in /proc/self/fd, which leads to no other object, whatever the names are now; calls that take a path go there.
+// A descriptor that only names its object (O_PATH) is of no use to many calls. The kernel keeps a link to the
+// object of each descriptor in /proc/self/fd, which leads to no other object, whatever the names are now;
+// calls that take a path go there.
 
 extension FD {
   /// Lends the link to exactly this object: a directory and the link's name in it.
@@ -37,7 +38,8 @@ extension FD {
 }
 
 extension FD {
-  /// The path by which the object is known to the kernel at this moment, from where this process has its root.
+  /// The path by which the object is known to the kernel at this moment, from where this process has its
+  /// root.
   ///
   /// It may be another one as soon as it has been read. ENAMETOOLONG where the kernel has no room for it.
   package func ownPath() throws(Errno) -> [UInt8] {
@@ -52,7 +54,8 @@ extension FD {
   }
 }
 
-/// The directory of this process's own links, open for as long as the process lives; -1 where it can't be opened.
+/// The directory of this process's own links, open for as long as the process lives; -1 where it can't be
+/// opened.
 private let ownLinks: Int32 = clx_open("/proc/self/fd", CLX_O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
 
 /// A short text on the stack, ending in a zero.

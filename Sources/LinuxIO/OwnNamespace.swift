@@ -10,9 +10,10 @@ internal import Glibc
 package enum OwnNamespace {
   /// Enters a user namespace, in which we may mount, and a mount namespace that nobody else is in.
   ///
-  /// What is mounted elsewhere from now on may still appear in it; what is mounted in it is seen by nobody else. The next process that
-  /// we start, and only that one, is the first of a namespace of processes: when it ends, by whatever, the kernel ends all that it
-  /// has started. EPERM and ENOSPC say that the machine does not let ordinary users do that. Corresponds to `unshare(2)`.
+  /// What is mounted elsewhere from now on may still appear in it; what is mounted in it is seen by nobody
+  /// else. The next process that we start, and only that one, is the first of a namespace of processes: when
+  /// it ends, by whatever, the kernel ends all that it has started. EPERM and ENOSPC say that the machine
+  /// does not let ordinary users do that. Corresponds to `unshare(2)`.
   package static func enter() throws(Errno) {
     let (user, group) = (ProcessID.user, ProcessID.group)
     // Who runs a program that they can't read may not write to their own files in /proc. Corresponds to
@@ -36,8 +37,9 @@ package enum OwnNamespace {
     try check(mount("insula", path, "tmpfs", flags, "mode=0755"))
   }
 
-  /// From here on neither this process nor those that it starts reach others by signals or by sockets without a place in the file
-  /// tree, unless those are its own; false where the kernel can't do that (before Linux 6.12).
+  /// From here on neither this process nor those that it starts reach others by signals or by sockets without
+  /// a place in the file tree, unless those are its own; false where the kernel can't do that (before Linux
+  /// 6.12).
   ///
   /// Corresponds to `landlock_restrict_self(2)`.
   package static func stayAmongOurselves() -> Bool {

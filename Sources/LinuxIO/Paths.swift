@@ -3,8 +3,8 @@
 
 internal import Glibc
 
-// Paths that are ours, or were looked at before, below an open directory. They are walked name by name: no link is followed, no
-// other filesystem entered, and nothing above is reached.
+// Paths that are ours, or were looked at before, below an open directory. They are walked name by name: no
+// link is followed, no other filesystem entered, and nothing above is reached.
 
 extension FD {
   /// Opens the directory at a path below this one; this one once more, if the path is empty.
@@ -64,7 +64,8 @@ extension FD {
 }
 
 extension String {
-  /// The path of the directory that the last name of a path is in, without a slash at either end, and that name.
+  /// The path of the directory that the last name of a path is in, without a slash at either end, and that
+  /// name.
   package var splitAtName: (above: String, name: String) {
     var names = split(separator: "/")
     let name = names.popLast().map(String.init) ?? ""

@@ -20,7 +20,8 @@ package struct AccessTimeRule: Sendable, Equatable {
 
 /// A mount of a directory that is nobody's but ours, with its own rule for access times.
 ///
-/// What is opened below it, by name or by handle, follows its rule; so does what the kernel opens for passthrough.
+/// What is opened below it, by name or by handle, follows its rule; so does what the kernel opens for
+/// passthrough.
 package final class PrivateMount: Sendable {
   /// As long as this is open the mount is whole.
   private let mount: OwnedFD
@@ -52,8 +53,8 @@ package final class PrivateMount: Sendable {
     self.mount = mount
   }
 
-  /// A name of the same directory on a mount of its own that leaves access times alone; the mount lasts for as long as
-  /// anything that was found through it is open.
+  /// A name of the same directory on a mount of its own that leaves access times alone; the mount lasts for
+  /// as long as anything that was found through it is open.
   package static func quiet(_ directory: FD) throws(Errno) -> OwnedFD {
     let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
     let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))

@@ -6,8 +6,9 @@ internal import Glibc
 extension FD {
   /// Removes a child and all that it holds; follows no link and enters no other filesystem.
   ///
-  /// It takes neither stack nor descriptors in proportion to the depth: a directory that is not empty is first moved to
-  /// the top of what is being removed. Throws EXDEV, with part of it removed, where something is mounted inside.
+  /// It takes neither stack nor descriptors in proportion to the depth: a directory that is not empty is
+  /// first moved to the top of what is being removed. Throws EXDEV, with part of it removed, where something
+  /// is mounted inside.
   package func removeTree(_ name: Name) throws(Errno) {
     guard try status(of: name).isDirectory else { return try remove(name, directory: false) }
     let top = try openDirectoryToEmpty(name)
@@ -77,7 +78,8 @@ extension FD {
 
   private func openDirectoryToEmpty(_ name: Name) throws(Errno) -> OwnedFD {
     let directory = try child(name)
-    // Its owner may have taken the rights away from himself; where they can't be given, what follows says why.
+    // Its owner may have taken the rights away from himself; where they can't be given, what follows says
+    // why.
     if try directory.fd.status().permissions & 0o700 != 0o700 { try? directory.fd.changeMode(0o700) }
     return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
   }

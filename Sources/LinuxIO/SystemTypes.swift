@@ -4,8 +4,8 @@
 package import CLinux
 package import Glibc
 
-// The C structures that other modules speak of, under names of ours. Which C module such a type is found in depends on
-// what was compiled before; so this is the only file that lets other modules depend on one.
+// The C structures that other modules speak of, under names of ours. Which C module such a type is found in
+// depends on what was compiled before; so this is the only file that lets other modules depend on one.
 
 /// What `statx(2)` tells of an object.
 package typealias ExtendedStatus = clx_statx

@@ -78,7 +78,8 @@ package struct ReaderIdentity: Equatable, Sendable {
     self.groups = groups
   }
 
-  /// Readies this thread, which must be one of ours that ends when its work is done: it keeps the groups until then.
+  /// Readies this thread, which must be one of ours that ends when its work is done: it keeps the groups
+  /// until then.
   ///
   /// Throws where the identity can't be taken on.
   package func prepareThread() throws(Errno) {

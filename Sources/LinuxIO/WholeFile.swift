@@ -72,8 +72,8 @@ extension FD {
 extension FD {
   /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`.
   ///
-  /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than `limit`: another
-  /// program's filesystem can list names without end.
+  /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than
+  /// `limit`: another program's filesystem can list names without end.
   package func entries(atMost limit: Int = .max) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     _ = try seek(0, SEEK_SET)
     var found: [(name: [UInt8], type: UInt8)] = []

@@ -7,8 +7,8 @@ internal import Glibc
 ///
 /// Last in, first out, so that a walk goes into the depth and what waits stays little.
 ///
-/// It is safe to send: everything in it is read and written only under the lock, which is made before and unmade after
-/// anybody can use it.
+/// It is safe to send: everything in it is read and written only under the lock, which is made before and
+/// unmade after anybody can use it.
 package final class WorkPile<Work: Sendable>: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -57,8 +57,8 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
 
   /// Does all of it on this thread and others: `makeWorker` is called once on each.
   ///
-  /// Returns when all is done. Where no more threads are to be had, it is done by fewer. `waits` says that the work is partly waiting:
-  /// one thread more than there are CPUs keeps them at work.
+  /// Returns when all is done. Where no more threads are to be had, it is done by fewer. `waits` says that
+  /// the work is partly waiting: one thread more than there are CPUs keeps them at work.
   package func work(
     name: String, waits: Bool = false, _ makeWorker: @escaping @Sendable () -> (Work) -> Void
   ) {
@@ -71,8 +71,8 @@ package final class WorkPile<Work: Sendable>: @unchecked Sendable {
     for thread in others { thread.join() }
   }
 
-  /// Like ``work(name:waits:_:)``, with none of it on this thread: the others may change what threads have of their own, as they end
-  /// with the work.
+  /// Like ``work(name:waits:_:)``, with none of it on this thread: the others may change what threads have of
+  /// their own, as they end with the work.
   ///
   /// Throws, and nothing is done, where no thread is to be had.
   package func workElsewhere(

@@ -6,9 +6,9 @@ internal import Glibc
 
 /// Where all processes of the machine have their working directories on one filesystem.
 ///
-/// It is read from what the kernel has in memory: no FUSE daemon is asked, so that the filesystem may be our own.
-/// A kernel that is a network filesystem's client may ask its server for the working directories that are
-/// there, and wait for it: so no thread should read this for which others wait without a limit.
+/// It is read from what the kernel has in memory: no FUSE daemon is asked, so that the filesystem may be our
+/// own. A kernel that is a network filesystem's client may ask its server for the working directories that
+/// are there, and wait for it: so no thread should read this for which others wait without a limit.
 package struct WorkingDirectories: Sendable {
   /// By inode number the process that is there; 0 if there are several.
   private var processes: [UInt64: Int32] = [:]
@@ -24,8 +24,8 @@ package struct WorkingDirectories: Sendable {
 
   /// Looks at every thread, since a thread can have a working directory of its own.
   ///
-  /// Nil if not all can be looked at, or they are too many to be looked at in time. `isFirstElsewhere` says that the
-  /// machine's first process is not there, which some machines let nobody look at.
+  /// Nil if not all can be looked at, or they are too many to be looked at in time. `isFirstElsewhere` says
+  /// that the machine's first process is not there, which some machines let nobody look at.
   package static func read(
     on device: DeviceNumber, isFirstElsewhere: Bool, milliseconds: UInt64
   ) -> WorkingDirectories? {

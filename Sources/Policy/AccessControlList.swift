@@ -7,7 +7,8 @@ package enum AccessControl: Equatable, Sendable {
   case none
   /// It has one, be it empty.
   case list(AccessControlList)
-  /// It has had one that can't be read any more: nothing is allowed, save to root, until it is replaced or removed.
+  /// It has had one that can't be read any more: nothing is allowed, save to root, until it is replaced or
+  /// removed.
   case damaged
 }
 

@@ -10,7 +10,8 @@ package struct AppIdentifier: Hashable, Sendable, CustomStringConvertible {
   /// As many as Apple's store takes.
   package static let longest = 155
 
-  /// Letters and digits of ASCII, hyphens and dots; it begins with a letter or a digit, and no part between dots is empty.
+  /// Letters and digits of ASCII, hyphens and dots; it begins with a letter or a digit, and no part between
+  /// dots is empty.
   package init?(_ text: String) {
     guard text.utf8.count <= Self.longest, let first = text.utf8.first, Self.isAlphanumeric(first),
       text.utf8.allSatisfy({ Self.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") }),

@@ -3,8 +3,8 @@
 
 /// Whether some caller may be allowed to append to a file and not to write elsewhere in it.
 ///
-/// Mode bits have one word for both. Entries that speak of one of the two make the difference, and so do flags; like all
-/// questions about whoever may ask, this one errs on the careful side.
+/// Mode bits have one word for both. Entries that speak of one of the two make the difference, and so do
+/// flags; like all questions about whoever may ask, this one errs on the careful side.
 package func mayGrantAppendAlone(_ object: Object) -> Bool {
   if !object.flags.isDisjoint(with: .appendOnly) { return true }
   guard case .list(let list) = object.acl else { return false }

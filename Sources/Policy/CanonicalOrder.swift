@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// The order that `chmod` keeps: what is said here before what was inherited, and each time denials before permissions.
-// Nothing else knows of it: lists count as they stand, whatever their order.
+// The order that `chmod` keeps: what is said here before what was inherited, and each time denials before
+// permissions. Nothing else knows of it: lists count as they stand, whatever their order.
 
 extension AccessControlEntry {
   /// In canonical order these never rise.

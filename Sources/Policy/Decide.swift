@@ -8,13 +8,14 @@
 // 3. flags                       nobody
 // 4. the list, then the mode     root (who runs only what someone may run)
 //
-// Whether something may be deleted is asked of the object and of the directory that it is in; all else of the object alone.
+// Whether something may be deleted is asked of the object and of the directory that it is in; all else of the
+// object alone.
 
 /// Tells whether `subject` may do all of `rights` to `object`, which lies in `parent`.
 ///
-/// Total and pure: every combination has an answer, and nothing but the arguments decides. `parent` counts only where
-/// `rights` contain `delete`; without one, only the object's own list can allow that. `isMember` is asked only if the
-/// answer hangs on it, and never about the subject's primary group.
+/// Total and pure: every combination has an answer, and nothing but the arguments decides. `parent` counts
+/// only where `rights` contain `delete`; without one, only the object's own list can allow that. `isMember`
+/// is asked only if the answer hangs on it, and never about the subject's primary group.
 package func decide(
   _ rights: Rights, on object: Object, in parent: Object? = nil, by subject: Subject,
   isMember: (_ gid: UInt32) -> Membership
@@ -68,7 +69,8 @@ extension Object {
 
   /// Whether the view lets something be changed so.
   ///
-  /// Beside a file that was granted, files may be made, and what was granted there may be removed or replaced.
+  /// Beside a file that was granted, files may be made, and what was granted there may be removed or
+  /// replaced.
   fileprivate func mayBeReached(with rights: Rights, in parent: Object?) -> Bool {
     guard reach.contains(.write) else {
       return reach.contains(.beside) && isDirectory
@@ -78,7 +80,8 @@ extension Object {
     return parent.reach.contains(.beside) && reach.contains(.revocable)
   }
 
-  /// Whether it is an Inbox, which only loses what is in it, or was delivered, and is only read and taken away.
+  /// Whether it is an Inbox, which only loses what is in it, or was delivered, and is only read and taken
+  /// away.
   fileprivate func isHeldAsDelivery(against rights: Rights) -> Bool {
     guard zone.isDelivery else { return false }
     // Only a directory is an Inbox. What has come there otherwise under its name is nothing to keep.
@@ -93,7 +96,8 @@ private func decideForSuperuser(_ rights: Rights, on object: Object) -> Decision
   return .deny(.mode)
 }
 
-/// What stands against removing or renaming: the object's own list is asked first and has the last word, if it has one.
+/// What stands against removing or renaming: the object's own list is asked first and has the last word, if
+/// it has one.
 private func refusalToDelete(
   _ object: Object, in parent: Object?, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
 ) -> Denial? {
@@ -116,8 +120,8 @@ private func refusalToDelete(
 
 /// What list and mode say.
 ///
-/// If `delete` is among the rights it has been decided before. It is still asked for, since what a list says to a
-/// question hangs on all of it, but no mode bit stands for it.
+/// If `delete` is among the rights it has been decided before. It is still asked for, since what a list says
+/// to a question hangs on all of it, but no mode bit stands for it.
 func decideByListAndMode(
   _ rights: Rights, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
@@ -170,8 +174,8 @@ extension Object {
 
   /// Whether the one class of mode bits that counts for the subject has all that is needed.
   ///
-  /// Groups are not asked for where both classes have the same answer. Who can't be told to be in the group or not has
-  /// what both classes have.
+  /// Groups are not asked for where both classes have the same answer. Who can't be told to be in the group
+  /// or not has what both classes have.
   fileprivate func grants(
     _ needed: UInt32, to subject: Subject, isMember: (_ gid: UInt32) -> Membership
   ) -> Bool {

@@ -81,7 +81,8 @@ package struct HomeDirectory: Sendable {
     self.mode = mode
   }
 
-  /// Of a home and of what it begins with: nobody removes or renames it, its owner included, who may take the list away.
+  /// Of a home and of what it begins with: nobody removes or renames it, its owner included, who may take the
+  /// list away.
   package static let staying = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
 
   /// The list that it begins with.

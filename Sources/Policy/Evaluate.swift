@@ -14,9 +14,10 @@ enum Verdict: Equatable, Sendable {
 extension AccessControlList {
   /// What the list of `object` says to `subject`, who asks for all of `rights`.
   ///
-  /// The first entry that settles the question wins, so order counts, and nothing is ever sorted. A permit takes
-  /// away from what is still open, and ends the matter when nothing is. A deny counts against all that was asked, be it permitted
-  /// by an earlier entry, as long as something else is open. Groups are asked for only by entries that would matter.
+  /// The first entry that settles the question wins, so order counts, and nothing is ever sorted. A permit
+  /// takes away from what is still open, and ends the matter when nothing is. A deny counts against all that
+  /// was asked, be it permitted by an earlier entry, as long as something else is open. Groups are asked for
+  /// only by entries that would matter.
   func verdict(
     on rights: Rights, of object: Object, for subject: Subject, isMember: (_ gid: UInt32) -> Membership
   ) -> Verdict {

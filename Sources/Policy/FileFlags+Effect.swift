@@ -25,7 +25,8 @@ extension FileFlags {
 
 /// Tells whether `subject` may give `object` these flags in place of those that it has.
 ///
-/// Only flags that change count. The flags that the object has do not stand against it: else none could ever be cleared.
+/// Only flags that change count. The flags that the object has do not stand against it: else none could ever
+/// be cleared.
 package func decideFlagChange(
   to flags: FileFlags, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// The flags that Linux knows too, as `lsattr` shows and `chattr` sets them. Linux has no flags of the owner: each of its flags is root's.
+// The flags that Linux knows too, as `lsattr` shows and `chattr` sets them. Linux has no flags of the owner:
+// each of its flags is root's.
 
 extension FileFlags {
   /// Corresponds to `FS_IMMUTABLE_FL`, `FS_APPEND_FL` and `FS_NODUMP_FL`.
@@ -23,8 +24,8 @@ extension FileFlags {
 
   /// What flags become where `chattr` asks for these.
   ///
-  /// A flag that is asked for and shown already stays as it is; a new one is root's kind; one that is not asked for goes in both kinds. What
-  /// Linux does not know stays.
+  /// A flag that is asked for and shown already stays as it is; a new one is root's kind; one that is not
+  /// asked for goes in both kinds. What Linux does not know stays.
   package init(linux asked: UInt32, changing flags: FileFlags = []) {
     let shown = flags.linuxFlags
     var result = flags

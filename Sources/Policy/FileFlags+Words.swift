@@ -21,8 +21,8 @@ extension FileFlags {
 
   /// Sets the flags that words name and clears those that they name with "no" before them.
   ///
-  /// Words are parted by commas, spaces or tabs, and count in their order. Nothing changes if one is unknown. "nodump" is the name of a flag;
-  /// "dump" clears it.
+  /// Words are parted by commas, spaces or tabs, and count in their order. Nothing changes if one is unknown.
+  /// "nodump" is the name of a flag; "dump" clears it.
   package mutating func apply(words: some StringProtocol) throws(UnknownFlag) {
     var result = self
     for word in words.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {

@@ -17,8 +17,8 @@ package enum GrantRefusal: Hashable, Sendable, CaseIterable {
   case own
 }
 
-/// Tells why a user can't grant an app the place with these names below the root of the tree; nil if nothing but its permissions
-/// stands against it.
+/// Tells why a user can't grant an app the place with these names below the root of the tree; nil if nothing
+/// but its permissions stands against it.
 package func refusalToGrant(_ names: [[UInt8]], to app: AppIdentifier) -> GrantRefusal? {
   guard GrantPath.isPath(names) else { return .noPath }
   var zone = Zone.top

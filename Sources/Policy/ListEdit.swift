@@ -75,7 +75,8 @@ extension ListEdit {
 }
 
 extension AccessControlList {
-  /// Joins rights to the entry that says them already of the same principal, with the same verb and inheritance.
+  /// Joins rights to the entry that says them already of the same principal, with the same verb and
+  /// inheritance.
   ///
   /// Of several such entries one that says exactly this leaves nothing to do; otherwise it is the last.
   fileprivate mutating func add(_ entry: AccessControlEntry) {

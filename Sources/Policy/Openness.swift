@@ -8,7 +8,8 @@ package func isSearchableByAll(_ object: Object) -> Bool {
   object.mode & 0o111 == 0o111 && !object.mayDeny(.search)
 }
 
-/// Whether some caller may be refused to see the attributes of an object, so that they may not be cached for all.
+/// Whether some caller may be refused to see the attributes of an object, so that they may not be cached for
+/// all.
 ///
 /// Without a list nobody is: no mode bit stands for it.
 package func mayRefuseAttributes(_ object: Object) -> Bool {

@@ -3,8 +3,8 @@
 
 /// Whom an entry of an access control list is about.
 ///
-/// Apple's lists name people and groups by 128-bit numbers. Those of users and groups of this machine are made from their ids
-/// in Apple's own way, so that a list can be read on both systems.
+/// Apple's lists name people and groups by 128-bit numbers. Those of users and groups of this machine are
+/// made from their ids in Apple's own way, so that a list can be read on both systems.
 package struct Principal: Hashable, Sendable {
   /// The first and the last eight bytes, as the number is written.
   package let high: UInt64
@@ -35,8 +35,8 @@ package struct Principal: Hashable, Sendable {
 
   /// A group of this machine.
   ///
-  /// Four numbers mean something else on Apple's systems; on Linux they are ordinary groups (12 is `man`), which must not
-  /// become everyone, so they get numbers beside Apple's.
+  /// Four numbers mean something else on Apple's systems; on Linux they are ordinary groups (12 is `man`),
+  /// which must not become everyone, so they get numbers beside Apple's.
   package static func group(_ gid: UInt32) -> Principal {
     Principal(high: groupHigh, low: (isTaken(gid) ? linuxGroupLow : groupLow) | UInt64(gid))
   }

@@ -3,8 +3,8 @@
 
 /// What someone may do to an object.
 ///
-/// For directories each right has a second reading. The numbers are those of Apple's access control lists, so a list that is
-/// kept with a file means the same on both systems.
+/// For directories each right has a second reading. The numbers are those of Apple's access control lists, so
+/// a list that is kept with a file means the same on both systems.
 package struct Rights: OptionSet, Hashable, Sendable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }

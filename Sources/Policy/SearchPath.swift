@@ -69,7 +69,8 @@ package struct SearchDirectory: Sendable {
 
   /// Its places in some domains, in the order user, local, network, system, whether anything is there or not.
   ///
-  /// `home` is the user's, below the root of the tree. Where the system's is the machine's own, it is not told twice.
+  /// `home` is the user's, below the root of the tree. Where the system's is the machine's own, it is not
+  /// told twice.
   package func places(in asked: Set<Domain>, home: String?) -> [Place] {
     var asked = asked
     if asked.isSuperset(of: [.local, .system]), domains.contains(.local), !staysApart {

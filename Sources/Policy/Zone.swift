@@ -45,7 +45,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case containerFixture
   /// The Documents of an app, in which its Inbox is.
   case containerDocuments
-  /// Where others put things for an app, and all that they have put there: to be read and taken away, and never changed.
+  /// Where others put things for an app, and all that they have put there: to be read and taken away, and
+  /// never changed.
   case inbox
   case delivered
   /// Anything else in the user domain.

@@ -111,7 +111,8 @@ package final class Homes: Sendable {
     }
   }
 
-  /// The name of the home that a path below the root of the tree leads into; nil for one that leads elsewhere.
+  /// The name of the home that a path below the root of the tree leads into; nil for one that leads
+  /// elsewhere.
   package static func name(in path: String) -> String? {
     let names = path.split(separator: "/")
     return names.count > 1 && names[0] == "Users" ? String(names[1]) : nil

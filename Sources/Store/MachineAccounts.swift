@@ -25,7 +25,8 @@ extension AccountNames {
 
   /// Whether accounts of `domain` are those of this machine.
   ///
-  /// The rule of NFS's idmapd where nothing is configured: the domain of the machine's name, or `localdomain`.
+  /// The rule of NFS's idmapd where nothing is configured: the domain of the machine's name, or
+  /// `localdomain`.
   private static func isOwn(domain: String) -> Bool {
     let domain = domain.lowercased()
     if domain == "localdomain" || domain == "localhost" { return true }

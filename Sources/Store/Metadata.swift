@@ -26,11 +26,11 @@ package struct Security: Equatable, Sendable {
   package static let damagedFlags: FileFlags = .systemImmutable
 }
 
-/// Keeps what an inode can't hold in extended attributes of the backing file, so that it moves, is linked, saved and lost
-/// together with it.
+/// Keeps what an inode can't hold in extended attributes of the backing file, so that it moves, is linked,
+/// saved and lost together with it.
 ///
-/// A user's daemon may use attributes of users only, and Linux has those on files and directories alone: fifos, sockets and
-/// symbolic links have neither list nor flags there (EOPNOTSUPP).
+/// A user's daemon may use attributes of users only, and Linux has those on files and directories alone:
+/// fifos, sockets and symbolic links have neither list nor flags there (EOPNOTSUPP).
 package struct Metadata: Sendable {
   private let isSystem: Bool
 
@@ -174,7 +174,8 @@ package struct Metadata: Sendable {
     }
   }
 
-  /// A user's daemon needs the mode's leave for attributes of users; its user owns the object and may give it for a moment.
+  /// A user's daemon needs the mode's leave for attributes of users; its user owns the object and may give it
+  /// for a moment.
   private func withOwnersAccess<Result>(
     to object: FD, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {

@@ -6,13 +6,13 @@ internal import Glibc
 package import LinuxIO
 package import Policy
 
-/// How a command gets at lists and flags: in the store itself, through the mount while a daemon has it, or in a package that
-/// may lie anywhere.
+/// How a command gets at lists and flags: in the store itself, through the mount while a daemon has it, or in
+/// a package that may lie anywhere.
 package enum SecurityAccess: Sendable {
   case store(Metadata)
   case mount
-  /// As attributes that files have everywhere: the list in Apple's form, under Apple's name, and the flags as words. On
-  /// an insula mount the former is the list itself.
+  /// As attributes that files have everywhere: the list in Apple's form, under Apple's name, and the flags as
+  /// words. On an insula mount the former is the list itself.
   case package
 
   private var listName: String {
@@ -79,7 +79,8 @@ package enum SecurityAccess: Sendable {
     try metadata.setFlags(flags, on: object)
   }
 
-  /// Takes the list and the flags away, as far as that can be done: what follows says what is still in the way.
+  /// Takes the list and the flags away, as far as that can be done: what follows says what is still in the
+  /// way.
   package func clear(_ object: FD) {
     // The flags first: they stand against a change of the list.
     try? setFlags([], on: object)

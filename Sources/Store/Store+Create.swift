@@ -7,8 +7,8 @@ internal import LinuxIO
 extension Store {
   /// Makes a new store at `path`, whole or not at all.
   ///
-  /// Where nothing is yet, it is made under another name beside and renamed. A directory that is there (it may be the
-  /// root of a disk) is used if it is empty, and marked as unfinished until it is done.
+  /// Where nothing is yet, it is made under another name beside and renamed. A directory that is there (it
+  /// may be the root of a disk) is used if it is empty, and marked as unfinished until it is done.
   package static func create(at path: String, _ description: StoreDescription) throws(StoreError) {
     let (parentPath, name) = split(path)
     let parent = try explaining("make a store in", parentPath) { () throws(Errno) in

@@ -4,11 +4,12 @@
 package import LinuxIO
 
 extension Store {
-  /// Opens the directory of the roots that are trusted here: only what descends from one of them is installed.
+  /// Opens the directory of the roots that are trusted here: only what descends from one of them is
+  /// installed.
   ///
-  /// It is in `keys`, which is its owner's alone, and no business of the daemon's, so it is read and changed whether the
-  /// store is mounted or not. It comes into being with the first root; a store that has none trusts nobody, and there is
-  /// nothing to open: nil. `TrustDirectory` in Bundles works in it.
+  /// It is in `keys`, which is its owner's alone, and no business of the daemon's, so it is read and changed
+  /// whether the store is mounted or not. It comes into being with the first root; a store that has none
+  /// trusts nobody, and there is nothing to open: nil. `TrustDirectory` in Bundles works in it.
   package func openTrust() throws(StoreError) -> OwnedFD? {
     try withTrust { (keys, name) throws(Errno) in
       do throws(Errno) { return try keys.openDirectory(name) } catch .ENOENT { return nil }

@@ -6,7 +6,8 @@ package import LinuxIO
 
 /// An opened store: the backing directory, its description and, unless it is only looked at, its lock.
 ///
-/// The path is used once, to open the directory; everything else is anchored in the descriptors that are kept here.
+/// The path is used once, to open the directory; everything else is anchored in the descriptors that are kept
+/// here.
 package final class Store: Sendable {
   /// What the caller means to do.
   package enum Access: Sendable {
@@ -58,8 +59,8 @@ package final class Store: Sendable {
       }
   }
 
-  /// Opens the tree and an empty directory for what the daemon has not finished, both through `root`: the store itself, or
-  /// another mount of it; between two mounts nothing could be moved.
+  /// Opens the tree and an empty directory for what the daemon has not finished, both through `root`: the
+  /// store itself, or another mount of it; between two mounts nothing could be moved.
   ///
   /// There is no such directory where it is missing and can't be made: the disk is full or read-only.
   package static func openParts(of root: FD) throws(Errno) -> ServedParts {
@@ -67,7 +68,8 @@ package final class Store: Sendable {
     return ServedParts(tree: tree, staging: try emptyStaging(in: root))
   }
 
-  /// Opens the directory for what is not finished, with whatever is in it; a store of an earlier version gets one.
+  /// Opens the directory for what is not finished, with whatever is in it; a store of an earlier version gets
+  /// one.
   package func openStaging() throws(StoreError) -> OwnedFD {
     try explaining("open", "\(path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
       try directory.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in

@@ -59,7 +59,8 @@ final class StoreLock: Sendable {
     announce(StoreHolder(pid: ProcessID.own, mountPoint: ""))
   }
 
-  // Closing the file would not do: a program that another of our threads starts at this moment has it too, until it runs.
+  // Closing the file would not do: a program that another of our threads starts at this moment has it too,
+  // until it runs.
   deinit { try? file.fd.unlock() }
 
   /// Tells those who find the store locked whom to turn to.

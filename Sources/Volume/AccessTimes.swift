@@ -5,13 +5,15 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
-// In system mode the mount option `noatime` is one of a private mount of the tree (LinuxIO/PrivateMount.swift). A user's daemon
-// can't have that; but all data goes through its own descriptors, and where they belong to its user Linux lets it spare the times.
+// In system mode the mount option `noatime` is one of a private mount of the tree
+// (LinuxIO/PrivateMount.swift). A user's daemon can't have that; but all data goes through its own
+// descriptors, and where they belong to its user Linux lets it spare the times.
 
 extension View {
   /// Opens a file for the data that clients want of it.
   ///
-  /// With `sparingTime` reading leaves its access time alone whatever the settings say, as far as that can be had.
+  /// With `sparingTime` reading leaves its access time alone whatever the settings say, as far as that can be
+  /// had.
   func openForData(_ file: FD, _ flags: Int32, sparingTime: Bool = false) throws(Errno) -> OwnedFD {
     try open(file, flags, sparingTimes: sparingTime || volume.settings.sparesFileTimes)
   }
@@ -22,7 +24,8 @@ extension View {
     do throws(Errno) {
       if !sparingTimes { return try directory.open(Name.here, O_RDONLY | O_DIRECTORY) }
     } catch {
-      // A user's daemon may list a directory that it may not walk through; "." is a walk, what follows is not.
+      // A user's daemon may list a directory that it may not walk through; "." is a walk, what follows is
+      // not.
       guard error == .EACCES else { throw error }
     }
     return try open(directory, O_RDONLY | O_DIRECTORY, sparingTimes: sparingTimes)

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// The descriptors that node tables may keep open for speed, in equal shares.
 ///
-/// A thousand views are to cost no more than one. A table that has more than its share, from when there were fewer, gets no more
-/// of them.
+/// A thousand views are to cost no more than one. A table that has more than its share, from when there were
+/// fewer, gets no more of them.
 final class DescriptorShare: Sendable {
   private let all: Int
   private let tables = Atomic<Int>(0)

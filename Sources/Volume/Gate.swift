@@ -7,10 +7,12 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 
-// The gate: each operation asks here before it touches the store. Reasons become errnos here and nowhere else.
+// The gate: each operation asks here before it touches the store. Reasons become errnos here and nowhere
+// else.
 
 extension View {
-  /// Throws unless the caller may do all of `rights` to the object; whether it may be deleted hangs on `parent` too.
+  /// Throws unless the caller may do all of `rights` to the object; whether it may be deleted hangs on
+  /// `parent` too.
   func authorize(
     _ rights: Rights, on object: Object, in parent: Object? = nil, by caller: Caller
   ) throws(Errno) {
@@ -48,7 +50,8 @@ extension View {
     if let denial = denial(of: .search, on: directory, in: nil, to: caller, &groups) { throw Errno(denial) }
   }
 
-  /// Like ``authorize(_:on:in:by:)`` for calls that answer EPERM to whoever is not the owner, or was not given the right.
+  /// Like ``authorize(_:on:in:by:)`` for calls that answer EPERM to whoever is not the owner, or was not
+  /// given the right.
   ///
   /// Corresponds to `chmod(2)`, `chown(2)` and `utimensat(2)`.
   func authorizeAsOwner(_ rights: Rights, on object: Object, by caller: Caller) throws(Errno) {
@@ -70,7 +73,8 @@ extension View {
 
   /// Throws unless the caller may give the object these ids.
   ///
-  /// Corresponds to the rules of `chown(2)`; beyond them, whoever a list grants it may take an object for themselves.
+  /// Corresponds to the rules of `chown(2)`; beyond them, whoever a list grants it may take an object for
+  /// themselves.
   func authorizeOwners(uid: UInt32?, gid: UInt32?, on object: Object, by caller: Caller) throws(Errno) {
     var rights = Rights.nothing
     if let uid, uid != object.uid {
@@ -99,8 +103,9 @@ extension View {
 
   /// Throws unless the caller may reach a fifo or a socket.
   ///
-  /// The kernel opens fifos and connects to sockets by itself, without a word to us: whoever finds the name is in. So the
-  /// name is found only by those who may use what it stands for in every way that the kernel would let them.
+  /// The kernel opens fifos and connects to sockets by itself, without a word to us: whoever finds the name
+  /// is in. So the name is found only by those who may use what it stands for in every way that the kernel
+  /// would let them.
   func authorizeMeetingPoint(_ object: Object, isFifo: Bool, by caller: Caller) throws(Errno) {
     if !object.hasList {
       let all: FileMode = isFifo ? 0o666 : 0o222

@@ -8,12 +8,11 @@ internal import Synchronization
 // All locks of a volume, whichever view they were taken through.
 //
 //  1. A request that must wait is parked in the queue of its object and holds no thread.
-//  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was claimed
-//     elsewhere is dropped when it is next come across.
+//  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was
+//     claimed elsewhere is dropped when it is next come across.
 //  3. Replies are sent after all locks of ours are given back.
 //  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share
-//     (``LockWaits``), and inside it those of
-//     the objects on the way; never the other way around.
+//     (``LockWaits``), and inside it those of the objects on the way; never the other way around.
 
 /// See the rules above.
 final class LockTable: Sendable {

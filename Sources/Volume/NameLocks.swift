@@ -5,11 +5,13 @@ internal import LinuxIO
 
 /// Who may look for names in a directory, and who may change them, through whichever view.
 ///
-/// A kernel lets one call at a time change the names in a directory, and none look for one meanwhile; but it knows nothing of other
-/// kernels. So:
+/// A kernel lets one call at a time change the names in a directory, and none look for one meanwhile; but it
+/// knows nothing of other kernels. So:
 ///
-///  1. Who takes a name away judges what it stands for while nobody else changes it: it could be someone else's object by then.
-///  2. What is found or made under a name keeps that name until its view knows it, and so is told of what becomes of it.
+///  1. Who takes a name away judges what it stands for while nobody else changes it: it could be someone
+///     else's object by then.
+///  2. What is found or made under a name keeps that name until its view knows it, and so is told of what
+///     becomes of it.
 ///
 /// Nobody waits for a kernel meanwhile, nor comes here again.
 final class NameLocks: Sendable {

@@ -35,9 +35,11 @@ struct Node {
     static let attributesAsked = Flags(rawValue: 1 << 10)
     /// Its descriptor does not only name the object: calls for attributes take it.
     static let descriptorIsReadable = Flags(rawValue: 1 << 11)
-    /// Another view has changed what is in it since the kernel was last told to drop that: pages, or the listing.
+    /// Another view has changed what is in it since the kernel was last told to drop that: pages, or the
+    /// listing.
     static let contentsChanged = Flags(rawValue: 1 << 12)
-    /// Another view has changed it while an answer was on its way that the kernel may take in after it has been told.
+    /// Another view has changed it while an answer was on its way that the kernel may take in after it has
+    /// been told.
     static let isDoubtful = Flags(rawValue: 1 << 13)
 
     /// Has the name of memory that databases share, and its pages may be one view's own: granted, or without
@@ -72,8 +74,8 @@ struct Node {
   var mappers: UInt32 = 0
   /// How many opens there are that can write, those included.
   var writers: UInt32 = 0
-  /// When the kernel was last told attributes by an answer that may make it a new inode, in seconds; 0 once it has shown that it
-  /// has that inode.
+  /// When the kernel was last told attributes by an answer that may make it a new inode, in seconds; 0 once
+  /// it has shown that it has that inode.
   var toldAt: UInt32 = 0
   var zone: Zone = .system
   /// Where it is in the view's scope.

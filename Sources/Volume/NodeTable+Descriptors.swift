@@ -50,8 +50,8 @@ extension NodeTable {
 
   /// Holds a node for a request.
   ///
-  /// ESTALE if the kernel has no business with it, or its object is gone; ENOENT if it has left the view. `isNamed` says that the
-  /// kernel has named the node, and so has taken in the answer that told it of it.
+  /// ESTALE if the kernel has no business with it, or its object is gone; ENOENT if it has left the view.
+  /// `isNamed` says that the kernel has named the node, and so has taken in the answer that told it of it.
   package func pin(_ id: NodeID, isNamed: Bool = true) throws(Errno) -> Pin {
     let pin = try pinWherever(id, isNamed: isNamed)
     guard pin.position != .nowhere else { throw .ENOENT }
@@ -62,7 +62,8 @@ extension NodeTable {
   func pinWherever(_ id: NodeID, isNamed: Bool) throws(Errno) -> Pin {
     if let pin = try pinIfOpen(id, isNamed) { return pin }
     try reopen(id)
-    // Between the two another thread may have needed the room; a few attempts make that as good as impossible.
+    // Between the two another thread may have needed the room; a few attempts make that as good as
+    // impossible.
     for _ in 0..<8 {
       if let pin = try pinIfOpen(id, isNamed) { return pin }
       try reopen(id)
@@ -70,11 +71,12 @@ extension NodeTable {
     throw .ENFILE
   }
 
-  /// Lets the calls for extended attributes take a node's descriptor, if it is not the first time that they are made of it.
+  /// Lets the calls for extended attributes take a node's descriptor, if it is not the first time that they
+  /// are made of it.
   ///
-  /// They refuse one that only names its object, and the way around takes longer than they do. Opening a file for one call takes
-  /// as long, so only who is asked again is opened, under the same number: others may be using it. Files and directories
-  /// only: opening anything else would do something.
+  /// They refuse one that only names its object, and the way around takes longer than they do. Opening a file
+  /// for one call takes as long, so only who is asked again is opened, under the same number: others may be
+  /// using it. Files and directories only: opening anything else would do something.
   func prepareForAttributes(_ pin: borrowing Pin, _ status: FileStatus) {
     guard status.isRegular || status.isDirectory else { return }
     let isAskedAgain = with(pin.id) { node in
@@ -126,7 +128,8 @@ extension NodeTable {
   /// Climbs to the nearest ancestor with a descriptor, and comes down by names.
   private func reopenByName(_ id: NodeID) throws(Errno) {
     var missing = [id]
-    // Directories that someone has moved behind us may seem to be in one another: that ends where it is noticed.
+    // Directories that someone has moved behind us may seem to be in one another: that ends where it is
+    // noticed.
     var mark = id
     while let child = missing.last, let parent = try parentIfClosed(of: child) {
       guard parent != mark else { throw .ESTALE }

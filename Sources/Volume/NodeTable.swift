@@ -10,12 +10,13 @@ internal import Synchronization
 
 // The nodes of one view: every object that its kernel side knows.
 //
-//  1. A node id is a slot's index and the generation in which it was given out, so an id that the kernel should no longer
-//     have finds nothing instead of another object.
+//  1. A node id is a slot's index and the generation in which it was given out, so an id that the kernel
+//     should no longer have finds nothing instead of another object.
 //  2. A node lives while the kernel has lookups of it, or a request has it pinned.
 //  3. An object has at most one node: nodes are found by what identifies their objects, not by names.
-//  4. Descriptors are a cache: at most as many nodes have one as the table's share of a volume's is. A node without is opened again by its file handle, or
-//     where there are none by its name in its parent, and what is found must be the same object (or ESTALE).
+//  4. Descriptors are a cache: at most as many nodes have one as the table's share of a volume's is. A node
+//     without is opened again by its file handle, or where there are none by its name in its parent, and what
+//     is found must be the same object (or ESTALE).
 //  5. The lock is held for a few memory accesses, never during a system call that waits for a disk.
 
 /// See the rules above.
@@ -23,9 +24,11 @@ package final class NodeTable: Sendable {
   let state: Mutex<NodeTableState>
   /// Limits how often it is looked whether directories that were entered have been left.
   let enteredChecks = EverySecond()
-  /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be used.
+  /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be
+  /// used.
   let handleRoot: FD?
-  /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is none.
+  /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is
+  /// none.
   let quietRoot: FD?
   /// How many nodes may have a descriptor at once.
   private let share: DescriptorShare
@@ -160,12 +163,13 @@ extension NodeTable {
     }
   }
 
-  /// An object that has a name now, and so is the only one of its number, loses what it could be found by: this name,
-  /// which is its last, or at least the one that it would be looked for under where there are no handles.
+  /// An object that has a name now, and so is the only one of its number, loses what it could be found by:
+  /// this name, which is its last, or at least the one that it would be looked for under where there are no
+  /// handles.
   ///
-  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file that is open can be,
-  /// whoever has it open, but not a directory that is someone's working directory. Whoever has taken the name
-  /// away pays; over budget, the object is not kept.
+  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file
+  /// that is open can be, whoever has it open, but not a directory that is someone's working directory.
+  /// Whoever has taken the name away pays; over budget, the object is not kept.
   func hold(
     _ object: ObjectNumber, losing name: Name, in parent: NodeID, isLast: Bool,
     by payer: Payer = Payer(user: 0),
@@ -195,7 +199,8 @@ extension NodeTable {
     }
   }
 
-  /// Whether the kernel was told of the object of that number, in that directory, and may have kept its attributes.
+  /// Whether the kernel was told of the object of that number, in that directory, and may have kept its
+  /// attributes.
   ///
   /// A guess, since numbers are given out again: for what may be answered either way.
   func isKnown(_ object: ObjectNumber, in parent: NodeID) -> Bool {
@@ -225,7 +230,8 @@ extension NodeTable {
     }
   }
 
-  /// The node of an object that has a name now, if the kernel has one; `body` may look at it and change what is noted in it.
+  /// The node of an object that has a name now, if the kernel has one; `body` may look at it and change what
+  /// is noted in it.
   func with<Result>(_ object: ObjectNumber, _ body: (NodeID, inout Node) -> Result) -> Result? {
     state.withLock { state in
       guard let index = state.find(object) else { return nil }

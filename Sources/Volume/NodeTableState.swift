@@ -8,7 +8,8 @@ internal import Policy
 
 // Unchecked: its pointers lead only to what it owns, and are used only where it is locked.
 
-/// What a node table's lock protects: the slots, the way to find them by object, and the clock of descriptors.
+/// What a node table's lock protects: the slots, the way to find them by object, and the clock of
+/// descriptors.
 struct NodeTableState: @unchecked Sendable {
   var slab = NodeSlab()
   /// The first node of each chain; as many as a power of two.
@@ -182,7 +183,8 @@ struct NodeTableState: @unchecked Sendable {
     return evicted
   }
 
-  /// From here on the node's descriptor is not closed before the node goes; unless `limit` others are kept so already.
+  /// From here on the node's descriptor is not closed before the node goes; unless `limit` others are kept so
+  /// already.
   ///
   /// False if the payer has too many.
   mutating func holdDescriptor(_ index: UInt32, limit: Int, by payer: Payer) -> Bool {
@@ -257,8 +259,8 @@ struct NodeTableState: @unchecked Sendable {
 
   // MARK: Zones
 
-  /// Gives a node its zone, unless a seal speaks of it: one that someone behind us has given another name stays what it is, or
-  /// that name would be a way to change it.
+  /// Gives a node its zone, unless a seal speaks of it: one that someone behind us has given another name
+  /// stays what it is, or that name would be a way to change it.
   func setZone(_ zone: Zone, of index: UInt32) {
     if slab[index].pointee.zone.isSealedPlace, sealed[index] != nil { return }
     slab[index].pointee.zone = zone
@@ -270,7 +272,8 @@ struct NodeTableState: @unchecked Sendable {
     sealed[index] = new
   }
 
-  /// Gives every known node below a directory that has moved the zone that it now has, but for names that matter.
+  /// Gives every known node below a directory that has moved the zone that it now has, but for names that
+  /// matter.
   ///
   mutating func rezone(below top: UInt32) {
     let zone = slab[top].pointee.zone.inside
@@ -284,8 +287,8 @@ struct NodeTableState: @unchecked Sendable {
     forEach(below: top) { _, node in node.pointee.position = position }
   }
 
-  /// Visits every known node below a directory: a look at every node, for a rare event, such as that a directory moves from
-  /// one domain to another, or to where containers are.
+  /// Visits every known node below a directory: a look at every node, for a rare event, such as that a
+  /// directory moves from one domain to another, or to where containers are.
   private func forEach(below top: UInt32, _ body: (UInt32, UnsafeMutablePointer<Node>) -> Void) {
     slab.forEach { index, node in
       var ancestor = node.pointee.parent

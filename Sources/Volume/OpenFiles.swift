@@ -80,7 +80,8 @@ typealias OpenDirectories = HandleTable<OpenDirectory>
 struct OpenFile: Sendable {
   let node: NodeID
   let access: Access
-  /// Only where data goes through the daemon: with passthrough the kernel has the file, and we need no descriptor.
+  /// Only where data goes through the daemon: with passthrough the kernel has the file, and we need no
+  /// descriptor.
   let descriptor: SharedFD?
   /// Whether each read and write must ask if it is still granted.
   let isRevocable: Bool
@@ -122,7 +123,8 @@ final class Backings: Sendable {
   /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through
   /// the daemon.
   func open(_ node: NodeID, byRoot: Bool, register: () -> Int32?) -> Backing? {
-    // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no disk access.
+    // Registering under the lock: two opens at once must agree. It takes a reference in the kernel and no
+    // disk access.
     state.withLock { backings in
       var backing = backings[node.raw] ?? Backing(id: register() ?? 0, isRoots: byRoot)
       backing.opens += 1

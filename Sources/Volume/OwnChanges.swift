@@ -18,7 +18,8 @@ extension Volume {
 
   /// Does `body`, which moves something from one directory of the tree to an app's Inbox.
   ///
-  /// What a kernel knows of it from before is as little to be changed from then on as what is newly found there.
+  /// What a kernel knows of it from before is as little to be changed from then on as what is newly found
+  /// there.
   package func deliver(
     _ name: Name, from source: FD, to inbox: FD, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
@@ -63,8 +64,8 @@ extension Volume {
 
   /// Lets the kernel of every view look again at the names of a directory.
   ///
-  /// All names at once, since a kernel can't be told of one without waiting for those who use it: a second LOOKUP each, for
-  /// something rare. A listing that it keeps is good for as long as the attributes say so.
+  /// All names at once, since a kernel can't be told of one without waiting for those who use it: a second
+  /// LOOKUP each, for something rare. A listing that it keeps is good for as long as the attributes say so.
   func nameChanged(in directory: ObjectNumber) {
     forEachView(knowing: directory, besides: 0) {
       $0.forget([.attributes, .names, .contents], of: directory)

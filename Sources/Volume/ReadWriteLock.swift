@@ -6,8 +6,8 @@ internal import LinuxIO
 
 /// A lock that one has alone to change something, or many together to look.
 ///
-/// Who waits to change something goes before those who come to look after that. It is safe to send: it is made before and unmade after
-/// anybody can use it.
+/// Who waits to change something goes before those who come to look after that. It is safe to send: it is
+/// made before and unmade after anybody can use it.
 final class ReadWriteLock: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
 

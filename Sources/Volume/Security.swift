@@ -10,10 +10,12 @@ internal import Store
 
 // What a node knows of its object's list and flags, how it learns that, and what follows when it changes.
 //
-//  1. Nearly all objects have neither, and a bit of the node says so: no call and no lock more than there would be without lists.
-//  2. A node learns about its object once, by one call, when the kernel is told of it or a decision needs it. What is made
-//     and inherits nothing needs no call.
-//  3. Whoever changes a list or flags tells the cache, then every view, then the kernel, all before the reply.
+//  1. Nearly all objects have neither, and a bit of the node says so: no call and no lock more than there
+//     would be without lists.
+//  2. A node learns about its object once, by one call, when the kernel is told of it or a decision needs it.
+//     What is made and inherits nothing needs no call.
+//  3. Whoever changes a list or flags tells the cache, then every view, then the kernel, all before the
+//     reply.
 //  4. What can't be read counts as the strictest there is, and is read again the next time.
 
 extension View {
@@ -68,7 +70,8 @@ extension View {
 
   /// Looks by its name whether an object that was found by it has list or flags, and notes if it has not.
   ///
-  /// That costs a fraction of the way through its descriptor. Nobody may give the name to anything else meanwhile.
+  /// That costs a fraction of the way through its descriptor. Nobody may give the name to anything else
+  /// meanwhile.
   func learnSecurity(of node: NodeID, by name: Name, in directory: FD) {
     guard nodes.with(node, { $0.flags.contains(.securityKnown) }) == false else { return }
     let changes = volume.securities.changes
@@ -99,8 +102,8 @@ extension View {
 extension View {
   /// Tells everyone that an object's list or flags have been changed.
   ///
-  /// What it may not be used for any more is out of reach when this returns: through the kernel's memory of names, of
-  /// attributes, and through every view.
+  /// What it may not be used for any more is out of reach when this returns: through the kernel's memory of
+  /// names, of attributes, and through every view.
   func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Pin, from before: Object) {
     guard let identity = nodes.with(node.id, { $0.identity }) else { return }
     volume.securities.changed(identity)

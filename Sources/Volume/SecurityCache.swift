@@ -21,9 +21,9 @@ enum KnownSecurity {
 
 /// The lists and flags of objects that have any, for all views of a volume.
 ///
-/// What is here is true: whoever changes an object's list or flags says so (``changed(_:)``) after the change and before it is
-/// reported as done. What someone has read before that is not taken in any more: they say which state of things they
-/// began to read in, and it has passed. The lock is held for memory accesses only.
+/// What is here is true: whoever changes an object's list or flags says so (``changed(_:)``) after the change
+/// and before it is reported as done. What someone has read before that is not taken in any more: they say
+/// which state of things they began to read in, and it has passed. The lock is held for memory accesses only.
 final class SecurityCache: Sendable {
   /// More than this are read again when they are needed.
   static let capacity = 8192

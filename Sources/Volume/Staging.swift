@@ -8,7 +8,8 @@ internal import Policy
 internal import Store
 internal import Synchronization
 
-/// A directory in which only the daemon works, where objects are made that must not be seen before they are whole.
+/// A directory in which only the daemon works, where objects are made that must not be seen before they are
+/// whole.
 final class Staging: Sendable {
   let directory: FD
   private let last = Atomic<UInt64>(0)
@@ -40,8 +41,9 @@ extension View {
 
   /// Makes an object that has its list before anyone can find it, also when the machine stops at any moment.
   ///
-  /// It is made among the daemon's own files and renamed into place. Where that can't be (a part of the tree on another
-  /// filesystem, or one that can't rename without replacing), it is made in place, open to nobody until it has its list.
+  /// It is made among the daemon's own files and renamed into place. Where that can't be (a part of the tree
+  /// on another filesystem, or one that can't rename without replacing), it is made in place, open to nobody
+  /// until it has its list.
   func makeWithList<Made: ~Copyable>(
     _ list: AccessControlList, _ new: NewObject, as name: Name, in directory: FD,
     _ make: (FD, Name, FileMode) throws(Errno) -> Made

@@ -12,17 +12,19 @@ internal import Synchronization
 ///
 /// Operations are in the files beside this one.
 ///
-/// The view of the whole tree is everyone's, and callers are judged by their ids. That of a running app is one user's, and has only
-/// what its scope says.
+/// The view of the whole tree is everyone's, and callers are judged by their ids. That of a running app is
+/// one user's, and has only what its scope says.
 package final class View: FileSystem {
   package let volume: Volume
   /// What of the tree is in it.
   let scope: ViewScope
   /// Whether it is the view of an app: all others have the whole tree.
   let isApps: Bool
-  /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another; nil if all can.
+  /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another;
+  /// nil if all can.
   let user: UInt32?
-  /// That user, for the question whether they may walk through a directory; their other groups are not looked at.
+  /// That user, for the question whether they may walk through a directory; their other groups are not looked
+  /// at.
   private let walker: Subject?
   /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
   let number: UInt32
@@ -37,7 +39,8 @@ package final class View: FileSystem {
   let kernel = KernelLink()
   /// Where names were withdrawn at everyone's expense, and so are not remembered for a while.
   let restless: RestlessDirectories
-  /// Whether the kernel can be told to look names up again; without that, nothing that a later change may close is cached.
+  /// Whether the kernel can be told to look names up again; without that, nothing that a later change may
+  /// close is cached.
   private let canWithdraw = Atomic<Bool>(false)
   private let passthroughRefused = Atomic<Bool>(false)
   private let startedSignal: Wakeup
@@ -129,8 +132,8 @@ package final class View: FileSystem {
     walker.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
   }
 
-  /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets here may
-  /// walk through the directory, or a cached walk would skip the check.
+  /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets
+  /// here may walk through the directory, or a cached walk would skip the check.
   func entryValidity(in directory: Object, _ number: ObjectNumber) -> Double {
     guard isOpenToAll(directory), canWithdraw.load(ordering: .relaxed),
       !restless.has(number, owner: isPrivate ? nil : directory.uid)

@@ -105,7 +105,8 @@ extension View {
     }
   }
 
-  /// Where a name is that an object was given through whichever view, in a directory that this one may not know.
+  /// Where a name is that an object was given through whichever view, in a directory that this one may not
+  /// know.
   func position(
     of name: Name, _ object: ObjectNumber, in parent: ObjectNumber, _ directory: FD
   ) -> Position {
@@ -117,15 +118,16 @@ extension View {
     return positionThroughout(directory) ?? positionByPath(of: name, in: directory)
   }
 
-  /// The position by the path that a directory has now: something that was granted may have been moved to where the view knows
-  /// nothing yet.
+  /// The position by the path that a directory has now: something that was granted may have been moved to
+  /// where the view knows nothing yet.
   private func positionByPath(of name: Name, in directory: FD) -> Position {
     guard let path = volume.path(of: directory) else { return .nowhere }
     return scope.ask { $0.position(at: path + [Array(name.buffer)]) }
   }
 
-  /// The position of a directory that is in a part of the tree that is all in the same reach, found by climbing to one that is known;
-  /// nil where the names on the way matter, which are looked up when they are next used.
+  /// The position of a directory that is in a part of the tree that is all in the same reach, found by
+  /// climbing to one that is known; nil where the names on the way matter, which are looked up when they are
+  /// next used.
   private func positionThroughout(_ directory: FD) -> Position? {
     var above = try? directory.openParent()
     // No tree is as deep as this; it only bounds what a damaged one could do.

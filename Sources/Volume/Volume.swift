@@ -26,7 +26,8 @@ package struct VolumeSettings: Sendable {
   package var restSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
-  /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime` without root.
+  /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime`
+  /// without root.
   package var sparesFileTimes = false
   package var sparesDirectoryTimes = false
   /// For how long flags that came as an attribute do not hold for who brought them: see
@@ -66,7 +67,8 @@ package final class Volume: Sendable {
   let reading: SealReading
   /// What takes long, in turns by user; also for those who serve requests.
   package let slow: SlowWork
-  /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where there is none.
+  /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where
+  /// there is none.
   let quietTree: FD?
   /// Where objects are made that have a list from the start; nil where there is no such place.
   let staging: Staging?
@@ -78,8 +80,8 @@ package final class Volume: Sendable {
 
   /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
   ///
-  /// Nobody else puts anything into `staging`, and it is reached through the same mount of the same filesystem as the tree.
-  /// `say` gets a line for each thing that is found to be other than it was sealed.
+  /// Nobody else puts anything into `staging`, and it is reached through the same mount of the same
+  /// filesystem as the tree. `say` gets a line for each thing that is found to be other than it was sealed.
   package init(
     tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),

@@ -23,8 +23,8 @@ final class AppHouse {
   private let trusted: OwnedFD
   let now = Int64(time(nil))
 
-  /// `isShared` is for a store that another program will work on: it is not locked, and it is in memory where that can be, since
-  /// the disk would be waited for again and again.
+  /// `isShared` is for a store that another program will work on: it is not locked, and it is in memory where
+  /// that can be, since the disk would be waited for again and again.
   init(teams: [String] = ["TEAM1"], isShared: Bool = false) throws {
     temporary = try TemporaryDirectory()
     let path = temporary.appending("store")
@@ -210,7 +210,8 @@ final class AppHouse {
     return try (check.findings + apps.findings()).map { "\($0.path) \($0.problem)" }
   }
 
-  /// All that is below a directory of the tree, and what it is: nothing that happened there can leave it the same.
+  /// All that is below a directory of the tree, and what it is: nothing that happened there can leave it the
+  /// same.
   func snapshot(_ place: String = "") throws -> String {
     let result = try Program.run(
       ["find", ".", "-printf", "%P %y %m %U:%G %s %l %T@ %C@\n"], in: tree + "/" + place)

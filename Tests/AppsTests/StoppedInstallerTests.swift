@@ -34,7 +34,8 @@ internal import Testing
 
   // MARK: Looking
 
-  /// Nobody finds anything wrong, neither before nor after what was stopped is ended; and that leaves nothing behind.
+  /// Nobody finds anything wrong, neither before nor after what was stopped is ended; and that leaves nothing
+  /// behind.
   private func recover(_ at: String) throws {
     #expect(try house.findings() == [], "before, at \(at)")
     try house.installer().recover()

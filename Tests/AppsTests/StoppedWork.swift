@@ -42,7 +42,8 @@ struct StoppedWork {
     try check("the end")
     let step = Self.stopsAtAll ? 1 : max(2, whole.stops / (wanted + wanted / 20))
     var points = 0
-    // How many calls there are varies with what threads wait for: where there were too few, those between come next.
+    // How many calls there are varies with what threads wait for: where there were too few, those between
+    // come next.
     for start in [1, 1 + step / 2] where points < wanted {
       for stop in stride(from: start, to: whole.stops * 2, by: step) {
         try begin()

@@ -43,7 +43,8 @@ internal import Testing
     #expect { try RuleMatcher([SealRule(pattern)]) } throws: { ($0 as? Finding)?.kind == .badRules }
   }
 
-  /// Most patterns take a state for each path that no other path needs; this one takes two to the power of its length.
+  /// Most patterns take a state for each path that no other path needs; this one takes two to the power of
+  /// its length.
   @Test func patternsWithTooManyStatesAreRefused() throws {
     var matcher = try RuleMatcher([SealRule("a.{40}b")])
     var random = SeededRandom(seed: 1)

@@ -35,7 +35,8 @@ internal import Testing
     #expect(accepted > Self.inputs / 100)
   }
 
-  /// Damaged signatures, their shape and what libcrypto makes of them: none but the very one that was made is taken.
+  /// Damaged signatures, their shape and what libcrypto makes of them: none but the very one that was made is
+  /// taken.
   @Test(arguments: [3, 4] as [UInt64])
   func noSignatureStopsTheReader(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

@@ -7,7 +7,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// A small app, made for one test: `Note.app` with a plug-in that has a plug-in, and an identity that is trusted.
+/// A small app, made for one test: `Note.app` with a plug-in that has a plug-in, and an identity that is
+/// trusted.
 final class SignedTestBundle {
   let directory: TemporaryDirectory
   let authority: TestAuthority

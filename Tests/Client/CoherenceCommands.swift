@@ -28,7 +28,8 @@ extension Commands {
     }
   }
 
-  /// Looks at what the model makes, again and again until this process is ended, so that answers are always on their way.
+  /// Looks at what the model makes, again and again until this process is ended, so that answers are always
+  /// on their way.
   private func watch(_ root: String) -> Never {
     var places = [""]
     for first in 0..<6 {
@@ -48,7 +49,8 @@ extension Commands {
     }
   }
 
-  /// Creates, removes and renames a few names that others have to do with too; tells how often, and what went wrong that may not.
+  /// Creates, removes and renames a few names that others have to do with too; tells how often, and what went
+  /// wrong that may not.
   private func contend(_ directory: String, _ random: SplitMix, milliseconds: Int) -> String {
     var random = random
     var counts = [0, 0, 0, 0]

@@ -78,7 +78,8 @@ extension Coherence {
     }
   }
 
-  /// What the views tell must be what the model says; and what it can't say, such as times, what the filesystem below does.
+  /// What the views tell must be what the model says; and what it can't say, such as times, what the
+  /// filesystem below does.
   private func compare(
     _ status: Glibc.stat, _ item: Item, path: String?, _ place: String
   ) throws(Stale) {

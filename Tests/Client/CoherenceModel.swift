@@ -48,8 +48,8 @@ struct Stale: Error {
   init(_ words: String) { self.words = words }
 }
 
-/// Does at random what can be done to a tree through one of several views, and looks at it through the others: each time all must
-/// be as the model has it.
+/// Does at random what can be done to a tree through one of several views, and looks at it through the
+/// others: each time all must be as the model has it.
 struct Coherence {
   /// The same directory through each view, and where it really lies.
   let roots: [String]
@@ -79,7 +79,8 @@ struct Coherence {
         try self.step()
         if step % 500 == 499 {
           try compareAll()
-          // A tree that only grows makes each comparison longer than the one before, and nothing in it small and busy.
+          // A tree that only grows makes each comparison longer than the one before, and nothing in it small
+          // and busy.
           if root.size > 400 { try thin(to: 200) }
         }
       } catch {

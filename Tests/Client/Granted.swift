@@ -4,10 +4,11 @@
 import CLinux
 import Glibc
 
-/// Uses a file that comes and goes, as fast as it can, and notes in a file that others look into when it began what has last
-/// succeeded, and how often something has.
+/// Uses a file that comes and goes, as fast as it can, and notes in a file that others look into when it
+/// began what has last succeeded, and how often something has.
 ///
-/// `kind` is `read`, `write` or `map`; the last ends by a signal when the file goes. `slot` is which two numbers are its own.
+/// `kind` is `read`, `write` or `map`; the last ends by a signal when the file goes. `slot` is which two
+/// numbers are its own.
 func useGranted(_ kind: String, _ path: String, notes: String, slot: Int) -> Never {
   let shared = open(notes, O_RDWR | O_CLOEXEC)
   guard shared >= 0, let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0),

@@ -8,8 +8,9 @@ import Synchronization
 extension Commands {
   /// Tries to get at paths until the number in a shared file is negative.
   ///
-  /// The number is odd while they are closed. An access that succeeds, and before and after which the number was the same odd
-  /// one, should not have been possible. `kinds` are the ways to try it; all of them if there are none.
+  /// The number is odd while they are closed. An access that succeeds, and before and after which the number
+  /// was the same odd one, should not have been possible. `kinds` are the ways to try it; all of them if
+  /// there are none.
   func hammer(_ paths: [String], flag: String, by kinds: [String] = []) -> String {
     let file = clx_open(flag, O_RDWR, 0)
     guard file >= 0, let memory = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),

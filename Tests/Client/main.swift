@@ -4,8 +4,8 @@
 import CLinux
 import Glibc
 
-// Reads a command a line, its words apart by tabs, and answers each with "ok" or the number of the error, and what there
-// is to tell. It becomes the user that the arguments name before it begins.
+// Reads a command a line, its words apart by tabs, and answers each with "ok" or the number of the error, and
+// what there is to tell. It becomes the user that the arguments name before it begins.
 
 /// Ends the program with a message.
 func complain(_ text: String) -> Never {

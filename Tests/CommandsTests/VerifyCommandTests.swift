@@ -29,7 +29,8 @@ internal import Testing
     #expect(!result.errors.contains("\u{1b}"))
   }
 
-  /// The table of outcomes, row by row: the finding, its message with the first bad file, its exit code; and the same as JSON.
+  /// The table of outcomes, row by row: the finding, its message with the first bad file, its exit code; and
+  /// the same as JSON.
   @Test(arguments: BundleDamage.afterSigning)
   func tamperingIsToldByName(damage: BundleDamage) throws {
     let app = try SignedApp()

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// Attempts to get out of a view. Each is a function that prints what it has got hold of; it has succeeded if that contains the secret,
-// which it is not told, or the word that it may say where there is nothing to read, or if one of the prizes has changed.
+// Attempts to get out of a view. Each is a function that prints what it has got hold of; it has succeeded if
+// that contains the secret, which it is not told, or the word that it may say where there is nothing to read,
+// or if one of the prizes has changed.
 //
-// The same program runs outside, where each of them must succeed: as the user whose app it is, or as root where that takes root.
+// The same program runs outside, where each of them must succeed: as the user whose app it is, or as root
+// where that takes root.
 
 #ifndef ESCAPE_H
 #define ESCAPE_H

@@ -105,7 +105,8 @@ static int at_terminal(char **words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Runs a command in the background of a terminal, at which then a word is typed for others; prints that word if the terminal was taken.
+/// Runs a command in the background of a terminal, at which then a word is typed for others; prints that word
+/// if the terminal was taken.
 static int behind_terminal(char **words) {
   int master, slave, status;
   if (openpty(&master, &slave, NULL, NULL, NULL) != 0) return 1;
@@ -140,7 +141,8 @@ static int behind_terminal(char **words) {
   return 0;
 }
 
-/// Makes one system call that no program of a machine makes, in the words of the tests' own client; says "ok", or the number of the error.
+/// Makes one system call that no program of a machine makes, in the words of the tests' own client; says
+/// "ok", or the number of the error.
 static int call(int argc, char **words) {
   const char *name = words[0];
   const char *path = argc > 1 ? words[1] : "";

@@ -176,7 +176,8 @@ static void enter_by_descriptor(void) {
 }
 ATTEMPT(namespaces_by_descriptor, ROOT) { in_child(enter_by_descriptor); }
 
-/// A process that stays when all others of the app have gone; it has done what it says when they have been gone for a while.
+/// A process that stays when all others of the app have gone; it has done what it says when they have been
+/// gone for a while.
 ATTEMPT(outliving_the_app, USER) {
   if (fork() != 0) return;
   setsid();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// A program outside that has what attempts are after: in its memory, its environment, its descriptors, and on all the ways by which
-// processes talk to each other. It writes where those are into a file.
+// A program outside that has what attempts are after: in its memory, its environment, its descriptors, and on
+// all the ways by which processes talk to each other. It writes where those are into a file.
 
 #include "escape.h"
 #include <arpa/inet.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// A filesystem that shows a directory and lies about what is in it, as anybody may write one: lying-filesystem DIRECTORY LIE MOUNTPOINT.
+// A filesystem that shows a directory and lies about what is in it, as anybody may write one:
+// lying-filesystem DIRECTORY LIE MOUNTPOINT.
 //
 // What it lies about are files called "page.html" and directories called "de.lproj".
 

@@ -35,7 +35,8 @@ struct ParkedReplyTests {
     let replies = try kernel.replies()
     #expect(replies.map(\.unique) == [10] && replies.map(\.code) == [0])
     #expect(kernel.session.parked.count == 0)
-    // Too late: nobody waits any more, so this belongs to a request that is still to come, and the kernel is told so.
+    // Too late: nobody waits any more, so this belongs to a request that is still to come, and the kernel is
+    // told so.
     kernel.process(Self.interrupt(11, of: 10))
     let late = try kernel.replies()
     #expect(late.allSatisfy { $0.unique == 11 })

@@ -136,8 +136,8 @@ struct WorkerPoolTests {
     #expect(try kernel.reply(milliseconds: 50) == nil)
   }
 
-  /// Requests that queue up from two clients make workers sit down; both are answered, one alone disperses them, and the pool
-  /// stops with workers that sit.
+  /// Requests that queue up from two clients make workers sit down; both are answered, one alone disperses
+  /// them, and the pool stops with workers that sit.
   @Test func crowdsSitDownAndGo() throws {
     let kernel = try KernelEnd(FakeFiles())
     let pool = try pool(threads: 2)

@@ -30,7 +30,8 @@ struct FileHandleTests {
     #expect(throws: Errno.ESTALE) { _ = try directory.fd.open(handle) }
   }
 
-  /// Linux says ENOMEM while the number is on its way to another file, which is not what its callers must hear.
+  /// Linux says ENOMEM while the number is on its way to another file, which is not what its callers must
+  /// hear.
   @Test func handleOfWhatIsGoneIsStaleAlsoWhileItsNumberIsGivenAway() throws {
     let disk = try Ext4(megabytes: 16, journal: false)
     let directory = try TemporaryDirectory.open(disk.path)

@@ -148,7 +148,8 @@ struct AccessControlTests {
     #expect(FD.text(of: mounted.backing("Users/Shared/log"), limit: 4096) == expected)
   }
 
-  /// Where each write comes to the daemon: of who may only append, and beside root, who has the disk's reserve.
+  /// Where each write comes to the daemon: of who may only append, and beside root, who has the disk's
+  /// reserve.
   @Test(arguments: ["append", "beside root"])
   func setIDGoesWithAStrangersWrite(how: String) throws {
     let mounted = try MountedStore.mounted()
@@ -293,7 +294,8 @@ struct AccessControlTests {
     }
   }
 
-  /// A program is for those whom mode or list lets run it; but the kernel wants an x bit somewhere in the mode.
+  /// A program is for those whom mode or list lets run it; but the kernel wants an x bit somewhere in the
+  /// mode.
   @Test func programsRunForThoseWhoMayRunThem() throws {
     let mounted = try MountedStore.mounted()
     let program = mounted.path("Users/Shared/program")

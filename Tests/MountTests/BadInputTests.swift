@@ -114,7 +114,8 @@ struct BadInputTests {
     }
   }
 
-  /// Bytes that are changed at random are refused, or are a list: the one that is then there, through every door.
+  /// Bytes that are changed at random are refused, or are a list: the one that is then there, through every
+  /// door.
   @Test(arguments: [plain, apple, nfs4])
   func changedBytesAreRefusedOrMeanWhatTheySay(door: String) throws {
     var random = SeededRandom(seed: 20_261_120)

@@ -33,8 +33,8 @@ struct BehindTheBackTests {
   func changesBehindTheDaemonAreHonestErrors(options: String?) throws {
     let mounted = try MountedStore.mounted(options: options)
     let base = "Users/Shared/"
-    // What a planted link leads to is a file of the test's own: a client that follows the link, as this one does below, writes
-    // to its target with its own rights.
+    // What a planted link leads to is a file of the test's own: a client that follows the link, as this one
+    // does below, writes to its target with its own rights.
     let outside = try TemporaryDirectory()
     let bait = outside.appending("bait")
     try write("bait", to: bait)

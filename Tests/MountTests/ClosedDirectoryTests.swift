@@ -26,7 +26,8 @@ struct ClosedDirectoryTests {
     let state = try HammerState(mounted.temporary.appending("state"))
     state.set(2)
     let stranger = try Client(uid: 54322)
-    // A closed directory's missing names are its business too, but to find that one is missing is no success here.
+    // A closed directory's missing names are its business too, but to find that one is missing is no success
+    // here.
     try stranger.send(
       "hammer", mounted.temporary.appending("state"), base + "open/file", base + "open/sub/file")
     #expect(state.waitForAttempt(allowed: true, 2))

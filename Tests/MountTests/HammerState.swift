@@ -6,7 +6,8 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// A number that two processes see: odd while what one of them hammers at is closed, negative when it is to stop.
+/// A number that two processes see: odd while what one of them hammers at is closed, negative when it is to
+/// stop.
 final class HammerState {
   private let memory: UnsafeMutableRawPointer
   private var numbers: UnsafeMutablePointer<Atomic<Int>> {
@@ -29,7 +30,8 @@ final class HammerState {
     var attempts = 0
     while numbers[allowed ? 1 : 2].load(ordering: .sequentiallyConsistent) != value {
       attempts += 1
-      // On a busy machine the other process may have to wait for long: then there is no use in asking all the time.
+      // On a busy machine the other process may have to wait for long: then there is no use in asking all the
+      // time.
       if attempts < 1000 { sched_yield() } else { usleep(100) }
       if attempts > 1_000_000 { return false }
     }

@@ -8,7 +8,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// What the kernel decides without asking a FUSE filesystem: it is as SEMANTICS.md says, or that page must change.
+/// What the kernel decides without asking a FUSE filesystem: it is as SEMANTICS.md says, or that page must
+/// change.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
 struct KernelOnItsOwnTests {
   @Test func runningProgramIsBusyInItsOwnMountOnly() throws {
@@ -81,7 +82,8 @@ struct KernelOnItsOwnTests {
     let disk = try Ext4(megabytes: 64)
     let mounted = try MountedStore.mounted(options: options, store: disk.path + "/store")
     let written = try sectorsWritten(at: disk.path)
-    // In a process of its own: one that is started from here would close a copy of the file, which costs a FLUSH.
+    // In a process of its own: one that is started from here would close a copy of the file, which costs a
+    // FLUSH.
     let writer = try Client()
     #expect(try writer.errno("create", mounted.path("Users/Shared/file"), "\(0o644)") == 0)
     let block = String(repeating: "x", count: 1 << 16)
@@ -118,7 +120,8 @@ struct KernelOnItsOwnTests {
     var type: Int32 = 0
     #expect(clx_name_to_handle_at(AT_FDCWD, path, &bytes, 128, &length, &type, 0) == -1)
     #expect(Errno.last == .EOPNOTSUPP)
-    // An identity to compare with may be had from Linux 6.5 on; nothing is opened by it, nor by one that was guessed.
+    // An identity to compare with may be had from Linux 6.5 on; nothing is opened by it, nor by one that was
+    // guessed.
     let identityOnly: Int32 = 0x200
     #expect(clx_name_to_handle_at(AT_FDCWD, path, &bytes, 128, &length, &type, identityOnly) == 0)
     #expect(

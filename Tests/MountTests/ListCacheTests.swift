@@ -9,7 +9,8 @@ internal import Policy
 internal import TestSupport
 internal import Testing
 
-/// No cache lets anybody past a list: once a change that closes something has returned, not one access succeeds.
+/// No cache lets anybody past a list: once a change that closes something has returned, not one access
+/// succeeds.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
 struct ListCacheTests {
   private static let owner: UInt32 = 54321

@@ -74,7 +74,8 @@ struct LocksAcrossSessionsTests {
     #expect(try first.answer()?.errno == 0)
   }
 
-  /// Linux never refuses a wait for the lock of an open file: another thread may give back what stands against it.
+  /// Linux never refuses a wait for the lock of an open file: another thread may give back what stands
+  /// against it.
   @Test(arguments: [false, true])
   func circleOfOpenFilesIsRefusedHereAndWaitsOnLinux(plain: Bool) throws {
     let mounts = try TwoMounts()

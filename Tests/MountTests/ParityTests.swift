@@ -80,7 +80,8 @@ struct ParityTests {
       })
   }
 
-  /// Checks as several users at once run as root; what is left for ordinary users is what they do on their own.
+  /// Checks as several users at once run as root; what is left for ordinary users is what they do on their
+  /// own.
   @Test(arguments: [nil, 54321, 54322] as [Int?])
   func systemModeIsLikeExt4(uid: Int?) throws {
     let disk = try Ext4()

@@ -5,7 +5,8 @@ internal import Foundation
 internal import TestSupport
 internal import Testing
 
-/// A minute of `make stress`: load by fio, stress-ng and a mix of ordinary tools, after which nothing may be left behind.
+/// A minute of `make stress`: load by fio, stress-ng and a mix of ordinary tools, after which nothing may be
+/// left behind.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct QuickStressTests {
   @Test func loadLeavesNothingBehind() throws {

@@ -157,7 +157,8 @@ struct SealedDamageTests {
       }
     }
     for file in unsettled {
-      // As it was, as the kernel remembers it, or not at all; never something else but where rules leave it out.
+      // As it was, as the kernel remembers it, or not at all; never something else but where rules leave it
+      // out.
       switch house.read(house.path("\(SealedHouse.localApp)/\(file)")) {
       case .success(let bytes):
         #expect(bytes == good[file] || file.hasSuffix(".DS_Store"), "\(file)")

@@ -112,8 +112,8 @@ struct SealedInstallTests {
     #expect(house.said.isEmpty, "\(house.said)")
   }
 
-  /// Whoever could change something in an ordinary directory can't reach what is installed in its place later: that is another
-  /// directory, which nobody has ever had open.
+  /// Whoever could change something in an ordinary directory can't reach what is installed in its place
+  /// later: that is another directory, which nobody has ever had open.
   @Test func whatWasOpenBeforeIsNotWhatIsInstalled() throws {
     let house = try House()
     try house.make("one")

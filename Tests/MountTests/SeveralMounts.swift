@@ -19,9 +19,12 @@ final class SeveralMounts {
   let views: [View]
   private let pool: WorkerPool
 
-  /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the other's.
+  /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the
+  /// other's.
   ///
-  /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with what it is granted. `rootless` is how a user's daemon does things: data through it, no handles. `say` gets what the volume has to say.
+  /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with
+  /// what it is granted. `rootless` is how a user's daemon does things: data through it, no handles. `say`
+  /// gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
     scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
@@ -61,8 +64,8 @@ final class SeveralMounts {
   }
 
   deinit {
-    // Once nobody serves, whoever still has a file open here would wait for ever when they close it: programs that other
-    // tests start have our files for a moment, until they are themselves.
+    // Once nobody serves, whoever still has a file open here would wait for ever when they close it: programs
+    // that other tests start have our files for a moment, until they are themselves.
     abort()
     for number in views.indices { try? unmount(number) }
     pool.stop()

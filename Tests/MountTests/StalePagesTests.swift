@@ -9,8 +9,8 @@ internal import Testing
 struct StalePagesTests {
   enum Mode: CaseIterable { case passthrough, throughDaemon, rootless }
 
-  /// Writes a file over and over, all of it at once by asynchronous O_DIRECT, while others read and map it; prints how
-  /// many pages of the map, and of what read(2) gives, were not what had been written.
+  /// Writes a file over and over, all of it at once by asynchronous O_DIRECT, while others read and map it;
+  /// prints how many pages of the map, and of what read(2) gives, were not what had been written.
   private static let script = """
     import ctypes, mmap, os, signal, struct, sys
     setup, getevents, submit = {'x86_64': (206, 208, 209), 'aarch64': (0, 4, 2)}[os.uname().machine]

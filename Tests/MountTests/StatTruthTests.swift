@@ -64,7 +64,8 @@ struct StatTruthTests {
       return
     }
     let path = mounted.path("Users/Shared/file")
-    // In a process of its own: what is open in this one, a program that another test starts just now has open too.
+    // In a process of its own: what is open in this one, a program that another test starts just now has open
+    // too.
     let reader = try Client()
     let block = String(repeating: "x", count: 4096)
     #expect(try reader.errno("create", path, "\(0o644)") == 0 && reader.errno("write", "0", block) == 0)
@@ -97,7 +98,8 @@ struct StatTruthTests {
       return
     }
     let path = mounted.path("Users/Shared/file")
-    // In a process of its own: one that is started from here would close a copy of the file, which costs a FLUSH.
+    // In a process of its own: one that is started from here would close a copy of the file, which costs a
+    // FLUSH.
     let writer = try Client()
     let block = String(repeating: "x", count: 4096)
     #expect(try writer.errno("create", path, "\(0o644)") == 0 && writer.errno("write", "0", block) == 0)
@@ -106,7 +108,8 @@ struct StatTruthTests {
     let writes = try mounted.settledRequests() - before
     #expect(writes == 0)
     #expect(try status(path).st_size == 501 * 4096)
-    // Each look at the file in between makes its attributes be asked for once, and a capability at most once with them.
+    // Each look at the file in between makes its attributes be asked for once, and a capability at most once
+    // with them.
     let then = try mounted.settledRequests()
     for _ in 0..<50 {
       #expect(try writer.errno("write", "0", block) == 0)

@@ -8,7 +8,8 @@ internal import TestSupport
 internal import Testing
 internal import Volume
 
-/// Answers that nobody takes: the kernel has given the request up, and will not give back what the answer counts.
+/// Answers that nobody takes: the kernel has given the request up, and will not give back what the answer
+/// counts.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct UndeliveredTests {
   @Test func nothingIsKeptForThem() throws {

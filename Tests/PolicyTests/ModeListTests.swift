@@ -98,7 +98,8 @@ internal import Testing
     }
   }
 
-  /// The rule of RFC 7530, section 6.2.1: each right is settled by the first entry that speaks of it, and is denied if none does.
+  /// The rule of RFC 7530, section 6.2.1: each right is settled by the first entry that speaks of it, and is
+  /// denied if none does.
   private func isAllowedByNFS4(_ rights: Rights, _ list: AccessControlList, _ person: Person) -> Bool {
     var open = rights
     for entry in list.entries where person.isMeant(by: entry) {
@@ -125,7 +126,8 @@ internal import Testing
     return nil
   }
 
-  /// Each right and each two, of everyone, on files and directories: the list says what the mode says, by either model's rules.
+  /// Each right and each two, of everyone, on files and directories: the list says what the mode says, by
+  /// either model's rules.
   @Test func everyModeIsSaidExactly() {
     let single = (1..<14).map { Rights(rawValue: 1 << $0) }
     let asked = single.flatMap { first in single.filter { $0.rawValue >= first.rawValue }.map { [first, $0] }

@@ -4,7 +4,8 @@
 internal import Policy
 
 extension AccountNames {
-  /// A machine with some accounts that make trouble: names of digits, with an at sign, without a way back, too long.
+  /// A machine with some accounts that make trouble: names of digits, with an at sign, without a way back,
+  /// too long.
   static let sample = {
     let users: [(UInt32, String)] = [
       (0, "root"), (501, "alice"), (502, "bob"), (503, "504"), (504, "carol"),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// The second opinion: the rules once more, in the order and the numbers in which they are written down, by someone who knows nothing of Policy.
-// No type, constant or function of Policy is used here, and nothing is clever.
+// The second opinion: the rules once more, in the order and the numbers in which they are written down, by
+// someone who knows nothing of Policy. No type, constant or function of Policy is used here, and nothing is
+// clever.
 
 struct NaiveEntry {
   enum Who { case everyone, owner, owningGroup, nobody, foreign, user, group }

@@ -12,7 +12,8 @@ struct Question {
   let parent: Object?
 }
 
-/// Questions from a fixed seed: few people and groups, so that they meet often; all kinds, flags, zones and rights.
+/// Questions from a fixed seed: few people and groups, so that they meet often; all kinds, flags, zones and
+/// rights.
 struct Questions {
   private var random: SeededRandom
 

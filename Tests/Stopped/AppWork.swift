@@ -7,8 +7,8 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-/// What can be done to a store's apps: the words are the kind of work, the store, a home or `-` for all users, and a bundle or
-/// an identifier.
+/// What can be done to a store's apps: the words are the kind of work, the store, a home or `-` for all
+/// users, and a bundle or an identifier.
 enum AppWork {
   static func run(_ words: [String], _ store: Store, _ registry: Registry) throws {
     let installer = Installer(

@@ -20,7 +20,8 @@ enum TreeWork {
     try system.update(from: source.fd, named: words[2])
   }
 
-  /// The words are the kind of work, the store, a container below the root of the tree, and a package or a file.
+  /// The words are the kind of work, the store, a container below the root of the tree, and a package or a
+  /// file.
   static func runOnData(_ words: [String], _ store: Store, _ registry: Registry) throws {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     let container = try AppContainer(

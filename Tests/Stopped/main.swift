@@ -4,9 +4,9 @@
 internal import CLinux
 internal import Glibc
 
-// insula-stopped CALLS WORK STORE [...]: does one piece of work on a store, and is killed before or after one of its system
-// calls: at the CALLS'th stop of the tracer, which sees two for each. What is on disk changes by system calls only, so these are all the
-// moments that there are. With 0 it is left to end.
+// insula-stopped CALLS WORK STORE [...]: does one piece of work on a store, and is killed before or after one
+// of its system calls: at the CALLS'th stop of the tracer, which sees two for each. What is on disk changes
+// by system calls only, so these are all the moments that there are. With 0 it is left to end.
 //
 // Ends with 0 if the work was done, and prints how many stops there were; 9 if it was killed, 1 if it failed.
 

@@ -91,7 +91,8 @@ internal import Testing
     #expect(finished.st_ctim.tv_nsec == copy.status.st_ctim.tv_nsec)
   }
 
-  /// Where its bytes do not pass through our memory, or not all of them, it must not take what it got for the file.
+  /// Where its bytes do not pass through our memory, or not all of them, it must not take what it got for the
+  /// file.
   @Test func whatIsSmallOrHasHolesIsNotFollowed() throws {
     try write(noise(4096), to: "small")
     try write(noise(1 << 20), to: "sparse")

@@ -82,9 +82,11 @@ private struct StoppedHouse {
 
 /// What is left when a program is killed at any of its system calls.
 @Suite struct StoppedTests {
-  /// Does the work again and again, killed one call later each time, until it is done before it can be killed.
+  /// Does the work again and again, killed one call later each time, until it is done before it can be
+  /// killed.
   ///
-  /// `step` leaves calls out; `check` is told whether the work was done, and puts things back for the next time.
+  /// `step` leaves calls out; `check` is told whether the work was done, and puts things back for the next
+  /// time.
   private func forEachStop(
     _ step: Int = 1, from start: Int = 1, _ words: [String], check: (Stopped.End, Int) throws -> Void
   ) throws -> Int {

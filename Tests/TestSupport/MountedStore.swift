@@ -4,7 +4,8 @@
 internal import Foundation
 package import LinuxIO
 
-/// A store and a mount point for tests that run the program itself; what is still mounted goes away at the end.
+/// A store and a mount point for tests that run the program itself; what is still mounted goes away at the
+/// end.
 package final class MountedStore: Sendable {
   package let temporary: TemporaryDirectory
   /// Whose it is; nil for root's.

@@ -6,8 +6,8 @@ internal import LinuxIO
 
 /// How many milliseconds what must come is waited for.
 ///
-/// No test judges speed by this: on a busy machine a disk or a processor may be away for many seconds, and only what
-/// hangs for good takes as long.
+/// No test judges speed by this: on a busy machine a disk or a processor may be away for many seconds, and
+/// only what hangs for good takes as long.
 package let patience: Int32 = 120_000
 
 /// Waits until it is so; false if it never was.

@@ -4,7 +4,8 @@
 internal import Glibc
 internal import LinuxIO
 
-/// For how many seconds a process has had a processor: unlike the time that passes, no other process makes it longer.
+/// For how many seconds a process has had a processor: unlike the time that passes, no other process makes it
+/// longer.
 package func processorSeconds(of process: Int32) -> Double? {
   let text = FD.text(of: "/proc/\(process)/stat", limit: 1 << 12)
   // The program's name comes before, in parentheses, and may have blanks in it.

@@ -44,7 +44,8 @@ private final class CountingConnection: Connection {
 struct AnswersUnderWayTests {
   private static let file = "Users/Shared/file"
 
-  /// What the kernel would believe: the last answer, as long as nothing has been withdrawn since it was asked for.
+  /// What the kernel would believe: the last answer, as long as nothing has been withdrawn since it was asked
+  /// for.
   private final class Belief<Value: Sendable & Equatable>: Sendable {
     private struct State {
       var last: (value: Value, after: Int)?

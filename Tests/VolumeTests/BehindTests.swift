@@ -72,7 +72,8 @@ struct BehindTests {
     let directory = try view.node("Users/Shared/dir/sub", by: .me)
     let file = try view.node("Users/Shared/dir/sub/file", by: .me)
     view.nodes.releaseDescriptors(100)
-    // Moved behind our back: handles follow the object, names do not find it, and neither finds something else.
+    // Moved behind our back: handles follow the object, names do not find it, and neither finds something
+    // else.
     #expect(Glibc.rename(tree.path("Users/Shared/dir/sub"), tree.path("Users/Shared/elsewhere")) == 0)
     try tree.temporary.makeDirectory("Users/Shared/dir/sub")
     try tree.temporary.write("other", to: "Users/Shared/dir/sub/file")

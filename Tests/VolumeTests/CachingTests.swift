@@ -256,7 +256,8 @@ struct CachingTests {
     case create, makeDirectory, link, remove, rename, setAttribute, removeAttribute
   }
 
-  /// A look at what a call changes besides may be under way: the kernel would take it in after the call's answer, and keep it.
+  /// A look at what a call changes besides may be under way: the kernel would take it in after the call's
+  /// answer, and keep it.
   @Test(arguments: Change.allCases) private func looksUnderWayAreWithdrawn(change: Change) throws {
     let tree = try Tree()
     let view = tree.view

@@ -82,7 +82,8 @@ final class Tree: Sendable {
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     _ change: (inout VolumeSettings) -> Void = { _ in }
   ) throws {
-    // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask to.
+    // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask
+    // to.
     umask(0)
     temporary = try TemporaryDirectory()
     for directory in DomainTree.directories {

@@ -10,7 +10,8 @@ internal import TestSupport
 internal import Testing
 @testable internal import Volume
 
-/// What a name stands for is judged, changed and learned as one, though another view changes it at that moment.
+/// What a name stands for is judged, changed and learned as one, though another view changes it at that
+/// moment.
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct NameLockTests {
   /// Two views of one tree, and what is done through the other one again and again, until this goes.

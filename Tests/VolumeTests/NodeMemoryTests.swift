@@ -20,7 +20,8 @@ internal import Testing
 
   /// Without handles each node has a name too.
   ///
-  /// Other tests take memory and give it back in this process too, so it may need several looks to see what is ours.
+  /// Other tests take memory and give it back in this process too, so it may need several looks to see what
+  /// is ours.
   @Test(arguments: [false, true])
   func aMillionNodesCostAtMost150BytesEach(names: Bool) throws {
     var seen: [(each: Double, left: Double)] = []
@@ -28,8 +29,8 @@ internal import Testing
       let look = try lookAtAMillion(names: names)
       seen.append(look)
       print("\(look.each) bytes for each node \(names ? "with its name" : "found by its handle")")
-      // Far less would mean that nothing was measured. The C library may keep some of what names were in afterwards;
-      // the slots are mappings of their own.
+      // Far less would mean that nothing was measured. The C library may keep some of what names were in
+      // afterwards; the slots are mappings of their own.
       let least = Double(MemoryLayout<Node>.size)
       if look.each <= 150, look.each >= least, look.left < 0.5 * look.each { return }
     }

@@ -75,9 +75,11 @@ extension View {
     String(decoding: try attribute(Self.flagsDoor, of: path), as: UTF8.self)
   }
 
-  /// Like ``errno(_:)``, on a thread that keeps its rights while it makes things in another's name, as the daemon's do.
+  /// Like ``errno(_:)``, on a thread that keeps its rights while it makes things in another's name, as the
+  /// daemon's do.
   ///
-  /// Where lists give more than modes, that counts; a test's own thread must not, since programs that it starts would inherit it.
+  /// Where lists give more than modes, that counts; a test's own thread must not, since programs that it
+  /// starts would inherit it.
   func errnoOfWorker(_ body: @Sendable (View) throws(Errno) -> Void) -> Errno? {
     let outcome = Mutex<Errno?>(.EIO)
     withoutActuallyEscaping(body) { body in

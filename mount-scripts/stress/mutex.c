@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 //
-// Tells the thread sanitizer what Swift's Mutex does. Where a Mutex is contended, the kernel hands it over (a futex with priority
-// inheritance), inside a library that the sanitizer has not seen; without a word of it, all that the Mutex protects is reported.
-// Preloaded, in any process: cc -shared -fPIC -o mutex.so mutex.c (clang, for Swift's calling convention).
+// Tells the thread sanitizer what Swift's Mutex does. Where a Mutex is contended, the kernel hands it over (a
+// futex with priority inheritance), inside a library that the sanitizer has not seen; without a word of it,
+// all that the Mutex protects is reported. Preloaded, in any process: cc -shared -fPIC -o mutex.so mutex.c
+// (clang, for Swift's calling convention).
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

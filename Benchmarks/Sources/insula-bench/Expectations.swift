@@ -3,7 +3,8 @@
 
 import FoundationEssentials
 
-/// What the design promises of one contender; data in `expectations.json`, shown beside the results, never enforced.
+/// What the design promises of one contender; data in `expectations.json`, shown beside the results, never
+/// enforced.
 struct Expectations: Codable {
   let contender: String
   let rivals: [String]

@@ -3,7 +3,8 @@
 
 import Glibc
 
-/// Takes the samples: contender after contender, round after round, so that a drift of the machine hits all alike.
+/// Takes the samples: contender after contender, round after round, so that a drift of the machine hits all
+/// alike.
 struct Runner {
   let contenders: [Contender]
   let rounds: Int
@@ -13,7 +14,8 @@ struct Runner {
   let only: Set<String>
   /// The contenders that are builds of insula.
   let builds: Set<String>
-  /// Whether all rows are taken as those are that ask whether two things cost the same; see ``Group/Order/batchByBatch``.
+  /// Whether all rows are taken as those are that ask whether two things cost the same; see
+  /// ``Group/Order/batchByBatch``.
   let inTurn: Bool
 
   private static let workDirectory = "work"
@@ -123,7 +125,8 @@ struct Runner {
     return sample
   }
 
-  /// A sample of each contender at the same time, batch by batch, until each has had its time or one has failed.
+  /// A sample of each contender at the same time, batch by batch, until each has had its time or one has
+  /// failed.
   private func sampleInTurn(
     _ contenders: [Contender], _ group: Group, _ workload: any Workload, _ row: inout Row
   ) {

@@ -13,8 +13,8 @@ enum Unit: String, Codable {
 
 /// Something to be timed; a fresh copy is used for every sample.
 ///
-/// The current directory is the contender's work directory of the group, and all paths are relative to it, so that
-/// the depth of a mount point costs nobody anything.
+/// The current directory is the contender's work directory of the group, and all paths are relative to it, so
+/// that the depth of a mount point costs nobody anything.
 protocol Workload {
   /// The row's name, as `--only` takes it.
   var name: String { get }
@@ -98,9 +98,9 @@ struct Group {
     case rowByRow
     /// All rows of a contender in order, then the next contender: for rows that build on each other.
     case together
-    /// Row by row, and in each sample a batch of each contender in turn: for rows that ask whether two things cost the same, since
-    /// what disturbs one disturbs the other as well. The current directory is not changed between batches of a row that is always taken
-    /// so.
+    /// Row by row, and in each sample a batch of each contender in turn: for rows that ask whether two things
+    /// cost the same, since what disturbs one disturbs the other as well. The current directory is not
+    /// changed between batches of a row that is always taken so.
     case batchByBatch
   }
 

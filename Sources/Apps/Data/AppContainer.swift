@@ -7,8 +7,8 @@ package import LinuxIO
 internal import Policy
 package import Store
 
-/// A container of an app in a user's home, open so that its data can be moved: in the store, or through a mount, where whoever does it
-/// may do what the user's directories let them.
+/// A container of an app in a user's home, open so that its data can be moved: in the store, or through a
+/// mount, where whoever does it may do what the user's directories let them.
 package final class AppContainer {
   /// The directory in which the home has its containers.
   let containers: OwnedFD

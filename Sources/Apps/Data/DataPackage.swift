@@ -8,8 +8,8 @@ package import LinuxIO
 package import Policy
 package import Store
 
-/// A package of an app's data, as Xcode exports containers: `AppData`, which is what the app has as its home and the file that
-/// describes the container, and `AppDataInfo.plist`, which says whose they are.
+/// A package of an app's data, as Xcode exports containers: `AppData`, which is what the app has as its home
+/// and the file that describes the container, and `AppDataInfo.plist`, which says whose they are.
 package final class DataPackage {
   static let dataName = "AppData"
   static let infoName = "AppDataInfo.plist"

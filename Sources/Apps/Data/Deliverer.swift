@@ -22,7 +22,8 @@ package struct Deliverer {
     self.watch = watch
   }
 
-  /// Delivers a copy that lies beside a container, and gives the path that it has then, below the root of the tree.
+  /// Delivers a copy that lies beside a container, and gives the path that it has then, below the root of the
+  /// tree.
   ///
   /// Where its name is taken, it gets a number.
   package func deliver(_ delivery: Delivery, asking asker: Asker) throws(AppFailure) -> String {

@@ -4,8 +4,8 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// The attribute that says of a file that it came from elsewhere, in the form that Macs give it: flags, the time in seconds
-/// since 1970, who brought it, and a number for the one occasion.
+/// The attribute that says of a file that it came from elsewhere, in the form that Macs give it: flags, the
+/// time in seconds since 1970, who brought it, and a number for the one occasion.
 enum Quarantine {
   static let attribute = "user.com.apple.quarantine"
 

@@ -6,7 +6,8 @@ internal import CLinux
 internal import LinuxIO
 internal import Store
 
-/// A copy of a tree that is to be the system domain, where nobody sees it; what is not placed goes with this object.
+/// A copy of a tree that is to be the system domain, where nobody sees it; what is not placed goes with this
+/// object.
 final class StagedSystem {
   private let store: Store
   private let source: String
@@ -67,7 +68,8 @@ final class StagedSystem {
     return try body(directory.fd)
   }
 
-  /// Gives everything the owner that is sealed, makes sure that all is as it is sealed, and forces it to disk.
+  /// Gives everything the owner that is sealed, makes sure that all is as it is sealed, and forces it to
+  /// disk.
   func finish(_ seal: SystemSeal) throws(SystemFailure) {
     let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
     try withDirectory { (top) throws(SystemFailure) in

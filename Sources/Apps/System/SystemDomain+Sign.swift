@@ -6,7 +6,8 @@ internal import CLinux
 package import LinuxIO
 
 extension SystemDomain {
-  /// Signs a tree, open for reading, so that it can become a system domain; of the standard directories those that are missing are made.
+  /// Signs a tree, open for reading, so that it can become a system domain; of the standard directories those
+  /// that are missing are made.
   ///
   /// Without a version it is what `Library/CoreServices/SystemVersion.plist` says.
   package static func sign(

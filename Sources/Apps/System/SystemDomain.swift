@@ -11,9 +11,10 @@ internal import Synchronization
 
 /// What the system domain of a store consists of: `/System`, sealed and exchanged as one tree.
 ///
-/// `state/system` holds `previous`, the version before, and `next` while one is exchanged. The registry notes what is about to become current,
-/// then one rename makes it so, then the registry notes that it is. The digest of the seal that lies in `/System` tells on
-/// which side of that rename a process was stopped, so whoever comes next can end what it has begun.
+/// `state/system` holds `previous`, the version before, and `next` while one is exchanged. The registry notes
+/// what is about to become current, then one rename makes it so, then the registry notes that it is. The
+/// digest of the seal that lies in `/System` tells on which side of that rename a process was stopped, so
+/// whoever comes next can end what it has begun.
 package final class SystemDomain: Sendable {
   let store: Store
   let registry: Registry

@@ -24,7 +24,8 @@ extension Certificate {
     return chain
   }
 
-  /// Whether it has signed itself, and its key and that signature have 112 bits of strength, as all of a chain must.
+  /// Whether it has signed itself, and its key and that signature have 112 bits of strength, as all of a
+  /// chain must.
   func isSoundRoot() throws(CryptoFailure) -> Bool {
     let object = try CertificateObject.reading(der)
     guard let key = X509_get0_pubkey(object.pointer) else {

@@ -17,7 +17,8 @@ struct CertificateObject: ~Copyable {
       throw CryptoFailure(doing: "read a certificate")
     }
     let object = CertificateObject(owning: pointer)
-    // The reader takes what DER forbids, and leaves what follows; what it has understood is what it would write.
+    // The reader takes what DER forbids, and leaves what follows; what it has understood is what it would
+    // write.
     guard try object.encoded().elementsEqual(der) else {
       throw CryptoFailure("read a certificate", "it is not DER")
     }

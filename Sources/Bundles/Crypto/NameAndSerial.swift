@@ -4,7 +4,8 @@
 internal import CCrypto
 
 extension Certificate {
-  /// How a signature names the certificate it is made by: the issuer's name and the serial number, byte for byte.
+  /// How a signature names the certificate it is made by: the issuer's name and the serial number, byte for
+  /// byte.
   ///
   /// libcrypto finds it also where case or spacing of the name differ.
   func issuerAndSerial() throws(CryptoFailure) -> [UInt8] {

@@ -41,7 +41,8 @@ package struct Identity: ~Copyable {
     key = parts.key
   }
 
-  /// Takes an identity from a PEM text that has the key, its certificate and then the chain; no part of it encrypted.
+  /// Takes an identity from a PEM text that has the key, its certificate and then the chain; no part of it
+  /// encrypted.
   package static func reading(pem: [UInt8], name: String) throws(IdentityFailure) -> Identity {
     let found: KeyAndChain
     do throws(CryptoFailure) {

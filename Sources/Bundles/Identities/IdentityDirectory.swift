@@ -4,10 +4,11 @@
 internal import Glibc
 package import LinuxIO
 
-/// A directory of identities: one file each, `NAME.pem`, with the key, its certificate and the chain to the root.
+/// A directory of identities: one file each, `NAME.pem`, with the key, its certificate and the chain to the
+/// root.
 ///
-/// `authority.pem` is the root that all identities made here descend from, with its key. Whoever trusts it trusts all of
-/// them, and their successors. Each file comes into being whole, with mode 0600.
+/// `authority.pem` is the root that all identities made here descend from, with its key. Whoever trusts it
+/// trusts all of them, and their successors. Each file comes into being whole, with mode 0600.
 package struct IdentityDirectory {
   private let directory: FD
 
@@ -26,7 +27,8 @@ package struct IdentityDirectory {
 
   /// Makes an identity for a team, and the root for all of them if it is the first.
   ///
-  /// Without a team it is of the root's own, whose name nobody else has. `time` is now, in seconds since 1970.
+  /// Without a team it is of the root's own, whose name nobody else has. `time` is now, in seconds since
+  /// 1970.
   package func make(_ name: String, team: String?, at time: Int64) throws(IdentityFailure) -> Identity {
     guard Identity.isAllowed(name: name), name != Self.authorityName else { throw .badName(name) }
     if let team, !Identity.isAllowed(team: team) { throw .badTeam(team) }
@@ -186,8 +188,8 @@ extension IdentityDirectory {
   private func create(_ name: String, _ text: [UInt8]) throws(IdentityFailure) -> Bool {
     let directory = directory
     do throws(Errno) {
-      // A name beside that nobody else has, of whatever process, so that two that make the same identity each write into a file of
-      // their own, and EEXIST speaks of the identity.
+      // A name beside that nobody else has, of whatever process, so that two that make the same identity each
+      // write into a file of their own, and EEXIST speaks of the identity.
       try ".\(name).\(UInt64.random(in: 0 ... .max)).new".withName { (beside) throws(Errno) in
         let file = try directory.open(beside, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         do throws(Errno) {

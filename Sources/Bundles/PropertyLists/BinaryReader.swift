@@ -3,8 +3,9 @@
 
 /// Reads a property list from its binary form.
 ///
-/// A header, objects in any order, a table of where they begin, and a trailer that tells the table's place and the sizes of
-/// offsets and references. Objects refer to others by number, so one may be in many places, and in a forged list in itself.
+/// A header, objects in any order, a table of where they begin, and a trailer that tells the table's place
+/// and the sizes of offsets and references. Objects refer to others by number, so one may be in many places,
+/// and in a forged list in itself.
 struct BinaryReader {
   private let bytes: [UInt8]
   private let offsetSize: Int

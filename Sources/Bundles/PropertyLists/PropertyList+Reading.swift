@@ -23,13 +23,14 @@ extension PropertyList {
   package static let sizeLimit = 64 << 20
   /// How deep containers may lie in each other.
   package static let depthLimit = 128
-  /// How many values a list may have when all are written out, those that a binary list refers to more than once too.
+  /// How many values a list may have when all are written out, those that a binary list refers to more than
+  /// once too.
   package static let valueLimit = 4_000_000
 
   /// Reads either form.
   ///
-  /// Strict: what two readers could read in two ways is refused, since a signature is no good if those who check it and those
-  /// who use what it covers see different things.
+  /// Strict: what two readers could read in two ways is refused, since a signature is no good if those who
+  /// check it and those who use what it covers see different things.
   package init(reading bytes: [UInt8]) throws(PropertyListError) {
     guard bytes.count <= Self.sizeLimit else { throw PropertyListError("too long") }
     if bytes.starts(with: "bplist".utf8) {

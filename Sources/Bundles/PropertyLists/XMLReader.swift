@@ -3,9 +3,9 @@
 
 /// Reads a property list from XML.
 ///
-/// As much of XML as Apple's tools and others write into property lists: no attributes but those of `plist`, no document type
-/// with declarations in it, and no entities but the five that XML has and numeric ones. Line ends stay as they are, as Apple's
-/// reader leaves them.
+/// As much of XML as Apple's tools and others write into property lists: no attributes but those of `plist`,
+/// no document type with declarations in it, and no entities but the five that XML has and numeric ones. Line
+/// ends stay as they are, as Apple's reader leaves them.
 struct XMLReader {
   /// The document as UTF-8, without a byte order mark.
   let bytes: [UInt8]

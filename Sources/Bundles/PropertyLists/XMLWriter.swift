@@ -4,7 +4,8 @@
 extension PropertyList {
   /// The list as XML in Apple's layout: a tab for each level, data in lines, keys in their order.
   ///
-  /// Throws for what XML can't hold: control characters, dates of other ages, nesting that no reader would follow.
+  /// Throws for what XML can't hold: control characters, dates of other ages, nesting that no reader would
+  /// follow.
   package func xml() throws(PropertyListError) -> [UInt8] {
     var writer = XMLWriter()
     writer.line("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", 0)

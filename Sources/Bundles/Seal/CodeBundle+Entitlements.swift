@@ -4,7 +4,8 @@
 extension CodeBundle {
   /// What the signature of an installed bundle says that its app may do; empty without entitlements.
   ///
-  /// `seal` is ``sealDigest()`` as it was when the signature was last verified: it stands for all parts of it.
+  /// `seal` is ``sealDigest()`` as it was when the signature was last verified: it stands for all parts of
+  /// it.
   package func entitlements(pinnedBy seal: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
     var parts: [String: [UInt8]] = [:]
     let found = try Self.sealDigest { (name) throws(Finding) in

@@ -6,8 +6,9 @@ internal import LinuxIO
 extension CodeBundle {
   /// What a seal of this bundle as it is now says.
   ///
-  /// `nested` signs a bundle that is in this one, or tells how it is signed; it comes after all of the bundle's own files were
-  /// read, and once for each. Whatever a verification would find is found here, and nothing is sealed.
+  /// `nested` signs a bundle that is in this one, or tells how it is signed; it comes after all of the
+  /// bundle's own files were read, and once for each. Whatever a verification would find is found here, and
+  /// nothing is sealed.
   package func seal(
     nested: (CodeBundle) throws(Finding) -> NestedSeal
   ) throws(SealRefusal) -> ResourceSeal {

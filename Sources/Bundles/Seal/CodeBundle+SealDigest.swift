@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 extension CodeBundle {
-  /// Pins the signature, all of it, in 32 bytes: what has the same one is the same bundle, whoever has signed it and however
-  /// long its certificates last.
+  /// Pins the signature, all of it, in 32 bytes: what has the same one is the same bundle, whoever has signed
+  /// it and however long its certificates last.
   ///
   /// The code directory, its signature and the seal of the resources say what every other file must be.
   package func sealDigest() throws(Finding) -> [UInt8] {

@@ -4,8 +4,8 @@
 extension CodeBundle {
   /// All that is not as the seal says, ordered by path; nothing if the bundle is as it was sealed.
   ///
-  /// `nested` judges a bundle that is in this one by what its seal says of it; its findings are taken over as what is wrong in that
-  /// place. Whether the seal itself is the one that was signed is not asked here.
+  /// `nested` judges a bundle that is in this one by what its seal says of it; its findings are taken over as
+  /// what is wrong in that place. Whether the seal itself is the one that was signed is not asked here.
   package func findings(
     against seal: ResourceSeal, nested: (CodeBundle, NestedSeal) -> [Finding]
   ) -> [Finding] {

@@ -3,8 +3,8 @@
 
 /// A pattern of a resource rule: a POSIX extended regular expression, read into a tree.
 ///
-/// Patterns come with the bundle that is being judged, so the C library's `regcomp` is not let near them: it may take memory and
-/// time without measure. What POSIX leaves undefined is refused.
+/// Patterns come with the bundle that is being judged, so the C library's `regcomp` is not let near them: it
+/// may take memory and time without measure. What POSIX leaves undefined is refused.
 indirect enum PathPattern: Equatable {
   /// One byte of a set.
   case one(ByteSet)

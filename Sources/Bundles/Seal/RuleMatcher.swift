@@ -3,8 +3,8 @@
 
 /// Finds the rule for a path: of all whose pattern is somewhere in it, the one that weighs most.
 ///
-/// All patterns are one automaton, whose states are made when a path first leads to them, so that a path costs one look into a
-/// table for each byte, however many rules there are and whatever they say.
+/// All patterns are one automaton, whose states are made when a path first leads to them, so that a path
+/// costs one look into a table for each byte, however many rules there are and whatever they say.
 struct RuleMatcher {
   private enum Step {
     case byte(ByteSet, next: Int)
@@ -17,7 +17,8 @@ struct RuleMatcher {
 
   /// How many steps all patterns together may have, and how many states may be made of them.
   private static let stepLimit = 20_000
-  /// How many parts of patterns may be visited to make the steps: what is empty has none, however often it is repeated.
+  /// How many parts of patterns may be visited to make the steps: what is empty has none, however often it is
+  /// repeated.
   private static let visitLimit = 100_000
   private static let stateLimit = 10_000
 

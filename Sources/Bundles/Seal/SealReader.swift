@@ -18,7 +18,8 @@ final class SealReader {
     self.known = known
   }
 
-  /// Whether the last file had an extended attribute that no seal covers and that programs take for part of it.
+  /// Whether the last file had an extended attribute that no seal covers and that programs take for part of
+  /// it.
   private(set) var hasSideband = false
 
   deinit {
@@ -66,7 +67,8 @@ final class SealReader {
     of file: FD, at offset: inout Int, _ size: Int, _ path: String
   ) throws(Finding) -> UnsafeRawBufferPointer? {
     let start = offset
-    // A read that did not fill the buffer has come to the end, if it is where the file was to end: for a small file, a call less.
+    // A read that did not fill the buffer has come to the end, if it is where the file was to end: for a
+    // small file, a call less.
     if start >= size, start % buffer.count != 0 { return nil }
     let count = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
       try file.read(into: buffer, at: Int64(start))

@@ -30,8 +30,9 @@ enum SealPurpose: Sendable {
 
 /// A walk through the files of a bundle that its seal should cover, by several threads.
 ///
-/// A thread takes a directory, reads its names, and makes new work of the directories and of its files in handfuls. Directories are
-/// opened from their parents' descriptors when they are walked, so the open ones are those on the way to what waits.
+/// A thread takes a directory, reads its names, and makes new work of the directories and of its files in
+/// handfuls. Directories are opened from their parents' descriptors when they are walked, so the open ones
+/// are those on the way to what waits.
 final class SealWalk: Sendable {
   /// How deep directories may be in each other; each level on the way is an open descriptor.
   static let depthLimit = 100

@@ -6,7 +6,8 @@
 extension ResourceSeal.Entry {
   /// Paths go down, name by name.
   static func checkPath(_ path: String) throws(Finding) {
-    // Along the bytes, since there are tens of thousands of paths: where the name began, and whether it has only dots.
+    // Along the bytes, since there are tens of thousands of paths: where the name began, and whether it has
+    // only dots.
     var length = 0
     var dots = 0
     var isGood = true
@@ -27,7 +28,8 @@ extension ResourceSeal.Entry {
 }
 
 extension ResourceSeal {
-  /// Refuses paths that differ only in case or spelling: where such names are one file, either could be the sealed one.
+  /// Refuses paths that differ only in case or spelling: where such names are one file, either could be the
+  /// sealed one.
   static func checkSpellings(of entries: [Entry]) throws(Finding) {
     if areApart(entries) { return }
     // When sorted as they are compared there, those that share directories are neighbours.
@@ -47,7 +49,8 @@ extension ResourceSeal {
 }
 
 extension ResourceSeal {
-  /// Whether it is plain that all names stay apart, as in nearly every bundle; found out by hashes that nobody can foresee.
+  /// Whether it is plain that all names stay apart, as in nearly every bundle; found out by hashes that
+  /// nobody can foresee.
   private static func areApart(_ entries: [Entry]) -> Bool {
     // What each path, and each directory of one, is without its case; and which it is.
     var known: [Int: Int] = [:]

@@ -14,8 +14,8 @@ package enum SealPin: Equatable, Sendable {
 
 /// What the seal of a bundle says of all that is in it, loaded from the bundle itself.
 ///
-/// Neither certificates nor the time count: the pin says that this is what someone has found good before. What is wrong with
-/// one file is no reason not to have the seal; what is wrong with the signature is.
+/// Neither certificates nor the time count: the pin says that this is what someone has found good before.
+/// What is wrong with one file is no reason not to have the seal; what is wrong with the signature is.
 package final class BundleContents: SealedContents {
   /// In front of all sealed paths: `Contents/` or nothing.
   private let prefix: String

@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 extension CodeBundle {
-  /// Looks at all that a launch hangs on: that the signature is the one that is known by its digest, and that the executable,
-  /// Info.plist and the entitlements are those that were signed; gives the entitlements.
+  /// Looks at all that a launch hangs on: that the signature is the one that is known by its digest, and that
+  /// the executable, Info.plist and the entitlements are those that were signed; gives the entitlements.
   ///
   /// Every other file is looked at when it is opened. Neither certificates nor the time count.
   package func checkForLaunch(seal pin: [UInt8]) throws(Finding) -> PropertyList.Dictionary {

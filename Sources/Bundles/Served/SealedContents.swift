@@ -18,10 +18,11 @@ package enum SealedPosition: Equatable, Sendable {
 
 /// What a seal says of all that lies below one directory, for whoever serves that.
 ///
-/// Nothing here opens anything: objects are found by who asks, which is what makes sure that what was checked is also what is
-/// served.
+/// Nothing here opens anything: objects are found by who asks, which is what makes sure that what was checked
+/// is also what is served.
 package protocol SealedContents: AnyObject, Sendable {
-  /// Where an object stands that was found under a name in a directory; throws what is wrong with its being there.
+  /// Where an object stands that was found under a name in a directory; throws what is wrong with its being
+  /// there.
   ///
   /// `type` is the type in its mode.
   func position(

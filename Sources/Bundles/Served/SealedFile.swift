@@ -33,7 +33,8 @@ struct SealedFile {
 
   /// The file's size, and the digests of its pages, one behind the other.
   ///
-  /// Of one that is longer than `limit`, which may have holes larger than any disk: a size beyond that, and a part of the digests.
+  /// Of one that is longer than `limit`, which may have holes larger than any disk: a size beyond that, and a
+  /// part of the digests.
   func pages(
     atMost limit: UInt64 = .max, _ read: (Int) -> Void = { _ in }
   ) throws(Finding) -> (size: UInt64, digests: [UInt8]) {
@@ -63,7 +64,8 @@ struct SealedFile {
     Finding(.unreadable, path, detail: "SHA-256: \(failure.reason)")
   }
 
-  /// Reads the file from start to end, in pieces that are whole pages but for the last; none is begun beyond `limit`.
+  /// Reads the file from start to end, in pieces that are whole pages but for the last; none is begun beyond
+  /// `limit`.
   private func forEachPiece(
     atMost limit: UInt64 = .max, _ body: (UnsafeRawBufferPointer) throws(Finding) -> Void
   ) throws(Finding) {

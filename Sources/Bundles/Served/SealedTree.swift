@@ -3,8 +3,8 @@
 
 internal import Glibc
 
-/// What a seal says of each path, as a tree without an object for each of its nodes: an app of twenty thousand files takes
-/// about two megabytes.
+/// What a seal says of each path, as a tree without an object for each of its nodes: an app of twenty
+/// thousand files takes about two megabytes.
 struct SealedTree: Sendable {
   enum Kind: UInt8, Sendable {
     case directory
@@ -219,7 +219,8 @@ struct SealedTree: Sendable {
     self.bytes = bytes
     let end = UInt32(items.count)
     directories = Array(repeating: Directory(item: 0, children: end), count: directoryCount + 1)
-    // From the end on, so that each directory's first child comes last; one without any begins where the next one does.
+    // From the end on, so that each directory's first child comes last; one without any begins where the next
+    // one does.
     for index in items.indices.dropFirst().reversed() {
       directories[Int(items[index].parent)].children = UInt32(index)
       if items[index].kind == .directory { directories[Int(items[index].payload)].item = UInt32(index) }

@@ -3,7 +3,8 @@
 
 internal import LinuxIO
 
-/// The signature of a bundle that is served, as it lies there: what it consists of, and what it says of other files.
+/// The signature of a bundle that is served, as it lies there: what it consists of, and what it says of other
+/// files.
 struct SignedBundle {
   /// In front of all sealed paths: `Contents/` or nothing.
   let prefix: String
@@ -16,8 +17,8 @@ struct SignedBundle {
   /// `CodeResources`.
   let resources: [UInt8]
 
-  /// Finds the signature in one of the two places where it can be: a directory that someone has added is no reason to take one
-  /// shape for the other.
+  /// Finds the signature in one of the two places where it can be: a directory that someone has added is no
+  /// reason to take one shape for the other.
   static func find(in root: FD, _ pin: SealPin) throws(Finding) -> SignedBundle {
     let contents = try? root.openDirectoryToExamine("Contents")
     guard let contents else { return try SignedBundle(in: root, prefix: "", pin) }
@@ -54,7 +55,8 @@ struct SignedBundle {
       guard let signature = part(SealLayout.codeSignature), part(SealLayout.codeRequirements) == nil else {
         throw Finding(.nestedUnsigned)
       }
-      // Whose it is was asked when the app was installed, and the cdhash says that nothing else has changed since.
+      // Whose it is was asked when the app was installed, and the cdhash says that nothing else has changed
+      // since.
       try Trust.check(signature, of: content)
     }
     guard let resources = part(SealLayout.codeResources) else { throw Finding(.noCodeResources) }
@@ -115,7 +117,8 @@ struct SignedBundle {
 }
 
 extension Trust {
-  /// Throws unless these bytes, all of them, are a signature of `content` by the certificate that they bring along.
+  /// Throws unless these bytes, all of them, are a signature of `content` by the certificate that they bring
+  /// along.
   ///
   /// Whether that is trusted is not asked.
   static func check(_ signature: [UInt8], of content: [UInt8]) throws(Finding) {

@@ -28,7 +28,8 @@ package final class SystemContents: SealedContents {
 
   private let tree: SealedTree
   private let traits: [Traits]
-  /// Of directories, by their numbers in the tree; files and links have theirs in what the tree keeps of them.
+  /// Of directories, by their numbers in the tree; files and links have theirs in what the tree keeps of
+  /// them.
   private let directories: [UInt32: UInt32]
 
   /// Loads the seal of the tree that a directory is; the seal's digest must be one of `roots`.
@@ -77,7 +78,8 @@ package final class SystemContents: SealedContents {
     if let finding = finding(about: top, status, at: .root) { throw finding }
   }
 
-  /// The bytes of the seal, and the digest that its signature must have: none where that is no signature of it.
+  /// The bytes of the seal, and the digest that its signature must have: none where that is no signature of
+  /// it.
   private static func read(in top: FD) throws(Finding) -> (bytes: [UInt8], signature: [UInt8]) {
     func part(_ name: String, limit: Int) throws(Finding) -> [UInt8] {
       try Finding.instead(of: .unreadable, "\(SystemSeal.directoryName)/\(name)") { () throws(Errno) in

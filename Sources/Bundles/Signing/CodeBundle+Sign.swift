@@ -30,9 +30,9 @@ extension SigningFailure: CustomStringConvertible {
 extension CodeBundle {
   /// Signs this bundle, and before it those that are in it; what was signed before is signed anew.
   ///
-  /// `entitlements` is a property list, kept byte for byte; bundles inside keep those they have. `time` is now, in seconds
-  /// since 1970. Returns what the seal of a bundle around this one says of it. The new signature takes the old one's place in
-  /// one step, after all of it is on disk.
+  /// `entitlements` is a property list, kept byte for byte; bundles inside keep those they have. `time` is
+  /// now, in seconds since 1970. Returns what the seal of a bundle around this one says of it. The new
+  /// signature takes the old one's place in one step, after all of it is on disk.
   @discardableResult
   package func sign(
     as identity: borrowing Identity, entitlements: [UInt8]?, at time: Int64
@@ -116,7 +116,8 @@ extension CodeBundle {
 extension CodeBundle {
   /// Where a signature is written before it takes its place.
   ///
-  /// One that stays behind, because signing was stopped, is found by whoever verifies and removed by who signs next.
+  /// One that stays behind, because signing was stopped, is found by whoever verifies and removed by who
+  /// signs next.
   private static let unfinished = ".CodeSignature.new"
 
   private func removeUnfinishedSignature() throws(Errno) {

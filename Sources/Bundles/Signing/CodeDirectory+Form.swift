@@ -14,8 +14,9 @@
 //     32  size of the executable     64  from 0x20400: three numbers of 64 bits about segments: 0
 //                                    88  from 0x20500: the runtime's version, then 0
 //
-// Behind that the identifier and the team, each ending in a zero; the digests of the parts, the one with the highest
-// number first, all zeros where there is no such part; the digests of the pages. Nothing lies between or behind them.
+// Behind that the identifier and the team, each ending in a zero; the digests of the parts, the one with the
+// highest number first, all zeros where there is no such part; the digests of the pages. Nothing lies between
+// or behind them.
 
 private let magic: UInt32 = 0xfade_0c02
 private let sha256Kind: UInt8 = 2

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// The one document that is signed: it names a bundle and its team, and holds the digests of the bundle's parts.
+/// The one document that is signed: it names a bundle and its team, and holds the digests of the bundle's
+/// parts.
 ///
-/// Its form is Apple's (magic 0xfade0c02); `CodeDirectory+Form.swift` says where what lies. All other files of a bundle
-/// hang on it by CodeResources, and an app's version by Info.plist.
+/// Its form is Apple's (magic 0xfade0c02); `CodeDirectory+Form.swift` says where what lies. All other files
+/// of a bundle hang on it by CodeResources, and an app's version by Info.plist.
 package struct CodeDirectory: Equatable, Sendable {
   /// The bundle's identifier.
   package var identifier: String
@@ -21,7 +22,8 @@ package struct CodeDirectory: Equatable, Sendable {
   /// The digests of the executable's pages, one after another.
   package var pageDigests: [UInt8] = []
 
-  /// A part that has a digest of its own; the numbers are Apple's, which count them away from the executable's.
+  /// A part that has a digest of its own; the numbers are Apple's, which count them away from the
+  /// executable's.
   package enum Part: Int, CaseIterable, Sendable {
     case infoPlist = 1
     case requirements = 2

@@ -3,8 +3,8 @@
 
 /// What must be true of code that is nested in a bundle, besides its being the very code that was sealed.
 ///
-/// In Apple's language of requirements it is `identifier "..." and certificate leaf[subject.OU] = "..."`, and of that
-/// language only such conjunctions are understood: what is not understood is not met.
+/// In Apple's language of requirements it is `identifier "..." and certificate leaf[subject.OU] = "..."`, and
+/// of that language only such conjunctions are understood: what is not understood is not met.
 package struct Requirement: Equatable, Sendable {
   package let identifier: String
   package let team: String
@@ -46,7 +46,8 @@ package struct Requirement: Equatable, Sendable {
     }
   }
 
-  /// Words between spaces; quotes make one of several, and neither identifiers nor teams have anything to escape in them.
+  /// Words between spaces; quotes make one of several, and neither identifiers nor teams have anything to
+  /// escape in them.
   private static func words(of text: String) -> [Word]? {
     var words: [Word] = []
     var rest = Substring(text)

@@ -47,7 +47,8 @@ struct SignedMessage: ~Copyable {
     return try encodedDER("write the signature") { i2d_CMS_ContentInfo(pointer, $0) }
   }
 
-  /// Whether it is a signature of `content` by the certificate that it names; nothing is said of whether that is trusted.
+  /// Whether it is a signature of `content` by the certificate that it names; nothing is said of whether that
+  /// is trusted.
   func isSignature(of content: [UInt8]) throws(CryptoFailure) -> Bool {
     let stream = try MemoryStream.holding(content)
     let flags = UInt32(CMS_DETACHED | CMS_BINARY | CMS_NO_SIGNER_CERT_VERIFY)

@@ -3,10 +3,11 @@
 
 /// The one shape that a signature may have: CMS allows many, and leaves much of each unsigned.
 ///
-/// What is signed in a CMS message are its attributes. Its frame (versions, names of algorithms, the number and place of
-/// things) is not, and readers of CMS are forgiving. So that no bit of the file is without meaning, each must be where this
-/// shape has it: it is constant, or part of a certificate, of the signer's name, of the signed attributes or of the signature,
-/// which are checked in other ways. `openssl cms -sign` writes this shape, and libcrypto for us.
+/// What is signed in a CMS message are its attributes. Its frame (versions, names of algorithms, the number
+/// and place of things) is not, and readers of CMS are forgiving. So that no bit of the file is without
+/// meaning, each must be where this shape has it: it is constant, or part of a certificate, of the signer's
+/// name, of the signed attributes or of the signature, which are checked in other ways. `openssl cms -sign`
+/// writes this shape, and libcrypto for us.
 struct SignedMessageShape {
   /// The certificates that come with it, each DER.
   let certificates: [ArraySlice<UInt8>]

@@ -13,8 +13,9 @@ package struct Signer: Equatable, Sendable {
 
 /// The roots that are trusted, and the judge of signatures.
 ///
-/// Every certificate of a chain must be valid at the time of verification. When a signature was made is known from the signer
-/// alone, and whoever has the key of an expired certificate can say what he likes; nobody stamps the time for us.
+/// Every certificate of a chain must be valid at the time of verification. When a signature was made is known
+/// from the signer alone, and whoever has the key of an expired certificate can say what he likes; nobody
+/// stamps the time for us.
 package struct Trust: Sendable {
   package let roots: [Certificate]
 
@@ -44,7 +45,8 @@ package struct Trust: Sendable {
     _ signature: [UInt8], _ shape: SignedMessageShape, of content: [UInt8], at time: Int64
   ) throws(CryptoFailure) -> Result<Signer, Finding> {
     let message = try SignedMessage.reading(signature)
-    // libcrypto verifies what it would write, and reads more than DER: all of it must be what lies in the file.
+    // libcrypto verifies what it would write, and reads more than DER: all of it must be what lies in the
+    // file.
     guard try message.encoded() == signature else {
       return .failure(Finding(.malformedSignature, detail: "it is not DER"))
     }

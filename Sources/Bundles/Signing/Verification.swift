@@ -32,8 +32,8 @@ extension CodeBundle {
     return result
   }
 
-  /// Looks only at who has signed and at what they say of Info.plist, the seal and the entitlements: enough to refuse a bundle
-  /// without reading all of it, and too little to trust it.
+  /// Looks only at who has signed and at what they say of Info.plist, the seal and the entitlements: enough
+  /// to refuse a bundle without reading all of it, and too little to trust it.
   ///
   /// `time` is in seconds since 1970.
   package func verifySignature(_ trust: Trust, at time: Int64) -> Verification {

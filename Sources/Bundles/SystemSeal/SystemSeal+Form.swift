@@ -10,8 +10,9 @@
 //     f 644 0 0 1234 DIGEST - Library/file
 //     l 777 0 0 6 TARGET - Library/link
 //
-// The fields are: type, mode in octal, uid, gid, size, digest or target, digest of the attributes. In paths and targets, whatever is
-// not a visible character of ASCII is spelled by its number (%20), and so is the percent sign.
+// The fields are: type, mode in octal, uid, gid, size, digest or target, digest of the attributes. In paths
+// and targets, whatever is not a visible character of ASCII is spelled by its number (%20), and so is the
+// percent sign.
 
 /// Why bytes are no seal of a system.
 package struct MalformedSystemSeal: Error, Equatable, Sendable {
@@ -115,7 +116,8 @@ extension SystemSeal {
     text.append(UInt8(ascii: "\n"))
   }
 
-  /// What comes out is held against what would be written, so only what could be read in two ways is looked at here.
+  /// What comes out is held against what would be written, so only what could be read in two ways is looked
+  /// at here.
   private static func entry(_ line: ArraySlice<UInt8>) -> Entry? {
     let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard fields.count == 8, let mode = number(fields[1], radix: 8), mode <= 0o7777,

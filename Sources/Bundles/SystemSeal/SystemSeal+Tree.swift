@@ -42,7 +42,8 @@ extension SystemSeal {
 
   /// Seals a tree that is open for reading.
   ///
-  /// Whatever its files' owners are here, they will be the store's owner's, unless they are to be kept: then only root's are.
+  /// Whatever its files' owners are here, they will be the store's owner's, unless they are to be kept: then
+  /// only root's are.
   package init(
     of top: FD, version: String, team: String, keepingOwners: Bool,
     progress: @escaping (Int64) -> Void = { _ in }

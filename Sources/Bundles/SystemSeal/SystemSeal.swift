@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// The seal of a system domain: all of a tree, each thing in it with its type, mode, owner, size, contents, target and attributes.
+/// The seal of a system domain: all of a tree, each thing in it with its type, mode, owner, size, contents,
+/// target and attributes.
 ///
-/// As a file it is text, in one spelling only: whoever signs its bytes, or knows their digest, has sealed the tree.
+/// As a file it is text, in one spelling only: whoever signs its bytes, or knows their digest, has sealed the
+/// tree.
 package struct SystemSeal: Equatable, Sendable {
-  /// Where a tree has its seal and the signature of it; nothing else is in that directory, and it is not sealed itself.
+  /// Where a tree has its seal and the signature of it; nothing else is in that directory, and it is not
+  /// sealed itself.
   package static let directoryName = "_CodeSignature"
   package static let sealName = "SystemSeal"
   package static let signatureName = "SystemSignature"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
-// Linux calls and constants that Swift's Glibc module does not show: variadic functions, what glibc hides behind
-// _GNU_SOURCE, and system calls without a glibc wrapper. Declarations and thin calls only; no logic lives here.
+// Linux calls and constants that Swift's Glibc module does not show: variadic functions, what glibc hides
+// behind _GNU_SOURCE, and system calls without a glibc wrapper. Declarations and thin calls only; no logic
+// lives here.
 #ifndef CLINUX_H
 #define CLINUX_H
 
@@ -53,7 +54,8 @@
 #define CLX_MNT_DETACH 2
 #define CLX_RUSAGE_THREAD 1
 
-/// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can share.
+/// The kernel's struct statx: <linux/stat.h> and <sys/stat.h> each declare it, and not in a form both can
+/// share.
 struct clx_statx_time {
   int64_t tv_sec;
   uint32_t tv_nsec;
@@ -111,7 +113,8 @@ int clx_close_range(unsigned first, unsigned last, unsigned flags);
 int clx_pidfd_open(pid_t pid, unsigned flags);
 int clx_accept4(int fd, int flags);
 
-/// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with <linux/mount.h>.
+/// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with
+/// <linux/mount.h>.
 #define CLX_OPEN_TREE_CLONE 1
 #define CLX_MOUNT_ATTR_RELATIME 0x0
 #define CLX_MOUNT_ATTR_NOATIME 0x10
@@ -120,7 +123,8 @@ int clx_accept4(int fd, int flags);
 #define CLX_MOUNT_ATTR_NODIRATIME 0x80
 int clx_open_tree(int dir, const char *_Nonnull path, unsigned flags);
 int clx_mount_setattr(int dir, const char *_Nonnull path, unsigned flags, uint64_t set, uint64_t clear);
-/// The calls by which a mount is made before it has a place: fsopen(2), fsconfig(2), fsmount(2), move_mount(2).
+/// The calls by which a mount is made before it has a place: fsopen(2), fsconfig(2), fsmount(2),
+/// move_mount(2).
 #define CLX_FSCONFIG_SET_STRING 1
 #define CLX_FSCONFIG_CMD_CREATE 6
 #define CLX_MOUNT_ATTR_RDONLY 0x1
@@ -139,21 +143,22 @@ int clx_move_mount(int mount, int dir, const char *_Nonnull path);
 int clx_unshare(int flags);
 /// pivot_root(2), which has no wrapper.
 int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
-/// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is its `to`. Gives its number,
-/// or -1 with errno. One descriptor stays open in this process.
+/// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is
+/// its `to`. Gives its number, or -1 with errno. One descriptor stays open in this process.
 int clx_spawn_until_we_end(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
                            char *_Nullable const *_Nonnull variables, int from, int to, const sigset_t *_Nonnull mask);
 int clx_pidfd_send_signal(int process, int signal);
 /// SO_PEERPIDFD (Linux 6.5): a descriptor of the very process that has connected.
 int clx_peer_process(int socket, int *_Nonnull process);
-/// landlock_create_ruleset(2) and landlock_restrict_self(2) with nothing but scopes, which glibc has no names for.
+/// landlock_create_ruleset(2) and landlock_restrict_self(2) with nothing but scopes, which glibc has no names
+/// for.
 #define CLX_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET 1
 #define CLX_LANDLOCK_SCOPE_SIGNAL 2
 int clx_landlock_scope(uint64_t scopes);
 /// Behind _GNU_SOURCE: initgroups(3).
 int clx_initgroups(const char *_Nonnull user, gid_t group);
-/// Changes all user and group ids of this process, which is root's, and drops its capabilities. At no moment may a process of that user
-/// trace this one.
+/// Changes all user and group ids of this process, which is root's, and drops its capabilities. At no moment
+/// may a process of that user trace this one.
 int clx_become(uid_t uid, gid_t gid);
 /// KEYCTL_JOIN_SESSION_KEYRING: an empty session keyring in place of the inherited one.
 int clx_join_new_session_keyring(void);
@@ -180,7 +185,8 @@ int clx_set_filter(const void *_Nonnull program, unsigned short count, int all_t
 /// The calls that no app gets, one by one; -1 after the last.
 int32_t clx_refused_call(unsigned index);
 
-/// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe what was.
+/// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe
+/// what was.
 int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
                           unsigned *_Nonnull length, int *_Nonnull type, int flags);
 int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsigned length, int type, int flags);
@@ -191,15 +197,18 @@ int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsig
 // SO_PEERCRED: struct ucred is behind _GNU_SOURCE.
 int clx_peer_credentials(int socket, pid_t *_Nonnull pid, uid_t *_Nonnull uid, gid_t *_Nonnull gid);
 
-// SO_PEERGROUPS: how many groups the other end had when it connected; ERANGE if there are more than there is room for.
+// SO_PEERGROUPS: how many groups the other end had when it connected; ERANGE if there are more than there is
+// room for.
 int clx_peer_groups(int socket, gid_t *_Nonnull groups, unsigned room);
 
-// sendmsg(2) and recvmsg(2) with at most one descriptor (SCM_RIGHTS): the macros for such messages are C's alone.
-// -1 stands for no descriptor; what came beyond the first is closed by the kernel, and so is the first where there is no room for it.
+// sendmsg(2) and recvmsg(2) with at most one descriptor (SCM_RIGHTS): the macros for such messages are C's
+// alone. -1 stands for no descriptor; what came beyond the first is closed by the kernel, and so is the first
+// where there is no room for it.
 ssize_t clx_send_with(int socket, const void *_Nonnull bytes, size_t length, int flags, int descriptor);
 ssize_t clx_receive_with(int socket, void *_Nonnull bytes, size_t length, int *_Nullable descriptor);
 
-// setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread alone.
+// setfsuid(2) and setfsgid(2) through glibc cost two calls and hide nothing; the raw ones act on this thread
+// alone.
 void clx_set_fs_ids(uid_t uid, gid_t gid);
 
 /// For each thread its filesystem ids, as far as they have been changed by whoever keeps them here.
@@ -235,14 +244,16 @@ uint64_t clx_makedev(unsigned major, unsigned minor);
 unsigned clx_major(uint64_t device);
 unsigned clx_minor(uint64_t device);
 
-/// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h> out.
+/// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h>
+/// out.
 int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
 
 // Behind _GNU_SOURCE.
 int clx_dup3(int from, int to, int flags);
 int clx_pipe2(int *_Nonnull ends, int flags);
 
-// For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the same.
+// For the conformance list. Swift marks fork(2) as unavailable; a process of one thread may call it all the
+// same.
 pid_t clx_fork(void);
 // For tests that start programs: nothing from `first` on is theirs. Behind _DEFAULT_SOURCE.
 int clx_spawn_closing_from(posix_spawn_file_actions_t *_Nonnull actions, int first);

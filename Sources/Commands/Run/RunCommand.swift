@@ -72,7 +72,8 @@ struct RunCommand: Command {
     let program = RunningProgram(
       path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
-    // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor says so.
+    // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
+    // says so.
     _ = OwnNamespace.stayAmongOurselves()
     let streams = try FileStreams()
     defer { streams.restore() }

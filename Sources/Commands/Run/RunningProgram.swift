@@ -7,9 +7,9 @@ internal import LinuxIO
 
 /// The sandbox with the app in it: started, and waited for as if the app were a child of ours.
 ///
-/// bubblewrap has a process outside of the sandbox that waits like we do, and one inside that is the first there; the app is a child of
-/// that one. All are in our process group, so what a terminal sends reaches the app by itself, and stopping and going on too. What
-/// only we are sent is passed on.
+/// bubblewrap has a process outside of the sandbox that waits like we do, and one inside that is the first
+/// there; the app is a child of that one. All are in our process group, so what a terminal sends reaches the
+/// app by itself, and stopping and going on too. What only we are sent is passed on.
 struct RunningProgram {
   let path: String
   let environment: [String]
@@ -54,8 +54,8 @@ struct RunningProgram {
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
       let number = Int32(truncatingIfNeeded: information.ssi_signo)
       guard number != SIGCHLD else { continue }
-      // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it only tells the first
-      // process of the session.
+      // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it
+      // only tells the first process of the session.
       let isTheGroups = information.ssi_code == SI_USER && Int32(bitPattern: information.ssi_pid) == keeper
       let isOurs =
         information.ssi_code <= 0 && !isTheGroups || number == SIGHUP && getsid(0) == getpid()

@@ -97,7 +97,8 @@ struct Sandbox {
     return view + ["--symlink", home + "/tmp", "/tmp"] + others
   }
 
-  /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it back.
+  /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it
+  /// back.
   private func start(_ program: [String], _ signals: [String]) -> [String] {
     guard !signals.isEmpty else { return [] }
     let words = ["/usr/bin/env", "--default-signal=" + signals.joined(separator: ","), "--"]

@@ -4,7 +4,8 @@
 internal import Daemon
 internal import LinuxIO
 
-/// The variables that an app gets: its own places, what the person has chosen of language and terminal, and nothing else.
+/// The variables that an app gets: its own places, what the person has chosen of language and terminal, and
+/// nothing else.
 struct SandboxEnvironment {
   let variables: [String]
 

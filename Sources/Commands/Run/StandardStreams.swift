@@ -7,7 +7,8 @@ internal import LinuxIO
 enum StandardStreams {
   private static let names = ["the standard input", "the standard output", "the standard error"]
 
-  /// Throws if one of them is a directory: from there a way leads up to the root of the machine, whatever is mounted where.
+  /// Throws if one of them is a directory: from there a way leads up to the root of the machine, whatever is
+  /// mounted where.
   static func check() throws(CommandFailure) {
     for (number, name) in names.enumerated() {
       guard let status = try? FD(Int32(number)).status(), status.isDirectory else { continue }

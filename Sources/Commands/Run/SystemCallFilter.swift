@@ -6,13 +6,17 @@ internal import LinuxIO
 
 /// The system calls that no app gets, as a program for seccomp(2).
 ///
-/// - Typing into the terminal that it was started from (ioctl TIOCSTI, TIOCLINUX), which would be commands to the person's shell.
+/// - Typing into the terminal that it was started from (ioctl TIOCSTI, TIOCLINUX), which would be commands to
+///   the person's shell.
 /// - Keyrings, which don't know namespaces: keys of the person's session.
-/// - What reaches far into the kernel and no app needs: bpf, performance counters, userfaultfd, modules, io_uring.
-/// - Mounting, namespaces and handles: it has no right to any of them, and this is the second lock on that door.
-/// - Files in memory that can be run (memfd_create without MFD_NOEXEC_SEAL): what an app can write, it may not run. It is told that there
-///   are none, and programs then take another way, which leads to files.
-/// - Sockets but local ones, those of the internet, and the kernel's news of networks (``FilterProgram/sockets``).
+/// - What reaches far into the kernel and no app needs: bpf, performance counters, userfaultfd, modules,
+///   io_uring.
+/// - Mounting, namespaces and handles: it has no right to any of them, and this is the second lock on that
+///   door.
+/// - Files in memory that can be run (memfd_create without MFD_NOEXEC_SEAL): what an app can write, it may
+///   not run. It is told that there are none, and programs then take another way, which leads to files.
+/// - Sockets but local ones, those of the internet, and the kernel's news of networks
+///   (``FilterProgram/sockets``).
 /// - Calls of another architecture, whose numbers would be read as others.
 struct SystemCallFilter {
   /// Whether what the app writes is never run.

@@ -35,7 +35,8 @@ struct ViewPlace {
     }
   }
 
-  /// Mounts a view ourselves, as ordinary users may in a namespace of their own; gives the connection for the daemon.
+  /// Mounts a view ourselves, as ordinary users may in a namespace of their own; gives the connection for the
+  /// daemon.
   func mountOwn(source: String) throws -> OwnedFD {
     do throws(Errno) {
       let directory = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
@@ -59,11 +60,12 @@ struct ViewPlace {
     }
   }
 
-  /// Makes the tree that the app will see, in which programs can be run in some places, or, without any being named, everywhere; gives
-  /// its path.
+  /// Makes the tree that the app will see, in which programs can be run in some places, or, without any being
+  /// named, everywhere; gives its path.
   ///
-  /// The kernel forgets what is mounted in a directory of a view whenever it looks that up anew. So nothing is mounted in the view:
-  /// the directories that lead to those places are ours, and all that the view has in them is mounted there, with rights of its own.
+  /// The kernel forgets what is mounted in a directory of a view whenever it looks that up anew. So nothing
+  /// is mounted in the view: the directories that lead to those places are ours, and all that the view has in
+  /// them is mounted there, with rights of its own.
   func tree(running places: [String]?) throws -> String {
     let tree = Self.path + "/tree"
     do throws(Errno) {

@@ -10,7 +10,8 @@ package enum GrantAccess: String, Codable, Sendable {
   case readWrite = "read-write"
 }
 
-/// What is to become of what an app is granted: asked of a daemon, or done by the command itself where none runs.
+/// What is to become of what an app is granted: asked of a daemon, or done by the command itself where none
+/// runs.
 package struct GrantOrder: Codable, Equatable, Sendable {
   package enum Action: String, Codable, Sendable { case grant, revoke }
 

@@ -9,9 +9,11 @@ package import Store
 internal import Synchronization
 package import Volume
 
-/// What users have granted the apps of a store: the one who keeps the registry, the volume and the views of one mind.
+/// What users have granted the apps of a store: the one who keeps the registry, the volume and the views of
+/// one mind.
 ///
-/// The volume knows where everything is; the registry learns that a moment later, and from it the next daemon.
+/// The volume knows where everything is; the registry learns that a moment later, and from it the next
+/// daemon.
 package final class GrantService: Sendable {
   /// Gives the registry; nil where there is none, unless one is to be made.
   package typealias RegistrySource = @Sendable (_ making: Bool) throws(StoreError) -> Registry?
@@ -197,8 +199,8 @@ package final class GrantService: Sendable {
 extension GrantService {
   // MARK: What there is
 
-  /// What was granted to an app or to all, of a user or of all, in the order in which it was granted; a part of it, which begins
-  /// after the grant of that number, and the number to go on with, if there is more.
+  /// What was granted to an app or to all, of a user or of all, in the order in which it was granted; a part
+  /// of it, which begins after the grant of that number, and the number to go on with, if there is more.
   package func list(
     _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0
   ) -> (places: [GrantedPlace], next: Int64?) {
@@ -220,8 +222,8 @@ extension GrantService {
 
   /// Makes the view of an app that is about to run: these places, and what it was granted.
   ///
-  /// What was granted to another team's app of that identifier is not for this one, and a signature that says by now that the app only
-  /// reads what is chosen for it holds for what was granted before.
+  /// What was granted to another team's app of that identifier is not for this one, and a signature that says
+  /// by now that the app only reads what is chosen for it holds for what was granted before.
   package func view(
     of app: InstalledApp, for user: UInt32, _ places: [ScopePlace]
   ) throws(AppFailure) -> View {

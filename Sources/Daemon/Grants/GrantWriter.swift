@@ -9,7 +9,8 @@ internal import Volume
 
 /// Writes down where grants are, so that no rename waits for it.
 ///
-/// What is written is what the volume knows at that moment, one writer at a time: so what was written last is what holds.
+/// What is written is what the volume knows at that moment, one writer at a time: so what was written last is
+/// what holds.
 final class GrantWriter: Sendable {
   private struct State {
     var changed: Set<Int64> = []

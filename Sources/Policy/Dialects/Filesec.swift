@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// Apple's own form of a list, in which Macs keep and exchange it: a header of 44 bytes and 24 for each entry, all numbers
-// with their most significant byte first.
+// Apple's own form of a list, in which Macs keep and exchange it: a header of 44 bytes and 24 for each entry,
+// all numbers with their most significant byte first.
 //
 //     0   magic
 //     4   the owner's and the group's 128-bit numbers
@@ -10,7 +10,8 @@
 //     40  flags of the list
 //     44  per entry: the principal's number, kind and inheritance in one word, rights
 //
-// The file's owner and group are no business of its list: their numbers are written as zeros and not looked at.
+// The file's owner and group are no business of its list: their numbers are written as zeros and not looked
+// at.
 
 private let magic: UInt32 = 0x012c_c16d
 private let noListCount: UInt32 = 0xffff_ffff
@@ -21,7 +22,8 @@ private let kindMask: UInt32 = 0xf
 extension AccessControlList {
   /// Reads Apple's form; nil if it says that there is no list.
   ///
-  /// Nothing that is not understood is passed over: a list of which a part is lost could allow what it denied.
+  /// Nothing that is not understood is passed over: a list of which a part is lost could allow what it
+  /// denied.
   package init?(filesec bytes: UnsafeRawBufferPointer) throws(MalformedList) {
     var reader = BigEndianReader(bytes)
     guard let word = reader.word(), word == magic else { throw .malformed("it has no magic number") }

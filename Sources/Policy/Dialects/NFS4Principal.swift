@@ -68,9 +68,10 @@ extension NFS4Who {
 
   /// The account of that name, if there is one.
   ///
-  /// Digits are a number, whoever else may be called that: a number must lead back to itself. The machine is asked for the
-  /// whole text first, since directory services have accounts with an at sign. `name@domain` is the local `name` only in the
-  /// machine's own domain: to take a stranger's rights for those of a namesake would be giving them away.
+  /// Digits are a number, whoever else may be called that: a number must lead back to itself. The machine is
+  /// asked for the whole text first, since directory services have accounts with an at sign. `name@domain` is
+  /// the local `name` only in the machine's own domain: to take a stranger's rights for those of a namesake
+  /// would be giving them away.
   private func account(in names: AccountNames) -> UInt32? {
     if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
       guard let number = UInt32(text), String(number) == text else { return nil }

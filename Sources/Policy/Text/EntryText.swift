@@ -33,9 +33,9 @@ package struct EntryTextError: Error, Equatable, Sendable {
 //
 //     [user:|group:]NAME SEPARATOR allow|deny SEPARATOR word[,word...]
 //
-// The name ends at the first ':' if there is any, so that names with blanks can be written, and at a blank otherwise.
-// After the verb stands either. Beyond that, what `ls -le` prints is read too: the number in front, and `inherited`
-// before the verb.
+// The name ends at the first ':' if there is any, so that names with blanks can be written, and at a blank
+// otherwise. After the verb stands either. Beyond that, what `ls -le` prints is read too: the number in
+// front, and `inherited` before the verb.
 
 extension AccessControlEntry {
   /// Reads one line.

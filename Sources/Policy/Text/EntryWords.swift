@@ -5,7 +5,8 @@
 package enum EntryWords {
   /// A right, by its names on files and on directories, in the order of printing.
   ///
-  /// Either name is read on either kind. On files the right to delete children says nothing, and is not printed.
+  /// Either name is read on either kind. On files the right to delete children says nothing, and is not
+  /// printed.
   static let rights: [(right: Rights, onFiles: String?, onDirectories: String)] = [
     (.read, "read", "list"),
     (.write, "write", "add_file"),

@@ -3,7 +3,8 @@
 
 /// What a person wants to have changed in a set of flags: "uchg,nohidden", "+uchg", "-uchg,uappnd".
 ///
-/// The words are those of `chflags`. A sign in front of a word holds for the words after it too: plus sets, minus clears.
+/// The words are those of `chflags`. A sign in front of a word holds for the words after it too: plus sets,
+/// minus clears.
 package struct FlagChange: Equatable, Sendable {
   private struct Step: Equatable, Sendable {
     var set: FileFlags = []

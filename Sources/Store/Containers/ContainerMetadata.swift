@@ -4,7 +4,8 @@
 internal import FoundationEssentials
 internal import Policy
 
-/// The property list in a container that says whose it is, with the keys that Apple's container manager writes.
+/// The property list in a container that says whose it is, with the keys that Apple's container manager
+/// writes.
 struct ContainerMetadata: Codable, Equatable {
   struct Info: Codable, Equatable {
     let protectionClass: Int

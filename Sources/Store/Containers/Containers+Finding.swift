@@ -6,7 +6,8 @@ internal import LinuxIO
 package import Policy
 
 extension Store {
-  /// The container that an app, a group or iCloud has in a user's home, if it is there and nothing of it is missing.
+  /// The container that an app, a group or iCloud has in a user's home, if it is there and nothing of it is
+  /// missing.
   ///
   /// Looking changes nothing, so whoever finds one need not make it.
   package func wholeContainer(

@@ -9,8 +9,8 @@ package import Policy
 
 /// The containers in the homes of a store.
 ///
-/// A container is noted in the registry, made where nobody sees it, and put in its place whole. Stopped at any moment, what is
-/// there is whole, and making it once more gives what is missing.
+/// A container is noted in the registry, made where nobody sees it, and put in its place whole. Stopped at
+/// any moment, what is there is whole, and making it once more gives what is missing.
 package final class Containers: Sendable {
   let tree: OwnedFD
   /// Where the tree is, for messages.

@@ -5,17 +5,19 @@ internal import CLinux
 internal import FoundationEssentials
 package import LinuxIO
 
-/// Does something that gives a name in a directory, or takes one away, and tells whoever looks at that directory.
+/// Does something that gives a name in a directory, or takes one away, and tells whoever looks at that
+/// directory.
 package typealias VisibleChange =
   @Sendable (_ directory: FD, _ change: () throws(Errno) -> Void) throws(Errno) -> Void
 
 /// The change of a directory that nobody looks at.
 package let changeUnseen: VisibleChange = { (_, change) throws(Errno) in try change() }
 
-/// A directory that nobody but us can change, where things are made before they are put, whole, where others see them.
+/// A directory that nobody but us can change, where things are made before they are put, whole, where others
+/// see them.
 ///
-/// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened, nothing of theirs gets
-/// another owner.
+/// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened,
+/// nothing of theirs gets another owner.
 package struct Workshop: Sendable {
   package let directory: FD
   /// What the names of our things begin with; the number of the process follows.

@@ -8,12 +8,14 @@ internal import Policy
 
 /// Copies a user's data as they are, in parts that belong together.
 ///
-/// - Both sides are reached by descriptors and single names; no link is followed, no other filesystem entered.
-/// - Contents, holes, symbolic links, modes, times, attributes of users, access control lists and flags come over, and so do
-///   several names of one file. Set-id bits do not: a copy may have another owner.
-/// - What is copied is its owner's and nobody else's until it is finished, and gets its flags last, which would stand against
-///   all else.
-/// - Fifos and sockets are left out, or end it; devices always do, as does any failure. The caller removes what there is by then.
+/// - Both sides are reached by descriptors and single names; no link is followed, no other filesystem
+///   entered.
+/// - Contents, holes, symbolic links, modes, times, attributes of users, access control lists and flags come
+///   over, and so do several names of one file. Set-id bits do not: a copy may have another owner.
+/// - What is copied is its owner's and nobody else's until it is finished, and gets its flags last, which
+///   would stand against all else.
+/// - Fifos and sockets are left out, or end it; devices always do, as does any failure. The caller removes
+///   what there is by then.
 package final class DataCopy {
   /// What is done about fifos and sockets, which hold nothing.
   package enum Emptiness: Sendable { case leftOut, refused }
@@ -62,7 +64,8 @@ package final class DataCopy {
 
   package init(_ rules: Rules) { self.rules = rules }
 
-  /// Copies what is called `name` in one directory to the same or another name in another one, which must be free.
+  /// Copies what is called `name` in one directory to the same or another name in another one, which must be
+  /// free.
   ///
   /// `place` is where that is, for messages and omissions.
   package func copy(
@@ -215,8 +218,8 @@ package final class DataCopy {
 
   /// All but the flags.
   ///
-  /// The owner first, as a change of owner takes bits of the mode away; the list last, as it might stand against
-  /// the rest.
+  /// The owner first, as a change of owner takes bits of the mode away; the list last, as it might stand
+  /// against the rest.
   private func finish(_ copy: FD, as original: FD, _ status: FileStatus) throws(Errno) {
     try doing("finish the copy of") { () throws(Errno) in
       try attributes.copy(from: original, to: copy)

@@ -7,7 +7,8 @@ internal import Policy
 
 /// Files with several names, of which one at least has been found: the further ones become names of the copy.
 ///
-/// Each costs a descriptor until all of its names are found, so there is a bound to them; a name beyond it becomes a file of its own.
+/// Each costs a descriptor until all of its names are found, so there is a bound to them; a name beyond it
+/// becomes a file of its own.
 struct SeveralNames: ~Copyable {
   private struct Key: Hashable {
     let device: UInt64

@@ -7,8 +7,8 @@ internal import Glibc
 /// SQLite's own access to files, save that it takes paths as they are.
 ///
 /// SQLite opens files by path, and resolves all links in it first. That would turn the link to a descriptor
-/// (`/proc/self/fd/7/name`) into the path that the directory had at that moment, and walk that from then on; taken
-/// as it is, it leads to the very directory that the descriptor stands for, wherever that is now.
+/// (`/proc/self/fd/7/name`) into the path that the directory had at that moment, and walk that from then on;
+/// taken as it is, it leads to the very directory that the descriptor stands for, wherever that is now.
 enum AnchoredFiles {
   /// What a connection asks for it by.
   static let name = "insula"

@@ -6,10 +6,10 @@ internal import LinuxIO
 
 /// A connection to an SQLite database in a directory of ours.
 ///
-/// Statements are constants of the program, values are bound to them, and columns have types. Changes are kept by a
-/// rollback journal and not by a log beside (WAL): so a plain copy of the file is a backup whenever nobody is writing,
-/// and a store on a network filesystem works. Whenever the process or the machine stops, what was committed is there and
-/// what was not is gone.
+/// Statements are constants of the program, values are bound to them, and columns have types. Changes are
+/// kept by a rollback journal and not by a log beside (WAL): so a plain copy of the file is a backup whenever
+/// nobody is writing, and a store on a network filesystem works. Whenever the process or the machine stops,
+/// what was committed is there and what was not is gone.
 struct Database: ~Copyable {
   private let handle: OpaquePointer
   /// Where the database is, for messages.
@@ -24,8 +24,8 @@ struct Database: ~Copyable {
 
   /// Opens the database called `name`, which must be there.
   ///
-  /// `patience` is how many milliseconds are waited for another process that writes. On a filesystem that is read-only it can be
-  /// read.
+  /// `patience` is how many milliseconds are waited for another process that writes. On a filesystem that is
+  /// read-only it can be read.
   static func open(
     _ name: String, in directory: FD, path: String, patience: Int32
   ) throws(StoreError) -> Database {

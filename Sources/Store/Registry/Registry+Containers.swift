@@ -3,8 +3,8 @@
 
 package import Policy
 
-// The containers that there are, or that were about to be made: a container is noted before it is made and forgotten after it
-// is gone, so none is ever unknown.
+// The containers that there are, or that were about to be made: a container is noted before it is made and
+// forgotten after it is gone, so none is ever unknown.
 
 extension Registry {
   /// All containers that fit what is given.

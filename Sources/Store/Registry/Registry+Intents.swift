@@ -5,15 +5,18 @@ internal import FoundationEssentials
 package import Policy
 internal import Synchronization
 
-// What is being done to apps. An intent is noted, then the tree is changed by one rename, then the app is noted and the intent is
-// taken off, both at once: so the registry and the tree can differ only while there is an intent that says in what.
+// What is being done to apps. An intent is noted, then the tree is changed by one rename, then the app is
+// noted and the intent is taken off, both at once: so the registry and the tree can differ only while there
+// is an intent that says in what.
 
 extension Registry {
   /// What this process is at: the registry's path and the intent's number.
   ///
-  /// Nobody else changes a store meanwhile, so any other intent is of a process that was stopped, or could not be ended.
+  /// Nobody else changes a store meanwhile, so any other intent is of a process that was stopped, or could
+  /// not be ended.
   ///
-  /// The number of one that is done is the next one's, perhaps before whoever did it has left: so it is kept with what is done.
+  /// The number of one that is done is the next one's, perhaps before whoever did it has left: so it is kept
+  /// with what is done.
   private static let live = Mutex<[String: TreeIntent]>([:])
 
   private static func key(_ number: Int64, _ database: borrowing Database) -> String {

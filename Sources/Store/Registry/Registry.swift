@@ -12,7 +12,8 @@ internal import Synchronization
 package final class Registry: Sendable {
   static let fileName = "insula.db"
 
-  /// A change takes less than a millisecond of the processor, and the disk's time to keep it; nothing else waits for this lock.
+  /// A change takes less than a millisecond of the processor, and the disk's time to keep it; nothing else
+  /// waits for this lock.
   private let database: Mutex<Database>
 
   /// Opens the registry of a store; a store of an earlier version gets one.
@@ -43,7 +44,8 @@ package final class Registry: Sendable {
       return nil
     }
     let database = try Database.open(fileName, in: state, path: file, patience: patience)
-    // The first step may have been stopped after the file got its size: the journal beside it takes that back.
+    // The first step may have been stopped after the file got its size: the journal beside it takes that
+    // back.
     if try version(of: database) == 0 { return nil }
     try migrate(database)
     return Registry(database)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// How the registry's database came to look as it does: each step has a name, and is done whole or not at all.
+/// How the registry's database came to look as it does: each step has a name, and is done whole or not at
+/// all.
 ///
 /// What is released is never changed; what is to be different is a further step.
 enum RegistrySchema {
@@ -107,8 +108,8 @@ enum RegistrySchema {
     Step(
       name: "grants",
       statements: [
-        // Not bound to an app: whose app it is that a user has can change without anyone asking for that. Paths are bytes, as
-        // the kernel has them.
+        // Not bound to an app: whose app it is that a user has can change without anyone asking for that.
+        // Paths are bytes, as the kernel has them.
         """
         CREATE TABLE grants (
           id INTEGER PRIMARY KEY AUTOINCREMENT,

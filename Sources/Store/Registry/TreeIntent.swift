@@ -3,7 +3,8 @@
 
 internal import Policy
 
-/// What is about to be done to an installed app, noted before it begins: so that whoever comes next can end what was stopped.
+/// What is about to be done to an installed app, noted before it begins: so that whoever comes next can end
+/// what was stopped.
 package struct TreeIntent: Codable, Equatable, Sendable {
   package enum Work: String, Codable, Sendable { case install, update, uninstall }
 

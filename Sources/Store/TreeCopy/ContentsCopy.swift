@@ -5,7 +5,8 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
-/// Copies what is in files, in the cheapest way that the two filesystems allow; which that is shows at the first file.
+/// Copies what is in files, in the cheapest way that the two filesystems allow; which that is shows at the
+/// first file.
 final class ContentsCopy {
   private var canShare = true
   private var canCopyInKernel = true
@@ -29,7 +30,8 @@ final class ContentsCopy {
 
   /// Copies a file as long as it was when `status` was taken.
   ///
-  /// `follower` gets what is in a large file where that passes through our memory; where it does not, reading the copy costs less.
+  /// `follower` gets what is in a large file where that passes through our memory; where it does not, reading
+  /// the copy costs less.
   func copy(
     from source: FD, _ status: FileStatus, to target: FD, follower: (any CopyFollower)? = nil,
     progress: (Int64) -> Bool
@@ -56,8 +58,8 @@ final class ContentsCopy {
     return try copyRange(from: source, to: target, 0..<size, progress) ? .whole : .cutShort
   }
 
-  /// Has all of a large file's blocks allocated at once where they would be reserved one by one as they are written, which
-  /// takes ext4 as long as the writing itself.
+  /// Has all of a large file's blocks allocated at once where they would be reserved one by one as they are
+  /// written, which takes ext4 as long as the writing itself.
   private static func makeRoom(_ size: Int64, in target: FD) throws(Errno) {
     // Elsewhere it gains nothing, or keeps the filesystem from compressing the file.
     guard try target.filesystemKind() == .ext4 else { return }

@@ -5,8 +5,9 @@ internal import LinuxIO
 
 /// Copies by read and write, and lets someone take the bytes in who would otherwise read the copy again.
 ///
-/// So they come from memory once, and the disk has work from the first piece on. A digest takes longer than read and write together;
-/// for several files it is computed between them, as each CPU copies a file of its own, and for a very large one beside them.
+/// So they come from memory once, and the disk has work from the first piece on. A digest takes longer than
+/// read and write together; for several files it is computed between them, as each CPU copies a file of its
+/// own, and for a very large one beside them.
 final class FollowedCopy {
   /// What is smaller is read again in no time.
   static let smallest: Int64 = 1 << 20

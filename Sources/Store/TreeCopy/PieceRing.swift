@@ -5,8 +5,9 @@ internal import Glibc
 
 /// Pieces of memory that one thread fills and another reads, in their order and round again.
 ///
-/// It is safe to send: everything in it is read and written only under the lock, which is made before and unmade after anybody can
-/// use it. A piece itself is the one thread's until it is handed over, and only read from then until the other has done with it.
+/// It is safe to send: everything in it is read and written only under the lock, which is made before and
+/// unmade after anybody can use it. A piece itself is the one thread's until it is handed over, and only read
+/// from then until the other has done with it.
 final class PieceRing: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -35,8 +36,8 @@ final class PieceRing: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// The piece that is to be filled next; waits, where none is free, until half of them are: to wake up for each would cost more than
-  /// to fill it.
+  /// The piece that is to be filled next; waits, where none is free, until half of them are: to wake up for
+  /// each would cost more than to fill it.
   func free() -> UnsafeMutableRawBufferPointer {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }

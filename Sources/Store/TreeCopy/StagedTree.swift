@@ -74,8 +74,8 @@ package final class StagedTree {
     try workshop.directory.openDirectory(name)
   }
 
-  /// Forces all of it to disk, with whatever else is on that filesystem: a file at a time would wait for the disk as often as
-  /// there are files.
+  /// Forces all of it to disk, with whatever else is on that filesystem: a file at a time would wait for the
+  /// disk as often as there are files.
   package func synchronize() throws(Errno) { try workshop.directory.synchronizeFilesystem() }
 
   /// Gives it its name in one step; EEXIST if something has that.

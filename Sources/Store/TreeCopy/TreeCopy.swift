@@ -5,14 +5,17 @@ package import LinuxIO
 
 /// Copies a tree as a bundle is to be installed, by as many threads as there are CPUs.
 ///
-/// - Both sides are reached by descriptors and single names; no link is followed, no other filesystem entered.
-/// - Contents come over as they are: by sharing blocks where the filesystem can, holes as holes. So do symbolic links, times, and
-///   attributes of users.
-/// - What is not sealed is made uniform: directories have mode 0755, files 0644 or, if their owner could run them, 0755; all of it
-///   belongs to one owner. Files that had several names are files of their own.
-/// - Anything else (devices, fifos, sockets) ends it, and so does a failure; the caller removes what there is by then.
+/// - Both sides are reached by descriptors and single names; no link is followed, no other filesystem
+///   entered.
+/// - Contents come over as they are: by sharing blocks where the filesystem can, holes as holes. So do
+///   symbolic links, times, and attributes of users.
+/// - What is not sealed is made uniform: directories have mode 0755, files 0644 or, if their owner could run
+///   them, 0755; all of it belongs to one owner. Files that had several names are files of their own.
+/// - Anything else (devices, fifos, sockets) ends it, and so does a failure; the caller removes what there is
+///   by then.
 ///
-/// What the source contains may change while it is read. So what is to be relied on is checked in the copy, not in the source.
+/// What the source contains may change while it is read. So what is to be relied on is checked in the copy,
+/// not in the source.
 package struct TreeCopy: Sendable {
   /// How much there is of it.
   package struct Count: Equatable, Sendable {
@@ -41,7 +44,8 @@ package struct TreeCopy: Sendable {
   let isCancelled: @Sendable () -> Bool
   let follower: @Sendable (String) -> (any CopyFollower)?
 
-  /// `progress` is called after each file, and now and then during a large one: by any thread, but by one at a time.
+  /// `progress` is called after each file, and now and then during a large one: by any thread, but by one at
+  /// a time.
   ///
   /// `follower` says who wants to take in what is in a large file, by its path below the top.
   package init(

@@ -5,11 +5,12 @@ internal import Synchronization
 
 /// Which views know an object, and through which of them it is open for writing.
 ///
-/// There may be a thousand views, and most of them know nothing of what one of them changes: so nobody looks through all of
-/// their tables. The first view of a volume, which is the whole tree's and may know a million objects, is not in here but asked itself.
+/// There may be a thousand views, and most of them know nothing of what one of them changes: so nobody looks
+/// through all of their tables. The first view of a volume, which is the whole tree's and may know a million
+/// objects, is not in here but asked itself.
 ///
-/// A table of nodes says what it comes to know and what it forgets while it is locked, so the lock order is: a table of nodes, then
-/// one of these. What is asked here is answered without any other lock.
+/// A table of nodes says what it comes to know and what it forgets while it is locked, so the lock order is:
+/// a table of nodes, then one of these. What is asked here is answered without any other lock.
 final class KnownObjects: Sendable {
   /// Nearly all objects are known to one view alone.
   fileprivate enum Knowers {

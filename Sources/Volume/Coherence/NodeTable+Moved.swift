@@ -11,7 +11,8 @@ internal import Synchronization
 extension NodeTable {
   /// What follows for a table from an object's having another name.
   struct Moved {
-    /// What is below it may have come into other zones, and into which hangs on names, which are not known here.
+    /// What is below it may have come into other zones, and into which hangs on names, which are not known
+    /// here.
     var namesMatter = false
     /// It can't be looked for by that name, and there are no handles.
     var isLost = false
@@ -46,8 +47,8 @@ extension NodeTable {
     }
   }
 
-  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it the one that things
-  /// have in there.
+  /// Gives the node of an object that has a name now, if there is one, a zone, and all that is known below it
+  /// the one that things have in there.
   func setZone(_ zone: Zone, of object: ObjectNumber, withAllBelow: Bool) {
     state.withLock { state in
       guard let index = state.find(object), index != Self.rootIndex else { return }

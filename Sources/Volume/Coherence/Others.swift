@@ -6,26 +6,28 @@ internal import LinuxIO
 internal import Policy
 internal import Synchronization
 
-// What one view does, all others see: what the kernel of another view remembers is withdrawn before the call is answered that
-// has changed it.
+// What one view does, all others see: what the kernel of another view remembers is withdrawn before the call
+// is answered that has changed it.
 //
 //  1. Whoever lets a kernel remember something notes that first (`Node.Flags.attributesCached`,
-//     `Node.namesEpoch`), and looks
-//     at the object after. Whoever changes something looks for these notes after the change. So either the change is seen by
-//     the look, or the note by who changes.
-//  2. A kernel is told by nothing but `attributesChanged` and `entriesChanged`. Neither waits for anything that a request
-//     holds, so they may be said from a request's own thread, across views, and while that holds a directory's names or the
-//     grants (`NameLocks`, `Grants.moving`); no other lock of ours is held meanwhile.
-//  3. An answer that is on its way when something changes: the kernel drops attributes that it was told to forget after it had
-//     asked, and looks names up again that it asked for before `entriesChanged`. Attributes that come with a name, of an inode that the
-//     kernel does not have yet, it would keep: there names and all are withdrawn, so that it asks again (`Node.toldAt`).
-//     Of what it changes itself it drops attributes when it has the answer, but not those that it had asked for before and that come
-//     after: so it is told of those as well (`dropAnswersUnderWay`).
-//     What comes with a listing it takes in whenever that arrives, so names do not come with listings that others may change.
-//  4. Who finds that a note has been taken by another thread, which is still about to tell the kernel, tells it too
-//     (`KernelLink.namesUnderWay`): no call returns before the kernel knows.
-//  5. What a file has in it the kernel reads and writes itself, the same pages for all views (passthrough). The sizes and times
-//     of a file that may be written to through one view are not for the kernels of the others to remember. See `Writing.swift`.
+//     `Node.namesEpoch`), and looks at the object after. Whoever changes something looks for these notes
+//     after the change. So either the change is seen by the look, or the note by who changes.
+//  2. A kernel is told by nothing but `attributesChanged` and `entriesChanged`. Neither waits for anything
+//     that a request holds, so they may be said from a request's own thread, across views, and while that
+//     holds a directory's names or the grants (`NameLocks`, `Grants.moving`); no other lock of ours is held
+//     meanwhile.
+//  3. An answer that is on its way when something changes: the kernel drops attributes that it was told to
+//     forget after it had asked, and looks names up again that it asked for before `entriesChanged`.
+//     Attributes that come with a name, of an inode that the kernel does not have yet, it would keep: there
+//     names and all are withdrawn, so that it asks again (`Node.toldAt`). Of what it changes itself it drops
+//     attributes when it has the answer, but not those that it had asked for before and that come after: so
+//     it is told of those as well (`dropAnswersUnderWay`). What comes with a listing it takes in whenever
+//     that arrives, so names do not come with listings that others may change.
+//  4. Who finds that a note has been taken by another thread, which is still about to tell the kernel, tells
+//     it too (`KernelLink.namesUnderWay`): no call returns before the kernel knows.
+//  5. What a file has in it the kernel reads and writes itself, the same pages for all views (passthrough).
+//     The sizes and times of a file that may be written to through one view are not for the kernels of the
+//     others to remember. See `Writing.swift`.
 
 /// What a kernel may remember of an object, and what we have noted of it.
 struct Memory: OptionSet {
@@ -63,15 +65,18 @@ extension View {
     volume.arrivingFlags.goesOn(directory)
   }
 
-  /// Attributes of an object have changed through this view, by a call whose answer does not tell the new ones.
+  /// Attributes of an object have changed through this view, by a call whose answer does not tell the new
+  /// ones.
   func attributesChanged(of object: ObjectNumber) {
     dropAnswersUnderWay(about: object)
     others.attributesChanged(of: object)
   }
 
-  /// Withdraws what our own kernel was told of an object that a call of its changes besides, such as a directory's times.
+  /// Withdraws what our own kernel was told of an object that a call of its changes besides, such as a
+  /// directory's times.
   ///
-  /// It drops those by itself when it has the answer; but what it was told before, and takes in after that, it would keep.
+  /// It drops those by itself when it has the answer; but what it was told before, and takes in after that,
+  /// it would keep.
   func dropAnswersUnderWay(about object: ObjectNumber) {
     let found = nodes.with(object) { id, node in
       // It could not have asked for the change without having the inode.
@@ -81,7 +86,8 @@ extension View {
     if let found { tellKernel(found) }
   }
 
-  /// For how long an answer may be on its way into the kernel: until the client that waits for it has run again.
+  /// For how long an answer may be on its way into the kernel: until the client that waits for it has run
+  /// again.
   private static var arrivalSeconds: UInt32 { 10 }
 
   private func forget(_ memory: Memory, _ id: NodeID, _ node: inout Node) -> Withdrawal {
@@ -124,8 +130,8 @@ extension View {
     if withdrawal.names { kernel.namesUnderWay.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
   }
 
-  /// Attributes that came with a name may have arrived after the kernel was told to forget them: now that it names the node, it
-  /// has taken in all that it ever will.
+  /// Attributes that came with a name may have arrived after the kernel was told to forget them: now that it
+  /// names the node, it has taken in all that it ever will.
   func settleDoubt(of node: NodeID) {
     let wasDoubtful = nodes.with(node) { $0.flags.remove(.isDoubtful) != nil }
     if wasDoubtful == true { connection?.attributesChanged(node) }
@@ -173,7 +179,8 @@ struct Others {
     forEach(knowing: file) { $0.forget([.attributes, .contents], of: file) }
   }
 
-  /// Who may do what with an object has changed; names are withdrawn where it has become a directory that is closed to some.
+  /// Who may do what with an object has changed; names are withdrawn where it has become a directory that is
+  /// closed to some.
   func rightsChanged(
     of object: ObjectNumber, from before: Object, to after: Object, _ memory: Memory = .attributes
   ) {

@@ -9,8 +9,8 @@ internal import Synchronization
 
 /// Finds out who is where, at a price that nobody can drive up.
 ///
-/// To look at all processes takes a millisecond or two on a small machine. On average it may take two percent of
-/// a processor's time; what was not used of that is kept, up to half a second.
+/// To look at all processes takes a millisecond or two on a small machine. On average it may take two percent
+/// of a processor's time; what was not used of that is kept, up to half a second.
 final class Presence: Sendable {
   /// What was seen, and when it was begun to look.
   struct Look: Sendable {
@@ -34,15 +34,16 @@ final class Presence: Sendable {
   private static let mostTime: Int64 = 500_000_000
   /// After so many milliseconds a look is given up.
   ///
-  /// Either the machine is busy, or a server is waited for: then there is no second look before the first has ended.
+  /// Either the machine is busy, or a server is waited for: then there is no second look before the first has
+  /// ended.
   private static let patience: UInt64 = 1000
   private let state = Mutex(State())
   private let firstHasEntered = Atomic<Bool>(false)
 
   /// Someone may enter a directory.
   ///
-  /// Some machines let nobody look at their first process. It runs before all else, so it is only where it has
-  /// entered itself.
+  /// Some machines let nobody look at their first process. It runs before all else, so it is only where it
+  /// has entered itself.
   func entered(by caller: Caller) {
     guard caller.uid == 0, ProcessID.isOfFirst(caller.pid) else { return }
     firstHasEntered.store(true, ordering: .relaxed)

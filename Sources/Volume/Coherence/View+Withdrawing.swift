@@ -10,16 +10,13 @@ internal import Synchronization
 // What the kernel remembers of a directory that closes, and what it costs others to have it withdrawn.
 //
 //  1. To let the kernel look up every name again is the last means: it does that for all names of the view,
-//     and until someone has
-//     walked to a working directory again, getcwd(2) there fails; what is mounted below a name is detached.
+//     and until someone has walked to a working directory again, getcwd(2) there fails; what is mounted below
+//     a name is detached.
 //  2. So names that nobody uses are dropped one by one (`Connection.dropUnused`). While it changes a
-//     directory's mode, owner or
-//     list the kernel lets nobody look for names in it, so none comes back meanwhile; a name that it knows
-//     and that someone
-//     is just looking up again counts as used.
+//     directory's mode, owner or list the kernel lets nobody look for names in it, so none comes back
+//     meanwhile; a name that it knows and that someone is just looking up again counts as used.
 //  3. Where one is used, or there are too many, every name is looked up again after all. From then on names
-//     in that
-//     directory are not remembered for a while (`RestlessDirectories`).
+//     in that directory are not remembered for a while (`RestlessDirectories`).
 
 extension View {
   /// Whether a directory was open to all who get here and is no more.

@@ -8,10 +8,12 @@ final class Views: Sendable {
   private struct State {
     /// Those that are told of what others change.
     ///
-    /// They are kept here until they end: a weak reference to a view would make each use of it slower, wherever it is.
+    /// They are kept here until they end: a weak reference to a view would make each use of it slower,
+    /// wherever it is.
     var begun: [UInt32: View] = [:]
     var last: UInt32 = 0
-    /// The number of the view that is asked itself what it knows, 0 if there is none; and the view once it has begun.
+    /// The number of the view that is asked itself what it knows, 0 if there is none; and the view once it
+    /// has begun.
     var asked: (number: UInt32, view: View?) = (0, nil)
   }
   private let state = Mutex(State())

@@ -7,9 +7,9 @@ internal import Policy
 
 // Files that are open for writing, as far as other views are concerned.
 //
-// A kernel sees what is written through its own view and forgets sizes and times by itself. Of the others none may remember any
-// while the file is open for writing, nor as long as a memory map may outlive that. They learn it before the open is answered,
-// and whoever opens a file there looks here.
+// A kernel sees what is written through its own view and forgets sizes and times by itself. Of the others
+// none may remember any while the file is open for writing, nor as long as a memory map may outlive that.
+// They learn it before the open is answered, and whoever opens a file there looks here.
 
 extension View {
   /// Whether a file is open for writing, or may be mapped so, through another view.
@@ -23,7 +23,8 @@ extension View {
     return its.flatMap { $0 == .none ? nil : $0 } ?? use
   }
 
-  /// From the reply on, the file may be changed without a word to us, and may be mapped so that it is for long.
+  /// From the reply on, the file may be changed without a word to us, and may be mapped so that it is for
+  /// long.
   func noteOpened(_ node: NodeID, _ access: OpenFile.Access) {
     guard access.writes else { return }
     let maps = access.allowsSharedMaps
@@ -53,7 +54,8 @@ extension View {
     }
   }
 
-  /// Whether the kernel may keep what it has of a file's pages, or of a directory's listing, from before this open.
+  /// Whether the kernel may keep what it has of a file's pages, or of a directory's listing, from before this
+  /// open.
   func mayKeepContents(of node: NodeID) -> Bool {
     nodes.with(node) { $0.flags.remove(.contentsChanged) == nil } ?? false
   }

@@ -5,7 +5,8 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// The reads and writes that are under way in what was granted, so that one who takes a grant back can wait for them.
+/// The reads and writes that are under way in what was granted, so that one who takes a grant back can wait
+/// for them.
 final class GrantedUse: Sendable {
   private let phase = Atomic<Int>(0)
   private let even = Atomic<Int>(0)
@@ -35,8 +36,8 @@ final class GrantedUse: Sendable {
 
   /// Waits for all that began before this was called.
   ///
-  /// What begins meanwhile counts in the other phase, so it is not waited for; twice, since someone may have read the phase before
-  /// it was last changed and not been counted yet.
+  /// What begins meanwhile counts in the other phase, so it is not waited for; twice, since someone may have
+  /// read the phase before it was last changed and not been counted yet.
   func waitForAll() {
     for _ in 0..<2 {
       let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue

@@ -8,12 +8,16 @@ internal import Synchronization
 
 // What users have granted their apps, and where it is now.
 //
-//  1. A grant follows its object: when that, or a directory above it, is renamed through any view, the grant has its new path
-//     before the rename is answered. No other object is ever found by the old path meanwhile.
-//  2. Where the object is replaced or gone, the grant stays with the name: so files are saved by most programs.
-//  3. A rename asks for its two names in their directories; where nothing is granted that is a look at a number.
-//  4. One at a time (`moving`): renames of what leads to a grant, grants, revocations, and the beginning of a view. Who takes
-//     this lock may wait for the filesystem, and nobody else does for them. `state` is taken inside it, for a few memory accesses.
+//  1. A grant follows its object: when that, or a directory above it, is renamed through any view, the grant
+//     has its new path before the rename is answered. No other object is ever found by the old path
+//     meanwhile.
+//  2. Where the object is replaced or gone, the grant stays with the name: so files are saved by most
+//     programs.
+//  3. A rename asks for its two names in their directories; where nothing is granted that is a look at a
+//     number.
+//  4. One at a time (`moving`): renames of what leads to a grant, grants, revocations, and the beginning of a
+//     view. Who takes this lock may wait for the filesystem, and nobody else does for them. `state` is taken
+//     inside it, for a few memory accesses.
 //  5. A rename that began before a grant was there, and ended after, looks once more when it is done.
 //  6. A rename costs as much as the paths are long that it changes, and a little for each grant that it
 //     takes along: nobody walks along their paths, since what is below the new name is what was below the

@@ -90,7 +90,8 @@ extension Volume {
     return GrantPath.names(Array(rest))
   }
 
-  /// So many names are looked at, for something that happens only where a machine has stopped at a bad moment.
+  /// So many names are looked at, for something that happens only where a machine has stopped at a bad
+  /// moment.
   private static var mostNamesToSearch: Int { 200_000 }
 
   /// Goes through the users' files for one of that number.

@@ -6,7 +6,8 @@ internal import LinuxIO
 package import Policy
 internal import Synchronization
 
-// What a user has granted an app, and takes back. It is never passed through, so every read and write is asked for here.
+// What a user has granted an app, and takes back. It is never passed through, so every read and write is
+// asked for here.
 
 extension View {
   /// Puts a place into the view.
@@ -18,16 +19,16 @@ extension View {
     makeRoom()
   }
 
-  /// Takes a place out of the view: when this returns, nothing of it is found, read or written any more, be it through a descriptor
-  /// or a memory map that was there before.
+  /// Takes a place out of the view: when this returns, nothing of it is found, read or written any more, be
+  /// it through a descriptor or a memory map that was there before.
   ///
   /// Not from a request's own thread: it waits for requests.
   package func withdraw(_ place: ScopePlace) { withdraw([place]) }
 
   /// The same for several at once.
   func withdraw(_ places: Set<ScopePlace>) {
-    // What has been stored in a map before this is not lost. Once the place is out no page comes to a map any more, so the
-    // kernel comes to an end with what it has.
+    // What has been stored in a map before this is not lost. Once the place is out no page comes to a map any
+    // more, so the kernel comes to an end with what it has.
     grantedUse.beginDraining()
     scope.change { $0.withdraw(places) }
     settleScope()
@@ -72,8 +73,8 @@ extension View {
 
   /// Whether what was granted may be used so.
   ///
-  /// What is moved is for a moment neither where it was nor where it is then: who seems to have lost it looks again when nothing is
-  /// being moved. Whoever moves grants waits for nobody who is here.
+  /// What is moved is for a moment neither where it was nor where it is then: who seems to have lost it looks
+  /// again when nothing is being moved. Whoever moves grants waits for nobody who is here.
   private func mayUse(_ node: NodeID, _ wanted: Reach) -> Bool {
     reach(of: node).contains(wanted)
       || volume.grants.moving.withLock { _ in reach(of: node).contains(wanted) }
@@ -118,7 +119,8 @@ extension View {
 }
 
 extension NodeTable {
-  /// Gives every node the position that it has by now; those that the scope has something to say about are the answer.
+  /// Gives every node the position that it has by now; those that the scope has something to say about are
+  /// the answer.
   func settlePositions(_ scope: ViewScope) -> [NodeID] {
     state.withLock { state in
       // As it is now, since others may be changing it and doing the same.
@@ -130,7 +132,8 @@ extension NodeTable {
 }
 
 extension NodeTableState {
-  /// The positions of nodes that have another one by now, and the nodes that have one of their own in the scope.
+  /// The positions of nodes that have another one by now, and the nodes that have one of their own in the
+  /// scope.
   fileprivate func settledPositions(_ scope: Scope) -> (changed: [UInt32: Position], places: [UInt32]) {
     var settled: [UInt32: Position] = [:]
     var places: [UInt32] = []

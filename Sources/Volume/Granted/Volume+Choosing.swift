@@ -15,8 +15,9 @@ package struct ChosenObject: Sendable {
 extension Volume {
   /// Finds what someone has chosen, who must be able to reach it, and to read or to write it.
   ///
-  /// Each directory on the way is asked, as when they had looked themselves. ELOOP for a link, anywhere on the way; ENXIO for what is
-  /// neither a file nor a directory; EROFS in an installed app or the system domain.
+  /// Each directory on the way is asked, as when they had looked themselves. ELOOP for a link, anywhere on
+  /// the way; ENXIO for what is neither a file nor a directory; EROFS in an installed app or the system
+  /// domain.
   package func choose(
     _ names: [[UInt8]], by subject: Subject, isMember: (_ gid: UInt32) -> Membership, writing: Bool
   ) throws(Errno) -> ChosenObject {

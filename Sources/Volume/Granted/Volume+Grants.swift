@@ -31,7 +31,8 @@ extension Volume {
 
   /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
   ///
-  /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is now.
+  /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is
+  /// now.
   package func loadGrants(_ records: [GrantRecord]) {
     grants.moving.withLock { _ in
       var changed: [Int64] = []
@@ -89,7 +90,8 @@ extension Volume {
     return changed.new
   }
 
-  /// Takes grants back: when this returns nothing of them is found, read or written any more through what they gave.
+  /// Takes grants back: when this returns nothing of them is found, read or written any more through what
+  /// they gave.
   package func revokeGrants(_ numbers: [Int64]) {
     let revoked = grants.moving.withLock { _ in
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)

@@ -62,7 +62,8 @@ extension View {
 
   /// The attributes with the time for which they hold.
   ///
-  /// `withName` says that they are part of the answer that makes the node known to the kernel, which will keep the name.
+  /// `withName` says that they are part of the answer that makes the node known to the kernel, which will
+  /// keep the name.
   func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
     let validity = attributeValidity(status, of: node, withName: withName)
     guard validity > 0, volume.views.areSeveral else { return Attributes(status, validity: validity) }
@@ -85,10 +86,11 @@ extension View {
 
   /// For how long the kernel may answer with these attributes itself.
   ///
-  /// With passthrough we see no write; but the kernel does, forgets the attributes by itself, and drops a reply of ours that
-  /// a write has overtaken. What it does not see is a store through a memory map. So nothing is kept while the file is open in
-  /// a way that lets it be mapped for writing, and since a map can outlive its descriptor, the backing filesystem is asked once
-  /// after the last such close whether the file is still held open for writing.
+  /// With passthrough we see no write; but the kernel does, forgets the attributes by itself, and drops a
+  /// reply of ours that a write has overtaken. What it does not see is a store through a memory map. So
+  /// nothing is kept while the file is open in a way that lets it be mapped for writing, and since a map can
+  /// outlive its descriptor, the backing filesystem is asked once after the last such close whether the file
+  /// is still held open for writing.
   ///
   /// Nor is anything kept where a list may refuse someone to see it: the kernel would not ask.
   private func attributeValidity(_ status: FileStatus, of node: NodeID, withName: Bool) -> Double {

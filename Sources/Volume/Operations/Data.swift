@@ -6,8 +6,8 @@ package import Fuse
 internal import Glibc
 package import LinuxIO
 
-// The contents of open files, as far as they come to the daemon: with passthrough the kernel reads and writes the backing
-// file itself, and only what is not a read or a write arrives here.
+// The contents of open files, as far as they come to the daemon: with passthrough the kernel reads and writes
+// the backing file itself, and only what is not a read or a write arrives here.
 
 extension View {
   package func read(
@@ -108,7 +108,8 @@ extension View {
     _ file: OpenFile, _ node: NodeID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     if let descriptor = file.descriptor { return try descriptor.use(body) }
-    // That the handle has the access was asked at open; here only root's daemon opens, whose right it does not need.
+    // That the handle has the access was asked at open; here only root's daemon opens, whose right it does
+    // not need.
     if access == .write, !file.access.contains(.write) { throw .EBADF }
     let object = try nodes.pin(node)
     let flags = (access == .write ? O_WRONLY : O_RDONLY) | O_NONBLOCK

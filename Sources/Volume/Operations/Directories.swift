@@ -18,9 +18,9 @@ extension View {
     guard judged.isDirectory else { throw .ENOTDIR }
     try authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: payer(caller))
-    // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to them.
-    // If another view has changed it since, it is read again, whatever its times say.
-    // To show it the kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
+    // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
+    // them. If another view has changed it since, it is read again, whatever its times say. To show it the
+    // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
     // asks for the listing instead.
     if mayRefuseAttributes(judged) { return Opened(handle: handle, mode: []) }
     let keeps = mayKeepContents(of: node)
@@ -128,9 +128,9 @@ extension View {
 
   /// For how long the kernel may remember a name that it gets with a listing.
   ///
-  /// Linux (6.18) takes such names for newer than all that was withdrawn before they have arrived, so a listing that is on its way could
-  /// bring back what has gone. Where another view may change the directory they are not given; and where one might by the
-  /// time that the listing arrives, not for long.
+  /// Linux (6.18) takes such names for newer than all that was withdrawn before they have arrived, so a
+  /// listing that is on its way could bring back what has gone. Where another view may change the directory
+  /// they are not given; and where one might by the time that the listing arrives, not for long.
   private func listedValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
     let validity = nameValidity(in: directory, place)
     return volume.views.areSeveral ? min(validity, 30) : validity
@@ -146,7 +146,8 @@ extension View {
 
   /// Adds one entry.
   ///
-  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So are all without `validity`.
+  /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So
+  /// are all without `validity`.
   private func add(
     _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
     _ validity: Double?, to writer: inout DirectoryWriter, by caller: Caller
@@ -161,7 +162,8 @@ extension View {
     } else if let validity,
       !nodes.isKnown(ObjectNumber(inode: inode, device: parent.number.device), in: parent.id)
     {
-      // What the kernel knows already it need not be told again, and a tree that was just made is known as a whole.
+      // What the kernel knows already it need not be told again, and a tree that was just made is known as a
+      // whole.
       entry = try? self.entry(found.name, in: parent, validity, by: caller)
     }
     writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)

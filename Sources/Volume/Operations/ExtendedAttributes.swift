@@ -7,8 +7,8 @@ internal import Glibc
 package import LinuxIO
 internal import Policy
 
-// Extended attributes. Insula keeps what an inode can't hold in attributes of its own, which do not exist for anyone
-// outside; access control lists of POSIX are another model than ours, and refused.
+// Extended attributes. Insula keeps what an inode can't hold in attributes of its own, which do not exist for
+// anyone outside; access control lists of POSIX are another model than ours, and refused.
 
 extension View {
   package func attribute(
@@ -82,8 +82,9 @@ extension View {
     case .security(let door):
       return try removeSecurity(door, of: object, by: caller)
     case .capability:
-      // The kernel removes a file's capabilities in the name of whoever writes to it; who asks by removexattr(2) without
-      // the capability to, it has refused already. Who may write here may be one who may only append.
+      // The kernel removes a file's capabilities in the name of whoever writes to it; who asks by
+      // removexattr(2) without the capability to, it has refused already. Who may write here may be one who
+      // may only append.
       if denial(of: .write, on: judged, to: caller) != nil {
         try authorize(.append, on: judged, by: caller)
       }
@@ -101,7 +102,8 @@ extension View {
     case .ours: throw .EPERM
     case .posixACL: throw .EOPNOTSUPP
     case .user:
-      // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to `xattr(7)`.
+      // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to
+      // `xattr(7)`.
       let sticky = object.isDirectory && object.mode & S_ISVTX != 0
       if sticky, caller.uid != 0, caller.uid != object.uid { throw .EPERM }
       try authorize(.writeExtended, on: object, by: caller)

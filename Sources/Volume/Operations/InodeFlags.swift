@@ -7,8 +7,9 @@ package import LinuxIO
 internal import Policy
 internal import Store
 
-// The flags of lsattr and chattr. Those that Linux shares with BSD are ours, kept with the others and enforced by the daemon:
-// set on the backing file they would stand in the daemon's own way. All others are the backing filesystem's.
+// The flags of lsattr and chattr. Those that Linux shares with BSD are ours, kept with the others and
+// enforced by the daemon: set on the backing file they would stand in the daemon's own way. All others are
+// the backing filesystem's.
 
 extension View {
   package func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32 {

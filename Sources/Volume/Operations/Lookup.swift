@@ -58,8 +58,8 @@ extension View {
 
   /// The entry of an object that was just found or made in a directory, and has its name still.
   ///
-  /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how many changes of
-  /// those there had been before. `isFound` is for what was there already.
+  /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how
+  /// many changes of those there had been before. `isFound` is for what was there already.
   func entry(
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ nameValidity: Double,
     isMapped: Bool = false, madeAfter: UInt64? = nil, isFound: Bool = false, by caller: Caller
@@ -107,7 +107,8 @@ extension View {
 
   /// For how long the kernel may remember a name of a directory that is about to be looked for, or made.
   ///
-  /// It is noted that it will before anyone looks, see `Others.swift`; for what was noted when the request began, it need not be.
+  /// It is noted that it will before anyone looks, see `Others.swift`; for what was noted when the request
+  /// began, it need not be.
   func nameValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
     let validity = entryValidity(in: place, directory.number)
     guard validity > 0, directory.namesEpoch != kernel.epoch else { return validity }
@@ -119,7 +120,8 @@ extension View {
     return entryValidity(in: object(status, again), directory.number)
   }
 
-  /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its kernel remembers that.
+  /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its
+  /// kernel remembers that.
   func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
     try? directory.fd.remove(name, directory: isDirectory)
     noteUndone(name, in: directory)

@@ -184,7 +184,8 @@ extension View {
 
   /// Gives a new object its group where the daemon could not make it with that.
   ///
-  /// A user's daemon can give a group that the user is in; where it can't, the object keeps the user's own, as on Linux.
+  /// A user's daemon can give a group that the user is in; where it can't, the object keeps the user's own,
+  /// as on Linux.
   func settleGroup(of object: FD, _ gid: UInt32) throws(Errno) {
     guard !volume.settings.isSystem else { return }
     let status = try object.status()

@@ -247,9 +247,9 @@ extension View {
     let budget = volume.budget
     let payer = payer(caller)
     try budget.take(.openFiles, by: payer)
-    // With passthrough the kernel would let whoever may only append write anywhere, once they have taken O_APPEND back or
-    // mapped the file: their writes go through a descriptor of ours that appends whatever they ask for. Nor could it be taken
-    // back, so what was granted goes through us as well.
+    // With passthrough the kernel would let whoever may only append write anywhere, once they have taken
+    // O_APPEND back or mapped the file: their writes go through a descriptor of ours that appends whatever
+    // they ask for. Nor could it be taken back, so what was granted goes through us as well.
     let isRoot = caller.uid == 0
     let backing = backings.open(node, byRoot: isRoot) {
       mayAppendAlone || isRevocable ? nil : registerBacking(object, for: caller)
@@ -302,7 +302,8 @@ extension View {
     let mayKeep = mayKeepContents(of: node)
     // Where other opens go past the page cache, what it has from before may be stale.
     if usesPassthrough { return [] }
-    // What another view writes is in no page of this kernel's; and a map that both could write to is not to be had.
+    // What another view writes is in no page of this kernel's; and a map that both could write to is not to
+    // be had.
     if isWrittenElsewhere(node) { return .direct }
     return mayKeep ? .keepCache : []
   }
@@ -317,9 +318,10 @@ extension View {
 
   /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
   ///
-  /// Closing any descriptor of a file drops the process's POSIX locks on it. Programs that depend on the finer points of that,
-  /// databases above all, open for reading and writing. For all other opens the release that follows the last close drops what
-  /// was locked through them, which saves each of them a round trip; what differs is in SEMANTICS.md.
+  /// Closing any descriptor of a file drops the process's POSIX locks on it. Programs that depend on the
+  /// finer points of that, databases above all, open for reading and writing. For all other opens the release
+  /// that follows the last close drops what was locked through them, which saves each of them a round trip;
+  /// what differs is in SEMANTICS.md.
   private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
     // Where data goes through the daemon, close(2) is also where it learns that a write failed.
     if hasDescriptor { return access.writes || !volume.settings.localLocks }
@@ -338,8 +340,9 @@ extension View {
   /// What a client's flags mean for a descriptor of the daemon's own.
   private static var flagsForDaemon: Int32 { O_APPEND | O_SYNC | O_DSYNC | CLX_O_NOATIME }
 
-  /// How to make a file that a client makes and opens: as the client asks where its data will go through this descriptor;
-  /// with passthrough only to have it named, since a descriptor that can write would count as a writer.
+  /// How to make a file that a client makes and opens: as the client asks where its data will go through this
+  /// descriptor; with passthrough only to have it named, since a descriptor that can write would count as a
+  /// writer.
   private func creationFlags(_ flags: Int32) -> Int32 {
     if usesPassthrough { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & Self.flagsForDaemon

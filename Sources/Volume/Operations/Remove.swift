@@ -201,7 +201,8 @@ extension View {
     try authorize(.addSubdirectory, on: object, by: caller)
   }
 
-  /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept open.
+  /// An object that loses its last name can't be found again once its descriptor is closed; so it is kept
+  /// open.
   private func holdIfLastName(
     _ doomed: Doomed, _ name: Name, in directory: borrowing NodeTable.Pin, by caller: Caller
   ) {
@@ -235,7 +236,8 @@ extension View {
     others.moved(moved.number, to: name, in: parent, zone: zone, by: payer)
   }
 
-  /// An object has another name now, whichever view it was given through, in a directory that this one may not know.
+  /// An object has another name now, whichever view it was given through, in a directory that this one may
+  /// not know.
   func noteMoved(
     _ object: ObjectNumber, to name: Name, in parent: ObjectNumber, _ directory: FD, zone: Zone,
     by payer: Payer
@@ -260,7 +262,8 @@ extension View {
     if moved.namesMatter { settleZones(below: name, in: directory, zone) }
   }
 
-  /// Gives what is known below a directory that has come to where names matter (a home, a container) its zones.
+  /// Gives what is known below a directory that has come to where names matter (a home, a container) its
+  /// zones.
   ///
   /// No deeper than names matter, so it is not far to the end.
   private func settleZones(below name: Name, in parent: FD, _ zone: Zone) {

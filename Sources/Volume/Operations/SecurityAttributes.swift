@@ -8,15 +8,18 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-// Access control lists and flags as extended attributes: the doors through which the mount lets them be seen and changed.
+// Access control lists and flags as extended attributes: the doors through which the mount lets them be seen
+// and changed.
 //
-// A list has three, for three kinds of visitors. They all lead to the same list; none of them has a value of its own.
+// A list has three, for three kinds of visitors. They all lead to the same list; none of them has a value of
+// its own.
 
 /// An extended attribute that stands for an object's list, or for its flags.
 enum SecurityDoor {
   /// `system.insula.acl`: the list in Apple's binary form, on any object; for Insula's own commands.
   case list
-  /// `user.com.apple.system.Security`: the same bytes, for programs that copy attributes of users and leave `system.*` alone.
+  /// `user.com.apple.system.Security`: the same bytes, for programs that copy attributes of users and leave
+  /// `system.*` alone.
   case appleList
   /// `system.nfs4_acl`: as the Linux NFS client shows it, for `nfs4_getfacl` and `nfs4_setfacl`.
   case nfs4List

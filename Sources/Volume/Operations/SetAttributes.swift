@@ -69,7 +69,8 @@ extension View {
     }
   }
 
-  /// Setting both times to now takes the right to; anything else takes the owner, and no list that forbids it.
+  /// Setting both times to now takes the right to; anything else takes the owner, and no list that forbids
+  /// it.
   ///
   /// Corresponds to `utimensat(2)`.
   private func authorizeTimes(

@@ -63,8 +63,8 @@ final class SealedPlace: Sendable {
 
 /// Where in the tree things are that have a seal; names do not tell.
 ///
-/// Filled from the registry, and changed whenever the daemon installs, updates or removes something. It is asked for names in
-/// directories that hold apps only, so it costs nothing elsewhere.
+/// Filled from the registry, and changed whenever the daemon installs, updates or removes something. It is
+/// asked for names in directories that hold apps only, so it costs nothing elsewhere.
 package final class SealedPlaces: Sendable {
   private struct Key: Hashable {
     let directory: ObjectNumber

@@ -69,7 +69,8 @@ final class ServedSeal: Sendable {
       }
     }
     if isNew {
-      // Reading a seal takes many times the room of what is kept of it, and the allocator would keep that for later.
+      // Reading a seal takes many times the room of what is kept of it, and the allocator would keep that for
+      // later.
       clx_return_free_memory()
     }
     if let finding { tellOnce(finding) }

@@ -8,8 +8,8 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 
-// What is served from a sealed place is what was sealed: each object is held against the seal when it is found, and a file's bytes
-// before it is first opened.
+// What is served from a sealed place is what was sealed: each object is held against the seal when it is
+// found, and a file's bytes before it is first opened.
 
 extension Volume {
   /// The zone of a name in a directory of that number and zone.
@@ -27,8 +27,8 @@ extension View {
     volume.zone(of: name, in: directory.number, directory.zone)
   }
 
-  /// Throws if a name is that of something sealed, or of an Inbox: nothing is made there by anyone but the daemon, also while it
-  /// is missing.
+  /// Throws if a name is that of something sealed, or of an Inbox: nothing is made there by anyone but the
+  /// daemon, also while it is missing.
   func refuseReservedName(_ name: Name, in directory: borrowing NodeTable.Pin) throws(Errno) {
     let zone = zone(of: name, in: directory)
     if zone.isSealedPlace { throw .EROFS }
@@ -46,7 +46,8 @@ extension View {
     if volume.sealedPlaces.isAbove(ObjectNumber(status)) { throw .EPERM }
   }
 
-  /// What the seal says of an object that was just found; nil where there is no seal, and EIO where it should not be there.
+  /// What the seal says of an object that was just found; nil where there is no seal, and EIO where it should
+  /// not be there.
   func sealedNode(
     _ name: Name, _ object: FD, _ status: FileStatus, in directory: borrowing NodeTable.Pin
   ) throws(Errno) -> SealedNode? {
@@ -129,7 +130,8 @@ extension View {
     }
     guard let contents = sealed.seal.loadedContents else { throw refusal() }
     guard contents.isSealed(sealed.position) else { return .free }
-    // Someone has taken it away, or put something else in its place: at this answer the kernel looks what is there now.
+    // Someone has taken it away, or put something else in its place: at this answer the kernel looks what is
+    // there now.
     if status.st_nlink == 0, sealed.seal.isInstalled { throw .ESTALE }
     if mayWait, status.st_size > Self.smallFile { return .afterReading }
     try readForSeal(object, sealed, contents)

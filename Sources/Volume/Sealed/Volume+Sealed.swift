@@ -8,11 +8,13 @@ internal import Glibc
 package import LinuxIO
 internal import Synchronization
 
-// What the daemon tells a volume of what is installed, and does through it: whoever looks meanwhile sees the old or the new, each
-// by its own seal, and the kernel of every view is made to look again before the change is reported as done.
+// What the daemon tells a volume of what is installed, and does through it: whoever looks meanwhile sees the
+// old or the new, each by its own seal, and the kernel of every view is made to look again before the change
+// is reported as done.
 
 extension Volume {
-  /// Notes that a bundle is installed at a path below the root of the tree; for what is there when the daemon starts.
+  /// Notes that a bundle is installed at a path below the root of the tree; for what is there when the daemon
+  /// starts.
   package func noteBundle(at path: String, seal: [UInt8]) throws(Errno) {
     let way = try Way(to: path, in: tree)
     sealedPlaces.add(
@@ -42,7 +44,8 @@ extension Volume {
     try sealChanges(at: path, from: old, to: nil, meanwhile: old, body)
   }
 
-  /// Notes that the system domain is sealed by a seal of one of these digests; one of no bytes says that it may have none.
+  /// Notes that the system domain is sealed by a seal of one of these digests; one of no bytes says that it
+  /// may have none.
   package func noteSystem(roots: [[UInt8]]) throws(Errno) {
     guard roots.contains(where: { !$0.isEmpty }) else { return }
     let way = try Way(to: "System", in: tree)
@@ -50,7 +53,8 @@ extension Volume {
     sealedPlaces.add(place, way.name, above: way.above)
   }
 
-  /// Does `body`, which replaces the system domain as a whole; both digests are of no bytes where there is no seal.
+  /// Does `body`, which replaces the system domain as a whole; both digests are of no bytes where there is no
+  /// seal.
   package func systemIsReplaced(
     root: [UInt8], before: [UInt8], _ body: () throws(Errno) -> Void
   ) throws(Errno) {
@@ -90,7 +94,8 @@ extension Volume {
     }
   }
 
-  /// What reads the seal of the system domain, which is one of these; one of no bytes stands for a system domain without a seal.
+  /// What reads the seal of the system domain, which is one of these; one of no bytes stands for a system
+  /// domain without a seal.
   private func systemLoading(_ roots: [[UInt8]]) throws(Errno) -> SealedPlace.Loading {
     // Zero in a seal stands for whom the store belongs to, as its tree does.
     let status = try tree.status()

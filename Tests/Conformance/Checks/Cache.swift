@@ -4,8 +4,8 @@
 import CLinux
 import Glibc
 
-// What a cache of names and attributes must not get wrong. Each check looks before and after a change, so that
-// there is something to be stale.
+// What a cache of names and attributes must not get wrong. Each check looks before and after a change, so
+// that there is something to be stale.
 func caches(_ check: inout Checks) {
   check("cache.negative-then-created") { t in
     for make in ["open", "mkdir", "symlink", "link", "rename", "mknod"] {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// Shell functions: `plant DIR` makes a tree with all that ordinary copies have to keep, `census DIR` prints it.
+/// Shell functions: `plant DIR` makes a tree with all that ordinary copies have to keep, `census DIR` prints
+/// it.
 ///
 /// The census leaves out what differs between equal trees: inode numbers, sizes of directories, change times.
-/// All but plain files get a time in the past: rsync leaves the time of a link or fifo made in the same second.
+/// All but plain files get a time in the past: rsync leaves the time of a link or fifo made in the same
+/// second.
 let sampleTree = """
   plant() {
     mkdir -p "$1/dir/sub/deep" "$1/empty" "$1/closed"

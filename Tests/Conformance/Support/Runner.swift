@@ -85,8 +85,8 @@ package struct Runner {
 
   /// Reads the verdict; nil on a time-out.
   ///
-  /// A process that dies silently closes its end, or, where a grandchild
-  /// still holds the pipe, shows on the pidfd.
+  /// A process that dies silently closes its end, or, where a grandchild still holds the pipe, shows on the
+  /// pidfd.
   private func listen(to actor: Actor) -> [UInt8]? {
     var message: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// Preloaded, it keeps the attribute of `FILE` in `FILE.nfs4`, so that nfs4-acl-tools can be watched where there is no NFSv4.
+// Preloaded, it keeps the attribute of `FILE` in `FILE.nfs4`, so that nfs4-acl-tools can be watched where
+// there is no NFSv4.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

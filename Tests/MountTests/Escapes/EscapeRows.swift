@@ -43,7 +43,8 @@ struct Attempt: Sendable {
     }
   }
 
-  /// Those that a shell makes: a name, who can do it outside, the line; and what is around it, if there is more to that than a call.
+  /// Those that a shell makes: a name, who can do it outside, the line; and what is around it, if there is
+  /// more to that than a call.
   static let lines: [Attempt] = table.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { row in
     let cells = row.components(separatedBy: " ;; ")
     return Attempt(

@@ -62,7 +62,8 @@ struct EscapeTests {
 
   /// The network is all that an app gets by being entitled to it.
   ///
-  /// With it come the names of local sockets, which the kernel shows to all who share it; to the sockets themselves they lead nobody.
+  /// With it come the names of local sockets, which the kernel shows to all who share it; to the sockets
+  /// themselves they lead nobody.
   @Test func noneSucceedsWithTheNetwork() throws {
     let house = try EscapeHouse(entitlements: [(key: "com.apple.security.network.client", value: "<true/>")])
     try make(

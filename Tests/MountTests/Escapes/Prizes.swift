@@ -6,7 +6,8 @@ internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 
-/// Files outside of a view that nobody in it may read, change or find: each in a directory of its own, and with the same secret.
+/// Files outside of a view that nobody in it may read, change or find: each in a directory of its own, and
+/// with the same secret.
 final class Prizes {
   /// What all of them hold; no attempt is told.
   let secret = "prize-\(UUID().uuidString)"

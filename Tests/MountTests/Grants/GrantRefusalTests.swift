@@ -54,7 +54,8 @@ struct GrantRefusalTests {
       #expect(result.errors.contains(message), "\(words): \(result.errors)")
     }
     #expect(try run(house, "insula grants").output == "Nothing is granted.\n")
-    // And what can: through a link, what it leads to; another app's documents; what all share; one good one among bad ones.
+    // And what can: through a link, what it leads to; another app's documents; what all share; one good one
+    // among bad ones.
     for words in [
       "$D/link", "$L/Containers/org.example.other/Data/Documents", "$POINT/Users/Shared",
       "$D/fifo $D/readable",

@@ -9,7 +9,8 @@ internal import Testing
 /// A file that both its user and an app write to, on real mounts.
 @Suite(.serialized, .enabled(if: Program.isRoot, "mounting takes root"))
 struct GrantedFileTests {
-  /// Another view's having changed it is noted of a file, and that it is shared memory of a database: neither may pass for the other.
+  /// Another view's having changed it is noted of a file, and that it is shared memory of a database: neither
+  /// may pass for the other.
   @Test(arguments: [false, true]) func bothWriteInTurn(rootless: Bool) throws {
     let house = try GrantedMounts(rootless: rootless)
     try house.makeDirectories("a")

@@ -19,8 +19,8 @@ enum Person: String, CaseIterable {
 
 /// The people of a test and a mounted store, with a shell for each of them.
 ///
-/// In their shells `$owner`, `$primary`, `$member` and `$stranger` are the names of their accounts, `$team` that of the group that two
-/// of them are in; `$store` is where the store is.
+/// In their shells `$owner`, `$primary`, `$member` and `$stranger` are the names of their accounts, `$team`
+/// that of the group that two of them are in; `$store` is where the store is.
 final class Cast {
   let mounted: MountedStore
   let team: TemporaryGroup

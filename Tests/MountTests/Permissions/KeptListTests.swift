@@ -6,7 +6,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// Lists and flags that stay with their files whatever happens to the mount, and accounts that change under it.
+/// Lists and flags that stay with their files whatever happens to the mount, and accounts that change under
+/// it.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct KeptListTests {
   private let cast: Cast

@@ -2,7 +2,8 @@
 // Copyright the Insula authors
 
 extension ShellTable {
-  /// Each right to a file: what it lets one do where the mode does not, and what its denial forbids where the mode does not.
+  /// Each right to a file: what it lets one do where the mode does not, and what its denial forbids where the
+  /// mode does not.
   static let rightsToFiles = [
     ShellTable(
       "read a file",

@@ -15,8 +15,9 @@ internal import Testing
 ///     WHO: COMMAND -> no          fails, whatever it says
 ///     WHO: COMMAND -> "text"      succeeds, and prints this; `\n` is a line's end
 ///
-/// where WHO is one or several of root, owner, primary, member, stranger, or `users` for the four who are not root, or `all`.
-/// All but the first kind are checks, one for each who tries. Lines that begin with `#` say what it is about.
+/// where WHO is one or several of root, owner, primary, member, stranger, or `users` for the four who are not
+/// root, or `all`. All but the first kind are checks, one for each who tries. Lines that begin with `#` say
+/// what it is about.
 struct ShellTable: Sendable, CustomStringConvertible {
   let title: String
   private let lines: [(number: Int, text: String)]

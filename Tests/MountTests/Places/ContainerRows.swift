@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// What people can do in the places of an app, one place after the other. `$at` is the place, or a directory like it outside.
+// What people can do in the places of an app, one place after the other. `$at` is the place, or a directory
+// like it outside.
 
 enum ContainerRows {
   /// The places that are the app's and its user's to fill: `"$at"` is each of them in turn.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// What people try at a shell with what was delivered. In each line `$at` is a directory in which lie letter.txt, note.rtfd with
-// TXT.rtf, a link to it and deep/leaf, and an empty directory; `$other` is one of the same app's in which there are a file and a directory to move.
+// What people try at a shell with what was delivered. In each line `$at` is a directory in which lie
+// letter.txt, note.rtfd with TXT.rtf, a link to it and deep/leaf, and an empty directory; `$other` is one of
+// the same app's in which there are a file and a directory to move.
 //
 // In an ordinary directory all of it works: a test does it there first.
 

@@ -6,10 +6,12 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// People, and a mounted store in which one of them has an app, which shares containers with a group and in iCloud.
+/// People, and a mounted store in which one of them has an app, which shares containers with a group and in
+/// iCloud.
 ///
-/// In their shells `$app` is what the app is called, `$container`, `$data`, `$documents`, `$inbox`, `$group` and `$cloud` are its places, `$home`
-/// its user's home, `$bundle` the app itself; `deliver FILE...` does what its name says.
+/// In their shells `$app` is what the app is called, `$container`, `$data`, `$documents`, `$inbox`, `$group`
+/// and `$cloud` are its places, `$home` its user's home, `$bundle` the app itself; `deliver FILE...` does
+/// what its name says.
 final class PlaceHouse {
   static let app = "org.example.editor"
   let cast: Cast

@@ -29,7 +29,8 @@ struct ViewPlaceTests {
     let expected: [Errno]
   }
 
-  /// Plays lines in one view, after `before` each; all of it is one script, since starting a view takes longer than a line.
+  /// Plays lines in one view, after `before` each; all of it is one script, since starting a view takes
+  /// longer than a line.
   private func play(_ steps: [Step], before: String, in house: PlaceHouse) throws {
     let words = house.cast.words.merging(["owner": house.cast.names["owner"] ?? ""]) { $1 }
     var script = words.map { "\($0.key)='\($0.value)'\n" }.joined()

@@ -66,7 +66,8 @@ final class RunHouse {
 
   /// Runs something as the user, with this store's own words at hand.
   ///
-  /// `run COMMAND...` runs that as the app; `insula VERB...` is about this store; `running` waits until so many apps run.
+  /// `run COMMAND...` runs that as the app; `insula VERB...` is about this store; `running` waits until so
+  /// many apps run.
   func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
     let helpers = """
       insula() { verb=$1; shift; "$INSULA" "$verb" --store "$POINT" "$@"; }

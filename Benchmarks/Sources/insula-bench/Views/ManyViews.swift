@@ -12,7 +12,8 @@ struct ManyViews {
   /// How many are being started at a time.
   private static let together = 4
 
-  /// For each line that it is told it makes, reads, lists and removes some files in its container, and says that it has.
+  /// For each line that it is told it makes, reads, lists and removes some files in its container, and says
+  /// that it has.
   private static let script = """
     mkdir -p "tmp/$1" && cd "tmp/$1" && while echo ready && read line; do
       for name in a b c; do echo "$line" >$name; read text <$name; mv $name $name.new; done

@@ -3,10 +3,12 @@
 
 import Glibc
 
-/// How long it takes from `insula run` to the first words of what it runs, compared to bubblewrap alone with the same options.
+/// How long it takes from `insula run` to the first words of what it runs, compared to bubblewrap alone with
+/// the same options.
 ///
-/// Which options those are, a program in bubblewrap's place notes once. Some of what they mount is only there for as long as that run:
-/// bubblewrap alone gets the whole tree for the view, and empty files and directories for the rest.
+/// Which options those are, a program in bubblewrap's place notes once. Some of what they mount is only there
+/// for as long as that run: bubblewrap alone gets the whole tree for the view, and empty files and
+/// directories for the rest.
 struct RunStart {
   let app: RunningApp
   let scratch: String

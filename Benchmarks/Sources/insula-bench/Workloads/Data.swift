@@ -29,8 +29,8 @@ struct SequentialPass: Workload {
   private var file: Int32 = -1
   /// What is read into and written from: the same for all contenders, in one huge page where there is one.
   ///
-  /// How a megabyte lies in the processor's cache depends on the pages that it is made of, and with what the heap happens
-  /// to have one contender writes half as fast again as the other.
+  /// How a megabyte lies in the processor's cache depends on the pages that it is made of, and with what the
+  /// heap happens to have one contender writes half as fast again as the other.
   private let block: UnsafeMutableRawPointer
 
   init(name: String, title: String, writes: Bool) {

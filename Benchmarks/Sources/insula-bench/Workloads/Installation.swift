@@ -3,10 +3,11 @@
 
 import Glibc
 
-/// `insula install` of a signed bundle, compared to `cp -a` of it with the one `sync -f` that an installation does too: what is
-/// installed is on disk.
+/// `insula install` of a signed bundle, compared to `cp -a` of it with the one `sync -f` that an installation
+/// does too: what is installed is on disk.
 ///
-/// Source, copy and store lie in the plain directory for both, so this is no row about a mount. The place is new each time.
+/// Source, copy and store lie in the plain directory for both, so this is no row about a mount. The place is
+/// new each time.
 struct Installation: Workload {
   let name: String
   let title: String

@@ -3,8 +3,8 @@
 
 import Glibc
 
-/// How many names a batch makes or removes; each batch starts from the same directory, so all contenders do the
-/// same work however fast they are.
+/// How many names a batch makes or removes; each batch starts from the same directory, so all contenders do
+/// the same work however fast they are.
 private let batchSize = 500
 
 /// open(O_CREAT | O_EXCL) and close.

@@ -3,8 +3,9 @@
 
 import Glibc
 
-/// open, read of 4 KiB, close of files of an installed app that have been opened before, compared to the same with ordinary files on
-/// the same mount of insula: what a file's seal costs once its bytes have been checked.
+/// open, read of 4 KiB, close of files of an installed app that have been opened before, compared to the same
+/// with ordinary files on the same mount of insula: what a file's seal costs once its bytes have been
+/// checked.
 struct OpenSealed: Workload {
   let name = "open-sealed"
   let title = "open + read again, of an app / ordinary"

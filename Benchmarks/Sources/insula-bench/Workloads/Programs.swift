@@ -57,7 +57,8 @@ extension Program {
         try unpack()
         if exists("tree/.git") { return }
         try Child.run(["git", "init", "-q", "tree"])
-        // A low threshold streams all blobs into one pack: the repository is made fast, and status does not read it.
+        // A low threshold streams all blobs into one pack: the repository is made fast, and status does not
+        // read it.
         let quick = ["-c", "core.bigFileThreshold=1", "-c", "core.compression=0", "-c", "core.fsync=none"]
         try Child.run(["git", "-C", "tree"] + quick + ["add", "-A"])
         try Child.run(["git", "-C", "tree", "status", "--porcelain"])

@@ -3,7 +3,8 @@
 
 import Glibc
 
-/// The archives that the program rows unpack: made once a run, outside of all contenders, the same in every run.
+/// The archives that the program rows unpack: made once a run, outside of all contenders, the same in every
+/// run.
 struct Samples: Sendable {
   /// 20,000 small text files in 400 directories.
   let treeArchive: String

@@ -60,7 +60,8 @@ enum WorkerJob: String {
   case createStatUnlink = "create-stat-unlink"
   case openRead = "open-read"
 
-  /// Says ready, waits for a line, works for so long, and prints how many operations took how many nanoseconds.
+  /// Says ready, waits for a line, works for so long, and prints how many operations took how many
+  /// nanoseconds.
   func work(in directory: String, nanoseconds: Int64) throws(Failure) {
     try makeDirectory(directory)
     try check(chdir(directory), "chdir")
