@@ -14,7 +14,7 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --seconds S         length of a sample (default 0.3)
   --only ROW,...      these rows only; --list prints their names
   --without NAME,...  leave out insula, bindfs or mergerfs
-  --before PROGRAM    compare with another build of insula, and with nothing else: "best rival" is that one
+  --before PROGRAM    compare with another build of insula, and with nothing else, on one processor
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
   --views [COUNT]     instead: how soon an app starts, and what so many running apps cost the daemon (default 1000)
   --inside            the whole tree against the view of an app, instead of all others
@@ -58,6 +58,8 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+# Which processor wakes which one is worth more than two builds differ by; on one processor 2 percent can be seen.
+if [ -n "$before" ]; then taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null; fi
 # These are about insula alone.
 [ -z "$views$inside" ] || without=bindfs,mergerfs
 
@@ -324,7 +326,8 @@ if [ -n "$views" ]; then
   exit 0
 fi
 expectations=$repo/Benchmarks/expectations.json
-in_turn=''
+# Two builds ask whether both cost the same: their batches take turns, so that both meet the same noise.
+in_turn=${before:+--in-turn}
 results=$repo/Benchmarks/results/latest
 if [ -n "$inside" ]; then
   enter_view

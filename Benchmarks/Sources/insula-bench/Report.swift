@@ -29,7 +29,11 @@ struct Report: Codable {
     let rivals = expectations?.rivals.filter(contenders.contains) ?? []
     let comparesRivals = expectations.map { contenders.contains($0.contender) && !rivals.isEmpty } ?? false
 
+    // Two builds: the question is whether they cost the same, and two digits would not answer it.
+    let builds = rivals.isEmpty && others.count == 2 ? Array(others) : []
+
     var header = ["row", plain] + others
+    if !builds.isEmpty { header.append(builds.joined(separator: " / ")) }
     if comparesRivals, let expectations { header.append("\(expectations.contender) / best rival") }
     header += others.map { "\($0) CPU" } + ["expected", ""]
     var table = [header]
@@ -40,6 +44,9 @@ struct Report: Codable {
       }
       if comparesRivals, let expectations {
         cells.append(ratio(row.ratios(of: expectations.contender, toBestOf: rivals)))
+      }
+      if let one = builds.first, let other = builds.last {
+        cells.append(row.ratios(of: one, to: other).map(Self.fine) ?? "-")
       }
       cells += others.map { row.cpu(of: $0).map { Self.time($0.median) } ?? "-" }
       let verdict = expectations?.verdict(on: row, plain: plain)
@@ -72,6 +79,11 @@ struct Report: Codable {
     spread.map { "\(Self.text($0.median)) (\(Self.text($0.lower))-\(Self.text($0.upper)))" } ?? "-"
   }
 
+  private static func fine(_ spread: Spread) -> String {
+    func text(_ value: Double) -> String { self.text(value, places: 3) }
+    return "\(text(spread.median)) (\(text(spread.lower))-\(text(spread.upper)))"
+  }
+
   /// A time with its unit.
   static func time(_ microseconds: Double) -> String {
     if microseconds < 0.01 { return "0" }
@@ -91,7 +103,10 @@ struct Report: Codable {
       }
       return ([digits] + groups).joined(separator: ",")
     }
-    let places = value >= 10 ? 1 : value >= 0.1 || value == 0 ? 2 : 3
+    return text(value, places: value >= 10 ? 1 : value >= 0.1 || value == 0 ? 2 : 3)
+  }
+
+  private static func text(_ value: Double, places: Int) -> String {
     let scale = places == 1 ? 10 : places == 2 ? 100 : 1000
     let scaled = Int((value * Double(scale)).rounded())
     let fraction = String(scaled % scale)
