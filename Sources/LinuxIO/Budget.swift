@@ -160,7 +160,13 @@ package final class Budget: Sendable {
 
   private func charge(_ kind: Kind, _ count: Int, to payer: Payer, isLimited: Bool) -> Bool {
     let user = Party.user(payer.user)
-    let share = isLimited ? share(of: kind, payer.user) : .max
+    var share = Int.max
+    if isLimited, payer.view == 0, mayHaveAll(payer.user), !kind.isEverybodys {
+      // What they have themselves is theirs already, so it need not be looked up.
+      guard free(kind) >= count else { return false }
+    } else if isLimited {
+      share = self.share(of: kind, payer.user)
+    }
     guard shard(user).add(count, kind, user, upTo: share) else { return false }
     if payer.view != 0 {
       let view = Party.view(payer.view)
@@ -176,13 +182,12 @@ package final class Budget: Sendable {
   /// How much of a kind a user may have by now.
   private func share(of kind: Kind, _ user: UInt32) -> Int {
     if kind.isEverybodys { return limits[kind] }
-    let free = limits[kind] - total(kind)
-    if user == 0 || user == master {
-      // What they have themselves is theirs already.
-      return free + shard(.user(user)).count(kind, .user(user))
-    }
-    return (free - limits[kind] / 16) / 4
+    if mayHaveAll(user) { return free(kind) + shard(.user(user)).count(kind, .user(user)) }
+    return (free(kind) - limits[kind] / 16) / 4
   }
+
+  private func mayHaveAll(_ user: UInt32) -> Bool { user == 0 || user == master }
+  private func free(_ kind: Kind) -> Int { limits[kind] - total(kind) }
 
   private func shard(_ account: Party) -> BudgetAccounts { shards[Int(account.raw & 15)] }
 }

@@ -19,6 +19,9 @@ package struct FileFlags: OptionSet, Hashable, Sendable {
   package static let systemAppend = FileFlags(rawValue: 0x4_0000)
   package static let noUnlink = FileFlags(rawValue: 0x10_0000)
 
+  /// The protocol's own goes through two witnesses when another module calls it.
+  package func isDisjoint(with other: FileFlags) -> Bool { rawValue & other.rawValue == 0 }
+
   package static let immutable: FileFlags = [.userImmutable, .systemImmutable]
   package static let appendOnly: FileFlags = [.userAppend, .systemAppend]
 

@@ -21,10 +21,9 @@ struct NodeTableState: @unchecked Sendable {
   private var hand = 0
   /// How many descriptors are kept until their nodes go; the root's is not counted.
   private(set) var held = 0
-  /// Who pays for them.
-  ///
-  /// The budget's locks are taken inside ours, and nothing inside them.
-  private var payers: [UInt32: Payer] = [:]
+  /// Who pays for them, in the place that a node then keeps instead of its place in the clock.
+  private var payers = DescriptorPayers()
+  /// Its locks are taken inside ours, and nothing inside them.
   private let budget: Budget?
   /// Where it is noted what this view knows; nil for the view that is asked itself.
   let known: KnownObjectsOfView?
@@ -137,16 +136,16 @@ struct NodeTableState: @unchecked Sendable {
   ///
   /// The kernel does not forget what it knew when a connection ends.
   mutating func end() {
-    slab.forEach { _, node in
+    slab.forEach { index, node in
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
+      if node.pointee.flags.contains(.descriptorIsLastHold) { giveBackHold(index) }
       free(node.pointee.name)
       known?.remove(node.pointee.number)
     }
-    for payer in payers.values { budget?.give(.descriptors, by: payer) }
     slab.removeAll()
     clock = []
     sealed = [:]
-    payers = [:]
+    payers = DescriptorPayers()
   }
 
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
@@ -191,18 +190,18 @@ struct NodeTableState: @unchecked Sendable {
     let node = slab[index]
     guard node.pointee.descriptor >= 0, !node.pointee.flags.contains(.descriptorIsLastHold), held < limit
     else { return true }
-    if let budget {
-      guard budget.takeQuietly(.descriptors, by: payer) else { return false }
-      payers[index] = payer
-    }
+    if let budget, !budget.takeQuietly(.descriptors, by: payer) { return false }
     leaveClock(index)
+    node.pointee.clock = budget == nil ? .max : payers.add(payer)
     held += 1
     node.pointee.flags.insert(.descriptorIsLastHold)
     return true
   }
 
   private mutating func giveBackHold(_ index: UInt32) {
-    if let payer = payers.removeValue(forKey: index) { budget?.give(.descriptors, by: payer) }
+    let place = slab[index].pointee.clock
+    guard let budget, place != .max else { return }
+    budget.give(.descriptors, by: payers.remove(place))
   }
 
   /// The node can be found again, so its descriptor may be closed like any other.

@@ -159,6 +159,7 @@ struct Others {
   /// An object is about to be written to, or has another name or none: what it is from then on is not for
   /// an app that made it beside a granted file, or put it aside there.
   func loseSibling(_ object: ObjectNumber) {
+    if volume.siblings.isEmpty { return }
     for number in volume.siblings.views(of: object) where number != view.number {
       volume.views[number]?.loseSibling(object)
     }

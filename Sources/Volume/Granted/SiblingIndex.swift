@@ -13,8 +13,10 @@ final class SiblingIndex: Sendable {
   private let count = Atomic<Int>(0)
   private let state = Mutex<[SiblingObject.Number: Set<UInt32>]>([:])
 
+  var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
+
   func views(of object: ObjectNumber) -> Set<UInt32> {
-    if count.load(ordering: .sequentiallyConsistent) == 0 { return [] }
+    if isEmpty { return [] }
     return state.withLock { $0[SiblingObject.Number(object)] ?? [] }
   }
 
