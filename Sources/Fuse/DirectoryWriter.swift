@@ -27,6 +27,12 @@ package struct DirectoryWriter {
     (withAttributes ? Wire.entrySize : 0) + (Self.header + nameLength + 7) & ~7
   }
 
+  /// How many bytes of the kernel's own entries, without attributes, about fill the page.
+  package var roomInEntries: Int {
+    let usual = 32
+    return (buffer.count - count) / (usual + (withAttributes ? Wire.entrySize : 0)) * usual
+  }
+
   /// Whether an entry of this name still has room.
   ///
   /// Ask before looking its object up.

@@ -73,7 +73,8 @@ final class ServedSession: Sendable {
   /// A request has come while the session is crowded.
   ///
   /// When all come from one client for a while, it is alone again.
-  func noteRequest(from client: UInt32) {
+  func noteRequest(from client: UInt32, of user: UInt32) {
+    session.recentUsers.note(user)
     let whileItIsACrowd = 64
     guard lastClient.exchange(client, ordering: .relaxed) == client else {
       return run.store(0, ordering: .relaxed)
@@ -81,7 +82,10 @@ final class ServedSession: Sendable {
     if run.wrappingAdd(1, ordering: .relaxed).newValue > whileItIsACrowd { disperse() }
   }
 
-  func disperse() { crowded.store(false, ordering: .relaxed) }
+  func disperse() {
+    crowded.store(false, ordering: .relaxed)
+    session.recentUsers.forget()
+  }
 
   /// The connection has ended: the first worker to see it takes the pool's own share back.
   func close() {

@@ -29,6 +29,7 @@ package final class Session: @unchecked Sendable {
   package let fd: FD
   let fileSystem: any FileSystem
   let parked = ParkedReplies()
+  let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
   var handshake: Handshake
   private var created: OpaquePointer?

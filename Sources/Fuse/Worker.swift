@@ -119,7 +119,9 @@ final class Worker: Sendable {
       switch served.session.receive(into: buffer) {
       case .message(let count):
         let request = request(count)
-        if !Wire.Opcode.isNotice(request.opcode) { served.noteRequest(from: request.client) }
+        if !Wire.Opcode.isNotice(request.opcode) {
+          served.noteRequest(from: request.client, of: request.user)
+        }
         serve(request, in: served, helpers) {
           if request.pace != .quick { callHelp(served, request.pace, helpers) }
         }

@@ -73,7 +73,7 @@ extension FakeFiles {
     by caller: Caller
   ) throws(Errno) {
     try ask("readDirectory", node, "", offset)
-    for (index, text) in ["one", "two"].enumerated() {
+    for (index, text) in listed.enumerated() {
       try text.withName { (name) throws(Errno) in
         guard writer.hasRoom(for: name) else { return }
         let entry = writer.withAttributes ? Self.entry : nil

@@ -23,9 +23,15 @@ final class FakeFiles: FileSystem {
   /// Called within each operation; may wait.
   let during: @Sendable (String) -> Void
   let parks: Bool
+  /// What is in every directory.
+  let listed: [String]
 
-  init(parks: Bool = false, during: @escaping @Sendable (String) -> Void = { _ in }) {
+  init(
+    parks: Bool = false, listed: [String] = ["one", "two"],
+    during: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
     self.parks = parks
+    self.listed = listed
     self.during = during
   }
 

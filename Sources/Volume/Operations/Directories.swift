@@ -49,7 +49,9 @@ extension View {
       && !others.know(parent.number)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
+    // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: max(writer.roomInEntries, 1024), alignment: 16)
     defer { buffer.deallocate() }
     while true {
       let count = try directory.readDirectory(into: buffer)
