@@ -27,12 +27,14 @@ let package = Package(
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Bundles", dependencies: ["LinuxIO", "CCrypto", "CLinux"], swiftSettings: strict),
-    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO"], swiftSettings: strict),
+    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
       name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
-    .target(name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy"], swiftSettings: strict),
+    .target(
+      name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux"],
+      swiftSettings: strict),
     .target(
       name: "Daemon",
       dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
@@ -78,7 +80,8 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Commands", "Daemon", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula",
+        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport",
+        "insula",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -90,7 +93,7 @@ let package = Package(
 
     // Works on a store until it is killed at one of its system calls, so that tests can see what is left.
     .executableTarget(
-      name: "insula-stopped", dependencies: ["Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "insula-stopped", dependencies: ["Apps", "Store", "Policy", "LinuxIO", "CLinux"],
       path: "Tests/Stopped",
       swiftSettings: strict),
 
