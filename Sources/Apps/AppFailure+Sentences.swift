@@ -23,34 +23,40 @@ extension AppFailure: CustomStringConvertible {
     case .store(let error): error.description
     case .trust(let failure): failure.description
     case .notAllowed(let doing, let path):
-      "you may not \(doing) \(path); ask an administrator of this machine, or use your own Applications with '--user'"
+      "you may not \(doing) \(path); "
+        + "ask an administrator of this machine, or use your own Applications with '--user'"
     case .badName(let name, let reason): "'\(name)' can't be the name of an app's bundle: \(reason)"
     case .inTheWay(let path, let what):
       "\(what) is in the way at \(path), nothing was changed; move it away and try again"
     case .twin(let path, let other):
       "\(path) would differ from '\(other)' beside it only in case or spelling; rename one of them"
     case .alreadyInstalled(let identifier, let path):
-      "\(identifier) is installed already, at \(path), nothing was changed; 'insula update' takes another version of it"
+      "\(identifier) is installed already, at \(path), nothing was changed; "
+        + "'insula update' takes another version of it"
     case .otherApp(let path, let identifier):
       "\(path) is another app, \(identifier), nothing was changed; rename the bundle, or uninstall that app"
     case .notInstalled(let identifier, let domain):
       "no app \(identifier) is installed in \(domain); 'insula apps' lists all apps"
     case .otherIdentifier(let installed, let new):
-      "this bundle is \(new), and the installed one is \(installed): an update is another version of the same app"
+      "this bundle is \(new), and the installed one is \(installed): "
+        + "an update is another version of the same app"
     case .otherTeam(let identifier, let installed, let new):
       "\(identifier) is installed from the team \(installed), and this bundle is signed by the team \(new); "
         + "uninstall the other one first if that is what you want"
     case .sameVersion(let identifier, let version):
-      "\(identifier) is installed in this version already: \(version); '--allow-downgrade' installs it all the same"
+      "\(identifier) is installed in this version already: \(version); "
+        + "'--allow-downgrade' installs it all the same"
     case .olderVersion(let identifier, let installed, let new):
       "\(identifier) is installed in a later version: \(installed), and this is \(new); "
         + "'--allow-downgrade' installs it all the same"
     case .badEntitlement(let key, let reason): "the entitlement \(key) can't be used: \(reason)"
     case .groupOfOtherTeam(let group, let app, let team):
-      "the container \(group) is shared by \(app) of the team \(team); only apps of one team share a container"
+      "the container \(group) is shared by \(app) of the team \(team); "
+        + "only apps of one team share a container"
     case .busy(let identifier): StoreError.appBusy(identifier: identifier).description
     case .running(let identifier, let users):
-      "\(identifier) runs (\(users.joined(separator: "; "))), nothing was changed; end it first: 'insula kill \(identifier)'"
+      "\(identifier) runs (\(users.joined(separator: "; "))), nothing was changed; "
+        + "end it first: 'insula kill \(identifier)'"
     case .noSpace(let needed, let free, let path):
       "there is no room in \(path): \(needed) bytes are needed, \(free) are free"
     case .cancelled: "stopped, nothing was changed"

@@ -29,8 +29,10 @@ struct ACLCommand: Command {
     ],
     change: .init(name: "ACTION", help: "what to do, from below; without one the lists are shown"),
     details: [
-      "ENTRY is '[user:|group:]NAME allow|deny WORD,...'. A ':' instead of the blanks allows blanks in the name.\n"
-        + "'everyone', 'owner' and 'group' (the file's own) are names too. Without an account, 'user:' or 'group:'\n"
+      "ENTRY is '[user:|group:]NAME allow|deny WORD,...'. "
+        + "A ':' instead of the blanks allows blanks in the name.\n"
+        + "'everyone', 'owner' and 'group' (the file's own) are names too. "
+        + "Without an account, 'user:' or 'group:'\n"
         + "may be followed by an id or a UUID. What is shown is understood again, so '-E' takes it.",
       wordsParagraph,
     ],

@@ -61,7 +61,8 @@ extension AppsAccess {
       } catch {
         throw CommandFailure(
           .failed,
-          "the daemon of \(status.store) went away (\(error.message)); 'insula grants' tells what holds by now"
+          "the daemon of \(status.store) went away (\(error.message)); "
+            + "'insula grants' tells what holds by now"
         )
       }
     }

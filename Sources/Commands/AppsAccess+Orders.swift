@@ -40,7 +40,8 @@ extension AppsAccess {
     } catch {
       throw CommandFailure(
         .failed,
-        "the daemon of \(status.store) went away (\(error.message)); what it was stopped in is ended or taken "
+        "the daemon of \(status.store) went away (\(error.message)); "
+          + "what it was stopped in is ended or taken "
           + "back when the store is next mounted")
     }
   }

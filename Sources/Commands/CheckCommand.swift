@@ -18,7 +18,8 @@ struct CheckCommand: Command {
       CommandDescription.json,
     ],
     details: [
-      "Only --repair changes anything, and needs the store unmounted. Exit code 8 says that something was found.",
+      "Only --repair changes anything, and needs the store unmounted. "
+        + "Exit code 8 says that something was found.",
       "Without --deep the seals themselves are looked at, and not the files that they are about.",
     ])
 

@@ -37,7 +37,8 @@ enum Completions {
         case .other, nil: ""
         }
       cases += """
-            '\(description.name)'*) options='\(options(description).joined(separator: " "))'; arguments=(\(kind)) ;;
+            '\(description.name)'*) options='\(options(description).joined(separator: " "))'; \
+        arguments=(\(kind)) ;;
 
         """
     }

@@ -22,7 +22,8 @@ struct DeliverCommand: Command {
     ],
     options: [AppsAccess.userOption, AppsAccess.storeOption],
     details: [
-      "The Inbox is made for the first delivery. A name that is taken gets a number: 'Letter-2.txt'. What is in an\n"
+      "The Inbox is made for the first delivery. "
+        + "A name that is taken gets a number: 'Letter-2.txt'. What is in an\n"
         + "Inbox can be read, removed and moved away, and not be changed there, by the app or by anyone else."
     ],
     examples: ["insula deliver com.example.editor Letter.txt"])
@@ -96,8 +97,10 @@ struct ExportCommand: Command {
     ],
     options: [AppsAccess.userOption, AppsAccess.storeOption],
     details: [
-      "The package is a directory. Access control lists and flags are in attributes of its files, so take it\n"
-        + "elsewhere with what keeps those: 'cp -a', 'rsync -aX', 'tar --xattrs'. Containers of groups and iCloud\n"
+      "The package is a directory. Access control lists and "
+        + "flags are in attributes of its files, so take it\n"
+        + "elsewhere with what keeps those: 'cp -a', 'rsync -aX', "
+        + "'tar --xattrs'. Containers of groups and iCloud\n"
         + "are not in it."
     ],
     examples: ["insula export com.example.editor ~/Editor.xcappdata"])
@@ -154,7 +157,8 @@ struct ImportCommand: Command {
       AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
-      "The container keeps its identity. The app must be installed; it should not be running. All of the data is\n"
+      "The container keeps its identity. The app must be installed; "
+        + "it should not be running. All of the data is\n"
         + "replaced in one step, or nothing."
     ],
     examples: ["insula import ~/Editor.xcappdata --replace"])
@@ -242,7 +246,8 @@ extension AppsAccess {
       guard user == nil || user == context.uid else {
         throw CommandFailure(
           .busy,
-          "the store \(status.store) is mounted at \(status.mountPoint), which can't be seen from here; run this where it can, or "
+          "the store \(status.store) is mounted at \(status.mountPoint), "
+            + "which can't be seen from here; run this where it can, or "
             + "unmount it first")
       }
       let tree = try context.openDirectory(root)

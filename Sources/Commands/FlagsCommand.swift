@@ -17,10 +17,13 @@ struct FlagsCommand: Command {
     change: .init(name: "CHANGE", help: "flags to set or clear: uchg,nohidden or +uchg,-hidden"),
     isArgument: { $0.hasPrefix("-") && (try? FlagChange($0)) != nil },
     details: [
-      "Flags of the owner: uchg (nothing about it may change), uappnd (it may only grow), hidden, opaque, nodump.\n"
-        + "Flags of root: schg and sappnd (the same, and only root may clear them), sunlnk (it may not be removed),\n"
+      "Flags of the owner: uchg (nothing about it may change), "
+        + "uappnd (it may only grow), hidden, opaque, nodump.\n"
+        + "Flags of root: schg and sappnd (the same, "
+        + "and only root may clear them), sunlnk (it may not be removed),\n"
         + "arch. They hold for root too, until they are cleared.",
-      "'no' in front of a flag clears it ('dump' clears nodump); a sign holds for all that follows it. A change\n"
+      "'no' in front of a flag clears it ('dump' clears nodump); "
+        + "a sign holds for all that follows it. A change\n"
         + "without a sign stands in front of the files; a file of such a name is written './uchg'.",
     ],
     examples: [

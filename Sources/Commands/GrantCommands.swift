@@ -21,13 +21,17 @@ struct GrantCommand: Command {
       AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
-      "A running app has it at once; it is there for every later start too, after updates and restarts, until it\n"
-        + "is taken back ('insula revoke') or the app is uninstalled. It follows the file or folder wherever that is\n"
+      "A running app has it at once; "
+        + "it is there for every later start too, after updates and restarts, until it\n"
+        + "is taken back ('insula revoke') or the app is uninstalled. "
+        + "It follows the file or folder wherever that is\n"
         + "renamed or moved to in the tree; a folder comes with all that is in it.",
       "Without --read-only or --read-write, an app may change what it gets if its signature says so\n"
-        + "(com.apple.security.files.user-selected.read-write). An app whose signature says that it only reads\n"
+        + "(com.apple.security.files.user-selected.read-write). "
+        + "An app whose signature says that it only reads\n"
         + "(...read-only) gets no more. Granting the same thing again with other access replaces the first.",
-      "You must be able to reach what you grant, and to read or to change it yourself. Homes as a whole, their\n"
+      "You must be able to reach what you grant, "
+        + "and to read or to change it yourself. Homes as a whole, their\n"
         + "Library, and what other apps have apart from their Documents are not granted.",
     ],
     examples: [
@@ -139,7 +143,8 @@ struct RevokeCommand: Command {
       .init(name: "all", help: "all that it was granted"), AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
-      "When this returns, no running process of the app can read or write what was taken back, whether it has it\n"
+      "When this returns, no running process of the app can "
+        + "read or write what was taken back, whether it has it\n"
         + "open, mapped into memory, or was just reading it."
     ],
     examples: ["insula revoke com.example.editor --all"])

@@ -18,9 +18,11 @@ struct IdentityNewCommand: Command {
         help: "letters, digits, '-' and '.' (default: ten characters of your own)")
     ],
     details: [
-      "Apps of one team can update each other and share group containers. All identities that are made here descend\n"
+      "Apps of one team can update each other and share group containers. "
+        + "All identities that are made here descend\n"
         + "from one root, and whoever trusts that root trusts them all.",
-      "They are kept in ~/.config/insula/identities, where nobody else may read: whoever has a key can sign as you.",
+      "They are kept in ~/.config/insula/identities, "
+        + "where nobody else may read: whoever has a key can sign as you.",
     ],
     examples: ["insula identity new Anna", "insula identity new 'Anna at work' --team EXAMPLE01"])
 
@@ -117,7 +119,8 @@ struct IdentityExportCommand: Command {
         help: "whose first line protects the key; '-' for what is piped"),
     ],
     details: [
-      "Give others the certificate, which is no secret. Whoever gets the key and its passphrase can sign as you:\n"
+      "Give others the certificate, which is no secret. "
+        + "Whoever gets the key and its passphrase can sign as you:\n"
         + "'insula identity import' takes it on another machine of yours, and 'openssl pkcs12' opens it."
     ],
     examples: [

@@ -24,7 +24,8 @@ struct InitCommand: Command {
         help: "let all apps run what they have written; without it only those that are entitled to"),
     ],
     details: [
-      "Made by root, the store is for all users of the machine; made by a user, it is that user's alone, and\n"
+      "Made by root, the store is for all users of the machine; "
+        + "made by a user, it is that user's alone, and\n"
         + "nothing in it needs root. A store that is whole is never changed."
     ],
     examples: ["sudo insula init", "insula init ~/my-store"])

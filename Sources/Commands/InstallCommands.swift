@@ -19,7 +19,8 @@ struct InstallCommand: Command {
     options: [userOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
       """
-      For everyone it goes to /Applications, which takes an admin; with --user to that user's own Applications.
+      For everyone it goes to /Applications, which takes an admin; \
+      with --user to that user's own Applications.
       Its signature must lead to a root that the store trusts: 'insula trust add FILE --store STORE'.
       """,
       "What is installed is sealed: nobody changes it, root included, until it is updated or uninstalled.",
@@ -68,7 +69,8 @@ struct UpdateCommand: Command {
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
-      "The new version is there at once and whole, or the old one stays. An app that runs is not updated (the message\n"
+      "The new version is there at once and whole, or the old one stays. "
+        + "An app that runs is not updated (the message\n"
         + "says whose); end it first with 'insula kill ID'."
     ],
     examples: ["sudo insula update Notes.app"])
@@ -119,7 +121,8 @@ struct UninstallCommand: Command {
     ],
     details: [
       """
-      The containers of all users who have the app no more go with it, and those of groups with their last member.
+      The containers of all users who have the app no more \
+      go with it, and those of groups with their last member.
       What lies in iCloud stays. 'insula export ID FILE' saves a container before.
       What in a container is not its owner's, or has a flag that protects it (uchg, schg...), stays beside it.
       """

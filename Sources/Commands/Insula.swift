@@ -53,7 +53,8 @@ package enum Insula {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let word = String(validatingCString: bytes) else {
         Console.standard.note(
-          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; words and paths on the command line must be"
+          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; "
+            + "words and paths on the command line must be"
         )
         return nil
       }

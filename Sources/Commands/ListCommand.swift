@@ -34,7 +34,8 @@ struct ListCommand: Command {
       CommandDescription.json,
     ],
     details: [
-      "Works on any filesystem; lists and flags are to be had on insula mounts only. On a terminal, what can't be\n"
+      "Works on any filesystem; "
+        + "lists and flags are to be had on insula mounts only. On a terminal, what can't be\n"
         + "shown in a name is a question mark; elsewhere the name's bytes are printed as they are."
     ],
     examples: ["insula ls -le", "insula ls -leO@ Documents", "insula ls -lde Documents"])

@@ -25,8 +25,10 @@ struct MountCommand: Command {
       .init(name: "background-child", help: "the daemon's own start", isHidden: true),
     ],
     details: [
-      "Mount options of mount(8): ro rw remount nosuid noexec nodev noatime nodiratime relatime strictatime sync\n"
-        + "dirsync and their opposites, fsname=NAME; those for fstab (auto, user, nofail, x-...) are passed over.",
+      "Mount options of mount(8): ro rw remount nosuid noexec "
+        + "nodev noatime nodiratime relatime strictatime sync\n"
+        + "dirsync and their opposites, fsname=NAME; "
+        + "those for fstab (auto, user, nofail, x-...) are passed over.",
       """
       Mount options of insula:
         nonempty        mount although the directory is not empty

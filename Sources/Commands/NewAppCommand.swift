@@ -19,7 +19,8 @@ struct NewAppCommand: Command {
       .init(name: "flat", help: "everything directly in NAME.app, as on a phone, and no Contents"),
     ],
     details: [
-      "The app is a shell script that says where its container is, and writes into its Documents. NAME.entitlements\n"
+      "The app is a shell script that says where its container is, "
+        + "and writes into its Documents. NAME.entitlements\n"
         + "beside it says what it is to be allowed, with a group as an example. Nothing is overwritten."
     ],
     examples: ["insula new-app Note", "insula new-app Note --identifier com.example.note --flat ~/Projects"])
@@ -36,7 +37,8 @@ struct NewAppCommand: Command {
     isFlat = arguments.has("flat")
     guard Identity.isAllowed(name: name) else {
       throw Self.description.error(
-        "'\(name.harmless)' can't be the name of an app: it has 1 to 64 bytes, no '/', and no dot at its start"
+        "'\(name.harmless)' can't be the name of an app: "
+          + "it has 1 to 64 bytes, no '/', and no dot at its start"
       )
     }
   }

@@ -17,6 +17,7 @@ final class OrderProgress: Sendable {
     let percent = min(progress.done, progress.total).multipliedReportingOverflow(by: 100)
     let share = percent.overflow ? "" : ", \(percent.partialValue / progress.total) %"
     return
-      "\(progress.phase): \(Int(clamping: progress.done).asSize) of \(Int(clamping: progress.total).asSize)\(share)"
+      "\(progress.phase): \(Int(clamping: progress.done).asSize) "
+      + "of \(Int(clamping: progress.total).asSize)\(share)"
   }
 }

@@ -24,12 +24,15 @@ struct PathCommand: Command {
     ],
     details: [
       "PLACE is\n" + wrapped(AppPlace.words) + "\n"
-        + "Containers are made when they are asked for. Of groups and iCloud an app has what it is entitled to;\n"
+        + "Containers are made when they are asked for. "
+        + "Of groups and iCloud an app has what it is entitled to;\n"
         + "'icloud' alone is the first one.",
       "DIRECTORY is as in macOS's NSSearchPath:\n"
         + wrapped(SearchDirectory.all.map(\.name)) + "\n"
-        + "Its paths are printed one to a line, user's, local, network's and system's, whether anything is there\n"
-        + "or not. Where local and system are both asked for and the system's is the same place, it is left out.",
+        + "Its paths are printed one to a line, user's, local, "
+        + "network's and system's, whether anything is there\n"
+        + "or not. Where local and system are both asked for "
+        + "and the system's is the same place, it is left out.",
     ],
     examples: [
       "insula path com.example.editor documents", "cd \"$(insula path com.example.editor home)\"",

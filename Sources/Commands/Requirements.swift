@@ -14,7 +14,8 @@ enum Requirements {
     guard access(device, F_OK) == 0 else {
       throw CommandFailure(
         .failed,
-        "there is no \(device); load the kernel's module with 'modprobe fuse' (in a container: pass the device in)"
+        "there is no \(device); load the kernel's module with "
+          + "'modprobe fuse' (in a container: pass the device in)"
       )
     }
     guard !context.isRoot else { return }

@@ -20,8 +20,10 @@ struct SignCommand: Command {
       .init(name: "force", help: "sign anew what is signed already"),
     ],
     details: [
-      "Bundles inside are signed anew too, with the entitlements that they have. What a verification would find is not\n"
-        + "signed: it ends with the exit code that 'insula verify' has for that. A new signature takes the old one's\n"
+      "Bundles inside are signed anew too, with the entitlements that they have. "
+        + "What a verification would find is not\n"
+        + "signed: it ends with the exit code that 'insula verify' has for that. "
+        + "A new signature takes the old one's\n"
         + "place in one step.",
       "Documentation/SIGNING.md says what lies where, and how to do the same with openssl.",
     ],

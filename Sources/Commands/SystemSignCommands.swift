@@ -23,8 +23,10 @@ struct SystemSignCommand: Command {
       .init(name: "keep-owners", help: "seal the owners that files have; without it all are root's"),
     ],
     details: [
-      "Sealed are the path, type, mode, owner, size, contents or target and the attributes of everything in it.\n"
-        + "The standard directories of '/System' that are missing are made. The seal and its signature lie in\n"
+      "Sealed are the path, type, mode, owner, size, "
+        + "contents or target and the attributes of everything in it.\n"
+        + "The standard directories of '/System' that are missing are made. "
+        + "The seal and its signature lie in\n"
         + "DIR/_CodeSignature."
     ],
     examples: ["insula system sign NewSystem --identity Anna --version 26.1"])

@@ -26,9 +26,12 @@ struct TrustAddCommand: Command {
       storeOption,
     ],
     details: [
-      "Your own roots are in ~/.config/insula/trust, and 'insula verify' goes by them. A store has roots of its own\n"
-        + "(STORE/keys/trust), which only its owner changes: what is installed there must descend from one of them.",
-      "In a store a team is one root's: the first's whose app of that team is installed, or that of '--team'. The apps that the\n"
+      "Your own roots are in ~/.config/insula/trust, "
+        + "and 'insula verify' goes by them. A store has roots of its own\n"
+        + "(STORE/keys/trust), which only its owner changes: "
+        + "what is installed there must descend from one of them.",
+      "In a store a team is one root's: the first's whose app of that "
+        + "team is installed, or that of '--team'. The apps that the\n"
         + "team has there, and their data, are under the new root then.",
     ],
     examples: [

@@ -17,7 +17,8 @@ struct UnmountCommand: Command {
       .init(name: "lazy", short: "l", help: "detach now; those who use it may finish, nobody new gets in")
     ],
     details: [
-      "When the mount is busy, the message names the processes that hold it (exit code 3). A mount whose daemon\n"
+      "When the mount is busy, the message names the processes "
+        + "that hold it (exit code 3). A mount whose daemon\n"
         + "was killed is cleared away too."
     ],
     examples: ["sudo insula unmount", "insula unmount ~/Insula --lazy"])
@@ -81,7 +82,8 @@ struct UnmountCommand: Command {
         .busy,
         "\(mount.mountPoint) is busy, and stays mounted; apps run:",
         lines: list + [
-          "end these first ('insula kill ID'), or have them ended now with 'insula unmount --lazy \(mount.mountPoint)'"
+          "end these first ('insula kill ID'), or have them ended "
+            + "now with 'insula unmount --lazy \(mount.mountPoint)'"
         ])
     }
     // Who does that for the daemon is gone.
@@ -114,7 +116,8 @@ struct UnmountCommand: Command {
     guard try process.waitUntilReadable(milliseconds: 60_000) else {
       throw CommandFailure(
         .busy,
-        "\(status?.mountPoint ?? "the mount") is gone, but its daemon (pid \(status?.pid ?? 0)) has not ended after a minute; "
+        "\(status?.mountPoint ?? "the mount") is gone, but its daemon (pid \(status?.pid ?? 0)) "
+          + "has not ended after a minute; "
           + "state/daemon.log in the store may say why")
     }
   }

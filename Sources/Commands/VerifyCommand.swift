@@ -22,8 +22,10 @@ struct VerifyCommand: Command {
       CommandDescription.json,
     ],
     details: [
-      "Nothing is changed, and no link followed. The first finding is printed, with the first bad file, and decides the\n"
-        + "exit code; of several bundles, that of the first bad one. '--json' prints all findings of all bundles.",
+      "Nothing is changed, and no link followed. "
+        + "The first finding is printed, with the first bad file, and decides the\n"
+        + "exit code; of several bundles, that of the first bad one. "
+        + "'--json' prints all findings of all bundles.",
       BundleProblem.helpTable(),
     ],
     examples: [

@@ -54,7 +54,8 @@ package struct ControlPlace: Sendable {
       return try openOwnDirectory()
     } catch {
       DaemonLog.write(
-        "can't have the control socket in \(path) (\(error.message)): it must be a directory of our own that nobody "
+        "can't have the control socket in \(path) (\(error.message)): "
+          + "it must be a directory of our own that nobody "
           + "else may write to; the socket is in the store, where only its owner reaches it")
       return nil
     }

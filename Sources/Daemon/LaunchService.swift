@@ -171,7 +171,8 @@ extension [RunningView] {
   /// A line for each.
   var lines: String {
     map {
-      "  \($0.launch.app.identifier), pid \($0.pid), of \(Account.numbered($0.user)?.name ?? "uid \($0.user)")"
+      "  \($0.launch.app.identifier), pid \($0.pid), of "
+        + "\(Account.numbered($0.user)?.name ?? "uid \($0.user)")"
     }
     .joined(separator: "\n")
   }

@@ -45,7 +45,8 @@ package enum ServeFailure: Error, CustomStringConvertible {
   package var description: String {
     switch self {
     case .noDevice(let error):
-      "can't open /dev/fuse (\(error.message)): load the module with 'modprobe fuse', or let this container use the device"
+      "can't open /dev/fuse (\(error.message)): "
+        + "load the module with 'modprobe fuse', or let this container use the device"
     case .mount(let mountPoint, let error):
       "can't mount at \(mountPoint): \(error.message)"
         + (error == .EPERM ? "; mounting takes root, or run without root for a mount of your own" : "")
@@ -59,7 +60,8 @@ package enum ServeFailure: Error, CustomStringConvertible {
     case .confinement(let error):
       "can't filter the daemon's system calls: \(error.message); the kernel must have seccomp filters"
     case .noAnswer(let mountPoint):
-      "the kernel did not begin to use the mount at \(mountPoint) in time; the log of the kernel (dmesg) may say why"
+      "the kernel did not begin to use the mount at \(mountPoint) in time; "
+        + "the log of the kernel (dmesg) may say why"
     }
   }
 }

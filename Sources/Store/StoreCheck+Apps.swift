@@ -85,7 +85,8 @@ extension StoreCheck {
         for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is no container that insula has made",
-            "nobody can move it while the store is mounted; unmount it, and move it to where its owner's own files are"
+            "nobody can move it while the store is mounted; "
+              + "unmount it, and move it to where its owner's own files are"
           )
         }
       }

@@ -276,7 +276,8 @@ package struct StoreCheck {
     if damage.list {
       found(
         .failure, text(path), "has an access control list that can't be read, so only root may use it",
-        "on the mount, as root or its owner: 'insula acl -N \(mounted)' removes it, 'insula acl -E' gives it another"
+        "on the mount, as root or its owner: "
+          + "'insula acl -N \(mounted)' removes it, 'insula acl -E' gives it another"
       )
     }
     if damage.flags {

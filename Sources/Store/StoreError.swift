@@ -66,12 +66,14 @@ extension StoreError: CustomStringConvertible {
     case .notThere(let path):
       "there is no store at \(path); make one with 'insula init \(path)'"
     case .notAStore(let path, let reason):
-      "\(path) is not a store (\(reason)); name the directory that 'insula init' made, or make a new one with it"
+      "\(path) is not a store (\(reason)); "
+        + "name the directory that 'insula init' made, or make a new one with it"
     case .halfMade(let path):
       "the store \(path) is half-made: an 'insula init' was stopped before it was done; "
         + "nothing is in it yet, run 'insula init \(path)' again to finish it"
     case .damaged(let path, let what):
-      "the store \(path) is damaged: \(what); restore store.plist from a backup, the tree beside it is untouched"
+      "the store \(path) is damaged: \(what); "
+        + "restore store.plist from a backup, the tree beside it is untouched"
     case .newerFormat(let path, let found, let known):
       "the store \(path) has format \(found), this insula knows formats up to \(known); "
         + "use the newer insula that made it"
@@ -94,13 +96,15 @@ extension StoreError: CustomStringConvertible {
       "\(path) lies on a filesystem that is mounted read-only; remount that writable, "
         + "or mount the store with 'insula mount -o ro'"
     case .notPermitted(let doing, let path):
-      "can't \(doing) \(path): not permitted; run as the owner of the store (root for the machine's own store)"
+      "can't \(doing) \(path): not permitted; "
+        + "run as the owner of the store (root for the machine's own store)"
     case .failed(let doing, let path, let errno):
       "can't \(doing) \(path): \(errno.message)"
     case .badHomeName(let name, let reason):
       "'\(name)' can't be the name of a home: \(reason)"
     case .unknownAccount(let name):
-      "this machine has no account '\(name)'; make the account first (adduser), or check the spelling with 'getent passwd'"
+      "this machine has no account '\(name)'; "
+        + "make the account first (adduser), or check the spelling with 'getent passwd'"
     case .otherAccount(let name):
       "a rootless store holds its owner's home only, and '\(name)' is someone else; "
         + "a store for all users is made by root ('sudo insula init')"
@@ -109,7 +113,8 @@ extension StoreError: CustomStringConvertible {
     case .noHome(let path):
       "there is no home \(path); 'insula user add' makes one, and 'insula user list' shows those there are"
     case .registryBusy(let path):
-      "another process is changing \(path) and does not end; try it again, or see who it is with 'fuser -v \(path)'"
+      "another process is changing \(path) and does not end; "
+        + "try it again, or see who it is with 'fuser -v \(path)'"
     case .registryDamaged(let path, let what):
       "the list of apps \(path) is damaged: \(what); restore that file from a backup, "
         + "the apps and their containers are untouched"
@@ -130,11 +135,15 @@ extension StoreError: CustomStringConvertible {
       "\(identifier) is not entitled to \(to); "
         + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
     case .teamOfOtherRoot(let team, let known, let new):
-      "the team \(team) is the root \(known)'s here, and this is signed under another root, \(new), nothing was changed; if that "
-        + "one speaks for the team from now on: 'insula trust add FILE --team \(team) --store STORE' with its certificate"
+      "the team \(team) is the root \(known)'s here, and this is "
+        + "signed under another root, \(new), nothing was changed; if that "
+        + "one speaks for the team from now on: "
+        + "'insula trust add FILE --team \(team) --store STORE' with its certificate"
     case .containerOfOtherTeam(let path, let team, let other):
-      "the container \(path) has the data of apps of the team \(other), and this app is of the team \(team); 'insula uninstall' "
-        + "with the identifier of such an app removes what it has left; what is in iCloud is yours to move elsewhere, and to remove"
+      "the container \(path) has the data of apps of the team \(other), "
+        + "and this app is of the team \(team); 'insula uninstall' "
+        + "with the identifier of such an app removes what it has left; "
+        + "what is in iCloud is yours to move elsewhere, and to remove"
     case .tooManyGrants(let identifier):
       "so much has been granted to \(identifier) that there is no room for more; "
         + "grant it the folder that these files are in, and see 'insula grants'"

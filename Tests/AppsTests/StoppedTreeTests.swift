@@ -87,7 +87,8 @@ internal import Testing
     let data = house.tree + "/" + container + "/Data"
     func write(_ text: String) throws {
       try shell(
-        "for n in 1 2 3 4 5 6; do mkdir -p Documents/$n; echo \(text) >Documents/$n/file; done; chown -R nobody Documents",
+        "for n in 1 2 3 4 5 6; do mkdir -p Documents/$n; "
+          + "echo \(text) >Documents/$n/file; done; chown -R nobody Documents",
         in: data)
     }
     func texts() -> Set<String?> {
@@ -115,7 +116,8 @@ internal import Testing
     try install()
     let data = house.tree + "/" + container + "/Data"
     try shell(
-      "for n in 1 2 3 4 5 6 7 8; do mkdir -p Documents/$n; echo x >Documents/$n/file; done; chown -R nobody Documents",
+      "for n in 1 2 3 4 5 6 7 8; do mkdir -p Documents/$n; "
+        + "echo x >Documents/$n/file; done; chown -R nobody Documents",
       in: data)
     try house.temporary.makeDirectory("out")
     let words = ["export-data", store, container, house.temporary.appending("out/E.xcappdata")]

@@ -50,7 +50,8 @@ internal import Testing
     let path = try house.system("1")
     try shell(
       """
-      ln -s ../../nowhere Library/link; truncate -s 3M Library/sparse; mkdir -p "Library/a b"; printf x >"Library/a b/%n"
+      ln -s ../../nowhere Library/link; truncate -s 3M Library/sparse; \
+      mkdir -p "Library/a b"; printf x >"Library/a b/%n"
       chmod 750 "Library/a b"; chmod 4711 "Library/a b/%n"; ln Library/sparse Library/second
       setfattr -n user.tag -v value Library/Fonts/Face; touch -d 2001-01-01 Library/Fonts/Face
       """, in: path)
@@ -58,7 +59,8 @@ internal import Testing
     try house.signSystem(tree.fd, path, "1")
     _ = try house.update(path)
     let list =
-      "find . -printf '%P %y %m %n %s %T@ %l\\n' | sort; getfattr -R -d . ; find . -type f -exec sha256sum {} +"
+      "find . -printf '%P %y %m %n %s %T@ %l\\n' | sort; "
+      + "getfattr -R -d . ; find . -type f -exec sha256sum {} +"
     func all(_ path: String) throws -> [String] {
       try Program.run(["sh", "-c", list], in: path).output.split(separator: "\n").map(String.init).sorted()
     }

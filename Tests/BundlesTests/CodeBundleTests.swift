@@ -98,7 +98,8 @@ internal import Testing
     arguments: [
       "", "no plist", "<plist><array/></plist>",
       "<plist><dict><key>CFBundleName</key><integer>1</integer></dict></plist>",
-      "<plist><dict><key>CFBundleIdentifier</key><string>a</string><key>CFBundleIdentifier</key><string>b</string></dict></plist>",
+      "<plist><dict><key>CFBundleIdentifier</key><string>a</string>"
+        + "<key>CFBundleIdentifier</key><string>b</string></dict></plist>",
     ])
   func badInfoPlistsAreRefused(text: String) throws {
     let bundle = try TestBundle(.contents)
@@ -125,10 +126,15 @@ internal import Testing
     let info = try BundleInfo(
       reading: Array(
         """
-        <plist><dict><key>CFBundleIdentifier</key><string>org.example.a</string><key>CFBundleName</key><string>A</string>
-        <key>CFBundleShortVersionString</key><string>2.1</string><key>NSCameraUsageDescription</key><string>to see</string>
-        <key>CFBundleDocumentTypes</key><array><dict><key>CFBundleTypeName</key><string>Text</string><key>CFBundleTypeRole</key><string>Editor</string>
-        <key>CFBundleTypeExtensions</key><array><string>txt</string></array><key>LSItemContentTypes</key><array><string>public.text</string></array>
+        <plist><dict><key>CFBundleIdentifier</key><string>org.example.a</string>
+        <key>CFBundleName</key><string>A</string>
+        <key>CFBundleShortVersionString</key><string>2.1</string>
+        <key>NSCameraUsageDescription</key><string>to see</string>
+        <key>CFBundleDocumentTypes</key><array><dict>
+        <key>CFBundleTypeName</key><string>Text</string>
+        <key>CFBundleTypeRole</key><string>Editor</string>
+        <key>CFBundleTypeExtensions</key><array><string>txt</string></array>
+        <key>LSItemContentTypes</key><array><string>public.text</string></array>
         <key>LSTypeIsPackage</key><true/></dict></array></dict></plist>
         """.utf8))
     #expect(

@@ -83,7 +83,8 @@ internal import Testing
       "<plist><dict><key>files</key><dict/></dict></plist>",
       "<plist><dict><key>files</key><dict/><key>rules</key><array/></dict></plist>",
       "<plist><dict><key>files</key><dict/><key>rules</key><dict/><key>files2</key><dict/></dict></plist>",
-      "<plist><dict><key>files</key><dict/><key>rules</key><dict/><key>files2</key><dict/><key>files2</key><dict/></dict></plist>",
+      "<plist><dict><key>files</key><dict/><key>rules</key><dict/>"
+        + "<key>files2</key><dict/><key>files2</key><dict/></dict></plist>",
     ])
   func sealsThatAreNoneAreRefused(text: String) {
     #expect(kind { _ = try ResourceSeal(reading: Array(text.utf8)) } == .malformedCodeResources)
@@ -108,7 +109,8 @@ internal import Testing
       data = open(sys.argv[1] + '/a.dat', 'rb').read()
       key, digest = {
         'hash': ('hash', hashlib.sha1(data).digest()), 'hash2': ('hash2', hashlib.sha256(data).digest()),
-        'hash3': ('hash3', hashlib.sha256(data).digest()[:20]), 'hash4': ('hash4', hashlib.sha384(data).digest()),
+        'hash3': ('hash3', hashlib.sha256(data).digest()[:20]), \
+      'hash4': ('hash4', hashlib.sha384(data).digest()),
         'hash5': ('hash5', hashlib.sha512(data).digest())}[sys.argv[2]]
       seal['files2']['a.dat'] = {key: digest}
       plistlib.dump(seal, open(path, 'wb'), fmt=plistlib.FMT_BINARY)

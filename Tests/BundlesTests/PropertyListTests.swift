@@ -75,7 +75,8 @@ internal import Testing
     arguments: [
       "", "plist", "<true/>", "<plist><true/></plist>x", "<plist><true/></plist><plist/>", "<plist",
       "<!DOCTYPE plist [<!ENTITY a \"b\">]><plist><string>&a;</string></plist>",
-      "<!DOCTYPE plist SYSTEM \"x\" [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><plist><string>&a;</string></plist>",
+      "<!DOCTYPE plist SYSTEM \"x\" [<!ENTITY a SYSTEM "
+        + "\"file:///etc/passwd\">]><plist><string>&a;</string></plist>",
       "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><plist><true/></plist>", "<!DOCTYPE plist",
       "<?xml version=\"1.0\"",
     ])

@@ -21,20 +21,23 @@ internal import Testing
       '^%s.*\\.lproj/locversion.plist$' % r: {'omit': True, 'weight': 1100.0}}
     rules = {'^version.plist$': True, ('^' + r) if r else '^.*': True, **lproj}
     rules2 = {
-      '^.*': True, '.*\\.dSYM($|/)': {'weight': 11.0}, '^(.*/)?\\.DS_Store$': {'omit': True, 'weight': 2000.0},
+      '^.*': True, '.*\\.dSYM($|/)': {'weight': \#
+    11.0}, '^(.*/)?\\.DS_Store$': {'omit': True, 'weight': 2000.0},
       '^Info\\.plist$': {'omit': True, 'weight': 20.0}, '^PkgInfo$': {'omit': True, 'weight': 20.0},
       '^version\\.plist$': {'weight': 20.0}, '^embedded\\.provisionprofile$': {'weight': 20.0}, **lproj}
     if r:
       rules2.update({
         '^[^/]+$': {'nested': True, 'weight': 10.0}, '^Resources/': {'weight': 20.0},
-        '^(Frameworks|SharedFrameworks|PlugIns|Plug-ins|XPCServices|Helpers|MacOS|Library/(Automator|Spotlight|LoginItems))/':
+        '^(Frameworks|SharedFrameworks|PlugIns|Plug-ins|XPCServices|Helpers|MacOS|\#
+    Library/(Automator|Spotlight|LoginItems))/':
           {'nested': True, 'weight': 10.0}})
     def rule(rules, path):
       best = None
       for pattern in sorted(rules):
         value = rules[pattern]
         value = value if isinstance(value, dict) else {'omit': not value}
-        if re.search(pattern, path) and (best is None or value.get('weight', 1) > best.get('weight', 1)): best = value
+        if re.search(pattern, path) and (best is None or \#
+    value.get('weight', 1) > best.get('weight', 1)): best = value
       return best or {'omit': True}
     files, files2 = {}, {}
     def walk(directory):
@@ -48,7 +51,8 @@ internal import Testing
           if not found.get('omit'): files2[path] = {'symlink': os.readlink(full), **optional}
         elif os.path.isdir(full):
           if found.get('nested') and '.' in name:
-            files2[path] = {'cdhash': bytes.fromhex(nested[path]), 'requirement': 'identifier "org.example.framework"'}
+            files2[path] = {'cdhash': bytes.fromhex(nested[path]), \#
+    'requirement': 'identifier "org.example.framework"'}
           else: walk(path)
         else:
           data = open(full, 'rb').read()

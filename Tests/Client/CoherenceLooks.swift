@@ -73,7 +73,8 @@ extension Coherence {
     if count != item.data.count || !buffer.prefix(max(0, count)).elementsEqual(item.data) {
       let first = zip(buffer, item.data).enumerated().first { $0.element.0 != $0.element.1 }?.offset
       throw Stale(
-        "\(place) has \(count) bytes in it, not \(item.data.count); other from \(first.map { "\($0)" } ?? "the end")"
+        "\(place) has \(count) bytes in it, not \(item.data.count); "
+          + "other from \(first.map { "\($0)" } ?? "the end")"
       )
     }
   }

@@ -14,7 +14,8 @@ internal import Testing
   private func fingerprint(_ house: AppHouse, _ path: String) throws -> String {
     try house.rootShell(
       """
-      find . -mindepth 1 \\( -name .com.apple.mobile_container_manager.metadata.plist -o -name '*.app' \\) -o \
+      find . -mindepth 1 \\( -name .com.apple.mobile_container_manager.metadata.plist -o \
+      -name '*.app' \\) -o \
         -printf '%P %y %m %n %s %U:%G %T@ %l\\n' | sort
       find . -type f ! -name .com.apple.mobile_container_manager.metadata.plist -print0 | sort -z |
         xargs -0 sha256sum
@@ -39,7 +40,8 @@ internal import Testing
     chmod 640 Documents/text; chmod 1755 'Documents/A b'; chmod 6755 Library/second
     insula acl +a 'everyone deny delete' Documents/text
     insula acl +a 'user:daemon allow list,search,file_inherit,directory_inherit' 'Documents/A b'
-    insula flags hidden Documents/text; insula flags uchg Library/second; insula flags uappnd 'Documents/A b/deep'
+    insula flags hidden Documents/text; insula flags uchg Library/second; \
+    insula flags uappnd 'Documents/A b/deep'
     touch -d 1999-01-01 'Documents/A b/deep' || :; mkfifo tmp/fifo; touch -d 2002-02-02 Library Documents
     """
 

@@ -33,7 +33,8 @@ internal import Testing
     #expect(try house.nobody("path", "com.example.editor", "home").status == 0)
     let containers = house.mounted.path("Users/nobody/Library/Containers")
     try house.shell(
-      "echo x >.deliver-1-x; ln -s nowhere .deliver-1-link; echo x >.deliver-1-twice; ln .deliver-1-twice twice",
+      "echo x >.deliver-1-x; ln -s nowhere .deliver-1-link; "
+        + "echo x >.deliver-1-twice; ln .deliver-1-twice twice",
       in: containers)
     try house.rootShell("echo x >.deliver-1-roots", in: containers)
     func order(_ copy: String, _ name: String, home: String = "nobody", app: String = "com.example.editor")

@@ -29,7 +29,8 @@ internal import Testing
         chmod 755 $decoy
       done
       ln -s '\(Program.insula)' built
-      PREFIX='\(base)/prefix' INSULA='\(base)/built' '\(Repository.root)/mount-scripts/install.sh' install >/dev/null
+      PREFIX='\(base)/prefix' INSULA='\(base)/built' \
+      '\(Repository.root)/mount-scripts/install.sh' install >/dev/null
       PATH='\(base)/prefix/bin':$PATH
       base='\(base)' store='\(mounted.store)' point='\(mounted.point)'
       set +e

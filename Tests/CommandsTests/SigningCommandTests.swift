@@ -223,7 +223,8 @@ internal import Testing
   func ordinaryUsersSignAndVerify() throws {
     let temporary = try TemporaryDirectory(mode: 0o777)
     let script = """
-      cd "$HOME" && insula new-app Note && insula identity new me && insula identity export me | insula trust add - \
+      cd "$HOME" && insula new-app Note && insula identity new me && \
+      insula identity export me | insula trust add - \
       && insula sign Note.app --entitlements Note.entitlements && insula verify Note.app && insula verify "$1"
       """
     let app = try SignedApp()

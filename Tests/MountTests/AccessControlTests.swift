@@ -281,7 +281,8 @@ struct AccessControlTests {
       ["cp", "-r", "--preserve=xattr", "from", "to"], ["rsync", "-rX", "from/", "to/"],
       [
         "sh", "-c",
-        "tar --xattrs --xattrs-include='*' -cf \(archive) -C from . && mkdir to && tar --xattrs --xattrs-include='*' -xf \(archive) -C to",
+        "tar --xattrs --xattrs-include='*' -cf \(archive) -C from . && "
+          + "mkdir to && tar --xattrs --xattrs-include='*' -xf \(archive) -C to",
       ],
       ["mv", "from", "to"],
     ] {

@@ -17,7 +17,8 @@ struct DeviceTests {
         environment: ["LC_ALL": "C"])
     }
     let made = try run(
-      "set -e; mkdir from; mknod -m 666 from/null c 1 3; mknod -m 640 from/disk b 259 70000; chown 1:2 from/disk"
+      "set -e; mkdir from; mknod -m 666 from/null c 1 3; "
+        + "mknod -m 640 from/disk b 259 70000; chown 1:2 from/disk"
     )
     try #require(made.status == 0, "\(made.errors)")
     let look = "stat -c '%n %F %t %T %a %u %g' null disk"

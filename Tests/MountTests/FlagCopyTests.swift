@@ -32,7 +32,8 @@ struct FlagCopyTests {
     let made = try run(
       """
       set -e; umask 022; mkdir -p from/dir/deep
-      for name in plain uchg uappnd hidden schg; do echo $name > from/dir/$name; chmod 640 from/dir/$name; done
+      for name in plain uchg uappnd hidden schg; \
+      do echo $name > from/dir/$name; chmod 640 from/dir/$name; done
       echo deep > from/dir/deep/file; touch -d '2001-02-03 04:05:06' from/dir/* from/dir/deep/file
       chmod 750 from/dir; touch -d '2002-02-03 04:05:06' from/dir/deep from/dir
       insula flags uchg from/dir/uchg; insula flags uappnd from/dir/uappnd

@@ -22,7 +22,8 @@ struct GroupEscapeTests {
     "unshare --map-current-user --map-auto --keep-caps setpriv --clear-groups",
     // Nobody can give up groups in the inner namespace, and its only group is the user's own.
     "unshare --map-root-user --map-auto setpriv --clear-groups unshare --map-root-user",
-    "unshare --map-root-user --map-auto setpriv --clear-groups unshare --map-root-user unshare --map-root-user",
+    "unshare --map-root-user --map-auto setpriv --clear-groups "
+      + "unshare --map-root-user unshare --map-root-user",
     "unshare --map-root-user --map-auto --pid --fork --mount-proc setpriv --clear-groups",
     "unshare --map-root-user --map-auto setpriv --regid=7 --clear-groups",
     "unshare --map-root-user --map-auto setpriv --groups=9",
@@ -48,7 +49,8 @@ struct GroupEscapeTests {
       insula() { '\(Program.insula)' "$@"; }
       for name in list mode written attributes; do echo told > $name; done
       mkdir -m 777 listed searched kept; echo told > searched/file; : > kept/file
-      printf '#!/bin/sh\\n' > program; chmod 755 program; chmod 666 written; setfattr -n user.x -v y attributes
+      printf '#!/bin/sh\\n' > program; chmod 755 program; \
+      chmod 666 written; setfattr -n user.x -v y attributes
       chgrp \(team) mode; chmod 604 mode
       insula acl +a \(deny) read' list
       insula acl +a \(deny) list,add_file,add_subdirectory' listed
@@ -117,7 +119,8 @@ struct GroupEscapeTests {
     let mounted = try MountedStore.mounted()
     let place = mounted.path("Users/Shared/")
     let script = """
-      cd '\(place)'; echo told > list; echo told > mode; chmod 600 list; chgrp \(team.name) mode; chmod 640 mode
+      cd '\(place)'; echo told > list; echo told > mode; \
+      chmod 600 list; chgrp \(team.name) mode; chmod 640 mode
       '\(Program.insula)' acl +a 'group:\(team.name) allow read' list
       """
     #expect(try Program.run(["sh", "-c", script]).status == 0)
@@ -136,7 +139,8 @@ struct GroupEscapeTests {
     let mounted = try MountedStore.mounted(owner: member.account)
     let file = mounted.path("Users/Shared/file")
     let made = try run(
-      "echo told > '\(file)'; cat '\(file)'; '\(Program.insula)' acl +a 'group:\(team.name) deny read' '\(file)'",
+      "echo told > '\(file)'; cat '\(file)'; "
+        + "'\(Program.insula)' acl +a 'group:\(team.name) deny read' '\(file)'",
       as: member)
     #expect(made.status == 0 && made.output == "told\n", "\(made.errors)")
     #expect(try run("cat '\(file)'", as: member).status != 0)

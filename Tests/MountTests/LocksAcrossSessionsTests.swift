@@ -194,7 +194,8 @@ struct LocksAcrossSessionsTests {
         """
       let eachTime = """
         for n in $(seq 1 40); do
-          sqlite3 -bail -cmd '.timeout 120000' '\(path)' "insert into t values (\(who), $n)" && echo "\(who)|$n"
+          sqlite3 -bail -cmd '.timeout 120000' '\(path)' \
+        "insert into t values (\(who), $n)" && echo "\(who)|$n"
         done
         """
       return try JoinableThread(name: "writer") {

@@ -131,7 +131,8 @@ struct NFS4ToolsTests {
 
   @Test func newObjectsInherit() throws {
     try expect(
-      "mkdir -m 700 d && nfs4_setfacl -s A:fd:$ANNA:rx,A:fi:$OTTO:r d && touch d/f && mkdir d/s && touch d/s/f"
+      "mkdir -m 700 d && nfs4_setfacl -s A:fd:$ANNA:rx,A:fi:$OTTO:r d && "
+        + "touch d/f && mkdir d/s && touch d/s/f"
     )
     #expect(try entries(of: "d/f") == ["A::anna:rx", "A::otto:r"])
     #expect(try entries(of: "d/s") == ["A:fd:anna:rx"])
@@ -220,7 +221,8 @@ struct NFS4ToolsTests {
     let everyone = "abcdefabcdefabcdefabcdef0000000c"
     let zeros = String(repeating: "00", count: 32)
     try expect(
-      "touch f && setfattr -n system.insula.acl -v 0x012cc16d\(zeros)0000000100000000\(everyone)0000000101000000 f"
+      "touch f && setfattr -n system.insula.acl -v "
+        + "0x012cc16d\(zeros)0000000100000000\(everyone)0000000101000000 f"
     )
     let shown = try shell("nfs4_getfacl f")
     #expect(shown.output.isEmpty && shown.errors.contains("attribute not supported"), "\(shown)")

@@ -25,7 +25,8 @@ struct RemovalForUsersTests {
   func whatRootProtectsStays(making: String, place: String, reason: String) throws {
     let house = try PlaceHouse()
     try house.perform(
-      "touch $documents/held \"$group/kept\"; mkdir -m 777 $documents/shared; cd $work/place; deliver letter.txt",
+      "touch $documents/held \"$group/kept\"; "
+        + "mkdir -m 777 $documents/shared; cd $work/place; deliver letter.txt",
       as: .owner)
     try house.perform(making, as: .root)
     // They could not do it by themselves.
@@ -62,7 +63,8 @@ struct RemovalForUsersTests {
     for line in [
       "mv -T $container $home/aside; mv -T $home/project $container", "mv -T $home/project $container",
       "mv -T $data $home/aside; mv -T $home/project $data", "call exchange $home/project $container",
-      "mv -T $home/Library/Containers $home/aside; mkdir $home/Library/Containers; mv -T $home/project $container",
+      "mv -T $home/Library/Containers $home/aside; "
+        + "mkdir $home/Library/Containers; mv -T $home/project $container",
     ] {
       _ = try house.run(line, as: .owner)
       #expect(try house.perform("cat $home/project/theirs/file", as: .stranger) == "work\n", "\(line)")

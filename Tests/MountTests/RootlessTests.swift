@@ -74,7 +74,8 @@ struct RootlessTests {
     #expect(!options.contains("strictatime") && !options.contains("nodiratime"))
     let script = """
       umask 022; cd "$1" || exit; echo text > file; mkdir directory; touch directory/name
-      touch -a -d 2001-01-01 file directory; cat file > /dev/null; ls directory > /dev/null; stat -c %X file directory
+      touch -a -d 2001-01-01 file directory; cat file > /dev/null; \
+      ls directory > /dev/null; stat -c %X file directory
       """
     func times(_ directory: String) throws -> [Int] {
       let result = try Program.runAsNobody(["sh", "-c", script, "sh", directory])

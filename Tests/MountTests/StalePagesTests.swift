@@ -25,7 +25,8 @@ struct StalePagesTests {
       if readers[-1] == 0:
         signal.alarm(120)
         while True:
-          for at in range(0, page * pages, page): seen[at] if kind == 'map' else os.pread(file.fileno(), 1, at)
+          for at in range(0, page * pages, page): \
+    seen[at] if kind == 'map' else os.pread(file.fileno(), 1, at)
     direct = os.open(path, os.O_RDWR | os.O_DIRECT)
     memory = mmap.mmap(-1, page * pages)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -37,12 +38,14 @@ struct StalePagesTests {
       memory[:] = struct.pack('<I', turn) * (page * pages // 4)
       for index, block in enumerate(blocks):
         at = index * part * page
-        # struct iocb: data, key, flags, IOCB_CMD_PWRITE, priority, file, buffer, length, offset, and what is not used.
+        # struct iocb: data, key, flags, IOCB_CMD_PWRITE, \
+    priority, file, buffer, length, offset, and what is not used.
         block.raw = struct.pack('<QIIHhIQQqQII', 0, 0, 0, 1, 0, direct, start + at, part * page, at, 0, 0, 0)
       submitted = (ctypes.c_void_p * count)(*[ctypes.addressof(block) for block in blocks])
       assert libc.syscall(submit, context, ctypes.c_long(count), submitted) == count
       events = ctypes.create_string_buffer(32 * count)
-      assert libc.syscall(getevents, context, ctypes.c_long(count), ctypes.c_long(count), events, None) == count
+      assert libc.syscall(getevents, context, ctypes.c_long(count), \
+    ctypes.c_long(count), events, None) == count
       assert all(result == part * page for _, _, result, _ in struct.iter_unpack('<QQqq', events.raw))
       # A read asks for the attributes, and so drops all pages of a file that has changed.
       kind = 'map' if turn % 2 else 'read'

@@ -141,8 +141,10 @@ internal import Testing
     everyone +delete | none | 000 | root | other | delete,add_subdirectory | mode
     everyone +add_subdirectory | none | 000 | root | other | delete,add_subdirectory | mode
     everyone +add_subdirectory | everyone +delete_child | 000 | root | other | delete,add_subdirectory | allow
-    everyone +add_subdirectory;everyone -add_subdirectory | none | 002 | root | other | delete,add_subdirectory | list
-    everyone +add_subdirectory;everyone -add_subdirectory | none | 000 | root | other | add_subdirectory | allow
+    everyone +add_subdirectory;everyone -add_subdirectory | \
+    none | 002 | root | other | delete,add_subdirectory | list
+    everyone +add_subdirectory;everyone -add_subdirectory | \
+    none | 000 | root | other | add_subdirectory | allow
     none | none | 777 | root | owner | delete,writesecurity | allow
     none | none | 777 | root | other | delete,writesecurity | ownership
     none | none | 777 | root | other | delete,readattr | allow

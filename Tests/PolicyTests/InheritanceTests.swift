@@ -52,7 +52,8 @@ internal import Testing
     foreign +read [dir] | dir | foreign +read [inherited,dir]
     u1 +read [file];u2 -write [file];u3 +read | file | u1 +read [inherited];u2 -write [inherited]
     u1 +read [file];u2 -write [dir];u3 +read [file,dir] | file | u1 +read [inherited];u3 +read [inherited]
-    u1 +read [file];u2 -write [dir];u3 +read [file,dir] | dir | u2 -write [inherited,dir];u3 +read [inherited,file,dir]
+    u1 +read [file];u2 -write [dir];u3 +read [file,dir] | dir | \
+    u2 -write [inherited,dir];u3 +read [inherited,file,dir]
     u2 +read [dir];u1 -read [dir] | dir | u2 +read [inherited,dir];u1 -read [inherited,dir]
     """)
 

@@ -150,7 +150,8 @@ let capturedLists: [CapturedList] = [
     AccessControlEntry(.permit, .user(501), [.read, .write, .append])),
   CapturedList(
     "f D::EVERYONE@:w,A::alice:rxtncy,A:g:GROUP@:rtncy",
-    "000000030000000100000000000000020000000945564552594f4e45400000000000000000000000001200a900000005616c6963650000000000000000000040001200890000000647524f5550400000",
+    "000000030000000100000000000000020000000945564552594f4e4540000000000000"
+      + "0000000000001200a900000005616c6963650000000000000000000040001200890000000647524f5550400000",
     AccessControlEntry(.deny, .everyone, .write),
     AccessControlEntry(
       .permit, .user(501), [.read, .execute, .readAttributes, .readExtended, .readSecurity, .synchronize]),

@@ -5,8 +5,10 @@ internal import Policy
 
 // The notation of the decision tables: one row a line, cells parted by bars.
 //
-//     list        `none`, `empty`, `damaged`, or entries parted by semicolons: who, + or - and rights, flags in brackets
-//     who         root, owner, member (primary group), extra (supplementary group), other, lost (no group can be told)
+//     list        `none`, `empty`, `damaged`, or entries parted by semicolons:
+//                 who, + or - and rights, flags in brackets
+//     who         root, owner, member (primary group), extra (supplementary group), other,
+//                 lost (no group can be told)
 //     answer      allow, or the reason of the denial
 //
 // The object belongs to user 1 and group 10.

@@ -65,9 +65,11 @@ internal import Testing
     containerData | user | dir | - | none | owner | delete | place
     containerData | user | dir | - | none | owner | add_file,delete_child | allow
     containerData | containerDocuments | dir | - | none | owner | delete | place
-    containerData | containerDocuments | dir | - | none | owner | add_file,add_subdirectory,delete_child | allow
+    containerData | containerDocuments | dir | - | none | \
+    owner | add_file,add_subdirectory,delete_child | allow
     containerDocuments | user | dir | - | none | owner | delete,write,writesecurity | allow
-    containerDocuments | inbox | dir | - | none | owner | list,search,readattr,readextattr,readsecurity | allow
+    containerDocuments | inbox | dir | - | none | owner | \
+    list,search,readattr,readextattr,readsecurity | allow
     containerDocuments | inbox | dir | - | none | owner | delete_child | allow
     containerDocuments | inbox | dir | - | none | owner | delete | place
     containerDocuments | inbox | dir | - | none | root | delete | place

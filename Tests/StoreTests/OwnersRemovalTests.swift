@@ -116,7 +116,8 @@ internal import Testing
     switch how {
     case "mv":
       try shell2(
-        "mkdir -p Shared/project; touch Shared/project/work; chown -R nobody Shared; mv Shared/project '\(container)'"
+        "mkdir -p Shared/project; touch Shared/project/work; "
+          + "chown -R nobody Shared; mv Shared/project '\(container)'"
       )
     case "copy": try shell2("cp -a '\(aside)' '\(container)'")
     case "link": #expect(symlink(aside, container) == 0)

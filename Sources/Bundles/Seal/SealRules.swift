@@ -122,7 +122,8 @@ extension SealRules {
     rules += localizations(resources)
     if shape == .contents {
       let places =
-        "Frameworks|SharedFrameworks|PlugIns|Plug-ins|XPCServices|Helpers|MacOS|Library/(Automator|Spotlight|LoginItems)"
+        "Frameworks|SharedFrameworks|PlugIns|Plug-ins|XPCServices|Helpers|MacOS|"
+        + "Library/(Automator|Spotlight|LoginItems)"
       rules += [
         SealRule("^[^/]+$", weight: 10, isNested: true),
         SealRule("^(\(places))/", weight: 10, isNested: true),

@@ -18,11 +18,15 @@ struct RunCommand: Command {
     ],
     options: [AppsAccess.userOption, AppsAccess.storeOption],
     details: [
-      "The view is at the path of the whole tree, and the rest of the machine is out of reach but for /usr and what\n"
-        + "programs need of /etc. HOME, TMPDIR, XDG_* and the working directory are the app's. It has the network if it\n"
+      "The view is at the path of the whole tree, and the rest "
+        + "of the machine is out of reach but for /usr and what\n"
+        + "programs need of /etc. HOME, TMPDIR, XDG_* and the "
+        + "working directory are the app's. It has the network if it\n"
         + "is entitled to it (com.apple.security.network.client or server).",
-      "It ends with the exit status of what it runs, with 128 and the signal's number where one ended that, with 127\n"
-        + "where there is no such COMMAND. Signals are passed on. When this process ends, all of the app does.",
+      "It ends with the exit status of what it runs, "
+        + "with 128 and the signal's number where one ended that, with 127\n"
+        + "where there is no such COMMAND. Signals are passed on. "
+        + "When this process ends, all of the app does.",
       "COMMAND with options of its own goes after '--'.",
     ],
     examples: [

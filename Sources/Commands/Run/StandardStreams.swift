@@ -14,7 +14,8 @@ enum StandardStreams {
       guard let status = try? FD(Int32(number)).status(), status.isDirectory else { continue }
       throw CommandFailure(
         .usage,
-        "\(name) is a directory, from which the app would get to all that is beside and above it; give it a file"
+        "\(name) is a directory, from which the app would get "
+          + "to all that is beside and above it; give it a file"
       )
     }
   }

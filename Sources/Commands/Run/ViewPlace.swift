@@ -45,7 +45,8 @@ struct ViewPlace {
       throw CommandFailure(
         .failed,
         error == .EACCES || error == .ENOENT
-          ? "can't open /dev/fuse: \(error.message); apps of a rootless store need it to be open to everyone ('chmod 0666 /dev/fuse' as root, as udev has it)"
+          ? "can't open /dev/fuse: \(error.message); apps of a rootless store need it to be open to everyone "
+            + "('chmod 0666 /dev/fuse' as root, as udev has it)"
           : "can't mount a view: \(error.message); 'insula doctor' may say why")
     }
   }

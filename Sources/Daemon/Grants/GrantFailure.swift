@@ -38,7 +38,8 @@ enum GrantFailure: Error {
       "\(app) only reads what is chosen for it: its signature says so "
         + "(com.apple.security.files.user-selected.read-only); leave '--read-write' out"
     case .noGrant(let path?, let app):
-      "\(app ?? "no app") was not granted /\(path); 'insula grants\(app.map { " \($0)" } ?? "")' lists what was"
+      "\(app ?? "no app") was not granted /\(path); "
+        + "'insula grants\(app.map { " \($0)" } ?? "")' lists what was"
     case .noGrant(nil, let app): "\(app ?? "no app") was not granted anything"
     }
   }
@@ -54,7 +55,8 @@ enum GrantFailure: Error {
     case .otherApp:
       "\(path) is another app's own; of that, only what is in its Documents can be granted"
     case .group:
-      "\(path) belongs to a group of apps; which apps are in it, their signatures say, and it can't be granted"
+      "\(path) belongs to a group of apps; "
+        + "which apps are in it, their signatures say, and it can't be granted"
     case .own: "\(path) is in \(app)'s own container, which it has anyway"
     }
   }

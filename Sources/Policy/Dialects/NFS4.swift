@@ -5,7 +5,8 @@
 // `system.nfs4_acl` and nfs4-acl-tools read and write it. All words have their most significant byte first.
 //
 //     0   number of entries
-//     4   per entry: type, flags, mask, length of `who`, and `who` itself, filled up with zeros to a multiple of four
+//     4   per entry: type, flags, mask, length of `who`, and `who` itself,
+//         filled up with zeros to a multiple of four
 //
 // The two models have the same rights and kinds, bit for bit, so the bits are translated one by one, and what
 // a list means stays what it means on a Mac: entries count in order, and where none applies the mode decides.

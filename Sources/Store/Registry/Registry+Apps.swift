@@ -11,7 +11,8 @@ extension Registry {
     try use { (database) throws(StoreError) in
       let all = try database.rows(
         """
-        SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
+        SELECT id, identifier, user, name, executable, version, \
+        short_version, team, path, seal, installed, root
         FROM apps ORDER BY identifier, user
         """
       ) { (row) throws(StoreError) in try Row(row, database.path) }

@@ -78,7 +78,8 @@ extension Registry {
   static func keepGrants(onlyOf app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     try database.run(
       """
-      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
+      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND \
+      NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
         AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
       """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }

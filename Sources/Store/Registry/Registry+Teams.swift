@@ -73,7 +73,8 @@ extension Registry {
             """
             UPDATE containers SET team = ?1, root = ?2 WHERE team IS NULL AND kind = ?3 AND identifier = ?4
               AND (user = ?5 OR ?5 IS NULL
-                AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?6 AND apps.user = containers.user))
+                AND NOT EXISTS (SELECT 1 FROM apps WHERE \
+            apps.identifier = ?6 AND apps.user = containers.user))
             """, .text(app.team), .bytes(root), .text(kind.rawValue), .text(identifier.text),
             .optional(app.user), .text(app.identifier.text))
         }

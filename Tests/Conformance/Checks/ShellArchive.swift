@@ -5,7 +5,8 @@ func shellArchives(_ check: inout Checks) {
   check("shell.tar.create-extract-compare", tools: ["tar", "find"]) { t in
     try t.sh(
       sampleTree + """
-        plant a; tar -cf a.tar --format=posix a; mkdir b; tar -xpf a.tar -C b; same "$(census a)" "$(census b/a)"
+        plant a; tar -cf a.tar --format=posix a; mkdir b; \
+        tar -xpf a.tar -C b; same "$(census a)" "$(census b/a)"
         tar -df a.tar
         """)
   }
@@ -28,7 +29,8 @@ func shellArchives(_ check: inout Checks) {
   check("shell.tar.pipe-copy", tools: ["tar", "find"]) { t in
     try t.sh(
       sampleTree
-        + "plant a; mkdir b; tar -C a --format=posix -cf - . | tar -C b -xpf -; same \"$(census a)\" \"$(census b)\""
+        + "plant a; mkdir b; tar -C a --format=posix -cf - . | "
+        + "tar -C b -xpf -; same \"$(census a)\" \"$(census b)\""
     )
   }
   check("shell.tar.append-update-delete", tools: ["tar"]) { t in
@@ -50,21 +52,25 @@ func shellArchives(_ check: inout Checks) {
   }
   check("shell.zip.round-trip", tools: ["zip", "unzip", "diff"]) { t in
     try t.sh(
-      "mkdir -p a/b; seq 1000 > a/b/c; ln -s b a/l; zip -qry a.zip a; mkdir o; cd o; unzip -q ../a.zip; diff -r ../a a"
+      "mkdir -p a/b; seq 1000 > a/b/c; ln -s b a/l; zip -qry a.zip a; "
+        + "mkdir o; cd o; unzip -q ../a.zip; diff -r ../a a"
     )
   }
   check("shell.cpio.round-trip", tools: ["cpio", "find"]) { t in
     try t.sh(
-      "mkdir -p a/b; seq 1000 > a/b/c; ln a/b/c a/d; find a -depth -print0 | cpio -0pdm --quiet o; diff -r a o/a"
+      "mkdir -p a/b; seq 1000 > a/b/c; ln a/b/c a/d; "
+        + "find a -depth -print0 | cpio -0pdm --quiet o; diff -r a o/a"
     )
   }
   check("shell.dd.notrunc-seek-skip-sparse", tools: ["dd", "cmp"]) { t in
     try t.sh(
       """
-      printf 0123456789 > a; printf XY | dd of=a bs=1 seek=3 conv=notrunc status=none; same "$(cat a)" 012XY56789
+      printf 0123456789 > a; printf XY | \
+      dd of=a bs=1 seek=3 conv=notrunc status=none; same "$(cat a)" 012XY56789
       dd if=a of=b bs=1 skip=3 count=2 status=none; same "$(cat b)" XY
       truncate -s 1M c; dd if=c of=d bs=64k conv=sparse status=none; cmp c d; test $(stat -c %b d) -lt 100
-      printf abc | dd of=a bs=1 status=none; same "$(cat a)" abc; dd if=a of=e oflag=append conv=notrunc status=none
+      printf abc | dd of=a bs=1 status=none; same "$(cat a)" abc; \
+      dd if=a of=e oflag=append conv=notrunc status=none
       dd if=a of=e oflag=append conv=notrunc status=none; same "$(cat e)" abcabc
       dd if=/dev/zero of=f bs=4096 count=2 oflag=sync conv=fsync status=none; same $(stat -c %s f) 8192
       """)

@@ -24,7 +24,8 @@ let sampleTree = """
     chmod 500 "$1/closed"; touch -d '2005-05-05 05:05:05.5' "$1"
   }
   census() {
-    (cd "$1"; find . -type d -printf '%P d %m %T@ %n %U %G\\n' -o -printf '%P %y %m %s %T@ %n %U %G %l\\n' | sort
+    (cd "$1"; find . -type d -printf '%P d %m %T@ %n %U \
+  %G\\n' -o -printf '%P %y %m %s %T@ %n %U %G %l\\n' | sort
       find . -type f -exec cksum {} + | sort)
   }
 
@@ -102,7 +103,8 @@ func shellCopies(_ check: inout Checks) {
   check("shell.install.mode-and-directories", tools: ["install"]) { t in
     try t.sh(
       """
-      echo x > a; install -m 4711 a b; same $(stat -c %a b) 4711; install -d -m 700 p/q/r; same $(stat -c %a p/q/r) 700
+      echo x > a; install -m 4711 a b; same $(stat -c %a b) 4711; \
+      install -d -m 700 p/q/r; same $(stat -c %a p/q/r) 700
       install -D -m 644 a s/t/u; same "$(cat s/t/u)" x; touch -d 2001-01-01 a; install -p a c
       same $(stat -c %Y a) $(stat -c %Y c); install -b a b; test -f b~
       """)
@@ -112,19 +114,22 @@ func shellCopies(_ check: inout Checks) {
       sampleTree + """
         plant a; rsync -aHX a/ b/; same "$(census a)" "$(census b)"; same "$(rsync -aHXi a/ b/)" ""
         same "$(rsync -aHXic a/ b/)" ""; echo new >> 'a/with space'; same "$(rsync -aHXi a/ b/ | wc -l)" 1
-        rm a/fifo; touch -d 2004-04-04 a; rsync -aHX --delete a/ b/; test ! -e b/fifo; same "$(census a)" "$(census b)"
+        rm a/fifo; touch -d 2004-04-04 a; rsync -aHX --delete a/ b/; \
+        test ! -e b/fifo; same "$(census a)" "$(census b)"
         """)
   }
   check("shell.rsync.aHAX", tools: ["rsync", "find"]) { t in
     try t.sh(
       sampleTree
-        + "plant a; rsync -aHAX a/ b/; same \"$(census a)\" \"$(census b)\"; same \"$(rsync -aHAXi a/ b/)\" ''"
+        + "plant a; rsync -aHAX a/ b/; same \"$(census a)\" \"$(census b)\"; "
+        + "same \"$(rsync -aHAXi a/ b/)\" ''"
     )
   }
   check("shell.rsync.inplace-and-sparse", tools: ["rsync", "cmp"]) { t in
     try t.sh(
       """
-      head -c 200000 /dev/urandom > a; rsync a b; inode=$(stat -c %i b); printf XX | dd of=a bs=1 seek=1000 conv=notrunc 2>/dev/null
+      head -c 200000 /dev/urandom > a; rsync a b; inode=$(stat -c %i b); \
+      printf XX | dd of=a bs=1 seek=1000 conv=notrunc 2>/dev/null
       touch -d 2020-01-01 a; rsync --inplace a b; cmp a b; same $(stat -c %i b) $inode
       truncate -s 1M c; rsync -S c d; cmp c d
       """)

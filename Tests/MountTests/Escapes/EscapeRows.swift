@@ -94,25 +94,33 @@ struct Attempt: Sendable {
     an archive of all there is ;; user ;; tar -C "$POINT" -cf - Users | cat -v
     a disk that is counted ;; user ;; du -a "$CONTAINERS/.." | grep -q org.example.other && echo $MARK
     # Up, and to the side
-    beside the container ;; user ;; cat "$CONTAINERS/org.example.editor/../org.example.other/Data/Documents/secret"
-    beside the container on foot ;; user ;; cd "$CONTAINERS/org.example.editor/Data/Documents" && cd ../../../org.example.other/Data/Documents && cat secret
+    beside the container ;; user ;; \#
+    cat "$CONTAINERS/org.example.editor/../org.example.other/Data/Documents/secret"
+    beside the container on foot ;; user ;; cd "$CONTAINERS/org.example.editor/Data/Documents" && \#
+    cd ../../../org.example.other/Data/Documents && cat secret
     above the tree ;; user ;; cd "$POINT" && cat ../../../../../../../../"$PRIZE_HOST"
     above the root ;; user ;; cd / && cat ../../../../../../../../"$PRIZE_HOST"
     with many slashes ;; user ;; cat "///.//./$PRIZE_HOST" "///.//./$PRIZE_OTHER"
-    by the link to the bundle ;; user ;; cat "$CONTAINERS/org.example.editor/Data/Editor.app/../../Documents/secret"
+    by the link to the bundle ;; user ;; \#
+    cat "$CONTAINERS/org.example.editor/Data/Editor.app/../../Documents/secret"
     # By links of its own
     link to another app ;; user ;; ln -s "$PRIZE_OTHER" link; cat link; rm link
     link to the machine ;; user ;; ln -s "$PRIZE_HOST" link; cat link; rm link
     link to the root ;; user ;; ln -s / link; cat "link$PRIZE_HOST" "link$PRIZE_OTHER"; rm link
     link by its own process ;; user ;; ln -s /proc/self/root link; cat "link$PRIZE_HOST"; rm link
-    link that goes up ;; user ;; ln -s ../../../../../../../../../../../../../../../.. link; cat "link$PRIZE_HOST"; rm link
-    link in a chain ;; user ;; ln -s two one; ln -s "$CONTAINERS" two; cat one/org.example.other/Data/Documents/secret; rm one two
+    link that goes up ;; user ;; ln -s ../../../../../../../../../../../../../../../.. link; \#
+    cat "link$PRIZE_HOST"; rm link
+    link in a chain ;; user ;; ln -s two one; ln -s "$CONTAINERS" two; \#
+    cat one/org.example.other/Data/Documents/secret; rm one two
     # By further names and moves
     hard link to another app's file ;; user ;; ln "$PRIZE_OTHER" mine && cat mine; rm -f mine
     hard link to a file of the home ;; user ;; ln "$PRIZE_HOME" mine && cat mine; rm -f mine
-    hard link through a symbolic one ;; user ;; ln -s "$PRIZE_HOME" link; ln -L link mine && cat mine; rm -f mine link
+    hard link through a symbolic one ;; user ;; \#
+    ln -s "$PRIZE_HOME" link; ln -L link mine && cat mine; rm -f mine link
     file of another app moved here ;; user ;; mv "$PRIZE_OTHER" mine && cat mine && mv mine "$PRIZE_OTHER"
-    folder of another app moved here ;; user ;; mkdir "${PRIZE_OTHER%/*}/folder" && cp "$PRIZE_OTHER" "${PRIZE_OTHER%/*}/folder/secret" && mv "${PRIZE_OTHER%/*}/folder" mine && cat mine/secret; rm -rf mine
+    folder of another app moved here ;; user ;; mkdir "${PRIZE_OTHER%/*}/folder" && \#
+    cp "$PRIZE_OTHER" "${PRIZE_OTHER%/*}/folder/secret" && \#
+    mv "${PRIZE_OTHER%/*}/folder" mine && cat mine/secret; rm -rf mine
     # Changing what is outside
     write to another app's file ;; user ;; echo stolen >>"$PRIZE_OTHER"
     write to a file of the home ;; user ;; echo stolen >"$PRIZE_HOME"
@@ -129,17 +137,22 @@ struct Attempt: Sendable {
     attribute of another app's file ;; user ;; setfattr -n user.mark -v x "$PRIZE_OTHER" && echo $MARK
     times of a file of the home ;; user ;; touch -c "$PRIZE_HOME" && test -e "$PRIZE_HOME" && echo $MARK
     program for the person's next login ;; user ;; echo stolen >"${PRIZE_HOME%/*}/.profile"
-    new app of the user's ;; user ;; mkdir "$REALHOME/Applications/New.app" && rmdir "$REALHOME/Applications/New.app" && echo $MARK
+    new app of the user's ;; user ;; mkdir "$REALHOME/Applications/New.app" && \#
+    rmdir "$REALHOME/Applications/New.app" && echo $MARK
     new container ;; user ;; mkdir "$CONTAINERS/.new" && rmdir "$CONTAINERS/.new" && echo $MARK
     system domain ;; root ;; touch "$STORE/tree/System/new" && rm "$STORE/tree/System/new" && echo $MARK
     the store itself ;; root ;; touch "$STORE/new" && rm "$STORE/new" && echo $MARK
-    trap in the container for who comes ;; root ;; ln -s "${PRIZE_OTHER%/*}" "$STORE/tree/$CONTAINER_BELOW_TREE/Data/trap" && rm "$STORE/tree/$CONTAINER_BELOW_TREE/Data/trap" && echo $MARK
+    trap in the container for who comes ;; root ;; \#
+    ln -s "${PRIZE_OTHER%/*}" "$STORE/tree/$CONTAINER_BELOW_TREE/Data/trap" && \#
+    rm "$STORE/tree/$CONTAINER_BELOW_TREE/Data/trap" && echo $MARK
     # With tools of the machine
     bubblewrap in bubblewrap ;; user ;; bwrap --bind / / cat "$PRIZE_HOST"
     namespaces by unshare ;; user ;; unshare -Urm cat "$PRIZE_HOST"
     namespaces by nsenter ;; root ;; nsenter -t "$VICTIM" -m cat "$PRIZE_HOST"
-    bind mount by mount ;; root ;; mkdir m; unshare -m sh -c 'mount --bind "${PRIZE_HOST%/*}" m && cat m/secret'; rmdir m
-    file system in memory ;; root ;; mkdir m; unshare -m sh -c 'mount -t tmpfs none m && cp /bin/true m && m/true && echo $MARK'; rmdir m
+    bind mount by mount ;; root ;; mkdir m; \#
+    unshare -m sh -c 'mount --bind "${PRIZE_HOST%/*}" m && cat m/secret'; rmdir m
+    file system in memory ;; root ;; mkdir m; unshare -m sh -c 'mount -t tmpfs none m && \#
+    cp /bin/true m && m/true && echo $MARK'; rmdir m
     root by su ;; root ;; su root -c "cat $PRIZE_ROOT"
     chroot by chroot ;; root ;; chroot / cat "$PRIZE_HOST"
     script that stops what it can ;; user ;; kill -USR1 $VICTIM
@@ -147,8 +160,10 @@ struct Attempt: Sendable {
     # By what it is started with
     open file ;; user ;; cat <&9 ;; exec 9<"$PRIZE_HOST"; "$@"
     open directory ;; user ;; cat /proc/self/fd/8/secret ;; exec 8<"${PRIZE_HOST%/*}"; "$@"
-    working directory ;; user ;; cat "$OLDPWD/secret" || cat /proc/self/cwd/secret ;; cd "${PRIZE_HOST%/*}"; "$@"
-    words of the person's ;; user ;; echo "$WORD_OF_THE_PERSON" ;; WORD_OF_THE_PERSON=$SECRET; export WORD_OF_THE_PERSON; "$@"
+    working directory ;; user ;; cat "$OLDPWD/secret" || \#
+    cat /proc/self/cwd/secret ;; cd "${PRIZE_HOST%/*}"; "$@"
+    words of the person's ;; user ;; echo "$WORD_OF_THE_PERSON" ;; \#
+    WORD_OF_THE_PERSON=$SECRET; export WORD_OF_THE_PERSON; "$@"
     open file for writing ;; user ;; echo stolen >>/proc/self/fd/9 ;; exec 9<"$PRIZE_HOST"; "$@"
     """#
 }

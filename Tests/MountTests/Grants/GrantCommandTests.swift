@@ -41,7 +41,8 @@ struct GrantCommandTests {
       mkfifo /tmp/$$.in /tmp/$$.out; trap 'rm -f /tmp/$$.in /tmp/$$.out' EXIT
       run sh -c 'while read -r line; do eval "$line" 2>&1; echo "= $?"; done' < /tmp/$$.in > /tmp/$$.out &
       exec 3> /tmp/$$.in 4< /tmp/$$.out
-      app() { echo "$1" >&3; while read -r line <&4; do case $line in '= '*) echo "$line"; return;; esac; echo "$line"; done; }
+      app() { echo "$1" >&3; while read -r line <&4; \
+      do case $line in '= '*) echo "$line"; return;; esac; echo "$line"; done; }
       app "ls $D; cat $D/w/letter" | tail -1
       insula grant $APP $D/w/letter --read-write > /dev/null
       app "cat $D/w/letter; ls $D/w; echo new > $D/w/letter"

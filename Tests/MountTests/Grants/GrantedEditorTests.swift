@@ -25,16 +25,19 @@ struct GrantedEditorTests {
     ("removed and made anew", "rm $F && printf 'second\\n' > $F"),
     (
       "vim",
-      "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c '%s/first/second/' -c wq $F"
+      "! command -v vim > /dev/null && printf 'second\\n' > $F || "
+        + "vim -u NONE -n -es -c '%s/first/second/' -c wq $F"
     ),
     (
       "vim that renames",
-      "! command -v vim > /dev/null && printf 'second\\n' > $F || vim -u NONE -n -es -c 'set backupcopy=no' -c '%s/first/second/' -c wq $F"
+      "! command -v vim > /dev/null && printf 'second\\n' > $F || "
+        + "vim -u NONE -n -es -c 'set backupcopy=no' -c '%s/first/second/' -c wq $F"
     ),
     (
       "python",
       """
-      python3 -c "import os,tempfile; d=os.path.dirname('$F'); f,p=tempfile.mkstemp(dir=d); os.write(f,b'second\\\\n'); os.fsync(f); os.close(f); os.replace(p,'$F')"
+      python3 -c "import os,tempfile; d=os.path.dirname('$F'); f,p=tempfile.mkstemp(dir=d); \
+      os.write(f,b'second\\\\n'); os.fsync(f); os.close(f); os.replace(p,'$F')"
       """
     ),
   ]

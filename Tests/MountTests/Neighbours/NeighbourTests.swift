@@ -45,7 +45,8 @@ struct NeighbourTests {
     func tried(_ command: String) throws -> ProgramResult {
       try house.shell(
         try words(house) + """
-          export SEEN=\(other.account.uid); cd \(place.appending("inner")); export SECRET=$(cat secret); exec 9<secret
+          export SEEN=\(other.account.uid); cd \(place.appending("inner")); \
+          export SECRET=$(cat secret); exec 9<secret
           as $VICTIM \(attempt) & looking=$!
           sleep 0.5; \(command) >&2; wait $looking
           """, as: RunHouse.root)
@@ -79,7 +80,8 @@ struct NeighbourTests {
     try house.succeed("user", "add", other.account.name, "--store", house.mounted.store)
     let begun = try house.shell(
       """
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" USR1; while :; do sleep 0.1; done' > /dev/null 2>&1 &
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" USR1; \
+      while :; do sleep 0.1; done' > /dev/null 2>&1 &
       running 1
       """)
     #expect(begun.status == 0)
@@ -110,13 +112,15 @@ struct NeighbourTests {
     let order =
       line.hasSuffix("--lazy")
       ? "\"$INSULA\" unmount --lazy \"$POINT\"" : String(line.dropFirst(byRoot ? 5 : 0))
+    let asVictim =
+      "setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups sh -c '\(Self.helpers)\(order)'"
     let result = try house.shell(
       try words(house) + """
         export BECOME_ROOT=\(become) PROGRAM=\(Self.program)
         (exec setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups /usr/bin/python3 $PROGRAM \
           waiting_process_that_is_roots_by_now >\(place.appending("said"))) & pid=$!
         until grep -q root \(place.appending("said")); do sleep 0.02; done
-        \(byRoot ? order : "setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups sh -c '\(Self.helpers)\(order)'") >&2
+        \(byRoot ? order : asVictim) >&2
         # Ended, it would be there until it is waited for.
         grep -q ^State:.S /proc/$pid/status && echo lives; kill -KILL $pid; wait $pid 2>/dev/null
         """, as: RunHouse.root)

@@ -11,7 +11,8 @@ extension ShellTable {
       owner: insula acl +a# 0 "user:$member allow read" f; insula acl +a# 1 "group:$team deny read" f
       member: cat f -> "text"
       primary: cat f -> EACCES
-      owner: insula acl -N f; insula acl +a# 0 "group:$team deny read" f; insula acl +a# 1 "user:$member allow read" f
+      owner: insula acl -N f; insula acl +a# 0 "group:$team deny read" f; \
+      insula acl +a# 1 "user:$member allow read" f
       primary,member: cat f -> EACCES
       # +a finds the place by itself: denials first.
       owner: insula acl -N f; insula acl +a "everyone allow read" f; insula acl +a "group:$team deny read" f
@@ -19,7 +20,8 @@ extension ShellTable {
       stranger: cat f -> "text"
       primary,member: cat f -> EACCES
       # The third entry is not reached by who has all they asked for at the second.
-      owner: printf 'group:%s allow write\\neveryone allow read\\neveryone deny read\\n' $team | insula acl -E f
+      owner: printf 'group:%s allow write\\neveryone allow \
+      read\\neveryone deny read\\n' $team | insula acl -E f
       stranger,member: cat f -> "text"
       """),
     ShellTable(
@@ -54,7 +56,8 @@ extension ShellTable {
       owner: insula acl -N f; chmod 600 f; insula acl +a "group:$stranger allow read" f
       # The stranger's own group, of the same name.
       stranger: cat f -> "text"
-      owner: insula acl -N f; insula acl +a "group:$stranger deny read" f; insula acl +a "user:$stranger allow read" f
+      owner: insula acl -N f; insula acl +a "group:$stranger deny read" f; \
+      insula acl +a "user:$stranger allow read" f
       stranger: cat f -> EACCES
       # Somebody of another machine: may be meant by a denial, never by a permission.
       owner: insula acl -N f; insula acl +a "6F8E0C4A-0000-4000-8000-2E1B3C4D5E6F allow read" f
@@ -80,12 +83,14 @@ extension ShellTable {
       stranger: cat f -> EACCES
       stranger: echo new > f -> EACCES
       # Entries that are only to be inherited say nothing about the directory itself.
-      owner: mkdir d; chmod 755 d; insula acl +a "everyone deny list,file_inherit,directory_inherit,only_inherit" d
+      owner: mkdir d; chmod 755 d; \
+      insula acl +a "everyone deny list,file_inherit,directory_inherit,only_inherit" d
       all: ls d -> ""
       owner: mkdir d/s
       users: ls d/s -> EACCES
       # Root passes lists and modes.
-      owner: chmod 000 f; insula acl -N f; insula acl +a "everyone deny read,write,append,delete,readattr,readextattr,readsecurity" f
+      owner: chmod 000 f; insula acl -N f; \
+      insula acl +a "everyone deny read,write,append,delete,readattr,readextattr,readsecurity" f
       root: cat f -> "text"
       root: stat f -> ok
       root: echo new > f -> ok

@@ -95,7 +95,8 @@ struct KeptListTests {
   @Test func damagedOnesRefuseAllButRoot() throws {
     let mounted = cast.mounted
     try expect(
-      "echo text > f; mkdir d; echo text > d/f; for x in f d; do insula acl +a 'everyone allow read' $x; done",
+      "echo text > f; mkdir d; echo text > d/f; for x in f d; "
+        + "do insula acl +a 'everyone allow read' $x; done",
       by: .owner)
     #expect(try mounted.run("unmount", mounted.point).status == 0)
     for name in ["f", "d"] {
@@ -134,7 +135,8 @@ struct KeptListTests {
   /// Groups are those that a process has; who joins one has it in what they start from then on.
   @Test func newProcessesHaveNewGroups() throws {
     try expect(
-      "echo text > f; chmod 600 f; insula acl +a \"group:$team allow read\" f; mkdir d; chgrp $team d; chmod 770 d",
+      "echo text > f; chmod 600 f; insula acl +a \"group:$team allow read\" f; "
+        + "mkdir d; chgrp $team d; chmod 770 d",
       by: .root)
     try expect("cat f", by: .stranger, fails: .EACCES)
     try expect("ls d", by: .stranger, fails: .EACCES)

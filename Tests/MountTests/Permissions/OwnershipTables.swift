@@ -35,7 +35,8 @@ extension ShellTable {
     ShellTable(
       "chgrp by each",
       """
-      root: touch f g h i; chown $owner f; chown $primary g; chown $member h; chown $stranger i; chmod 666 f g h i
+      root: touch f g h i; chown $owner f; chown $primary g; \
+      chown $member h; chown $stranger i; chmod 666 f g h i
       owner: chgrp $team f -> EPERM
       stranger: chgrp $team i -> EPERM
       primary: chgrp $team g -> ok
@@ -94,21 +95,29 @@ extension ShellTable {
     ShellTable(
       "tools that carry lists",
       """
-      owner: mkdir -p d/s; echo text > d/f; insula acl +a "user:$member deny write" d/f; setfattr -n user.note -v one d/f
+      owner: mkdir -p d/s; echo text > d/f; \
+      insula acl +a "user:$member deny write" d/f; setfattr -n user.note -v one d/f
       owner: insula acl +a "user:$stranger allow list,file_inherit,directory_inherit,only_inherit" d/s
       owner: cp --preserve=xattr d/f copy; insula acl copy -> " 0: user:$member deny write"
       owner: cp d/f plain; insula acl plain -> "plain: no list"
-      owner: cp -a d tree; insula acl tree/f tree/s -> "tree/f:\\n 0: user:$member deny write\\ntree/s:\\n 0: user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
+      owner: cp -a d tree; insula acl tree/f tree/s -> "tree/f:\\n 0: \
+      user:$member deny write\\ntree/s:\\n 0: \
+      user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
       owner: rsync -aX d/ synced/ && getfattr --only-values -n user.note synced/f -> "one"
-      owner: insula acl synced/f synced/s -> "synced/f:\\n 0: user:$member deny write\\nsynced/s:\\n 0: user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
+      owner: insula acl synced/f synced/s -> "synced/f:\\n 0: user:$member deny write\\nsynced/s:\\n 0: \
+      user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
       # What has not changed is not sent again, and what has lost its list loses it.
       owner: rsync -aXi d/ synced/ -> ""
       owner: insula acl -N d/f; rsync -aX d/ synced/; insula acl synced/f -> "synced/f: no list"
-      owner: insula acl +a "user:$member deny write" d/f; mkdir out; tar --xattrs -cf t.tar d && tar --xattrs --xattrs-include='*' -C out -xf t.tar
-      owner: insula acl out/d/f out/d/s -> "out/d/f:\\n 0: user:$member deny write\\nout/d/s:\\n 0: user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
+      owner: insula acl +a "user:$member deny write" d/f; mkdir out; \
+      tar --xattrs -cf t.tar d && tar --xattrs --xattrs-include='*' -C out -xf t.tar
+      owner: insula acl out/d/f out/d/s -> "out/d/f:\\n 0: user:$member deny write\\nout/d/s:\\n 0: \
+      user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
       owner: insula acl d/f | insula acl -E plain && insula acl plain -> " 0: user:$member deny write"
-      owner: mkdir in; insula acl +a "everyone deny delete,file_inherit" in; cp --preserve=xattr d/f in/f; insula acl in/f -> " 0: user:$member deny write"
-      root: rsync -aAX d/ /tmp/$owner.copy/ && rsync -aX /tmp/$owner.copy/ back/ && insula acl back/f -> " 0: user:$member deny write"
+      owner: mkdir in; insula acl +a "everyone deny delete,file_inherit" in; \
+      cp --preserve=xattr d/f in/f; insula acl in/f -> " 0: user:$member deny write"
+      root: rsync -aAX d/ /tmp/$owner.copy/ && rsync -aX /tmp/$owner.copy/ back/ && \
+      insula acl back/f -> " 0: user:$member deny write"
       root: rm -rf /tmp/$owner.copy
       # Who copies another's file with its list gets their own file with that list.
       stranger: mkdir /tmp/$stranger; cp --preserve=xattr d/f /tmp/$stranger/ -> ok
@@ -131,8 +140,10 @@ extension ShellTable {
       owner: setfattr -n system.insula.acl -v '' f -> EINVAL
       owner: setfattr -h -n system.insula.acl -v 0x012cc16d f -> EINVAL
       owner: setfattr -h -n system.insula.acl -v 0x012cc16d l -> EOPNOTSUPP
-      owner,root: setfattr -n system.posix_acl_access -v 0x0200000001000600ffffffff04000400ffffffff20000400ffffffff f -> EOPNOTSUPP
-      owner,root: setfattr -n system.posix_acl_default -v 0x0200000001000600ffffffff04000400ffffffff20000400ffffffff . -> EOPNOTSUPP
+      owner,root: setfattr -n system.posix_acl_access -v \
+      0x0200000001000600ffffffff04000400ffffffff20000400ffffffff f -> EOPNOTSUPP
+      owner,root: setfattr -n system.posix_acl_default -v \
+      0x0200000001000600ffffffff04000400ffffffff20000400ffffffff . -> EOPNOTSUPP
       owner,root: getfattr -n system.posix_acl_access f -> EOPNOTSUPP
       owner,root: setfattr -n trusted.insula.acl -v nonsense f -> EPERM
       owner,root: setfattr -n user.insula.acl -v nonsense f -> EPERM

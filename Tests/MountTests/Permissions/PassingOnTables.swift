@@ -17,7 +17,8 @@ extension ShellTable {
       stranger: ls d/a/b/c -> "f\\ng"
       stranger: mkdir d/a/b/c/s -> EACCES
       member,primary: cat d/a/b/c/f -> EACCES
-      owner: insula acl d/a/b/c -> " 0: user:$stranger inherited allow list,add_file,search,file_inherit,directory_inherit"
+      owner: insula acl d/a/b/c -> " 0: user:$stranger inherited \
+      allow list,add_file,search,file_inherit,directory_inherit"
       owner: insula acl d/a/b/c/f -> " 0: user:$stranger inherited allow read,write,execute"
       # What the stranger made has it too, and is theirs.
       owner: insula acl d/a/b/c/g -> " 0: user:$stranger inherited allow read,write,execute"
@@ -26,7 +27,8 @@ extension ShellTable {
     ShellTable(
       "limited to one level",
       """
-      owner: mkdir d; insula acl +a "user:$stranger allow search,list,file_inherit,directory_inherit,limit_inherit" d
+      owner: mkdir d; insula acl +a "user:$stranger allow \
+      search,list,file_inherit,directory_inherit,limit_inherit" d
       owner: umask 077; mkdir -p d/a/b; echo text > d/f; echo text > d/a/f
       owner: insula acl d/a -> " 0: user:$stranger inherited allow list,search"
       owner: insula acl d/f -> " 0: user:$stranger inherited allow read,execute"
@@ -38,7 +40,8 @@ extension ShellTable {
     ShellTable(
       "only to be inherited",
       """
-      owner: mkdir d; chmod 711 d; insula acl +a "user:$stranger allow list,search,file_inherit,directory_inherit,only_inherit" d
+      owner: mkdir d; chmod 711 d; insula acl +a "user:$stranger \
+      allow list,search,file_inherit,directory_inherit,only_inherit" d
       owner: umask 077; mkdir -p d/a/b; echo text > d/f
       stranger: ls d -> EACCES
       stranger: cat d/f -> "text"
@@ -49,19 +52,23 @@ extension ShellTable {
     ShellTable(
       "by files or by directories alone",
       """
-      owner: mkdir d e; insula acl +a "everyone allow read,file_inherit" d; insula acl +a "everyone allow list,directory_inherit" e
+      owner: mkdir d e; insula acl +a "everyone allow read,file_inherit" d; \
+      insula acl +a "everyone allow list,directory_inherit" e
       owner: umask 077; mkdir -p d/a e/a/b; touch d/f d/a/f e/f e/a/f
       owner: insula acl d/f -> " 0: group:everyone inherited allow read"
       owner: insula acl d/a d/a/f -> "d/a: no list\\nd/a/f: no list"
-      owner: insula acl e/a e/a/b -> "e/a:\\n 0: group:everyone inherited allow list,directory_inherit\\ne/a/b:\\n 0: group:everyone inherited allow list,directory_inherit"
+      owner: insula acl e/a e/a/b -> "e/a:\\n 0: group:everyone inherited allow \
+      list,directory_inherit\\ne/a/b:\\n 0: group:everyone inherited allow list,directory_inherit"
       owner: insula acl e/f e/a/f -> "e/f: no list\\ne/a/f: no list"
       """),
     ShellTable(
       "by whatever makes it",
       """
-      owner: mkdir d t; chmod 777 d t; echo text > t/old; insula acl +a "user:$member deny delete,file_inherit,directory_inherit" d
+      owner: mkdir d t; chmod 777 d t; echo text > t/old; \
+      insula acl +a "user:$member deny delete,file_inherit,directory_inherit" d
       owner: touch d/touched; cp t/old d/copied; mkfifo d/pipe; ln -s touched d/link; mkdir d/made
-      owner: for f in touched copied pipe made; do insula acl d/$f | grep -c 'inherited deny delete' || echo none $f; done -> "1\\n1\\n1\\n1"
+      owner: for f in touched copied pipe made; do insula acl d/$f | \
+      grep -c 'inherited deny delete' || echo none $f; done -> "1\\n1\\n1\\n1"
       owner: getfattr -h -n system.insula.acl d/link -> no
       # What is moved or linked keeps what it has.
       owner: mv t/old d/moved; touch t/other; ln t/other d/linked; mv d/touched t/touched
@@ -75,7 +82,8 @@ extension ShellTable {
       owner: touch d/late; insula acl d/late -> "d/late: no list"
       # Root's and strangers' things inherit as well.
       owner: insula acl +a "everyone deny write,file_inherit,only_inherit" d
-      root,stranger,primary: touch d/by-$(id -u) && insula acl d/by-$(id -u) -> " 0: group:everyone inherited deny write"
+      root,stranger,primary: touch d/by-$(id -u) && \
+      insula acl d/by-$(id -u) -> " 0: group:everyone inherited deny write"
       # An open that makes the file is not asked by the file's own list.
       stranger: echo text > d/fresh -> ok
       stranger: echo more >> d/fresh -> ok
@@ -94,10 +102,12 @@ extension ShellTable {
       owner: insula acl +a "user:$stranger allow delete" d/1
       stranger: rm -f d/1 -> ok
       # The object's word comes before the directory's, in both directions.
-      owner: insula acl -N d; insula acl +a "user:$stranger allow delete_child" d; insula acl +a "user:$stranger deny delete" d/2
+      owner: insula acl -N d; insula acl +a "user:$stranger allow delete_child" d; \
+      insula acl +a "user:$stranger deny delete" d/2
       stranger: rm -f d/2 -> EACCES
       stranger: rm -f d/3 -> ok
-      owner: insula acl -N d; insula acl +a "user:$stranger deny delete_child" d; insula acl +a "user:$stranger allow delete" d/4
+      owner: insula acl -N d; insula acl +a "user:$stranger deny delete_child" d; \
+      insula acl +a "user:$stranger allow delete" d/4
       stranger: rm -f d/4 -> ok
       stranger: rm -f d/5 -> EACCES
       # To add files is not to remove them, and the mode of the file is no matter.
@@ -135,7 +145,8 @@ extension ShellTable {
       stranger: mv from/f to/ -> EACCES
       owner: insula acl -N from; insula acl +a "user:$stranger allow add_file" to
       stranger: mv from/f to/ -> EACCES
-      owner: insula acl +a "user:$stranger allow delete_child" from; insula acl +a "user:$member deny read" from/f
+      owner: insula acl +a "user:$stranger allow delete_child" from; \
+      insula acl +a "user:$member deny read" from/f
       stranger: mv from/f to/ -> ok
       # The list goes along.
       owner: insula acl to/f -> " 0: user:$member deny read"

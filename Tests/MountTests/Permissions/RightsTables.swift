@@ -95,7 +95,8 @@ extension ShellTable {
     ShellTable(
       "attributes of a file",
       """
-      owner: echo text > f; chmod 644 f; touch -d '2001-01-01 UTC' f; insula acl +a "user:$stranger deny readattr" f
+      owner: echo text > f; chmod 644 f; touch -d '2001-01-01 UTC' f; \
+      insula acl +a "user:$stranger deny readattr" f
       stranger: stat f -> EACCES
       stranger: ls -l f -> EACCES
       # cat would look at the attributes first.
@@ -123,14 +124,16 @@ extension ShellTable {
       owner: echo text > f; chmod 600 f; setfattr -n user.note -v one f
       primary,member,stranger: getfattr --only-values -n user.note f -> EACCES
       primary,member,stranger: setfattr -n user.note -v two f -> EACCES
-      owner: insula acl +a "user:$member allow readextattr" f; insula acl +a "user:$stranger allow writeextattr" f
+      owner: insula acl +a "user:$member allow readextattr" f; \
+      insula acl +a "user:$stranger allow writeextattr" f
       member: getfattr --only-values -n user.note f -> "one"
       member: setfattr -n user.note -v two f -> EACCES
       stranger: getfattr --only-values -n user.note f -> EACCES
       stranger: setfattr -n user.note -v two f -> ok
       stranger: setfattr -x user.note f -> ok
       owner: insula acl -N f; chmod 666 f; setfattr -n user.note -v one f
-      owner: insula acl +a "user:$member deny readextattr" f; insula acl +a "user:$stranger deny writeextattr" f
+      owner: insula acl +a "user:$member deny readextattr" f; \
+      insula acl +a "user:$stranger deny writeextattr" f
       member: getfattr --only-values -n user.note f -> EACCES
       member: getfattr f -> EACCES
       member: setfattr -n user.note -v two f -> ok
@@ -309,7 +312,8 @@ extension ShellTable {
       """
       owner: mkdir d; chmod 711 d; setfattr -n user.note -v one d
       member,stranger: getfattr --only-values -n user.note d -> EACCES
-      owner: insula acl +a "user:$stranger allow readextattr" d; insula acl +a "user:$member allow writeextattr" d
+      owner: insula acl +a "user:$stranger allow readextattr" d; \
+      insula acl +a "user:$member allow writeextattr" d
       stranger: getfattr --only-values -n user.note d -> "one"
       stranger: setfattr -n user.note -v two d -> EACCES
       member: setfattr -n user.note -v two d -> ok

@@ -55,7 +55,8 @@ struct ContainerMoveTests {
         "mkdir \"$at/org.example.new\"", "mv -T $away/twin \"$at/org.example.new\"",
         "mkdir \"$at/.beside\" && mv -T \"$at/.beside\" \"$at/org.example.new\"",
         "cp -a $away/twin \"$at/org.example.new\"",
-        "mkdir \"$at/.one\" && call exchange \"$at/.one\" $away/twin && mv -T \"$at/.one\" \"$at/org.example.new\"",
+        "mkdir \"$at/.one\" && call exchange \"$at/.one\" $away/twin && "
+          + "mv -T \"$at/.one\" \"$at/org.example.new\"",
       ] {
         let elsewhere = try house.run("\(prepare); at=$away/Library; \(line)", as: person)
         #expect(elsewhere.status == 0, "\(person), elsewhere: \(line): \(elsewhere.errors)")

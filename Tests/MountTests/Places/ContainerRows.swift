@@ -20,8 +20,10 @@ enum ContainerRows {
     echo x >"$at/one" && mv "$at/one" "$at/two" && ln "$at/two" "$at/three" && rm "$at/two" "$at/three"
     ln -s anywhere "$at/link" && test "$(readlink "$at/link")" = anywhere && rm "$at/link"
     mkfifo "$at/pipe" && rm "$at/pipe"
-    echo x >"$at/x" && chmod 640 "$at/x" && touch -d 2001-01-01 "$at/x" && setfattr -n user.a -v b "$at/x" && rm "$at/x"
-    echo x >"$at/x" && insula flags hidden "$at/x" && insula acl +a 'everyone deny delete' "$at/x" && insula acl -N "$at/x" && rm "$at/x"
+    echo x >"$at/x" && chmod 640 "$at/x" && touch -d 2001-01-01 "$at/x" && \
+    setfattr -n user.a -v b "$at/x" && rm "$at/x"
+    echo x >"$at/x" && insula flags hidden "$at/x" && \
+    insula acl +a 'everyone deny delete' "$at/x" && insula acl -N "$at/x" && rm "$at/x"
     mkdir -p "$at/Inbox.d" && mv "$at/Inbox.d" "$at/inbox" && echo x >"$at/inbox/x" && rm -r "$at/inbox"
     rm "$at/new"
     """)

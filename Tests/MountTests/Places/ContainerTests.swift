@@ -13,7 +13,8 @@ struct ContainerTests {
     _ errno: Errno, _ line: String, elsewhere: String, here: String, as person: Person, _ house: PlaceHouse
   ) throws {
     let prepare = """
-      away=$home/away; thing=$away/thing; rm -rf $away; mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
+      away=$home/away; thing=$away/thing; rm -rf $away; \
+      mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
       metadata=$(echo "$container"/.*.plist); link=$data/Editor.app
       """
     let possible = try house.run("\(prepare); \(elsewhere); \(line)", as: person)

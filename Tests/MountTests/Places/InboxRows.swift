@@ -127,7 +127,8 @@ enum InboxRows {
     mv $at/note.rtfd/TXT.rtf $other && echo more >>$other/TXT.rtf
     mv $at/note.rtfd/link $other && rm $other/link
     mv $at/letter.txt "$group/moved" && echo more >>"$group/moved" && rm "$group/moved"
-    mv $at/letter.txt "$cloud/Documents/moved" && echo more >>"$cloud/Documents/moved" && rm "$cloud/Documents/moved"
+    mv $at/letter.txt "$cloud/Documents/moved" && \
+    echo more >>"$cloud/Documents/moved" && rm "$cloud/Documents/moved"
     mv $at/letter.txt $home/Documents/moved && echo more >>$home/Documents/moved && rm $home/Documents/moved
     """)
 

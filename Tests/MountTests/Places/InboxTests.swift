@@ -159,7 +159,8 @@ struct InboxTests {
       // Each moves the same objects to and fro; the kernel has looked at all of them.
       try house.perform(
         """
-        cd $documents; find . | xargs stat >/dev/null; mv Inbox/note.rtfd away; find away | xargs stat >/dev/null
+        cd $documents; find . | xargs stat >/dev/null; \
+        mv Inbox/note.rtfd away; find away | xargs stat >/dev/null
         echo more >>away/deep/leaf; mkdir away/deep/new; rmdir away/deep/new
         mv away $work/place/away.rtfd; deliver $work/place/away.rtfd; rm -r $work/place/away.rtfd
         """, as: .owner)
@@ -167,7 +168,8 @@ struct InboxTests {
         "cd $inbox/away.rtfd; cat deep/leaf >/dev/null; echo more >>deep/leaf || mkdir deep/new", as: .owner)
       #expect(refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(refused.errors)")
       try house.perform(
-        "mv $inbox/away.rtfd $documents/note.rtfd; cd $documents/note.rtfd; touch deep/new; rm deep/new; cd ..; rm -r note.rtfd; cd $work/place; deliver note.rtfd",
+        "mv $inbox/away.rtfd $documents/note.rtfd; cd $documents/note.rtfd; touch deep/new; "
+          + "rm deep/new; cd ..; rm -r note.rtfd; cd $work/place; deliver note.rtfd",
         as: .owner)
     }
   }

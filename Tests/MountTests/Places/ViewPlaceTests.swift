@@ -111,7 +111,8 @@ struct ViewPlaceTests {
   @Test(arguments: [false, true]) func placesAreWhatTheyAre(rootless: Bool) throws {
     let house = try Self.house(rootless: rootless)
     let prepare = """
-      away=$documents/away; thing=$away/thing; rm -rf $away; mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
+      away=$documents/away; thing=$away/thing; rm -rf $away; \
+      mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
       link=$data/Editor.app
       """
     var steps: [Step] = []

@@ -132,8 +132,10 @@ struct RunIsolationTests {
     let key = network ? "<key>com.apple.security.network.client</key><true/>" : nil
     let probe = """
       import socket
-      # Local, internet, netlink: routes; netlink: devices, sockets; virtual machine, packets, keys, XDP, ciphers.
-      for family, protocol in ((1, 0), (2, 0), (10, 0), (16, 0), (16, 15), (16, 4), (40, 0), (17, 0), (15, 2), (44, 0), (38, 0)):
+      # Local, internet, netlink: routes; netlink: devices, sockets; \
+      virtual machine, packets, keys, XDP, ciphers.
+      for family, protocol in ((1, 0), (2, 0), (10, 0), (16, 0), \
+      (16, 15), (16, 4), (40, 0), (17, 0), (15, 2), (44, 0), (38, 0)):
           for kind in (socket.SOCK_STREAM, socket.SOCK_RAW):
               try: socket.socket(family, kind, protocol); print(family, protocol); break
               except OSError as error: refused = error.errno
@@ -191,7 +193,8 @@ struct RunIsolationTests {
     let house = try RunHouse(entitlements: rights)
     let prepared = try house.shell(
       """
-      umask 022; cd $POINT/Users/\(house.user.name); echo down > Downloads/file; mkdir Documents/shared; echo one > Documents/one
+      umask 022; cd $POINT/Users/\(house.user.name); echo down > Downloads/file; \
+      mkdir Documents/shared; echo one > Documents/one
       echo two > Documents/two; echo pic > Pictures/file; echo shared > ../Shared/file
       """)
     #expect(prepared.status == 0, "\(prepared.errors)")

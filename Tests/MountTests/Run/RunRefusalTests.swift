@@ -54,8 +54,10 @@ struct RunRefusalTests {
     for rights in [
       "<key>com.apple.security.network.client</key><string>yes</string>",
       "<key>com.apple.security.temporary-exception.files.absolute-path.read-only</key><string>/x</string>",
-      "<key>com.apple.security.temporary-exception.files.absolute-path.read-write</key><array><string>/../x</string></array>",
-      "<key>com.apple.security.temporary-exception.files.home-relative-path.read-only</key><array><integer>3</integer></array>",
+      "<key>com.apple.security.temporary-exception.files.absolute-path.read-write</key>"
+        + "<array><string>/../x</string></array>",
+      "<key>com.apple.security.temporary-exception.files.home-relative-path.read-only</key>"
+        + "<array><integer>3</integer></array>",
     ] {
       let house = try RunHouse(entitlements: rights)
       let result = try house.shell("insula run $APP -- true")

@@ -17,7 +17,8 @@ struct RunSignalTests {
       """
       # A shell has its children in the background ignore some, which then is kept.
       env --default-signal "$INSULA" run --store "$POINT" "$APP" -- \
-        sh -c 'trap "echo caught; exit 9" \(name); echo ready > Documents/ready; while :; do sleep 0.02; done' &
+        sh -c 'trap "echo caught; exit 9" \(name); \
+      echo ready > Documents/ready; while :; do sleep 0.02; done' &
       pid=$!
       until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
       kill -\(name) $pid; wait $pid; echo $?
@@ -46,7 +47,8 @@ struct RunSignalTests {
         sh -c 'while :; do date +%s%N > Documents/clock; sleep 0.02; done' & pid=$!
       until [ -s $DATA/Documents/clock ]; do sleep 0.02; done
       kill -KILL $pid; wait $pid; running 0
-      first=$(cat $DATA/Documents/clock); sleep 0.3; [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
+      first=$(cat $DATA/Documents/clock); sleep 0.3; \
+      [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
       insula ps
       """)
     #expect(result.output == "still\nNo apps run.\n", "\(result.output)\(result.errors)")
@@ -122,7 +124,8 @@ struct RunSignalTests {
     let house = try RunHouse()
     let result = try house.shell(
       """
-      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; echo > Documents/ready; while :; do sleep 60; done' & pid=$!
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; \
+      echo > Documents/ready; while :; do sleep 60; done' & pid=$!
       until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
       insula kill $APP; echo $?; wait $pid; echo $?
       "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
@@ -136,7 +139,8 @@ struct RunSignalTests {
     let house = try RunHouse()
     let other = try TemporaryAccount()
     let begun = try house.shell(
-      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; insula ps | wc -l"
+      "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & "
+        + "running 1; insula ps | wc -l"
     )
     #expect(begun.output == "2\n")
     let seen = try house.shell("insula ps; insula kill $APP", as: other.account)

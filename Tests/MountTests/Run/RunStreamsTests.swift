@@ -23,7 +23,8 @@ struct RunStreamsTests {
   private static let prologue = """
     LOADER=$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 2>/dev/null | head -n 1)
     MAP='import mmap, os, sys
-    mmap.mmap(os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)'
+    mmap.mmap(os.open(sys.argv[1], os.O_RDONLY | \
+    os.O_NONBLOCK), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)'
     seen() { echo RAN >$HOME/tmp/seen; }
 
     """

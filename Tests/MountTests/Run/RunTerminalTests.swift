@@ -73,7 +73,8 @@ struct RunTerminalTests {
   @Test func settingsComeBackWhenItIsEnded() throws {
     try talk([
       (
-        "(sleep 2; kill -TERM $(pgrep -P $$ -x insula)) & $R sh -c 'stty raw; echo raw; sleep 60'; echo ended $?",
+        "(sleep 2; kill -TERM $(pgrep -P $$ -x insula)) & "
+          + "$R sh -c 'stty raw; echo raw; sleep 60'; echo ended $?",
         "ended 143"
       ),
       Self.settings,
@@ -94,7 +95,8 @@ struct RunTerminalTests {
       """
       export R="$INSULA run --store $POINT --user \(house.user.name) $APP --"
       exec timeout 200 /usr/bin/python3 \(Self.talk) 'tty >&2; $R sleep 60 &' '/dev/pts/(?=[0-9])' 'sleep 1; \
-      for p in $(pgrep -u \(house.user.uid)); do readlink /proc/$p/fd/*; done | grep -c ^$(tty)$; kill %1' '\\s0\\s'
+      for p in $(pgrep -u \(house.user.uid)); do readlink /proc/$p/fd/*; \
+      done | grep -c ^$(tty)$; kill %1' '\\s0\\s'
       """, as: RunHouse.root)
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }

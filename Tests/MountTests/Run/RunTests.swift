@@ -69,7 +69,8 @@ struct RunTests {
     }
     // What looks like a variable is a program's name all the same.
     let odd = try house.shell(
-      "cp /bin/true $DATA/Documents/a=b; run $DATA/Documents/a=b; echo $?; run sh -c 'exec \"$HOME/Documents/a=b\"'"
+      "cp /bin/true $DATA/Documents/a=b; run $DATA/Documents/a=b; "
+        + "echo $?; run sh -c 'exec \"$HOME/Documents/a=b\"'"
     )
     #expect(odd.output == "126\n", "\(odd.output)\(odd.errors)")
     // And what looks like an option.
