@@ -25,18 +25,23 @@ struct Arguments {
   var worker: [String] = []
 
   static let usage = """
-    usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]... [--app NAME=DIR]... [--only ROW,...]
-                        [--in-turn] [--rounds N] [--seconds S] [--expectations FILE] [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
+    usage: insula-bench --contender NAME=DIR[:PID]... [--program NAME=INSULA]...
+                        [--app NAME=DIR]... [--only ROW,...]
+                        [--in-turn] [--rounds N] [--seconds S] [--expectations FILE]
+                        [--json FILE] [--markdown FILE] [--scratch DIR] [--fact LABEL=VALUE]...
            insula-bench --memory DIR:PID FILES
            insula-bench --run-start INSULA,STORE,ID [--scratch DIR]
            insula-bench --many-views INSULA,STORE,ID PID COUNT
            insula-bench --take-mount PID PATH DIR
            insula-bench --list
 
-    The first contender is the plain directory that the others are compared to. PID is the process that serves DIR.
-    --run-start and --many-views are about an installed app of a mounted store, the second one about its daemon PID too.
+    The first contender is the plain directory that the others are compared to. \
+    PID is the process that serves DIR.
+    --run-start and --many-views are about an installed app of \
+    a mounted store, the second one about its daemon PID too.
     --take-mount mounts what process PID sees at PATH on DIR.
-    --in-turn takes the samples of all contenders at the same time, a batch of each in turn, wherever a row can.
+    --in-turn takes the samples of all contenders at the same time, \
+    a batch of each in turn, wherever a row can.
     --app names a directory of an installed app, with the files r0 to r99 of 4 KiB.
     """
 

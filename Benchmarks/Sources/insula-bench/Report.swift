@@ -59,8 +59,10 @@ struct Report: Codable {
     lines += facts.map { "- \($0.joined(separator: ": "))" }
     lines += [
       "- Rounds: \(rounds) (programs fewer), \(Self.text(secondsPerSample)) s a sample", "",
-      "`\(plain)` is what the plain directory does in a second. The columns after it are ratios to that in the same",
-      "round: the median, and the quartiles in brackets; above 1 is faster. CPU is the serving process's time",
+      "`\(plain)` is what the plain directory does in a second. "
+        + "The columns after it are ratios to that in the same",
+      "round: the median, and the quartiles in brackets; "
+        + "above 1 is faster. CPU is the serving process's time",
       "for each operation (or MiB, or run).", "",
     ]
     lines += MarkdownTable.lines(table)

@@ -144,7 +144,7 @@ struct Runner {
         fail(&row, contender.name, error)
       }
     }
-    // A batch takes one of them much longer than another; nobody waits until the fastest has had its time, too.
+    // A batch takes one of them much longer than another; nobody waits until the fastest has had its time.
     let end = monotonicNanoseconds() + 3 * budget * Int64(runs.count)
     repeat {
       for index in runs.indices {

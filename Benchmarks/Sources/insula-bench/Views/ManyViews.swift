@@ -59,11 +59,13 @@ struct ManyViews {
       return "\(key) \(Report.text(Double(new - old) / Double(count))) kB a view (\(old) kB to \(new) kB)"
     }
     return """
-      \(count) views: started in \(seconds(begin, started)), all at work at once for \(seconds(started, worked)), ended in \(seconds(worked, ended))
+      \(count) views: started in \(seconds(begin, started)), all at work at \
+      once for \(seconds(started, worked)), ended in \(seconds(worked, ended))
       when all are there: \(perView(idle, "VmRSS")), \(perView(idle, "Pss"))
       when all have worked: \(perView(after, "VmRSS")), \(perView(after, "Pss")) (at most 200 kB)
       threads: \(before["Threads"] ?? 0) before, \(after["Threads"] ?? 0) then (at most 16)
-      descriptors: \(descriptors) before, \(open) then, \(ProcessUsage.descriptors(of: pid)) after the last has ended
+      descriptors: \(descriptors) before, \(open) then, \
+      \(ProcessUsage.descriptors(of: pid)) after the last has ended
       """
   }
 

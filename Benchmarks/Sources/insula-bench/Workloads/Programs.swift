@@ -47,7 +47,8 @@ extension Program {
         try Child.run(["cat", samples.treeArchive])
       },
       Program(
-        "find", "find . -type f", command: ["find", "tree", "-type", "f"], repeats: true, preparation: unpack),
+        "find", "find . -type f", command: ["find", "tree", "-type", "f"], repeats: true,
+        preparation: unpack),
       Program(
         "grep", "grep -r, no match", command: ["grep", "-r", "InsulaIsNotInThere", "tree"], allowing: [1],
         preparation: unpack),
