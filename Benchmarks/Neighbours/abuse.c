@@ -49,7 +49,8 @@ static void fill(const char *name, off_t size) {
   int file = need(open(name, O_RDWR | O_CREAT, 0600), name);
   static char bytes[1 << 20];
   memset(bytes, 7, sizeof bytes);
-  for (off_t at = 0; at < size; at += sizeof bytes) need(pwrite(file, bytes, sizeof bytes, at) > 0 ? 0 : -1, name);
+  for (off_t at = 0; at < size; at += sizeof bytes)
+    need(pwrite(file, bytes, sizeof bytes, at) > 0 ? 0 : -1, name);
   close(file);
 }
 

@@ -116,7 +116,8 @@ int victim(const char *place, double seconds) {
     if (operation->count == 0) return 1;
     qsort(operation->times, operation->count, sizeof(uint64_t), ascending);
     printf("%s %u %u %.1f %.1f %s\n", operation->name, operation->count, operation->refused,
-           operation->times[operation->count / 2] / 1e3, operation->times[operation->count * 99ull / 100] / 1e3,
+           operation->times[operation->count / 2] / 1e3,
+           operation->times[operation->count * 99ull / 100] / 1e3,
            operation->refused ? strerrorname_np(operation->error) : "-");
   }
   return 0;

@@ -21,15 +21,23 @@
 
 // STACK_OF(X509) has macros only.
 static inline struct stack_st_X509 *ccrypto_certificates_new(void) { return sk_X509_new_null(); }
-static inline int ccrypto_certificates_push(struct stack_st_X509 *list, X509 *one) { return sk_X509_push(list, one); }
+static inline int ccrypto_certificates_push(struct stack_st_X509 *list, X509 *one) {
+  return sk_X509_push(list, one);
+}
 static inline int ccrypto_certificates_count(const struct stack_st_X509 *list) { return sk_X509_num(list); }
-static inline X509 *ccrypto_certificates_at(const struct stack_st_X509 *list, int index) { return sk_X509_value(list, index); }
+static inline X509 *ccrypto_certificates_at(const struct stack_st_X509 *list, int index) {
+  return sk_X509_value(list, index);
+}
 // Frees the list alone, and the list with what is in it.
 static inline void ccrypto_certificates_free(struct stack_st_X509 *list) { sk_X509_free(list); }
-static inline void ccrypto_certificates_free_all(struct stack_st_X509 *list) { sk_X509_pop_free(list, X509_free); }
+static inline void ccrypto_certificates_free_all(struct stack_st_X509 *list) {
+  sk_X509_pop_free(list, X509_free);
+}
 
 // STACK_OF(CMS_SignerInfo) likewise.
-static inline int ccrypto_signers_count(const struct stack_st_CMS_SignerInfo *list) { return sk_CMS_SignerInfo_num(list); }
+static inline int ccrypto_signers_count(const struct stack_st_CMS_SignerInfo *list) {
+  return sk_CMS_SignerInfo_num(list);
+}
 static inline CMS_SignerInfo *ccrypto_signers_at(const struct stack_st_CMS_SignerInfo *list, int index) {
   return sk_CMS_SignerInfo_value(list, index);
 }

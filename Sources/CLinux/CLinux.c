@@ -71,7 +71,8 @@ ssize_t clx_getxattrat(int dir, const char *path, const char *name, void *value,
   struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, 0};
   return syscall(SYS_getxattrat, dir, path, 0, name, &args, sizeof args);
 }
-ssize_t clx_setxattrat(int dir, const char *path, const char *name, const void *value, uint32_t size, uint32_t flags) {
+ssize_t clx_setxattrat(int dir, const char *path, const char *name, const void *value, uint32_t size,
+                       uint32_t flags) {
   struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, flags};
   return syscall(SYS_setxattrat, dir, path, 0, name, &args, sizeof args);
 }
@@ -81,13 +82,16 @@ ssize_t clx_listxattrat(int dir, const char *path, int flags, char *names, size_
 ssize_t clx_removexattrat(int dir, const char *path, const char *name) {
   return syscall(SYS_removexattrat, dir, path, 0, name);
 }
-int clx_fallocate(int fd, int mode, off_t offset, off_t length) { return fallocate(fd, mode, offset, length); }
+int clx_fallocate(int fd, int mode, off_t offset, off_t length) {
+  return fallocate(fd, mode, offset, length);
+}
 int clx_dup3(int from, int to, int flags) { return dup3(from, to, flags); }
 int clx_start_writing(int fd, off_t offset, off_t length) {
   return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
 }
 int clx_syncfs(int fd) { return syncfs(fd); }
-ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
+ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length,
+                            unsigned flags) {
   return copy_file_range(from, fromOffset, to, toOffset, length, flags);
 }
 ssize_t clx_getdents64(int fd, void *buffer, size_t length) { return getdents64(fd, buffer, length); }
@@ -97,7 +101,9 @@ int clx_close_range(unsigned first, unsigned last, unsigned flags) {
 int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
 int clx_accept4(int fd, int flags) { return accept4(fd, NULL, NULL, flags); }
 
-int clx_open_tree(int dir, const char *path, unsigned flags) { return (int)syscall(SYS_open_tree, dir, path, flags); }
+int clx_open_tree(int dir, const char *path, unsigned flags) {
+  return (int)syscall(SYS_open_tree, dir, path, flags);
+}
 int clx_mount_setattr(int dir, const char *path, unsigned flags, uint64_t set, uint64_t clear) {
   // struct mount_attr {attr_set, attr_clr, propagation, userns_fd}.
   uint64_t attributes[4] = {set, clear, 0, 0};
@@ -108,7 +114,9 @@ int clx_fsopen(const char *type) { return (int)syscall(SYS_fsopen, type, 1); }
 int clx_fsconfig(int context, unsigned command, const char *key, const char *value) {
   return (int)syscall(SYS_fsconfig, context, command, key, value, 0);
 }
-int clx_fsmount(int context, uint64_t attributes) { return (int)syscall(SYS_fsmount, context, 1, attributes); }
+int clx_fsmount(int context, uint64_t attributes) {
+  return (int)syscall(SYS_fsmount, context, 1, attributes);
+}
 int clx_move_mount(int mount, int dir, const char *path) {
   return (int)syscall(SYS_move_mount, mount, "", dir, path, 4 | (*path ? 0 : 0x40));
 }
@@ -117,7 +125,8 @@ int clx_unshare(int flags) { return unshare(flags); }
 
 // posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand
 // still until it is another program.
-int clx_spawn_until_we_end(const char *path, char *const *words, char *const *variables, int from, int to, const sigset_t *mask) {
+int clx_spawn_until_we_end(const char *path, char *const *words, char *const *variables, int from, int to,
+                           const sigset_t *mask) {
   int alive[2];
   volatile int error = 0;
   if (pipe2(alive, O_CLOEXEC) != 0) return -1;
@@ -126,7 +135,8 @@ int clx_spawn_until_we_end(const char *path, char *const *words, char *const *va
     close(alive[1]);
     struct pollfd parent = {.fd = alive[0]};
     // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0 && sigprocmask(SIG_SETMASK, mask, NULL) == 0
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0
+        && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && (from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to)) >= 0)
       execve(path, words, variables);
     error = errno;
@@ -191,11 +201,12 @@ uint32_t clx_filter_memfd_create(void) { return SYS_memfd_create; }
 uint32_t clx_filter_socket(void) { return SYS_socket; }
 uint32_t clx_filter_socketpair(void) { return SYS_socketpair; }
 static const int32_t refused_calls[] = {
-    SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
-    SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl, SYS_swapon, SYS_swapoff,
-    SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_open_by_handle_at, SYS_mount,
-    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick,
-    SYS_move_mount, SYS_open_tree, SYS_mount_setattr, SYS_fanotify_init, SYS_pidfd_getfd};
+    SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd,
+    SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl,
+    SYS_swapon, SYS_swapoff, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
+    SYS_open_by_handle_at, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_fsopen,
+    SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_move_mount, SYS_open_tree, SYS_mount_setattr,
+    SYS_fanotify_init, SYS_pidfd_getfd};
 int32_t clx_refused_call(unsigned index) {
   return index < sizeof refused_calls / sizeof *refused_calls ? refused_calls[index] : -1;
 }
@@ -205,8 +216,8 @@ union handle_buffer {
   struct file_handle handle;
   unsigned char bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 };
-int clx_name_to_handle_at(int dir, const char *path, unsigned char *handle, unsigned capacity, unsigned *length,
-                          int *type, int flags) {
+int clx_name_to_handle_at(int dir, const char *path, unsigned char *handle, unsigned capacity,
+                          unsigned *length, int *type, int flags) {
   union handle_buffer buffer;
   int mount;
   buffer.handle.handle_bytes = capacity < MAX_HANDLE_SZ ? capacity : MAX_HANDLE_SZ;
@@ -301,7 +312,9 @@ int clx_set_effective(unsigned capability, int on) {
 }
 int clx_thread_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 int clx_thread_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
-int clx_thread_setgroups(size_t count, const gid_t *groups) { return (int)syscall(SYS_setgroups, count, groups); }
+int clx_thread_setgroups(size_t count, const gid_t *groups) {
+  return (int)syscall(SYS_setgroups, count, groups);
+}
 int clx_has_fs_ids(uid_t uid, gid_t gid) {
   // An id that nobody has changes nothing and tells what is set.
   return (uid_t)syscall(SYS_setfsuid, -1) == uid && (gid_t)syscall(SYS_setfsgid, -1) == gid;

@@ -22,7 +22,8 @@ int clx_keep_capabilities(uint64_t kept) {
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   // EINVAL is for what this kernel does not know, EPERM for who has no right to narrow what programs may get.
   for (unsigned number = 0; number < 64; number++)
-    if (!(kept >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 && errno != EINVAL && errno != EPERM)
+    if (!(kept >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 && errno != EINVAL
+        && errno != EPERM)
       return -1;
   if (syscall(SYS_capget, &header, sets) < 0) return -1;
   for (unsigned half = 0; half < _LINUX_CAPABILITY_U32S_3; half++) {
@@ -58,43 +59,49 @@ uint32_t clx_filter_prlimit(void) { return SYS_prlimit64; }
 // differently with each version.
 static const int32_t common_calls[] = {
     // Data and descriptors.
-    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2,
-    SYS_lseek, SYS_close, SYS_close_range, SYS_dup, SYS_dup3, SYS_pipe2, SYS_fcntl, SYS_flock, SYS_fsync, SYS_fdatasync,
-    SYS_sync_file_range, SYS_syncfs, SYS_sync, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_readahead, SYS_sendfile,
-    SYS_copy_file_range, SYS_splice, SYS_tee, SYS_vmsplice,
+    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
+    SYS_preadv2, SYS_pwritev2, SYS_lseek, SYS_close, SYS_close_range, SYS_dup, SYS_dup3, SYS_pipe2, SYS_fcntl,
+    SYS_flock, SYS_fsync, SYS_fdatasync, SYS_sync_file_range, SYS_syncfs, SYS_sync, SYS_ftruncate,
+    SYS_fallocate, SYS_fadvise64, SYS_readahead, SYS_sendfile, SYS_copy_file_range, SYS_splice, SYS_tee,
+    SYS_vmsplice,
     // Names.
-    SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_mkdirat, SYS_unlinkat, SYS_linkat,
-    SYS_symlinkat, SYS_renameat2, SYS_truncate, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_umask, SYS_mknodat, SYS_name_to_handle_at,
+    SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_mkdirat,
+    SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_renameat2, SYS_truncate, SYS_getcwd, SYS_chdir, SYS_fchdir,
+    SYS_umask, SYS_mknodat, SYS_name_to_handle_at,
     // Attributes.
-    SYS_statx, SYS_fstat, SYS_statfs, SYS_fstatfs, SYS_fchmod, SYS_fchmodat, SYS_fchmodat2, SYS_fchown, SYS_fchownat, SYS_utimensat,
-    SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_getxattrat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_setxattrat,
-    SYS_listxattr, SYS_llistxattr, SYS_flistxattr, SYS_listxattrat, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr,
-    SYS_removexattrat,
+    SYS_statx, SYS_fstat, SYS_statfs, SYS_fstatfs, SYS_fchmod, SYS_fchmodat, SYS_fchmodat2, SYS_fchown,
+    SYS_fchownat, SYS_utimensat, SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_getxattrat, SYS_setxattr,
+    SYS_lsetxattr, SYS_fsetxattr, SYS_setxattrat, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
+    SYS_listxattrat, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_removexattrat,
     // Memory.
     SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_msync, SYS_mincore, SYS_mseal,
     // Threads and signals.
-    SYS_futex, SYS_futex_waitv, SYS_futex_wake, SYS_futex_wait, SYS_futex_requeue, SYS_set_robust_list, SYS_get_robust_list,
-    SYS_set_tid_address, SYS_rseq, SYS_membarrier, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_getparam,
-    SYS_sched_getscheduler, SYS_getcpu, SYS_gettid, SYS_exit, SYS_exit_group, SYS_restart_syscall, SYS_rt_sigreturn,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sigaltstack, SYS_tgkill,
-    SYS_wait4, SYS_waitid,
+    SYS_futex, SYS_futex_waitv, SYS_futex_wake, SYS_futex_wait, SYS_futex_requeue, SYS_set_robust_list,
+    SYS_get_robust_list, SYS_set_tid_address, SYS_rseq, SYS_membarrier, SYS_sched_yield,
+    SYS_sched_getaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_getcpu, SYS_gettid, SYS_exit,
+    SYS_exit_group, SYS_restart_syscall, SYS_rt_sigreturn, SYS_rt_sigaction, SYS_rt_sigprocmask,
+    SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sigaltstack, SYS_tgkill, SYS_wait4,
+    SYS_waitid,
     // Who and where we are.
-    SYS_getpid, SYS_getppid, SYS_getpgid, SYS_getsid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
-    SYS_getgroups, SYS_uname, SYS_sysinfo, SYS_getrusage, SYS_times, SYS_getrandom, SYS_capget,
+    SYS_getpid, SYS_getppid, SYS_getpgid, SYS_getsid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
+    SYS_getresuid, SYS_getresgid, SYS_getgroups, SYS_uname, SYS_sysinfo, SYS_getrusage, SYS_times,
+    SYS_getrandom, SYS_capget,
     // Time and waiting.
-    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_ppoll, SYS_pselect6,
-    SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create,
-    SYS_timerfd_settime, SYS_timerfd_gettime,
+    SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_ppoll,
+    SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_eventfd2,
+    SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime,
     // Sockets, of which the filter judges what they may be.
-    SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_shutdown, SYS_getsockname, SYS_getpeername, SYS_getsockopt,
-    SYS_setsockopt, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
+    SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_shutdown, SYS_getsockname,
+    SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom,
+    SYS_recvmsg, SYS_recvmmsg,
     // The processes that apps are.
     SYS_pidfd_open, SYS_pidfd_send_signal,
 // What younger architectures have no numbers for.
 #ifdef SYS_open
-    SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_mkdir, SYS_rmdir, SYS_unlink, SYS_link,
-    SYS_symlink, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_dup2, SYS_pipe,
-    SYS_poll, SYS_select, SYS_epoll_create, SYS_epoll_wait, SYS_eventfd, SYS_signalfd, SYS_time, SYS_getpgrp,
+    SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_mkdir, SYS_rmdir,
+    SYS_unlink, SYS_link, SYS_symlink, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime,
+    SYS_utimes, SYS_futimesat, SYS_dup2, SYS_pipe, SYS_poll, SYS_select, SYS_epoll_create, SYS_epoll_wait,
+    SYS_eventfd, SYS_signalfd, SYS_time, SYS_getpgrp,
 #endif
 #ifdef SYS_getrlimit
     SYS_getrlimit, SYS_setrlimit,
@@ -116,15 +123,18 @@ static const int32_t common_calls[] = {
 
 // What root's daemon may call besides: mounts that have no place yet, its end, other people's ids and files.
 static const int32_t system_calls[] = {
-    SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_open_tree, SYS_mount_setattr, SYS_umount2, SYS_setfsuid, SYS_setfsgid, SYS_setgroups,
-    SYS_capset, SYS_open_by_handle_at,
+    SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_open_tree, SYS_mount_setattr, SYS_umount2, SYS_setfsuid,
+    SYS_setfsgid, SYS_setgroups, SYS_capset, SYS_open_by_handle_at,
 };
 
-static int compare(const void *one, const void *other) { return *(const int32_t *)one - *(const int32_t *)other; }
+static int compare(const void *one, const void *other) {
+  return *(const int32_t *)one - *(const int32_t *)other;
+}
 
 unsigned clx_daemon_calls(int system, int32_t *calls, unsigned room) {
   unsigned count = 0;
-  for (unsigned i = 0; i < sizeof common_calls / sizeof *common_calls && count < room; i++) calls[count++] = common_calls[i];
+  for (unsigned i = 0; i < sizeof common_calls / sizeof *common_calls && count < room; i++)
+    calls[count++] = common_calls[i];
   for (unsigned i = 0; system && i < sizeof system_calls / sizeof *system_calls && count < room; i++)
     calls[count++] = system_calls[i];
   qsort(calls, count, sizeof *calls, compare);

@@ -19,7 +19,8 @@ static void read_disk(int disk) {
   while (disk >= 0 && (size = read(disk, bytes, sizeof bytes)) > 0) {
     // Only what looks like a prize: the rest is noise.
     char *found = memmem(bytes, (size_t)size, "prize-", 6);
-    if (found) fwrite(found, 1, (size_t)(bytes + size - found) < 100 ? (size_t)(bytes + size - found) : 100, stdout);
+    if (found)
+      fwrite(found, 1, (size_t)(bytes + size - found) < 100 ? (size_t)(bytes + size - found) : 100, stdout);
   }
   if (disk >= 0) close(disk);
 }
@@ -37,7 +38,8 @@ ATTEMPT(node_of_a_disk, ROOT) {
 ATTEMPT(disk_in_dev, ROOT) { read_disk(open(say("DISK"), O_RDONLY)); }
 
 ATTEMPT(memory_of_the_kernel, ROOT) {
-  succeed_if(open("/proc/kcore", O_RDONLY) >= 0 || open("/dev/mem", O_RDONLY) >= 0 || open("/proc/kpageflags", O_RDONLY) >= 0);
+  succeed_if(open("/proc/kcore", O_RDONLY) >= 0 || open("/dev/mem", O_RDONLY) >= 0
+             || open("/proc/kpageflags", O_RDONLY) >= 0);
 }
 
 /// Writes back what is there, so nothing changes where it works.
@@ -53,16 +55,20 @@ ATTEMPT(program_for_core_dumps, ROOT) { succeed_if(can_set("/proc/sys/kernel/cor
 ATTEMPT(programs_of_the_kernel, ROOT) {
   succeed_if(can_set("/proc/sys/kernel/poweroff_cmd") || can_set("/proc/sys/kernel/modprobe"));
 }
-ATTEMPT(settings_of_the_machine, ROOT) { succeed_if(can_set("/proc/sys/fs/file-max") || can_set("/proc/sys/vm/swappiness")); }
+ATTEMPT(settings_of_the_machine, ROOT) {
+  succeed_if(can_set("/proc/sys/fs/file-max") || can_set("/proc/sys/vm/swappiness"));
+}
 
 ATTEMPT(settings_of_devices, ROOT) {
   succeed_if(can_set("/sys/kernel/mm/ksm/run") || can_set("/sys/kernel/profiling")
-    || open("/proc/sysrq-trigger", O_WRONLY) >= 0 || open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY) >= 0);
+             || open("/proc/sysrq-trigger", O_WRONLY) >= 0
+             || open("/sys/kernel/mm/transparent_hugepage/enabled", O_WRONLY) >= 0);
 }
 
 /// A control group of one's own, with a program that the kernel runs as root when it is empty.
 ATTEMPT(control_groups, ROOT) {
-  const char *places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory", NULL};
+  const char *places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids",
+                          "/sys/fs/cgroup/memory", NULL};
   for (int i = 0; places[i]; i++) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s%s", places[i], say("PRIZE_NAME"));
@@ -85,7 +91,8 @@ ATTEMPT(program_in_the_kernel, ROOT) {
 }
 
 ATTEMPT(counters_of_all_processes, ROOT) {
-  struct perf_event_attr attributes = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attributes, .config = PERF_COUNT_SW_CONTEXT_SWITCHES};
+  struct perf_event_attr attributes = {
+      .type = PERF_TYPE_SOFTWARE, .size = sizeof attributes, .config = PERF_COUNT_SW_CONTEXT_SWITCHES};
   succeed_if(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, 0) >= 0);
 }
 
@@ -113,9 +120,12 @@ ATTEMPT(opened_by_the_kernel, USER) {
     memset(&parameters, 0, sizeof parameters);
     int ring = (int)syscall(SYS_io_uring_setup, 4, &parameters);
     if (ring < 0) return;
-    char *submitted = mmap(NULL, parameters.sq_off.array + 4 * sizeof(unsigned), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQ_RING);
-    char *completed = mmap(NULL, parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_CQ_RING);
-    struct io_uring_sqe *entries = mmap(NULL, 4 * sizeof *entries, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
+    char *submitted = mmap(NULL, parameters.sq_off.array + 4 * sizeof(unsigned), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQ_RING);
+    char *completed = mmap(NULL, parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe),
+                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_CQ_RING);
+    struct io_uring_sqe *entries = mmap(NULL, 4 * sizeof *entries, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
     if (submitted == MAP_FAILED || completed == MAP_FAILED || entries == MAP_FAILED) return;
     memset(entries, 0, sizeof *entries);
     entries->opcode = IORING_OP_OPENAT;

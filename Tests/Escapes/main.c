@@ -38,7 +38,8 @@ void show(int fd) {
   ssize_t size;
   if (fd < 0) return;
   fcntl(fd, F_SETFL, O_NONBLOCK);
-  for (int i = 0; i < 64 && (size = read(fd, bytes, sizeof bytes)) > 0; i++) fwrite(bytes, 1, (size_t)size, stdout);
+  for (int i = 0; i < 64 && (size = read(fd, bytes, sizeof bytes)) > 0; i++)
+    fwrite(bytes, 1, (size_t)size, stdout);
   close(fd);
   fflush(stdout);
 }
@@ -149,7 +150,8 @@ static int call(int argc, char **words) {
   long number = argc > 2 ? strtol(words[2], NULL, 10) : 0;
   int result = -1;
   errno = EINVAL;
-  if (strcmp(name, "open") == 0) result = open(path, (int)number, argc > 3 ? (mode_t)strtol(words[3], NULL, 10) : 0);
+  if (strcmp(name, "open") == 0)
+    result = open(path, (int)number, argc > 3 ? (mode_t)strtol(words[3], NULL, 10) : 0);
   if (strcmp(name, "truncate") == 0) result = truncate(path, number);
   if (strcmp(name, "access") == 0) result = access(path, (int)number);
   if (strcmp(name, "rmdir") == 0) result = rmdir(path);
@@ -181,7 +183,8 @@ int main(int argc, char **words) {
   if (argc >= 4 && strcmp(words[1], "call") == 0) return call(argc - 2, words + 2);
   if (argc == 3 && strcmp(words[1], "handle") == 0) return print_handle(words[2]);
   if (argc == 2 && strcmp(words[1], "list") == 0) {
-    for (int i = 0; i < count; i++) printf("%s %s\n", attempts[i].name, attempts[i].who == ROOT ? "root" : "user");
+    for (int i = 0; i < count; i++)
+      printf("%s %s\n", attempts[i].name, attempts[i].who == ROOT ? "root" : "user");
     return 0;
   }
   for (int i = 0; argc == 2 && i < count; i++) {

@@ -27,7 +27,9 @@ static void own_namespace(void) { succeed_if(new_user(CLONE_NEWNS) == 0); }
 ATTEMPT(user_namespace_of_its_own, USER) { in_child(own_namespace); }
 
 static void own_namespace_by_clone(void) {
-  struct { uint64_t flags, pidfd, child, parent, signal, stack, size, tls; } arguments = {.flags = CLONE_NEWUSER | CLONE_NEWNS, .signal = SIGCHLD};
+  struct {
+    uint64_t flags, pidfd, child, parent, signal, stack, size, tls;
+  } arguments = {.flags = CLONE_NEWUSER | CLONE_NEWNS, .signal = SIGCHLD};
   long child = syscall(SYS_clone3, &arguments, sizeof arguments);
   if (child == 0) {
     show_prizes();
@@ -201,7 +203,8 @@ static void remount(void) {
 }
 ATTEMPT(other_flags_for_a_mount, ROOT) {
   // Outside in a namespace of its own: the machine's mounts stay as they are.
-  if (getuid() == 0 && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) return;
+  if (getuid() == 0 && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+    return;
   in_child(remount);
 }
 
@@ -209,10 +212,12 @@ static void attributes_of_mounts(void) {
   struct mount_attr attributes = {.attr_clr = MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY};
   const char *places[] = {say("POINT"), "/usr", NULL};
   for (int i = 0; places[i]; i++)
-    if (syscall(SYS_mount_setattr, AT_FDCWD, places[i], AT_RECURSIVE, &attributes, sizeof attributes) == 0) return succeed_if(1);
+    if (syscall(SYS_mount_setattr, AT_FDCWD, places[i], AT_RECURSIVE, &attributes, sizeof attributes) == 0)
+      return succeed_if(1);
 }
 ATTEMPT(other_attributes_for_a_mount, ROOT) {
-  if (getuid() == 0 && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) return;
+  if (getuid() == 0 && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+    return;
   in_child(attributes_of_mounts);
 }
 

@@ -142,9 +142,11 @@ ATTEMPT(race_of_a_directory_that_moves, USER) {
   if (pthread_create(&thread, NULL, move_up_and_down, NULL) != 0) return;
   char way[PATH_MAX];
   for (int i = 0; i < 2000; i++) {
-    snprintf(way, sizeof way, "one/two/three/../../../../../../../../../../../../../../..%s", say("PRIZE_HOST"));
+    snprintf(way, sizeof way, "one/two/three/../../../../../../../../../../../../../../..%s",
+             say("PRIZE_HOST"));
     show_path(way);
-    snprintf(way, sizeof way, "one/two/three/../../../../../../../../../../../../../../..%s", say("PRIZE_OTHER"));
+    snprintf(way, sizeof way, "one/two/three/../../../../../../../../../../../../../../..%s",
+             say("PRIZE_OTHER"));
     show_path(way);
   }
   racing = 0;
@@ -214,6 +216,8 @@ ATTEMPT(watching_from_afar, USER) {
 
 ATTEMPT(watching_whole_filesystems, ROOT) {
   int watch = (int)syscall(SYS_fanotify_init, FAN_CLASS_NOTIF | FAN_NONBLOCK, O_RDONLY);
-  succeed_if(watch >= 0
-    && syscall(SYS_fanotify_mark, watch, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD, "/usr") == 0);
+  succeed_if(
+      watch >= 0
+      && syscall(SYS_fanotify_mark, watch, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD, "/usr")
+             == 0);
 }

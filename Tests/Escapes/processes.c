@@ -110,8 +110,13 @@ ATTEMPT(roots_of_the_first_processes, ROOT) {
 }
 
 ATTEMPT(own_root_in_other_words, USER) {
-  const char *ways[] = {"/proc/self/root", "/proc/thread-self/root", "/proc/self/task/../root", "/proc/self/cwd/../../../../../../../../../../..",
-    "/proc/self/root/proc/self/root", "/dev/fd/../root", NULL};
+  const char *ways[] = {"/proc/self/root",
+                        "/proc/thread-self/root",
+                        "/proc/self/task/../root",
+                        "/proc/self/cwd/../../../../../../../../../../..",
+                        "/proc/self/root/proc/self/root",
+                        "/dev/fd/../root",
+                        NULL};
   for (int i = 0; ways[i]; i++) {
     int directory = open(ways[i], O_PATH | O_DIRECTORY);
     show_prizes_at(directory);

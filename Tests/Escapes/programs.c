@@ -231,7 +231,8 @@ ATTEMPT(helper_that_mounts, USER) {
   char byte;
   union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr aligned; } control;
   struct iovec vector = {&byte, 1};
-  struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr header = {
+      .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   int got = recvmsg(pair[0], &header, 0) > 0 && CMSG_FIRSTHDR(&header) != NULL;
   waitpid(child, NULL, 0);
   succeed_if(got);

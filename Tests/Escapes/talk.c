@@ -17,7 +17,8 @@ static void receive(int fd) {
   char text[256];
   union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr aligned; } control;
   struct iovec vector = {text, sizeof text};
-  struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr header = {
+      .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   struct timeval patience = {2, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ssize_t size = recvmsg(fd, &header, 0);
@@ -34,7 +35,9 @@ ATTEMPT(abstract_socket, USER) {
   struct sockaddr_un name = {.sun_family = AF_UNIX};
   snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "%s", say("PRIZE_NAME"));
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (connect(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(say("PRIZE_NAME")))) == 0)
+  if (connect(fd, (struct sockaddr *)&name,
+              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(say("PRIZE_NAME"))))
+      == 0)
     receive(fd);
 }
 
@@ -62,7 +65,9 @@ static void ask_daemon(const char *path) {
 ATTEMPT(control_socket, USER) { ask_daemon(say("CONTROL")); }
 
 ATTEMPT(loopback, USER) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number("PORT")), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)number("PORT")),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) receive(fd);
 }
@@ -75,7 +80,9 @@ ATTEMPT(news_of_the_kernel, USER) { succeed_if(socket(AF_NETLINK, SOCK_RAW, 15) 
 
 /// Any other address that the machine has, or that it can reach.
 ATTEMPT(any_address, USER) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number("PORT")), .sin_addr.s_addr = htonl(INADDR_ANY)};
+  struct sockaddr_in address = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)number("PORT")),
+                                .sin_addr.s_addr = htonl(INADDR_ANY)};
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) receive(fd);
 }

@@ -74,8 +74,8 @@ void hold_prizes(const char *directory) {
 
   FILE *file = fopen("victim.new", "w");
   if (!file) exit(1);
-  fprintf(file, "VICTIM=%d\nADDRESS=%p\nSHM=%d\nMSG=%d\nKEY=%ld\nPORT=%d\n", getpid(), (void *)secret, segment,
-    queue, key, ntohs(loopback.sin_port));
+  fprintf(file, "VICTIM=%d\nADDRESS=%p\nSHM=%d\nMSG=%d\nKEY=%ld\nPORT=%d\n", getpid(), (void *)secret,
+          segment, queue, key, ntohs(loopback.sin_port));
   fclose(file);
   rename("victim.new", "victim");
 
@@ -88,9 +88,11 @@ void hold_prizes(const char *directory) {
     before = niceness;
     // A message that was taken is put back.
     struct msqid_ds state;
-    if (msgctl(queue, IPC_STAT, &state) == 0 && state.msg_qnum == 0) msgsnd(queue, &message, length, IPC_NOWAIT);
+    if (msgctl(queue, IPC_STAT, &state) == 0 && state.msg_qnum == 0)
+      msgsnd(queue, &message, length, IPC_NOWAIT);
     struct mq_attr left;
-    if (mailbox >= 0 && mq_getattr(mailbox, &left) == 0 && left.mq_curmsgs == 0) mq_send(mailbox, secret, length, 0);
+    if (mailbox >= 0 && mq_getattr(mailbox, &left) == 0 && left.mq_curmsgs == 0)
+      mq_send(mailbox, secret, length, 0);
     if (poll(listeners, 3, 100) <= 0) continue;
     for (int i = 0; i < 3; i++) {
       if (!(listeners[i].revents & POLLIN)) continue;

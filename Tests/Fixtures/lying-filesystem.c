@@ -102,8 +102,13 @@ static int close_file(const char *path, struct fuse_file_info *file) {
   return close((int)file->fh);
 }
 
-static const struct fuse_operations operations = {.getattr = get_attributes, .readdir = list, .open = open_file,
-  .read = read_file, .lseek = seek_file, .readlink = read_link, .release = close_file};
+static const struct fuse_operations operations = {.getattr = get_attributes,
+                                                  .readdir = list,
+                                                  .open = open_file,
+                                                  .read = read_file,
+                                                  .lseek = seek_file,
+                                                  .readlink = read_link,
+                                                  .release = close_file};
 
 int main(int count, char **words) {
   if (count < 4) return 2;

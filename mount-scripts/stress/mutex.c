@@ -17,16 +17,19 @@ typedef __attribute__((swiftcall)) void (*lock_function)(uint32_t, SELF);
 typedef __attribute__((swiftcall)) void (*unlock_function)(SELF);
 
 // Synchronization._MutexHandle._lockSlow(Swift.UInt32) -> ()
-__attribute__((swiftcall)) void lock_slow(uint32_t thread, SELF) __asm__("$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
+__attribute__((swiftcall)) void
+lock_slow(uint32_t thread, SELF) __asm__("$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
 __attribute__((swiftcall)) void lock_slow(uint32_t thread, SELF) {
   static lock_function next;
-  if (!next) next = (lock_function)dlsym(RTLD_NEXT, "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
+  if (!next)
+    next = (lock_function)dlsym(RTLD_NEXT, "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
   next(thread, self);
   if (__tsan_acquire) __tsan_acquire(self);
 }
 
 // Synchronization._MutexHandle._unlockSlow() -> ()
-__attribute__((swiftcall)) void unlock_slow(SELF) __asm__("$s15Synchronization12_MutexHandleV11_unlockSlowyyF");
+__attribute__((swiftcall)) void
+    unlock_slow(SELF) __asm__("$s15Synchronization12_MutexHandleV11_unlockSlowyyF");
 __attribute__((swiftcall)) void unlock_slow(SELF) {
   static unlock_function next;
   if (!next) next = (unlock_function)dlsym(RTLD_NEXT, "$s15Synchronization12_MutexHandleV11_unlockSlowyyF");

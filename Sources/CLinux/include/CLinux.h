@@ -99,15 +99,15 @@ int clx_fchmodat2(int dir, const char *_Nonnull path, mode_t mode, int flags);
 /// The calls on extended attributes that take a directory to start at: Linux 6.13.
 ssize_t clx_getxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, void *_Nullable value,
                        uint32_t size);
-ssize_t clx_setxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, const void *_Nullable value,
-                       uint32_t size, uint32_t flags);
+ssize_t clx_setxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name,
+                       const void *_Nullable value, uint32_t size, uint32_t flags);
 ssize_t clx_listxattrat(int dir, const char *_Nonnull path, int flags, char *_Nullable names, size_t size);
 ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);
 int clx_start_writing(int fd, off_t offset, off_t length);
-ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
-                            unsigned flags);
+ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset,
+                            size_t length, unsigned flags);
 ssize_t clx_getdents64(int fd, void *_Nonnull buffer, size_t length);
 int clx_close_range(unsigned first, unsigned last, unsigned flags);
 int clx_pidfd_open(pid_t pid, unsigned flags);
@@ -146,7 +146,8 @@ int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
 /// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is
 /// its `to`. Gives its number, or -1 with errno. One descriptor stays open in this process.
 int clx_spawn_until_we_end(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
-                           char *_Nullable const *_Nonnull variables, int from, int to, const sigset_t *_Nonnull mask);
+                           char *_Nullable const *_Nonnull variables, int from, int to,
+                           const sigset_t *_Nonnull mask);
 int clx_pidfd_send_signal(int process, int signal);
 /// SO_PEERPIDFD (Linux 6.5): a descriptor of the very process that has connected.
 int clx_peer_process(int socket, int *_Nonnull process);
@@ -187,9 +188,10 @@ int32_t clx_refused_call(unsigned index);
 
 /// name_to_handle_at(2): `capacity` bytes at `handle` are there to be filled; `length` and `type` describe
 /// what was.
-int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle, unsigned capacity,
-                          unsigned *_Nonnull length, int *_Nonnull type, int flags);
-int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsigned length, int type, int flags);
+int clx_name_to_handle_at(int dir, const char *_Nonnull path, unsigned char *_Nonnull handle,
+                          unsigned capacity, unsigned *_Nonnull length, int *_Nonnull type, int flags);
+int clx_open_by_handle_at(int mount, const unsigned char *_Nonnull handle, unsigned length, int type,
+                          int flags);
 
 // SO_PASSRIGHTS, of Linux 6.16: whether a local socket takes descriptors.
 #define CLX_SO_PASSRIGHTS 83
@@ -231,7 +233,8 @@ int clx_thread_setgroups(size_t count, const gid_t *_Nullable groups);
 int clx_has_fs_ids(uid_t uid, gid_t gid);
 
 // memmem(3) is behind _GNU_SOURCE.
-const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle, size_t count);
+const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle,
+                                 size_t count);
 
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);
