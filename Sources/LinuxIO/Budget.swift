@@ -163,7 +163,7 @@ package final class Budget: Sendable {
     var share = Int.max
     if isLimited, payer.view == 0, mayHaveAll(payer.user), !kind.isEverybodys {
       // What they have themselves is theirs already, so it need not be looked up.
-      guard free(kind) >= count else { return false }
+      guard count <= 0 || free(kind) >= count else { return false }
     } else if isLimited {
       share = self.share(of: kind, payer.user)
     }

@@ -52,6 +52,15 @@ struct BudgetTests {
     }
   }
 
+  @Test(arguments: [0, 1000] as [UInt32])
+  func nothingMoreIsNeverTooMuch(user: UInt32) {
+    let budget = budget(.memory, 100)
+    // Some are charged whether or not there is any left.
+    budget.charge(.memory, 200, to: Payer(user: user))
+    #expect(budget.takeQuietly(.memory, 0, by: Payer(user: user)))
+    #expect(!budget.takeQuietly(.memory, 1, by: Payer(user: user)))
+  }
+
   @Test func everythingIsGivenBack() throws {
     let budget = budget(.locks, 1600)
     for round in 0..<3 {
