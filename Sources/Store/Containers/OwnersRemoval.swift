@@ -139,7 +139,7 @@ struct OwnersRemoval {
   private func openToEmpty(_ name: Name, _ status: FileStatus, in parent: FD) throws(Errno) -> OwnedFD {
     let directory = try parent.child(name)
     // Another one by now is looked at anew.
-    guard try directory.fd.status().st_ino == status.st_ino else { throw .ENOENT }
+    guard try directory.fd.status().isSameObject(as: status) else { throw .ENOENT }
     // Its owner may have taken the rights away from himself.
     if status.permissions & 0o700 != 0o700 { try? directory.fd.changeMode(0o700) }
     return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
