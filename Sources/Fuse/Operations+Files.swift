@@ -187,7 +187,8 @@ private func list(
     return
   }
   // The kernel asks for what programs have room for, hundreds of entries; a page takes a tenth of the time.
-  let isPressing = session(of: request).recentUsers.isPressing(fuse_req_ctx(request).pointee.uid)
+  let user = fuse_req_ctx(request)?.pointee.uid
+  let isPressing = user.map { session(of: request).recentUsers.isPressing($0) } == true
   let size = isPressing ? min(size, 4096) : size
   let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(size, 1), alignment: 16)
   defer { buffer.deallocate() }

@@ -3,10 +3,10 @@
 
 internal import Synchronization
 
-/// Which user presses on a session that others use as well.
+/// Tells which user floods a session that others use as well.
 ///
-/// The kernel hands requests over first come first served, so a neighbour waits as long as all of those take
-/// that came before. Where an answer may be long or short, whoever presses gets short ones.
+/// The kernel hands requests over in order of arrival, so a neighbour waits for all those that came before.
+/// Where an answer may be long or short, the user who floods gets short ones.
 struct RecentUsers: ~Copyable, Sendable {
   private let last = Atomic<UInt32>(.max)
   /// The last one with two requests in a row.
