@@ -54,7 +54,7 @@ let package = Package(
 
     // Tests, in the same order.
     .target(
-      name: "TestSupport", dependencies: ["Fuse", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),

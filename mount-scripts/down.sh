@@ -10,4 +10,4 @@ cd "$(dirname "$0")/.."
 insula=$(swift build $(release_flags) --show-bin-path)/insula
 [ -x "$insula" ] || insula=$(command -v insula) || fail "there is no insula here; mount-scripts/up.sh builds it"
 "$insula" unmount "$@"
-say "Unmounted. The store is as it was; mount-scripts/up.sh brings it back."
+say "Unmounted. The store is kept; mount-scripts/up.sh mounts it again."

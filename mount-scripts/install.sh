@@ -58,17 +58,17 @@ install_all() {
     filled mount-scripts/mount.insula | put "$helper" 755
     echo "Installed $helper, for mount(8) and /etc/fstab."
   else
-    echo "Left out: $helper, since you may not write there; 'mount -t fuse.insula' takes root, 'insula mount' does not."
+    echo "Left out: $helper, because you may not write there; 'mount -t fuse.insula' requires it and root, 'insula mount' does not."
   fi
   if is_for_all; then
     filled mount-scripts/insula.service | put "$unit" 644
     echo "Installed $unit."
   else
-    echo "Left out: insula.service, since a unit that mounts with the machine is root's to install."
+    echo "Left out: insula.service, because only root can install a unit that mounts a store when the machine starts."
   fi
   case :$PATH: in
     *:"$BINDIR":*) ;;
-    *) [ -n "$DESTDIR" ] || echo "$BINDIR is not in your PATH; 'export PATH=\"$BINDIR:\$PATH\"' puts it there." ;;
+    *) [ -n "$DESTDIR" ] || echo "$BINDIR is not in your PATH; add it with 'export PATH=\"$BINDIR:\$PATH\"'." ;;
   esac
 }
 
@@ -86,5 +86,5 @@ uninstall_all() {
 case ${1:-} in
   install) install_all ;;
   uninstall) uninstall_all ;;
-  *) echo "install.sh: say 'install' or 'uninstall'" >&2; exit 2 ;;
+  *) echo "install.sh: the argument must be 'install' or 'uninstall'" >&2; exit 2 ;;
 esac

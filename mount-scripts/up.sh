@@ -21,7 +21,7 @@ insula=$(swift build $flags --show-bin-path)/insula
 state=0
 "$insula" status ${1:+"$1"} >/dev/null 2>&1 || state=$?
 case $state in
-  0) say "It is mounted already." ;;
+  0) say "The store is already mounted." ;;
   4) "$insula" init ${1:+"$1"} && "$insula" mount "$@" ;;
   *) "$insula" mount "$@" ;;
 esac
@@ -33,12 +33,12 @@ say
 say "The tree:"
 ls -l "$mountpoint"
 say
-say "Work in $mountpoint as in any directory. To take it down: mount-scripts/down.sh${1:+ $1}"
+say "Use $mountpoint like any directory. To unmount it: mount-scripts/down.sh${1:+ $1}"
 directory=$(dirname "$insula")
 if [ "$(command -v insula || true)" != "$insula" ]; then
-  say "So that the shell finds insula ('make install' installs it for good):"
+  say "To add insula to your PATH for this shell ('make install' installs it permanently):"
   say
   say "  export PATH=\"$directory:\$PATH\""
   say
 fi
-say "Commands: insula help. The store is made and mounted: in the README's tour, go on with 'insula user add'."
+say "'insula help' lists the commands. The store is mounted: continue the README's tour with 'insula user add'."

@@ -28,7 +28,7 @@ struct AppContents: Equatable {
     }
     let info = bundle.info
     guard let identifier = AppIdentifier(info.identifier) else {
-      let reason = "it begins with a letter or a digit, and has \(AppIdentifier.longest) characters at most"
+      let reason = "it must begin with a letter or digit and have at most \(AppIdentifier.longest) characters"
       throw .refused(bundle: bundle.name, [Bundles.Finding(.badIdentifier, detail: reason)])
     }
     self.identifier = identifier
@@ -56,17 +56,18 @@ struct AppContents: Equatable {
     var found: [AppIdentifier] = []
     for key in keys {
       guard let value = entitlements[key] else { continue }
-      guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is no array") }
+      guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is not an array") }
       guard list.count <= mostIdentifiers else {
-        throw .badEntitlement(key: key, reason: "it lists more than \(mostIdentifiers)")
+        throw .badEntitlement(key: key, reason: "it has more than \(mostIdentifiers) elements")
       }
       for item in list {
         guard let text = item.string else {
-          throw .badEntitlement(key: key, reason: "there is something else than text in it")
+          throw .badEntitlement(key: key, reason: "an element is not a string")
         }
         guard let identifier = AppIdentifier(text) else {
           throw .badEntitlement(
-            key: key, reason: "'\(text)' can't be a container: only letters, digits, '-' and '.' may be in it"
+            key: key,
+            reason: "'\(text)' can't be a container: it may contain only letters, digits, '-' and '.'"
           )
         }
         if !found.contains(where: { $0.isSame(as: identifier) }) { found.append(identifier) }

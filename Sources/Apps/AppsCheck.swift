@@ -57,33 +57,33 @@ package struct AppsCheck {
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       return nil
     } catch {
-      return finding(app, "can't be opened: \(error.message)", "check the disk below")
+      return finding(app, "can't be opened: \(error.message)", "check the disk")
     }
     do throws(Bundles.Finding) {
       let bundle = try CodeBundle(in: root, name: place.name)
       guard try bundle.sealDigest() == app.seal else {
         return finding(
-          app, "is not the bundle of \(app.identifier) that was installed: its signature is another one",
+          app, "is not the bundle of \(app.identifier) that was installed: it has a different signature",
           Self.advice(app))
       }
       guard let trust else { return nil }
       // Certificates run out, and what was installed while they were good stays good.
       let findings = bundle.verify(trust, at: app.installed).findings
       if let worst = findings.first(where: { $0.kind != .untrusted }) {
-        return finding(app, "is not as it was signed: \(worst.message)", Self.advice(app))
+        return finding(app, "differs from what was signed: \(worst.message)", Self.advice(app))
       }
       guard !findings.isEmpty else { return nil }
       return StoreFinding(
         severity: .warning, path: "\(store.path)/tree/\(app.path)",
-        problem: "is signed by someone who is trusted no more: the team \(app.team)",
+        problem: "is signed by a team that is no longer trusted: \(app.team)",
         advice: "trust the root again with 'insula trust add', or uninstall the app")
     } catch {
-      return finding(app, "is not as it was signed: \(error.message)", Self.advice(app))
+      return finding(app, "differs from what was signed: \(error.message)", Self.advice(app))
     }
   }
 
   private static func advice(_ app: InstalledApp) -> String {
-    "put it back from a backup, or uninstall the app with '--keep-data' and install it again"
+    "restore it from a backup, or uninstall the app with '--keep-data' and install it again"
   }
 
   private func finding(_ app: InstalledApp, _ problem: String, _ advice: String) -> StoreFinding {

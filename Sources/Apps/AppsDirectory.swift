@@ -62,18 +62,18 @@ extension Installer {
   ///
   /// A user's is made if it is missing, where that is wanted.
   func open(
-    _ domain: AppDomain, asking asker: Asker, doing: String, making: Bool
+    _ domain: AppDomain, by caller: CallerIdentity, doing: String, making: Bool
   ) throws(AppFailure) -> AppsDirectory {
     switch domain {
-    case .everyone: try openEveryones(asking: asker, doing)
-    case .user(let name): try openUsers(name, asking: asker, doing, making: making)
+    case .everyone: try openEveryones(by: caller, doing)
+    case .user(let name): try openUsers(name, by: caller, doing, making: making)
     }
   }
 
-  private func openEveryones(asking asker: Asker, _ doing: String) throws(AppFailure) -> AppsDirectory {
+  private func openEveryones(by caller: CallerIdentity, _ doing: String) throws(AppFailure) -> AppsDirectory {
     let path = AppDomain.everyone.path
     let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(path) }
-    try authorize(directory.fd, path, .applications, asker, doing)
+    try authorize(directory.fd, path, .applications, caller, doing)
     let own = try opening("") { () throws(Errno) in try store.directory.status() }
     return AppsDirectory(
       directory: directory, path: path, user: nil, uid: own.st_uid,
@@ -81,23 +81,23 @@ extension Installer {
   }
 
   private func openUsers(
-    _ name: String, asking asker: Asker, _ doing: String, making: Bool
+    _ name: String, by caller: CallerIdentity, _ doing: String, making: Bool
   ) throws(AppFailure) -> AppsDirectory {
     let path = AppDomain.user(name).path
     let home = try openHome(name)
     let owner = try opening("Users/\(name)") { () throws(Errno) in try home.fd.status() }
-    guard asker.uid == 0 || asker.uid == owner.st_uid else {
+    guard caller.uid == 0 || caller.uid == owner.st_uid else {
       throw .notAllowed(doing: doing, path: "/\(path)")
     }
     let directory = try openApplications(in: home.fd, owner, path, making: making)
-    try authorize(directory.fd, path, .homeApplications, asker, doing)
+    try authorize(directory.fd, path, .homeApplications, caller, doing)
     return AppsDirectory(
       directory: directory, path: path, user: owner.st_uid, uid: owner.st_uid, gid: owner.st_gid)
   }
 
-  /// Throws unless the one who asks may put bundles into a directory, by its mode, list and flags.
+  /// Throws unless the caller may put bundles into a directory, by its mode, ACL and flags.
   private func authorize(
-    _ directory: FD, _ path: String, _ zone: Zone, _ asker: Asker, _ doing: String
+    _ directory: FD, _ path: String, _ zone: Zone, _ caller: CallerIdentity, _ doing: String
   ) throws(AppFailure) {
     let object = try opening(path) { () throws(Errno) in
       let status = try directory.status()
@@ -107,9 +107,9 @@ extension Installer {
         uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory, zone: zone,
         flags: security.flags, acl: security.acl)
     }
-    // One after the other: a list may say yes to each and no to both at once.
+    // One after the other: an ACL may say yes to each and no to both at once.
     for right in [Rights.addSubdirectory, .search] {
-      let answer = decide(right, on: object, by: asker.subject, isMember: asker.membership)
+      let answer = decide(right, on: object, by: caller.credentials, isMember: caller.membership)
       guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
     }
   }
@@ -139,7 +139,7 @@ extension Installer {
       guard try directory.fd.status().st_uid == owner.st_uid else { throw .EPERM }
       return directory
     } catch .ENOTDIR, .ELOOP {
-      throw .inTheWay(path: "/\(path)", what: "something that is no folder")
+      throw .inTheWay(path: "/\(path)", what: "something that is not a folder")
     } catch .EPERM {
       throw .inTheWay(path: "/\(path)", what: "a folder that belongs to someone else")
     } catch {
@@ -154,7 +154,7 @@ extension Installer {
     } catch .ENOENT {
       return true
     } catch {
-      throw .failed(doing: "look at", path: "\(treePath)/\(path)", errno: error)
+      throw .failed(doing: "examine", path: "\(treePath)/\(path)", errno: error)
     }
   }
 
@@ -165,14 +165,14 @@ extension Installer {
     }
     let place = BundlePlace(path: path)
     do throws(Errno) {
-      try watch.changing(.directory(name: place.name, in: place.parent)) { () throws(Errno) in
+      try observer.changing(.directory(name: place.name, in: place.parent)) { () throws(Errno) in
         try made.place(as: place.name, in: home)
       }
       try home.synchronize(dataOnly: false)
     } catch .EEXIST {
       // Someone has just made it.
     } catch {
-      throw .failed(doing: "make", path: "\(treePath)/\(path)", errno: error)
+      throw .failed(doing: "create", path: "\(treePath)/\(path)", errno: error)
     }
   }
 

@@ -13,11 +13,11 @@ enum BundleName {
       } else if name.hasPrefix(".") {
         "it begins with a dot"
       } else if name.utf8.contains(UInt8(ascii: "/")) {
-        "it has a slash in it"
+        "it contains a slash"
       } else if name.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) {
-        "it has a control character in it"
+        "it contains a control character"
       } else if name.unicodeScalars.contains("\u{fffd}") {
-        "it is no text"
+        "it is not valid UTF-8"
       } else if name.utf8.count > 255 {
         "it is longer than 255 bytes"
       } else {

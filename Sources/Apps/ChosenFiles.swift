@@ -34,7 +34,7 @@ package enum ChosenFiles: Equatable, Sendable {
     }
     let signed: PropertyList.Dictionary
     do throws(Bundles.Finding) {
-      signed = try CodeBundle(in: directory, name: app.bundleName).entitlements(pinnedBy: app.seal)
+      signed = try CodeBundle(in: directory, name: app.bundleName).entitlements(installed: app.seal)
     } catch {
       throw .refused(bundle: app.bundleName, [error])
     }

@@ -7,10 +7,10 @@ internal import Store
 internal import Synchronization
 
 extension Installer {
-  /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the one who
-  /// asks, if they have a home in the store.
-  func makeContainers(for app: InstalledApp, asking asker: Asker) throws(AppFailure) {
-    let user = app.user ?? asker.uid
+  /// Makes the containers of whoever has installed an app: of the user whose app it is, or of the caller, if
+  /// they have a home in the store.
+  func makeContainers(for app: InstalledApp, by caller: CallerIdentity) throws(AppFailure) {
+    let user = app.user ?? caller.uid
     try making(app) { () throws(StoreError) in
       let homes = try Homes(tree: store.tree, path: treePath, mode: store.description.mode).list()
       guard let home = homes.first(where: { $0.uid == user }) else { return }
@@ -24,10 +24,12 @@ extension Installer {
   /// containers; what nobody has any more is removed; what of that stays is given.
   func completeContainers(of app: InstalledApp) throws(AppFailure) -> [LeftBehind] {
     try making(app) { () throws(StoreError) in
-      let removed = try containers.removeDoomed()
+      let removed = try containers.removeMarked()
       // What stands in the way in one home is no reason to leave the others as they are.
       var failure: StoreError?
-      for record in try registry.containers(kind: .data, identifier: app.identifier, isDoomed: false) {
+      for record in try registry.containers(
+        kind: .data, identifier: app.identifier, isMarkedForRemoval: false)
+      {
         guard let current = try registry.app(app.identifier, for: record.user),
           let home = Homes.name(in: record.path)
         else {
@@ -44,7 +46,8 @@ extension Installer {
     }
   }
 
-  /// One thread at a time makes and removes containers: what one finds doomed, another may be making anew.
+  /// One thread at a time makes and removes containers: what one finds marked for removal, another may be
+  /// making again.
   func alone<Result: Sendable>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
     try Self.workOnContainers.withLock { (_) throws(StoreError) in try body() }
   }

@@ -32,9 +32,9 @@ extension Installer {
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
     try noteRoots()
-    // What was removed may have had containers that are still there. One that can't be removed stays doomed,
-    // and is no reason to keep the store from being used.
-    try? alone { () throws(StoreError) in _ = try containers.removeDoomed() }
+    // What was removed may have had containers that are still there. One that can't be removed stays marked
+    // for removal, and is no reason to keep the store from being used.
+    try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.
@@ -60,7 +60,7 @@ extension Installer {
         return try registered { () throws(StoreError) in try registry.abandon(noted) }
       }
     }
-    try settle(noted, directory)
+    try commit(noted, directory)
   }
 
   /// Finds out under which roots the apps were signed that an earlier version has installed, the first

@@ -15,10 +15,10 @@ extension Installer {
   /// Of an app that is gone already, what it has left is removed; there is no app to give then.
   @discardableResult
   package func uninstall(
-    _ identifier: AppIdentifier, of domain: AppDomain, asking asker: Asker, keepingData: Bool = false
+    _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool = false
   ) throws(AppFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
     try recover()
-    let directory = try open(domain, asking: asker, doing: "remove apps from", making: false)
+    let directory = try open(domain, by: caller, doing: "remove apps from", making: false)
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, keepingData)) }
@@ -34,7 +34,7 @@ extension Installer {
       try? registry.abandon(noted)
       throw .failed(doing: "remove", path: "\(treePath)/\(app.path)", errno: error)
     }
-    try settle(noted, directory.directory.fd)
+    try commit(noted, directory.directory.fd)
     old.remove()
     return (app, try completeContainers(of: app))
   }
@@ -51,13 +51,13 @@ extension Installer {
       throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
     }
     return try registered { () throws(StoreError) in
-      try alone { () throws(StoreError) in try containers.removeDoomed().left }
+      try alone { () throws(StoreError) in try containers.removeMarked().left }
     }
   }
 
   /// What runs keeps its bundle.
   func refuseWhileRunning(_ app: InstalledApp) throws(AppFailure) {
-    let users = watch.users(of: app.path)
+    let users = observer.users(of: app.path)
     if !users.isEmpty { throw .running(identifier: app.identifier.text, users) }
   }
 }

@@ -11,17 +11,17 @@ extension Installer {
   /// It must be an app of the same identifier and team, and a later version unless `allowingDowngrade`. All
   /// containers stay. A bundle of another name takes its name along.
   package func update(
-    _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
+    _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
     allowingDowngrade: Bool = false, _ wait: InstallWait = .init()
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     try BundleName.check(name)
     try recover()
     let report = InstallReport(wait)
-    let seen = try look(at: source, name, asker, report)
-    let directory = try open(domain, asking: asker, doing: "update apps in", making: false)
+    let seen = try look(at: source, name, caller, report)
+    let directory = try open(domain, by: caller, doing: "update apps in", making: false)
     let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade)
 
-    let copy = try copy(source, named: name, seen, for: directory, asker, report)
+    let copy = try copy(source, named: name, seen, for: directory, caller, report)
     guard try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade) == before else {
       throw .busy(identifier: before.identifier.text)
     }
@@ -37,12 +37,12 @@ extension Installer {
       try end(noted, directory.directory.fd)
       throw .failed(doing: "update", path: "\(treePath)/\(before.path)", errno: error)
     }
-    try settle(noted, directory.directory.fd)
+    try commit(noted, directory.directory.fd)
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
     let left = try completeContainers(of: app)
-    try makeContainers(for: app, asking: asker)
+    try makeContainers(for: app, by: caller)
     return (before, app, left)
   }
 
@@ -78,17 +78,17 @@ extension Installer {
     let (place, oldPlace) = (BundlePlace(path: intent.app.path), BundlePlace(path: before.path))
     guard place != oldPlace else {
       do throws(Errno) {
-        return try watch.changing(.replaced(place, seal: intent.app.seal, before: before.seal)) {
+        return try observer.changing(.replaced(place, seal: intent.app.seal, before: before.seal)) {
           () throws(Errno) in try new.replace(place.name, in: directory)
         }
       } catch .ENOENT {
         // Someone has removed the old one behind our back.
-        return try watch.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
+        return try observer.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
           try new.place(as: place.name, in: directory)
         }
       }
     }
-    try watch.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
+    try observer.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
       try new.place(as: place.name, in: directory)
     }
     try take(oldPlace, seal: before.seal, from: directory, to: old)
@@ -99,7 +99,7 @@ extension Installer {
     _ place: BundlePlace, seal: [UInt8], from directory: FD, to old: StagedTree
   ) throws(Errno) {
     do throws(Errno) {
-      try watch.changing(.goes(place, seal: seal)) { () throws(Errno) in
+      try observer.changing(.goes(place, seal: seal)) { () throws(Errno) in
         try old.take(place.name, from: directory)
       }
     } catch .ENOENT {

@@ -27,7 +27,7 @@ package final class Installer: Sendable {
   let registry: Registry
   let containers: Containers
   let trust: Trust
-  let watch: any TreeWatch
+  let observer: any TreeObserver
   /// Now, in seconds since 1970.
   let time: @Sendable () -> Int64
 
@@ -35,51 +35,51 @@ package final class Installer: Sendable {
   /// ``StoreTrust``'s.
   package init(
     _ store: Store, _ registry: Registry, containers: Containers, trust: Trust,
-    watch: any TreeWatch = NobodyWatches(),
+    observer: any TreeObserver = NoTreeObserver(),
     time: @escaping @Sendable () -> Int64 = { Int64(Glibc.time(nil)) }
   ) {
     self.store = store
     self.registry = registry
     self.containers = containers
     self.trust = trust
-    self.watch = watch
+    self.observer = observer
     self.time = time
   }
 
   /// Installs the bundle that a directory, open for reading, is.
   ///
-  /// `name` is the directory's own, with which it will be found in the tree. Its files are read as `asker`.
+  /// `name` is the directory's own, with which it will be found in the tree. Its files are read as `caller`.
   package func install(
-    _ source: FD, named name: String, for domain: AppDomain, asking asker: Asker,
+    _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
     _ wait: InstallWait = .init()
   ) throws(AppFailure) -> InstalledApp {
     try BundleName.check(name)
     try recover()
     let report = InstallReport(wait)
-    let seen = try look(at: source, name, asker, report)
-    let directory = try open(domain, asking: asker, doing: "install apps in", making: true)
+    let seen = try look(at: source, name, caller, report)
+    let directory = try open(domain, by: caller, doing: "install apps in", making: true)
     try checkNew(seen.contents, named: name, in: directory)
 
-    let copy = try copy(source, named: name, seen, for: directory, asker, report)
+    let copy = try copy(source, named: name, seen, for: directory, caller, report)
     try checkNew(copy.contents, named: name, in: directory)
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
     let noted = try registered { () throws(StoreError) in try registry.begin(.install(app)) }
     defer { registry.leave(noted) }
     do throws(Errno) {
-      try watch.changing(.appears(place, seal: app.seal)) { () throws(Errno) in
+      try observer.changing(.appears(place, seal: app.seal)) { () throws(Errno) in
         try copy.tree.place(as: name, in: directory.directory.fd)
       }
     } catch {
       try? registry.abandon(noted)
       if error == .EEXIST {
-        throw .inTheWay(path: "/\(place.path)", what: "something that has just been put there")
+        throw .inTheWay(path: "/\(place.path)", what: "something that has just been created")
       }
       throw .failed(doing: "install", path: "\(treePath)/\(place.path)", errno: error)
     }
-    try settle(noted, directory.directory.fd)
+    try commit(noted, directory.directory.fd)
     report.enter(.finishing)
-    try makeContainers(for: app, asking: asker)
+    try makeContainers(for: app, by: caller)
     return app
   }
 
@@ -100,10 +100,10 @@ package final class Installer: Sendable {
   /// Makes sure that the change of a directory has reached the disk, and notes that it is done.
   ///
   /// From here on nothing is taken back: what fails now, ``recover()`` ends.
-  func settle(_ noted: NotedIntent, _ directory: FD?) throws(AppFailure) {
+  func commit(_ noted: NotedIntent, _ directory: FD?) throws(AppFailure) {
     if let directory {
       do throws(Errno) { try directory.synchronize(dataOnly: false) } catch {
-        throw .failed(doing: "force to disk", path: "\(treePath)/\(noted.intent.app.path)", errno: error)
+        throw .failed(doing: "write to disk", path: "\(treePath)/\(noted.intent.app.path)", errno: error)
       }
     }
     try registered { () throws(StoreError) in try registry.finish(noted) }
@@ -132,7 +132,8 @@ extension Installer {
     ]
     for (kind, identifiers) in wanted {
       for identifier in identifiers {
-        let known = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
+        let known = try registry.containers(
+          kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
         for container in known {
           guard let other = container.team, other != contents.signer,
             (try? store.tree.status(at: container.path)) != nil
@@ -146,7 +147,7 @@ extension Installer {
 }
 
 extension AppContents {
-  /// Two teams of one name are told apart by their roots.
+  /// Two teams of one name are distinguished by their roots.
   func otherTeam(than app: InstalledApp) -> AppFailure {
     let isNamesake = app.team == team
     return .otherTeam(

@@ -24,14 +24,14 @@ struct VerifiedCopy {
 }
 
 extension Installer {
-  /// Looks at a source's signature and size, as the one who asks: most of what is no good ends here, with
-  /// nothing copied.
+  /// Looks at a source's signature and size, as the caller: most of what is no good ends here, with nothing
+  /// copied.
   func look(
-    at source: FD, _ name: String, _ asker: Asker, _ report: InstallReport
+    at source: FD, _ name: String, _ caller: CallerIdentity, _ report: InstallReport
   ) throws(AppFailure) -> SeenBundle {
     let now = time()
     let trust = trust
-    return try onThread(as: asker) { () throws(AppFailure) in
+    return try onThread(as: caller) { () throws(AppFailure) in
       let bundle = try Self.bundle(source, name)
       let contents = try AppContents(bundle, bundle.verifySignature(trust, at: now))
       do throws(Errno) {
@@ -47,7 +47,7 @@ extension Installer {
   /// Copies a source and verifies the copy.
   func copy(
     _ source: FD, named name: String, _ seen: SeenBundle, for directory: borrowing AppsDirectory,
-    _ asker: Asker,
+    _ caller: CallerIdentity,
     _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {
     try report.checkCancelled()
@@ -57,7 +57,7 @@ extension Installer {
     let known = KnownDigests()
     let executable = seen.executablePath
     let plan = TreeCopy(
-      uid: directory.uid, gid: directory.gid, reader: asker.reader, progress: { report.copied($0) },
+      uid: directory.uid, gid: directory.gid, reader: caller.reader, progress: { report.copied($0) },
       isCancelled: report.wait.isCancelled,
       // The main executable is sealed page by page.
       follower: { $0.utf8.elementsEqual(executable.utf8) ? nil : CopiedDigest(known) })
@@ -95,12 +95,12 @@ extension Installer {
     }
     let error = synchronization.end()
     let copy = try result.get()
-    if let error { throw .failed(doing: "force to disk what was copied to", path: store.path, errno: error) }
+    if let error { throw .failed(doing: "write to disk the copy in", path: store.path, errno: error) }
     try report.checkCancelled()
     return copy
   }
 
-  /// Opens a bundle's directory anew, so that nobody else's reading disturbs ours.
+  /// Opens a bundle's directory again, so that nobody else's reading disturbs ours.
   private static func bundle(
     _ directory: FD, _ name: String, _ known: KnownDigests? = nil
   ) throws(AppFailure) -> CodeBundle {
@@ -120,11 +120,11 @@ extension Installer {
     guard size.bytes <= free else { throw .noSpace(needed: size.bytes, free: free, path: store.path) }
   }
 
-  /// Does something that only reads, as the one who asks.
+  /// Does something that only reads, as the caller.
   private func onThread<Result: Sendable>(
-    as asker: Asker, _ body: @escaping @Sendable () throws(AppFailure) -> Result
+    as caller: CallerIdentity, _ body: @escaping @Sendable () throws(AppFailure) -> Result
   ) throws(AppFailure) -> Result {
-    guard let reader = asker.reader else { return try body() }
+    guard let reader = caller.reader else { return try body() }
     let answer = Mutex<Swift.Result<Result, AppFailure>?>(nil)
     do throws(Errno) {
       let thread = try JoinableThread(name: "look") {

@@ -42,7 +42,7 @@ package struct BundleInfo: Sendable {
       throw Finding(.badInfoPlist, detail: error.description)
     }
     guard let dictionary = list.dictionary else {
-      throw Finding(.badInfoPlist, detail: "it is no dictionary")
+      throw Finding(.badInfoPlist, detail: "it is not a dictionary")
     }
     try self.init(dictionary)
   }
@@ -51,7 +51,7 @@ package struct BundleInfo: Sendable {
     self.list = list
     func text(_ key: String) throws(Finding) -> String {
       guard let value = list[key] else { return "" }
-      guard let text = value.string else { throw Finding(.badInfoPlist, detail: "\(key) is no string") }
+      guard let text = value.string else { throw Finding(.badInfoPlist, detail: "\(key) is not a string") }
       return text
     }
     identifier = try text("CFBundleIdentifier")
@@ -84,11 +84,11 @@ package struct BundleInfo: Sendable {
     for byte in identifier.utf8 {
       switch byte {
       case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e: break
-      default: throw refuse("only letters, digits, '-' and '.' may be in it")
+      default: throw refuse("it may contain only letters, digits, '-' and '.'")
       }
     }
     guard !identifier.split(separator: ".", omittingEmptySubsequences: false).contains("") else {
-      throw refuse("something must be between, before and behind its dots")
+      throw refuse("a part between dots is empty")
     }
   }
 
@@ -96,9 +96,9 @@ package struct BundleInfo: Sendable {
   private static func checkExecutable(_ name: String) throws(Finding) {
     func refuse(_ reason: String) -> Finding { Finding(.badExecutable, detail: reason) }
     guard !name.isEmpty else { throw refuse("its name is empty") }
-    guard !name.utf8.contains(0x2f) else { throw refuse("'\(name)' is a path and no name") }
+    guard !name.utf8.contains(0x2f) else { throw refuse("'\(name)' is a path, not a name") }
     guard name != ".", name != "..", !name.utf8.contains(0), name.utf8.count <= 255 else {
-      throw refuse("its name is none that a file can have")
+      throw refuse("its name can't be a file name")
     }
   }
 }

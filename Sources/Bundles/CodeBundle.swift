@@ -49,7 +49,9 @@ package final class CodeBundle: Sendable {
     self.depth = depth
     self.progress = progress
     self.known = known
-    guard depth <= Self.depthLimit else { throw Finding(.tooDeep, detail: "bundles in bundles") }
+    guard depth <= Self.depthLimit else {
+      throw Finding(.tooDeep, detail: "too many levels of nested bundles")
+    }
     if let contents = try Self.contents(of: root.fd) {
       ownedBase = contents
       shape = .contents
@@ -110,7 +112,7 @@ package final class CodeBundle: Sendable {
       try file.fd.status()
     }
     guard status.isRegular else {
-      throw Finding(.badExecutable, path, detail: "it is no regular file")
+      throw Finding(.badExecutable, path, detail: "it is not a regular file")
     }
     return file
   }
@@ -179,9 +181,9 @@ extension Finding {
     let detail =
       switch error {
       case .ELOOP: "it is a symbolic link"
-      case .EXDEV: "something is mounted there"
-      case .ENOTDIR: "it is no directory"
-      case .EINVAL: "it is no regular file"
+      case .EXDEV: "a filesystem is mounted there"
+      case .ENOTDIR: "it is not a directory"
+      case .EINVAL: "it is not a regular file"
       default: error.message
       }
     self.init(kind, path, detail: detail)

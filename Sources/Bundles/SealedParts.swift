@@ -4,7 +4,7 @@
 /// What a code directory speaks of: the parts of a bundle that make it what it is, each by its digest.
 ///
 /// A signature is good only if every part that is computed from the bundle equals the one that was signed.
-/// Everything else in the bundle hangs on these: the other files are in CodeResources.
+/// Everything else in the bundle depends on these: the other files are in CodeResources.
 package struct SealedParts: Equatable, Sendable {
   /// How many bytes of the executable one of its digests covers; the last page may be shorter.
   package static let pageSize = 4096

@@ -295,6 +295,25 @@ ssize_t clx_receive_with(int socket, void *bytes, size_t length, int *descriptor
 
 static _Thread_local struct clx_fs_ids fs_ids;
 struct clx_fs_ids *clx_fs_ids(void) { return &fs_ids; }
+
+static _Thread_local struct {
+  unsigned char count, ranks[31];
+} held_locks;
+unsigned char clx_last_lock(void) {
+  return held_locks.count == 0 ? 0 : held_locks.ranks[held_locks.count - 1];
+}
+void clx_lock_enter(unsigned char rank) {
+  // A rank is held once, so there is always room.
+  if (held_locks.count < sizeof held_locks.ranks) held_locks.ranks[held_locks.count++] = rank;
+}
+void clx_lock_leave(unsigned char rank) {
+  for (unsigned i = 0; i < held_locks.count; i++) {
+    if (held_locks.ranks[i] != rank) continue;
+    memmove(held_locks.ranks + i, held_locks.ranks + i + 1, held_locks.count - i - 1);
+    held_locks.count--;
+    return;
+  }
+}
 void clx_set_fs_ids(uid_t uid, gid_t gid) {
   syscall(SYS_setfsgid, gid);
   syscall(SYS_setfsuid, uid);
@@ -348,6 +367,27 @@ int clx_spawn_closing_from(posix_spawn_file_actions_t *actions, int first) {
 }
 int clx_try_call(long number) { return syscall(number, -1L, -1L, -1L, -1L, -1L, -1L) < 0 ? errno : 0; }
 long clx_ptrace(int request, pid_t pid, long data) { return ptrace(request, pid, (void *)0, data); }
+// glibc before 2.41 has neither this nor the two functions; its first version has all that is needed.
+struct scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+uint64_t clx_time_slice(pid_t thread) {
+  struct scheduling attributes = {0};
+  int result = (int)syscall(SYS_sched_getattr, thread, &attributes, (unsigned)sizeof attributes, 0);
+  return result < 0 ? 0 : attributes.runtime;
+}
+int clx_set_time_slice(uint64_t nanoseconds) {
+  struct scheduling attributes = {0};
+  if (syscall(SYS_sched_getattr, 0, &attributes, (unsigned)sizeof attributes, 0) < 0) return -1;
+  if (attributes.policy != SCHED_OTHER) return 0;
+  attributes.size = sizeof attributes;
+  attributes.runtime = nanoseconds;
+  return (int)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 void clx_return_free_memory(void) {
 #ifdef __GLIBC__
   malloc_trim(0);

@@ -53,6 +53,8 @@ uint32_t clx_filter_clone(void) { return SYS_clone; }
 uint32_t clx_filter_clone3(void) { return SYS_clone3; }
 uint32_t clx_filter_prctl(void) { return SYS_prctl; }
 uint32_t clx_filter_prlimit(void) { return SYS_prlimit64; }
+uint32_t clx_filter_sched_getattr(void) { return SYS_sched_getattr; }
+uint32_t clx_filter_sched_setattr(void) { return SYS_sched_setattr; }
 
 // What every daemon may call. The calls of a subject stand together, whether or not ours are all among them:
 // the C library, libfuse, SQLite, libcrypto and the modules of the name service choose by themselves, and

@@ -54,7 +54,7 @@ package enum Insula {
       guard let word = String(validatingCString: bytes) else {
         Console.standard.note(
           "argument \(index) ('\(String(cString: bytes))') is not UTF-8; "
-            + "words and paths on the command line must be"
+            + "arguments must be"
         )
         return nil
       }
@@ -66,12 +66,12 @@ package enum Insula {
   static func run(_ words: [String], in context: Context) -> ExitCode {
     do {
       guard let (command, rest) = try find(words) else {
-        context.console.print(text: Help.overview())
+        context.console.print(text: HelpText.overview())
         return words.isEmpty ? .usage : .ok
       }
       let arguments = try ParsedArguments(rest, for: command.description)
       if arguments.wantsHelp {
-        context.console.print(text: Help.text(for: command.description))
+        context.console.print(text: HelpText.text(for: command.description))
         return .ok
       }
       return try command.init(arguments).run(in: context)
@@ -93,13 +93,13 @@ package enum Insula {
     }
     let family = commands.filter { $0.description.name.hasPrefix(verb + " ") }
     guard !family.isEmpty else {
-      throw UsageError(message: "there is no command '\(first)'; 'insula help' lists them all")
+      throw UsageError(message: "there is no command '\(first)'; 'insula help' lists all commands")
     }
     let second = words.dropFirst().first ?? ""
     if let command = family.first(where: { $0.description.name == "\(verb) \(second)" }) {
       return (command, words.dropFirst(2))
     }
     let all = family.map { "'insula \($0.description.name)'" }.joined(separator: ", ")
-    throw UsageError(message: "\(verb): say what to do with it: \(all)")
+    throw UsageError(message: "\(verb) requires a subcommand: \(all)")
   }
 }

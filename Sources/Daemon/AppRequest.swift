@@ -1,67 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
-internal import CLinux
-internal import Glibc
-internal import LinuxIO
-internal import Policy
-internal import Store
+package import Apps
+package import Policy
 
-/// What someone asks about apps: those who ask may not be able to look into the store.
-struct AppRequest {
-  private let request: ControlRequest
-  private let peer: ControlPeer
-  private let apps: AppService
-
-  init(_ request: ControlRequest, _ peer: ControlPeer, _ apps: AppService) {
-    self.request = request
-    self.peer = peer
-    self.apps = apps
-  }
-
-  func answer(_ store: Store) -> ControlReply {
-    guard peer.isMaster || request.user == nil || request.user == peer.uid else {
-      return ControlReply(
-        ok: false, errno: Errno.EPERM.code, message: "only root may ask about the apps of others")
-    }
-    do throws(StoreError) {
-      return try answer(store, for: peer.isMaster ? request.user : peer.uid)
-    } catch {
-      return ControlReply(error)
-    }
-  }
-
-  private func answer(_ store: Store, for user: UInt32?) throws(StoreError) -> ControlReply {
-    let questions = AppQuestions(store, try apps.knownRegistry())
-    var reply = ControlReply.done
-    switch request.verb {
-    case .apps: reply.apps = try questions.apps(for: user)
-    case .app: reply.apps = [try questions.app(try identifier(), for: user)]
-    default:
-      guard let place = request.place.flatMap({ AppPlace($0) }) else {
-        return ControlReply(ok: false, errno: Errno.EINVAL.code, message: "there is no such place")
-      }
-      reply.path = try questions.path(of: place, try identifier(), for: user ?? peer.uid) {
-        () throws(StoreError) in
-        try apps.containers()
-      }
-    }
-    return reply
-  }
-
-  private func identifier() throws(StoreError) -> AppIdentifier {
-    guard let identifier = request.identifier.flatMap({ AppIdentifier($0) }) else {
-      throw .noApp(identifier: request.identifier ?? "")
-    }
-    return identifier
-  }
+/// What is to be changed about the apps of a store: asked of a daemon, or done by the command itself where
+/// none runs.
+///
+/// A bundle, and the directory of a system domain, comes as a descriptor.
+package enum AppRequest: Equatable, Sendable {
+  /// Install the bundle under that name.
+  case install(named: String, for: AppDomain)
+  case update(named: String, for: AppDomain, allowsDowngrade: Bool)
+  case uninstall(AppIdentifier, of: AppDomain, keepsData: Bool)
+  /// Put a copy that the caller has made into an app's Inbox.
+  case deliver(Delivery)
+  /// Put a container that the caller has made of a package in the place of the one that there is.
+  case replaceData(NewData)
+  /// Put a directory in the place of the system domain; its name is for messages.
+  case updateSystem(named: String)
+  case rollbackSystem
 }
 
-extension ControlReply {
-  /// Says why in the words that a command would have.
-  init(_ error: StoreError) {
-    self.init(ok: false, message: error.description)
-    failure = error.kind.rawValue
+extension AppRequest: Codable {
+  private enum Action: String, Codable {
+    case install, update, uninstall, updateSystem, rollbackSystem, deliver, replaceData
+  }
+
+  private enum Key: String, CodingKey {
+    case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    func name() throws -> String { try fields.decode(String.self, forKey: .bundle) }
+    func flag(_ key: Key) throws -> Bool { try fields.decodeIfPresent(Bool.self, forKey: key) ?? false }
+    func domain() throws -> AppDomain {
+      try fields.decodeIfPresent(String.self, forKey: .home).map(AppDomain.user) ?? .everyone
+    }
+    self =
+      switch try fields.decode(Action.self, forKey: .action) {
+      case .install: .install(named: try name(), for: try domain())
+      case .update:
+        .update(named: try name(), for: try domain(), allowsDowngrade: try flag(.allowsDowngrade))
+      case .uninstall:
+        .uninstall(
+          try fields.decode(AppIdentifier.self, forKey: .identifier), of: try domain(),
+          keepsData: try flag(.keepsData))
+      case .deliver: .deliver(try fields.decode(Delivery.self, forKey: .delivery))
+      case .replaceData: .replaceData(try fields.decode(NewData.self, forKey: .newData))
+      case .updateSystem: .updateSystem(named: try name())
+      case .rollbackSystem: .rollbackSystem
+      }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var fields = encoder.container(keyedBy: Key.self)
+    func encode(_ action: Action, named name: String? = nil, for domain: AppDomain = .everyone) throws {
+      try fields.encode(action, forKey: .action)
+      try fields.encodeIfPresent(name, forKey: .bundle)
+      if case .user(let home) = domain { try fields.encode(home, forKey: .home) }
+    }
+    // A daemon of an earlier version wants both in every request.
+    var (allowsDowngrade, keepsData) = (false, false)
+    switch self {
+    case .install(let name, let domain): try encode(.install, named: name, for: domain)
+    case .update(let name, let domain, let downgrades):
+      try encode(.update, named: name, for: domain)
+      allowsDowngrade = downgrades
+    case .uninstall(let identifier, let domain, let keeps):
+      try encode(.uninstall, for: domain)
+      try fields.encode(identifier, forKey: .identifier)
+      keepsData = keeps
+    case .deliver(let delivery):
+      try encode(.deliver, for: .user(delivery.home))
+      try fields.encode(delivery, forKey: .delivery)
+    case .replaceData(let newData):
+      try encode(.replaceData, for: .user(newData.home))
+      try fields.encode(newData, forKey: .newData)
+    case .updateSystem(let name): try encode(.updateSystem, named: name)
+    case .rollbackSystem: try encode(.rollbackSystem)
+    }
+    try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
+    try fields.encode(keepsData, forKey: .keepsData)
   }
 }

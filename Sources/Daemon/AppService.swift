@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Apps
+internal import Apps
 internal import LinuxIO
 internal import Store
 internal import Synchronization
@@ -10,7 +10,7 @@ internal import Synchronization
 final class AppService: Sendable {
   private let store: Store
   let isReadOnly: Bool
-  /// Made with the first order: a full disk is no reason not to mount a store.
+  /// Made with the first request that needs it: a full disk is no reason not to mount a store.
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.
   private let tree = Mutex<MountedTree?>(nil)
@@ -21,7 +21,7 @@ final class AppService: Sendable {
     self.store = store
     isReadOnly = settings.options.readOnly
     let registry = try Registry.existing(of: store)
-    if let registry, !isReadOnly { try AppWork(store, registry).recover() }
+    if let registry, !isReadOnly { try AppRequestHandler(store, registry).recover() }
     self.registry = Mutex(registry)
   }
 
@@ -57,40 +57,34 @@ final class AppService: Sendable {
     return try tree.containers(registry)
   }
 
-  /// What follows from an order.
+  /// What follows from a request to change something.
   ///
   /// The bundle is the caller's own open directory: no path of theirs is walked here.
-  func answer(_ call: ControlCall) -> ControlAnswer {
-    guard let order = call.request.order else { return .reply(.malformed) }
+  func answer(_ request: AppRequest, _ call: ControlCall) -> ControlAnswer {
     guard !isReadOnly else {
-      return .refusal("the store is mounted read-only; mount it for writing first", .EROFS)
+      return .refusal("the store is mounted read-only; mount it read-write first", .EROFS)
     }
-    guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not there yet", .EAGAIN) }
+    guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not ready yet", .EAGAIN) }
     let grants = grants.withLock { $0 }
-    return .job { [self] caller in
-      let asker = call.asker()
-      defer { grants?.settle() }
+    return .job(.changes) { [self] reporter in
+      let caller = call.callerIdentity()
+      defer { grants?.reconcile() }
       let registry: Registry
-      do throws(StoreError) { registry = try openRegistry() } catch { return ControlReply(error) }
-      let work = AppWork(store, registry, watch: tree) { () throws(StoreError) in
+      do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
+      let handler = AppRequestHandler(store, registry, observer: tree) { () throws(StoreError) in
         try tree.containers(registry)
       }
-      let wait = InstallWait(
-        progress: { caller.report(ControlProgress($0)) }, isCancelled: { caller.isCancelled })
-      guard let bundle = call.descriptor else { return work.perform(order, on: nil, asking: asker, wait) }
+      let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
+      guard let bundle = call.descriptor else {
+        return handler.reply(to: request, on: nil, by: caller, wait)
+      }
       do throws(Errno) {
-        return try bundle.use { (fd) throws(Errno) in work.perform(order, on: fd, asking: asker, wait) }
+        return try bundle.use { (fd) throws(Errno) in
+          handler.reply(to: request, on: fd, by: caller, wait)
+        }
       } catch {
-        return ControlReply(ok: false, errno: error.code, message: error.message)
+        return .failure(ControlFailure(error.message, error))
       }
     }
-  }
-}
-
-extension ControlProgress {
-  package init(_ progress: InstallProgress) {
-    self.init(
-      phase: progress.phase.rawValue, done: UInt64(clamping: progress.done),
-      total: UInt64(clamping: progress.total))
   }
 }

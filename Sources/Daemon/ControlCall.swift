@@ -4,34 +4,34 @@
 internal import Apps
 package import LinuxIO
 
-/// Who asks, as the kernel noted when they connected.
-package struct ControlPeer: Equatable, Sendable {
+/// The caller of a control request, as the kernel recorded it at connect (SO_PEERCRED).
+package struct ControlCaller: Equatable, Sendable {
   package let pid: Int32
   package let uid: UInt32
   package let gid: UInt32
-  /// Whose share of what there is they have: themselves, or the account to which their id was given.
+  /// The account whose budget is charged: the user, or the account that was given this ID.
   package let account: UInt32
-  /// Whether there may be others that they have given up.
+  /// Whether the process may have dropped supplementary groups, perhaps to evade deny entries.
   package let mayHaveLeftGroups: Bool
 
-  /// Whoever is at the other end of a socket.
+  /// The process at the other end of a socket.
   init(of socket: FD) throws(Errno) {
-    let peer = try LocalSocket.peer(of: socket)
-    pid = peer.pid
-    uid = peer.uid
-    gid = peer.gid
-    account = Payer(user: peer.uid).user
+    let caller = try LocalSocket.peer(of: socket)
+    pid = caller.pid
+    uid = caller.uid
+    gid = caller.gid
+    account = Payer(user: caller.uid).user
     mayHaveLeftGroups = LinuxIO.mayHaveLeftGroups(pid)
   }
 
-  /// Whether it is root, or whoever the daemon is run by.
-  var isMaster: Bool { uid == 0 || uid == ProcessID.user }
+  /// Whether it is root, or the user the daemon runs as.
+  var isPrivileged: Bool { uid == 0 || uid == ProcessID.user }
 }
 
 /// A request as it arrived.
 package struct ControlCall: Sendable {
   package let request: ControlRequest
-  package let peer: ControlPeer
+  package let caller: ControlCaller
   let connection: ControlConnection
   /// What the caller has opened and passed on, if anything.
   package let descriptor: SharedFD?
@@ -43,42 +43,42 @@ package struct ControlCall: Sendable {
 package enum ControlAnswer: Sendable {
   /// It is answered.
   case reply(ControlReply)
-  /// It takes its time, and is done on another thread.
-  case job(ControlQueue = .orders, ControlJob)
+  /// It is done by a job on another thread.
+  case job(ControlQueue, ControlJob)
 
   package static func refusal(_ message: String, _ errno: Errno = .EPERM) -> ControlAnswer {
-    .reply(ControlReply(ok: false, errno: errno.code, message: message))
+    .reply(.failure(ControlFailure(message, errno)))
   }
 }
 
-/// What one user waits for: in each of these one thing after the other.
+/// The queues of a user's jobs: each queue runs one job at a time.
 package enum ControlQueue: Sendable {
   /// Changes of what is installed.
-  case orders
+  case changes
   /// What apps are granted, and what is taken back.
   case grants
   /// Apps that are to run.
   case launches
   /// Apps that are to end, and the mount.
   case endings
-  /// What is to be told and takes a look at the store.
-  case questions
+  /// Queries that read the store.
+  case queries
   /// Descriptors that are passed on.
   case passing
 }
 
-/// Something that takes its time; it says how far it is, and ends with the answer.
-package typealias ControlJob = @Sendable (_ caller: ControlReporter) -> ControlReply
+/// A job: it reports its progress, and returns the reply.
+package typealias ControlJob = @Sendable (_ reporter: ControlReporter) -> ControlReply
 
 extension ControlCall {
-  /// Who asks, with the groups that they had when they connected.
+  /// The caller's identity, with the groups that it had at connect.
   ///
-  /// For jobs alone: anybody can have tens of thousands of groups, in a user namespace, and to read them
-  /// takes the time of a hundred answers.
-  func asker() -> Asker {
+  /// For jobs only: in a user namespace anybody can have tens of thousands of groups, and reading them takes
+  /// as long as a hundred replies.
+  func callerIdentity() -> CallerIdentity {
     let groups = try? LocalSocket.peerGroups(of: connection.fd)
-    return Asker(
-      uid: peer.uid, gid: peer.gid, groups: groups ?? [],
-      mayHaveLeftGroups: peer.mayHaveLeftGroups || groups == nil)
+    return CallerIdentity(
+      uid: caller.uid, gid: caller.gid, groups: groups ?? [],
+      mayHaveLeftGroups: caller.mayHaveLeftGroups || groups == nil)
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 package import LinuxIO
 internal import Synchronization
 
@@ -27,12 +28,12 @@ package final class ControlClient: Sendable {
   /// Asks, and waits for the answer: EAGAIN when none came in time, ECONNABORTED when the daemon went away.
   package func ask(_ request: ControlRequest, milliseconds: Int32) throws(Errno) -> ControlReply {
     try send(request, nil)
-    return try receive(milliseconds: milliseconds)
+    return try receiveReply(milliseconds: milliseconds)
   }
 
   /// Asks for something that takes its time, and waits for as long as it takes; `descriptor` is passed on.
   package func ask(
-    _ request: ControlRequest, with descriptor: FD?, progress: (ControlProgress) -> Void
+    _ request: ControlRequest, with descriptor: FD?, progress: (InstallProgress) -> Void = { _ in }
   ) throws(Errno) -> ControlReply {
     do throws(Errno) {
       try send(request, descriptor)
@@ -40,11 +41,7 @@ package final class ControlClient: Sendable {
       if let refusal = try pass(descriptor) { return refusal }
       try send(request, nil)
     }
-    while true {
-      let reply = try receive(milliseconds: -1)
-      guard let step = reply.progress else { return reply }
-      progress(step)
-    }
+    return try receiveReply(milliseconds: -1, progress)
   }
 
   /// The descriptor that has come along with what was asked for.
@@ -53,12 +50,15 @@ package final class ControlClient: Sendable {
   /// Passes a descriptor on for the next request, as a daemon wants it that can refuse others; gives what it
   /// answers if it does not take it.
   private func pass(_ descriptor: FD?) throws(Errno) -> ControlReply? {
-    try send(ControlRequest(.pass), nil)
-    let ready = try receive(milliseconds: -1)
-    guard ready.awaitsDescriptor == true else { return ready }
+    try send(.pass, nil)
+    switch try receive(milliseconds: -1) {
+    case .awaitsDescriptor: break
+    case .reply(let refusal): return refusal
+    case .progress: throw .EIO
+    }
     _ = try LocalSocket.send([UInt8(ascii: "\n")], with: descriptor, to: socket.fd)
-    let taken = try receive(milliseconds: -1)
-    return taken.ok ? nil : taken
+    let taken = try receiveReply(milliseconds: -1)
+    return taken == .done ? nil : taken
   }
 
   private func send(_ request: ControlRequest, _ descriptor: FD?) throws(Errno) {
@@ -72,14 +72,27 @@ package final class ControlClient: Sendable {
     }
   }
 
-  private func receive(milliseconds: Int32) throws(Errno) -> ControlReply {
+  /// What a daemon says at last; until then, how far it is.
+  private func receiveReply(
+    milliseconds: Int32, _ progress: (InstallProgress) -> Void = { _ in }
+  ) throws(Errno) -> ControlReply {
+    while true {
+      switch try receive(milliseconds: milliseconds) {
+      case .reply(let reply): return reply
+      case .progress(let step): progress(step)
+      case .awaitsDescriptor: throw .EIO
+      }
+    }
+  }
+
+  private func receive(milliseconds: Int32) throws(Errno) -> ControlMessage {
     try received.withLock { (received) throws(Errno) in
       while true {
         if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
           let line = received[..<end]
           received = Array(received[(end + 1)...])
-          guard let reply: ControlReply = ControlLine.decode(line) else { throw .EIO }
-          return reply
+          guard let message = try? ControlLine.decode(ControlMessage.self, line) else { throw .EIO }
+          return message
         }
         guard received.count < ControlLine.replyLimit else { throw .E2BIG }
         guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }

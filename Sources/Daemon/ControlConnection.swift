@@ -33,7 +33,7 @@ final class ControlConnection: Sendable {
   }
 
   private let socket: OwnedFD
-  let peer: ControlPeer
+  let caller: ControlCaller
   private let passed: PassedDescriptors
   /// Only the server's thread takes in requests; a job only looks whether the caller is still there.
   private let incoming = Mutex(Incoming())
@@ -46,7 +46,7 @@ final class ControlConnection: Sendable {
   var hasRequest: Bool { incoming.withLock { $0.searched < $0.bytes.count } }
 
   init(_ socket: consuming OwnedFD, _ passed: PassedDescriptors) throws(Errno) {
-    peer = try ControlPeer(of: socket.fd)
+    caller = try ControlCaller(of: socket.fd)
     self.passed = passed
     self.socket = socket
   }
@@ -61,7 +61,7 @@ final class ControlConnection: Sendable {
       }
       defer { incoming.descriptor = nil }
       switch answer(line, incoming.descriptor, handler) {
-      case .reply(let reply): return send(reply) ? .goesOn : .isOver
+      case .reply(let reply): return send(.reply(reply)) ? .goesOn : .isOver
       case .job(let queue, let job): return .waits(queue, job)
       }
     }
@@ -71,11 +71,11 @@ final class ControlConnection: Sendable {
   private func receive(_ incoming: inout Incoming) -> Bool {
     do throws(Errno) {
       let arrived = try LocalSocket.receive(
-        from: fd, limit: 4096, takesDescriptor: passed.takes(from: peer.account))
+        from: fd, limit: 4096, takesDescriptor: passed.takes(from: caller.account))
       guard let arrived else { return false }
       incoming.bytes += arrived.bytes
       if let descriptor = arrived.descriptor {
-        incoming.descriptor = passed.keep(descriptor, of: peer.account)
+        incoming.descriptor = passed.keep(descriptor, of: caller.account)
       }
       return true
     } catch {
@@ -88,12 +88,12 @@ final class ControlConnection: Sendable {
   /// Runs on a thread of that user's, since it may be theirs to wait there; afterwards the socket holds
   /// nothing that could keep whoever closes it.
   private func takeDescriptor() -> ControlReply {
-    guard LocalSocket.allowDescriptors(true, to: fd) else { return .malformed }
-    var ready = ControlReply.done
-    ready.awaitsDescriptor = true
+    guard LocalSocket.allowDescriptors(true, to: fd) else {
+      return .failure(ControlFailure("this socket does not accept descriptors", .EINVAL))
+    }
     var arrived: FD?
-    if send(ready), (try? fd.waitUntilReadable(milliseconds: Self.patience)) == true {
-      let takes = passed.takes(from: peer.account)
+    if send(.awaitsDescriptor), (try? fd.waitUntilReadable(milliseconds: Self.patience)) == true {
+      let takes = passed.takes(from: caller.account)
       arrived = (try? LocalSocket.receive(from: fd, limit: 1, takesDescriptor: takes))??.descriptor
     }
     _ = LocalSocket.allowDescriptors(false, to: fd)
@@ -103,7 +103,7 @@ final class ControlConnection: Sendable {
         break
       }
     }
-    let kept = arrived.flatMap { passed.keep($0, of: peer.account) }
+    let kept = arrived.flatMap { passed.keep($0, of: caller.account) }
     incoming.withLock { $0.descriptor = kept }
     return .done
   }
@@ -115,35 +115,32 @@ final class ControlConnection: Sendable {
   private func answer(
     _ line: [UInt8], _ descriptor: SharedFD?, _ handler: ControlServer.Handler
   ) -> ControlAnswer {
-    guard let request: ControlRequest = ControlLine.decode(line) else {
-      return .reply(
-        ControlReply(ok: false, message: "this is not a request that this insula understands"))
+    let request: ControlRequest
+    do {
+      request = try ControlLine.decode(ControlRequest.self, line)
+    } catch {
+      return .reply(.failure(ControlFailure(unreadable: error)))
     }
-    if request.verb == .pass { return .job(.passing) { [self] _ in takeDescriptor() } }
-    var call = ControlCall(request: request, peer: peer, connection: self, descriptor: descriptor)
-    if request.verb == .run, let process = try? ProcessID.openPeer(of: fd) {
+    if request == .pass { return .job(.passing) { [self] _ in takeDescriptor() } }
+    var call = ControlCall(request: request, caller: caller, connection: self, descriptor: descriptor)
+    if case .run = request, let process = try? ProcessID.openPeer(of: fd) {
       call.process = SharedFD(process)
     }
     return handler(call)
   }
 
-  /// Sends a reply whole, or tells that it could not.
+  /// Sends a message whole, or tells that it could not.
   ///
   /// It fits into the socket's buffer, unless the client has left earlier ones lying there.
-  func send(_ reply: ControlReply, with descriptor: FD? = nil) -> Bool {
-    let bytes = ControlLine.encode(reply)
+  func send(_ message: ControlMessage, with descriptor: FD? = nil) -> Bool {
+    let bytes = ControlLine.encode(message)
     return (try? LocalSocket.send(bytes[...], with: descriptor, to: fd)) == bytes.count
   }
 
   /// Says that it goes, since there are too many of the same user.
   func dismiss() { _ = try? LocalSocket.send(Self.dismissal[...], to: fd) }
 
-  private static let dismissal: [UInt8] = {
-    var reply = ControlReply(
-      ok: false, errno: Errno.EBUSY.code, message: "too many requests of yours at once; try it again")
-    reply.failure = ControlReply.crowded
-    return ControlLine.encode(reply)
-  }()
+  private static let dismissal = ControlLine.encode(ControlMessage.reply(.failure(.crowded)))
 
   /// Whether the caller has hung up.
   ///

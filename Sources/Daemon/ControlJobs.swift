@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Work that takes longer than an answer may: of one user and queue one piece at a time, each on a thread of
-/// its own.
+/// Runs jobs: requests that take longer than the control thread may.
 ///
-/// What is read for a user can lie where reading takes forever, in a filesystem of theirs. Then they are the
-/// one who waits.
+/// Each user and queue runs one job at a time, on a thread of its own.
+///
+/// What is read for a user may be on a filesystem of theirs that never answers. Then only that user waits.
 final class ControlJobs: Sendable {
   /// What one user waits for.
   private final class Line: Sendable {
@@ -32,17 +33,18 @@ final class ControlJobs: Sendable {
     var ended: [Int] = []
   }
 
-  /// Those of one user in one queue, who wait and who work.
+  /// Those of one user in one queue, which wait or run.
   private static let most = 8
-  /// For those that are in work when the daemon ends.
-  private let patience: Int
+  /// For those that run when the daemon ends.
+  private let grace: Int
   private let budget: Budget
 
-  private let state = Mutex(State())
+  /// Changed when a job has ended.
+  private let state = Condition(State())
 
   /// At the end, jobs that don't see that they are cancelled are left alone after that many seconds.
-  init(patience: Int = 20, budget: Budget = Budget(Budget.Limits(descriptors: 0))) {
-    self.patience = patience
+  init(grace: Int = 20, budget: Budget = Budget(Budget.Limits(descriptors: 0))) {
+    self.grace = grace
     self.budget = budget
   }
 
@@ -52,55 +54,50 @@ final class ControlJobs: Sendable {
   ///
   /// The connection is the job's until `afterwards` gets it back.
   func start(
-    _ job: @escaping ControlJob, in queue: ControlQueue = .orders, for caller: ControlConnection,
+    _ job: @escaping ControlJob, in queue: ControlQueue, for connection: ControlConnection,
     afterwards: @escaping @Sendable (ControlConnection) -> Void = { _ in }
   ) {
     clear()
-    let user = caller.peer.account
+    let user = connection.caller.account
     do throws(Errno) {
       try state.withLock { (state) throws(Errno) in
         let others = state.running.values.filter { $0.user == user && $0.queue == queue }
         guard !state.isEnding else { throw .EBUSY }
         guard others.count < Self.most else {
-          budget.refuse(.orders, user)
+          budget.refuse(.requests, user)
           throw .EBUSY
         }
-        let share = try BudgetShare(.orders, of: Payer(user: user), in: budget)
+        let share = try BudgetShare(.requests, of: Payer(user: user), in: budget)
         let number = state.next
         state.next += 1
         let line = others.first?.line ?? Line()
         let thread = try JoinableThread(name: "job") { [self] in
-          let reporter = ControlReporter(caller, self)
+          let reporter = ControlReporter(connection, self)
           let reply = line.turn.withLock { _ in
             reporter.isCancelled ? ControlReporter.cancelled : job(reporter)
           }
-          if reporter.finish(reply) { afterwards(caller) }
-          self.state.withLock { $0.ended.append(number) }
+          if reporter.finish(reply) { afterwards(connection) }
+          self.state.change { $0.ended.append(number) }
         }
         state.running[number] = Job(user: user, queue: queue, line: line, thread: thread, share: share)
       }
     } catch {
-      var reply = ControlReply(
-        ok: false, errno: error.code, message: "too many requests of yours at once; try it again")
-      if !isEnding { reply.failure = ControlReply.crowded }
-      if caller.send(reply) { afterwards(caller) }
+      let failure = isEnding ? ControlFailure(ControlFailure.crowded.message, error) : .crowded
+      if connection.send(.reply(.failure(failure))) { afterwards(connection) }
     }
   }
 
-  /// Cancels what is in work and returns when it has ended, or hangs for good; nothing is begun after that.
+  /// Cancels what runs and returns when it has ended, or hangs for good; nothing is begun after that.
   func stop() {
     state.withLock { $0.isEnding = true }
-    for _ in 0..<(patience * 100) {
-      clear()
-      if state.withLock({ $0.running.isEmpty }) { return }
-      usleep(10_000)
-    }
+    _ = state.wait(milliseconds: grace * 1000) { $0.ended.count == $0.running.count }
+    clear()
     let left = state.withLock { state in
       defer { state.running = [:] }
       return state.running.values.map { $0 }
     }
     for job in left {
-      DaemonLog.write("an order of uid \(job.user) does not end; it is left alone")
+      DaemonLog.write("a request of uid \(job.user) does not end; the daemon no longer waits for it")
       job.thread.detach()
     }
   }
@@ -114,14 +111,10 @@ final class ControlJobs: Sendable {
   }
 }
 
-/// The one who waits for a job.
+/// Reports to the client that waits for a job.
 package final class ControlReporter: Sendable {
-  /// More often than this nobody wants to read it.
-  private static let pause: UInt64 = 100_000_000
-
   private let connection: ControlConnection
   private let jobs: ControlJobs
-  private let lastReport = Mutex<UInt64>(0)
   /// What goes along with the last answer.
   private let passed = Mutex<SharedFD?>(nil)
 
@@ -130,20 +123,11 @@ package final class ControlReporter: Sendable {
     self.jobs = jobs
   }
 
-  static let cancelled = ControlReply(
-    ok: false, errno: Errno.EINTR.code, message: "it was cancelled, and nothing was changed")
+  static let cancelled = ControlReply.failure(
+    ControlFailure("cancelled; nothing was changed", .EINTR))
 
-  /// Says how far it is; who does not listen misses it.
-  package func report(_ progress: ControlProgress) {
-    let now = monotonicNanoseconds()
-    let isTime = lastReport.withLock { last in
-      guard now &- last > Self.pause else { return false }
-      last = now
-      return true
-    }
-    guard isTime else { return }
-    _ = connection.send(ControlReply(ok: true, progress: progress))
-  }
+  /// Reports progress; a client that does not read misses it.
+  package func report(_ progress: InstallProgress) { _ = connection.send(.progress(progress)) }
 
   /// Has the caller get a descriptor along with the answer.
   func pass(_ descriptor: SharedFD) { passed.withLock { $0 = descriptor } }
@@ -155,14 +139,15 @@ package final class ControlReporter: Sendable {
     for _ in 0..<50 {
       if send(reply, passed) { return true }
       if isCancelled { return false }
-      usleep(100_000)
+      // Woken as soon as something of that has been read; that the daemon ends is looked at in between.
+      _ = try? connection.fd.waitUntilWritable(milliseconds: 100)
     }
     return false
   }
 
   private func send(_ reply: ControlReply, _ passed: SharedFD?) -> Bool {
-    guard let passed else { return connection.send(reply) }
-    let isSent = try? passed.use { (fd) throws(Errno) in connection.send(reply, with: fd) }
+    guard let passed else { return connection.send(.reply(reply)) }
+    let isSent = try? passed.use { (fd) throws(Errno) in connection.send(.reply(reply), with: fd) }
     return isSent ?? false
   }
 

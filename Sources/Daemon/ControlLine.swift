@@ -16,7 +16,8 @@ enum ControlLine {
     return Array(data) + [UInt8(ascii: "\n")]
   }
 
-  static func decode<Message: Decodable>(_ line: some Sequence<UInt8>) -> Message? {
-    try? JSONDecoder().decode(Message.self, from: Data(line))
+  static func decode<Message: Decodable>(_ type: Message.Type, _ line: some Sequence<UInt8>) throws -> Message
+  {
+    try JSONDecoder().decode(type, from: Data(line))
   }
 }

@@ -54,9 +54,9 @@ package struct ControlPlace: Sendable {
       return try openOwnDirectory()
     } catch {
       DaemonLog.write(
-        "can't have the control socket in \(path) (\(error.message)): "
-          + "it must be a directory of our own that nobody "
-          + "else may write to; the socket is in the store, where only its owner reaches it")
+        "can't create the control socket in \(path) (\(error.message)); "
+          + "the directory must belong to the daemon's user, and nobody else may write to "
+          + "it; the socket is in the store instead, where only its owner can reach it")
       return nil
     }
   }
@@ -103,8 +103,7 @@ package struct ControlPlace: Sendable {
     in directory: FD, name: String
   ) -> (client: ControlClient, status: DaemonStatus)? {
     guard let client = try? ControlClient(in: directory, name: name),
-      let reply = try? client.ask(ControlRequest(.status), milliseconds: 5000),
-      let status = reply.status
+      case .status(let status)? = try? client.ask(.status, milliseconds: 5000)
     else { return nil }
     return (client, status)
   }

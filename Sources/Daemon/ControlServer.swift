@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// Answers commands on a local socket, on a thread of its own.
 ///
-/// Nothing that a client does, or fails to do, keeps another user waiting. Who connects is taken in at once,
-/// so that nobody can fill the socket's backlog; then each user has a turn, in which one request is answered.
+/// Nothing that a client does, or fails to do, keeps another user waiting. Connections are accepted at once,
+/// so that nobody can fill the socket's backlog. Then each user has a turn, in which one request is answered.
 /// What a client sends is collected until a line is whole, what it does not fetch is not sent again, and
 /// whatever looks at the disk is a job (``ControlJobs``). So is taking in a descriptor
 /// (``PassedDescriptors``).
@@ -19,7 +19,7 @@ package final class ControlServer: Sendable {
   /// How many callers are taken in before the others have their turn.
   private static let mostAtOnce = 256
 
-  private let limits: ControlCrowd.Limits
+  private let limits: ControlConnections.Limits
   private let listener: OwnedFD
   private let wakeup: Wakeup
   private let handler: Handler
@@ -40,7 +40,7 @@ package final class ControlServer: Sendable {
   ///
   /// EADDRINUSE when somebody does. Only one who holds the store's lock may call this.
   package init(
-    in directory: FD, name: String, mode: UInt32, limits: ControlCrowd.Limits = .init(),
+    in directory: FD, name: String, mode: UInt32, limits: ControlConnections.Limits = .init(),
     budget: Budget = Budget(Budget.Limits(descriptors: 0)), handler: @escaping Handler
   ) throws(Errno) {
     try LocalSocket.clearStale(in: directory, name: name)
@@ -69,21 +69,23 @@ package final class ControlServer: Sendable {
   }
 
   private func serve() {
-    var crowd = ControlCrowd(limits)
+    var clients = ControlConnections(limits)
     while true {
-      let connections = crowd.all
+      let connections = clients.all
       let watched = [wakeup.fd, listener.fd] + connections.map(\.fd)
-      guard let ready = try? waitForAny(of: watched, milliseconds: crowd.hasRequests ? 0 : -1) else { return }
+      guard let ready = try? waitForAny(of: watched, milliseconds: clients.hasRequests ? 0 : -1) else {
+        return
+      }
       if ready[0] {
         guard let returning = takeMessages() else { return }
-        for connection in returning { admit(connection, to: &crowd) }
+        for connection in returning { admit(connection, to: &clients) }
       }
-      if ready[1] { welcome(&crowd) }
+      if ready[1] { welcome(&clients) }
       let talking = Set(zip(connections, ready.dropFirst(2)).compactMap { $1 ? ObjectIdentifier($0) : nil })
-      for connection in crowd.turns({ talking.contains(ObjectIdentifier($0)) }) {
-        crowd.remove(connection)
+      for connection in clients.turns({ talking.contains(ObjectIdentifier($0)) }) {
+        clients.remove(connection)
         switch connection.takeTurn(answeringWith: handler) {
-        case .goesOn: _ = crowd.add(connection)
+        case .goesOn: _ = clients.add(connection)
         case .isOver: break
         case .waits(let queue, let job):
           jobs.start(job, in: queue, for: connection) { [self] in returns($0) }
@@ -107,24 +109,24 @@ package final class ControlServer: Sendable {
     wakeup.ring()
   }
 
-  private func admit(_ connection: ControlConnection, to crowd: inout ControlCrowd) {
-    if let dismissed = crowd.add(connection) { dismiss(dismissed) }
+  private func admit(_ connection: ControlConnection, to clients: inout ControlConnections) {
+    if let dismissed = clients.add(connection) { dismiss(dismissed) }
   }
 
   private func dismiss(_ connection: ControlConnection) {
-    budget.refuse(.orders, connection.peer.uid)
+    budget.refuse(.requests, connection.caller.uid)
     connection.dismiss()
   }
 
-  private func welcome(_ crowd: inout ControlCrowd) {
+  private func welcome(_ clients: inout ControlConnections) {
     do throws(Errno) {
       for _ in 0..<Self.mostAtOnce {
-        admit(try ControlConnection(try LocalSocket.accept(listener.fd), passed), to: &crowd)
+        admit(try ControlConnection(try LocalSocket.accept(listener.fd), passed), to: &clients)
       }
     } catch {
       // Without a free descriptor the caller stays in the queue; asking again at once would only spin.
       guard error == .EMFILE || error == .ENFILE || error == .ENOMEM else { return }
-      if let dismissed = crowd.removeFromLargest() {
+      if let dismissed = clients.removeFromLargest() {
         dismiss(dismissed)
       } else {
         _ = try? wakeup.fd.waitUntilReadable(milliseconds: 100)

@@ -28,7 +28,7 @@ enum DaemonCapabilities {
 
   /// Gives all others away, for good: from every set of this thread, and of those that it starts.
   ///
-  /// The process has one thread. A user's daemon keeps none; as a rule it has none either.
+  /// The process has one thread. A user's daemon keeps none; usually it has none either.
   static func dropOthers(isRoots: Bool) throws(Errno) {
     let kept = isRoots ? Capability.allCases.reduce(UInt64(0)) { $0 | 1 << $1.rawValue } : 0
     try check(clx_keep_capabilities(kept))

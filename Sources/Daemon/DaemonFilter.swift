@@ -7,7 +7,7 @@ package import LinuxIO
 /// The system calls that a daemon makes when its mount is there, for seccomp(2); all others fail with EPERM.
 ///
 /// - It starts no program and no process, enters no namespace, gives no mount a place, and traces nobody.
-/// - The larger machinery of the kernel is none of its business: bpf, performance counters, io_uring,
+/// - The larger machinery of the kernel does not concern it: bpf, performance counters, io_uring,
 ///   userfaultfd, keys, modules, clocks, drivers (but for a few requests of ioctl), networks but the
 ///   internet's and local ones.
 /// - What is newer than this list is said not to be there (ENOSYS), as on an older kernel: a C library that
@@ -64,6 +64,11 @@ package enum DaemonFilter {
     // Its own limits alone.
     program += FilterProgram.when(
       clx_filter_prlimit(), FilterProgram.choose(.first, of: [0], .allowed, otherwise: .fails(.EPERM)))
+    // Its own threads' time slices alone.
+    for call in [clx_filter_sched_getattr(), clx_filter_sched_setattr()] {
+      program += FilterProgram.when(
+        call, FilterProgram.choose(.first, of: [0], .allowed, otherwise: .fails(.EPERM)))
+    }
     program += FilterProgram.when(clx_filter_socket(), FilterProgram.sockets)
     return FilterProgram(program + FilterProgram.search(ranges(isSystem: isSystem)[...]))
   }

@@ -42,7 +42,7 @@ package enum DaemonLog {
 
   /// Writes a line, with the time, to standard error.
   ///
-  /// It is one line, whatever names are in it: a log that strangers may write lines to says nothing.
+  /// It is always one line, whatever names it contains: untrusted users must not be able to forge log lines.
   package static func write(_ message: String) {
     var now = time(nil)
     var parts = tm()
@@ -50,6 +50,6 @@ package enum DaemonLog {
     var text = [CChar](repeating: 0, count: 32)
     let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
     let stamp = String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    try? FD(STDERR_FILENO).writeAll("\(stamp) insula: \(message.harmless)\n".utf8)
+    try? FD(STDERR_FILENO).writeAll("\(stamp) insula: \(message.sanitized)\n".utf8)
   }
 }

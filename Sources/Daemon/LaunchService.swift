@@ -28,34 +28,36 @@ final class LaunchService: Sendable {
   // MARK: run
 
   /// What follows when someone wants an app to run.
-  func run(_ call: ControlCall) -> ControlAnswer {
-    let user = call.peer.uid
-    guard user == call.request.user ?? user else {
-      return .refusal("an app runs as who asks for it; root becomes someone else first ('insula run --user')")
+  func run(_ identifier: AppIdentifier, for asked: UInt32?, _ call: ControlCall) -> ControlAnswer {
+    let user = call.caller.uid
+    guard user == asked ?? user else {
+      return .refusal("an app runs as the user who starts it; root can use 'insula run --user'")
     }
     guard isSystem || user == ProcessID.user else {
-      return .refusal("this store is its owner's alone, and only they can run an app of it")
+      return .refusal("only the owner of this store can run its apps")
     }
-    guard let identifier = call.request.identifier.flatMap({ AppIdentifier($0) }) else {
-      return .reply(.malformed)
+    // How a view reaches its kernel depends on the store's mode.
+    guard isSystem == (call.descriptor == nil) else {
+      return .refusal("the request does not match the mode of the store", .EINVAL)
     }
-    guard isSystem == (call.descriptor == nil) else { return .reply(.withoutConnection) }
     guard let process = call.process else {
-      return .refusal("who asks has ended, or can't be told from others by this kernel", .ESRCH)
+      return .refusal("the caller has ended, or this kernel can't identify it", .ESRCH)
     }
     let share: BudgetShare
     do throws(Errno) {
       share = try server.views.room(for: user)
     } catch {
-      return .reply(.tooManyViews(error))
+      return .refusal(
+        "this user has too many running apps; end some first ('insula ps', 'insula kill ID')",
+        error)
     }
     let caller = LaunchedBy(
-      user: user, group: call.peer.gid, pid: call.peer.pid, process: process, share: share)
+      user: user, group: call.caller.gid, pid: call.caller.pid, process: process, share: share)
     return .job(.launches) { reporter in
       do throws(AppFailure) {
         return try self.launch(identifier, caller, call.descriptor, reporter)
       } catch {
-        return ControlReply(error)
+        return .failure(ControlFailure(error))
       }
     }
   }
@@ -78,12 +80,10 @@ final class LaunchService: Sendable {
     do throws(Errno) {
       mount = try server.serve(launch, view, by: caller, over: connection)
     } catch {
-      throw .failed(doing: "make a view of", path: mountPoint, errno: error)
+      throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
     if let mount { reporter.pass(mount) }
-    var reply = ControlReply.done
-    reply.launch = LaunchPlan(launch, mountPoint: mountPoint)
-    return reply
+    return .launch(LaunchPlan(launch, mountPoint: mountPoint))
   }
 
   private func installed(
@@ -102,69 +102,48 @@ final class LaunchService: Sendable {
   // MARK: ps and kill
 
   /// What runs, of one user or, for root, of all.
-  func list(_ call: ControlCall) -> ControlReply {
-    var reply = ControlReply.done
-    reply.running = views(for: call).map(RunningApp.init)
-    return reply
+  func list(of user: UInt32?, for caller: ControlCaller) -> ControlReply {
+    .running(views(of: user, for: caller).map(RunningApp.init))
   }
 
   /// What follows when someone wants an app to end, or to get a signal.
-  func end(_ call: ControlCall) -> ControlAnswer {
-    guard let identifier = call.request.identifier else { return .reply(.malformed) }
-    let found = views(for: call).filter { $0.launch.app.identifier.text == identifier }
-    guard !found.isEmpty else {
-      return .reply(
-        ControlReply(
-          ok: false, errno: Errno.ESRCH.code, message: "\(identifier) does not run; see 'insula ps'"))
-    }
-    var reply = ControlReply.done
-    reply.running = found.map(RunningApp.init)
-    if let signal = call.request.signal {
-      guard (1...64).contains(signal) else { return .reply(.malformed) }
+  func end(
+    _ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?, for caller: ControlCaller
+  ) -> ControlAnswer {
+    let found = views(of: user, for: caller).filter { $0.launch.app.identifier.text == identifier.text }
+    guard !found.isEmpty else { return .refusal("\(identifier) is not running; see 'insula ps'", .ESRCH) }
+    let apps = found.map(RunningApp.init)
+    if let signal {
       let refusals = found.compactMap { Self.send(signal, to: $0) }
-      return .reply(refusals.first ?? reply)
+      return .reply(refusals.first.map { .failure($0) } ?? .running(apps))
     }
-    return .job(.endings) { [server, reply] reporter in
+    return .job(.endings) { [server] reporter in
       let left = server.views.end(found) { reporter.isCancelled }
-      guard let first = left.first else { return reply }
-      return ControlReply(
-        ok: false, errno: Errno.EBUSY.code,
-        message: "\(identifier), pid \(first.pid), does not end: something holds on to its view")
+      guard let first = left.first else { return .running(apps) }
+      return .failure(
+        ControlFailure(
+          "\(identifier), pid \(first.pid), does not end: its view is still in use", .EBUSY))
     }
   }
 
-  /// Sends a signal; the reply if that is refused.
+  /// Sends a signal; why not, if that is refused.
   ///
   /// That it has ended meanwhile is what was wanted.
-  private static func send(_ signal: Int32, to view: RunningView) -> ControlReply? {
+  private static func send(_ signal: Int32, to view: RunningView) -> ControlFailure? {
     do throws(Errno) {
       try view.send(signal)
       return nil
     } catch {
       guard error != .ESRCH else { return nil }
-      return ControlReply(
-        ok: false, errno: error.code,
-        message: "pid \(view.pid), which waits for \(view.launch.app.identifier), can't be sent a signal: "
-          + error.message)
+      return ControlFailure(
+        "can't send a signal to pid \(view.pid), which waits for \(view.launch.app.identifier): "
+          + error.message, error)
     }
   }
 
-  private func views(for call: ControlCall) -> [RunningView] {
-    server.views.all(user: call.peer.isMaster ? call.request.user : call.peer.uid)
+  private func views(of user: UInt32?, for caller: ControlCaller) -> [RunningView] {
+    server.views.all(user: caller.isPrivileged ? user : caller.uid)
   }
-}
-
-extension ControlReply {
-  static func tooManyViews(_ error: Errno) -> ControlReply {
-    ControlReply(
-      ok: false, errno: error.code,
-      message: "as many apps run as this user may have at once; end some first: 'insula ps', 'insula kill ID'"
-    )
-  }
-
-  /// The way to a view is not the one that this store's mode needs.
-  static let withoutConnection = ControlReply(
-    ok: false, errno: Errno.EINVAL.code, message: "the view of an app needs another way to the kernel")
 }
 
 extension [RunningView] {

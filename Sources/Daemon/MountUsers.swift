@@ -32,7 +32,7 @@ package struct MountUser: Equatable, CustomStringConvertible {
   private static func mounts(_ pid: Int32, _ device: DeviceNumber) -> [String] {
     MountTable(parsing: text(of: "/proc/\(pid)/mountinfo")).entries.filter { $0.device == device }.prefix(1)
       .map {
-        "has it at \($0.mountPoint) in a namespace of its own"
+        "has it mounted at \($0.mountPoint) in another mount namespace"
       }
   }
 

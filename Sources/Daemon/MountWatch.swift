@@ -5,12 +5,12 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 
-/// Sees a mount go from the daemon's namespace, and ends what is left of it.
+/// Detects that a mount is gone from the daemon's namespace, and ends what is left of it.
 ///
 /// The kernel ends a filesystem when the last namespace has lost it, and every user can have a namespace with
-/// a copy of all mounts. So whoever took it away would wait for whoever they like. Here it is over when it is
-/// gone where the daemon is, and nobody who is there still has something of it open, which a mount that was
-/// detached leaves to its users.
+/// a copy of all mounts. So unmounting could wait for any user. Here it is over when it is gone where the
+/// daemon is, and nobody who is there still has something of it open, which a mount that was detached leaves
+/// to its users.
 enum MountWatch {
   /// Calls `ended` when it is over; the thread lives until then.
   static func start(_ mountPoint: String, _ ended: @escaping @Sendable () -> Void) throws(Errno) {
@@ -39,11 +39,13 @@ enum MountWatch {
       let here = users.filter(\.isInOurNamespace)
       guard !here.isEmpty else {
         // Theirs ends with it.
-        tell("the mount is gone, and ends for those who have it in a namespace of their own", users)
+        tell("the mount was removed; it ends for processes that have it in another mount namespace", users)
         return
       }
-      if !isTold { tell("the mount is detached, and stays for those who use it", here) }
+      if !isTold { tell("the mount was detached; it remains for processes that use it", here) }
       isTold = true
+      // Nothing tells that a file was closed or a directory left: the kernel has an event for the end of the
+      // filesystem alone, which also those keep who are not asked about here.
       usleep(500_000)
     }
   }
@@ -53,7 +55,7 @@ enum MountWatch {
   private static func tell(_ what: String, _ users: [MountUser]) {
     guard !users.isEmpty else { return }
     let more = users.count > mostTold ? ["and \(users.count - mostTold) more"] : []
-    let list = (users.prefix(mostTold).map { "  " + $0.description.harmless } + more).joined(separator: "\n")
+    let list = (users.prefix(mostTold).map { "  " + $0.description.sanitized } + more).joined(separator: "\n")
     DaemonLog.write("\(what):\n\(list)")
   }
 }

@@ -7,7 +7,7 @@ internal import Store
 internal import Volume
 
 /// The tree as it is served: changes of it reach every view.
-struct MountedTree: TreeWatch {
+struct MountedTree: TreeObserver {
   let store: Store
   let volume: Volume
   let views: RunningViews

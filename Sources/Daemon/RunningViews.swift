@@ -6,7 +6,6 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
-internal import Synchronization
 package import Volume
 
 /// An app that runs: its view, and the process that waits for its end.
@@ -70,7 +69,8 @@ package final class RunningViews: Sendable {
     var changing: Set<String> = []
     var isEnding = false
   }
-  private let state = Mutex(State())
+  /// Changed when a view has ended.
+  private let state = Condition(State())
 
   private let budget: Budget
 
@@ -115,7 +115,7 @@ package final class RunningViews: Sendable {
 
   /// The connection of a view has ended.
   func remove(_ number: UInt64) {
-    state.withLock { state in
+    state.change { state in
       state.views[number] = nil
       state.shares[number] = nil
     }
@@ -178,21 +178,31 @@ package final class RunningViews: Sendable {
     let views = state.withLock { Array($0.views.values) }
     guard !views.isEmpty else { return }
     for view in views where view.isAlive {
-      DaemonLog.write("\(view.launch.app.identifier) of uid \(view.user), pid \(view.pid), is ended")
+      DaemonLog.write("ending \(view.launch.app.identifier) of uid \(view.user), pid \(view.pid)")
     }
     for view in end(views) {
       DaemonLog.write(
-        "the view of \(view.launch.app.identifier), pid \(view.pid), is still in use; it goes all the same")
+        "the view of \(view.launch.app.identifier), pid \(view.pid), is still in use; removing it anyway")
     }
   }
 
   /// Those whose views are there.
   private func remaining(of views: [RunningView]) -> [RunningView] {
-    state.withLock { state in views.filter { state.views[$0.number] != nil } }
+    state.withLock { Self.remaining(of: views, in: $0) }
   }
 
+  private static func remaining(of views: [RunningView], in state: borrowing State) -> [RunningView] {
+    views.filter { state.views[$0.number] != nil }
+  }
+
+  /// Waits until their views are gone.
+  ///
+  /// The end of a view wakes us. That who asked has hung up wakes nobody, so it is asked for now and then.
   private func wait(for views: [RunningView], milliseconds: Int, _ isCancelled: () -> Bool) {
     let end = monotonicNanoseconds() &+ UInt64(milliseconds) * 1_000_000
-    while !remaining(of: views).isEmpty, monotonicNanoseconds() < end, !isCancelled() { usleep(5000) }
+    while monotonicNanoseconds() < end, !isCancelled() {
+      let areGone = state.wait(milliseconds: 100) { Self.remaining(of: views, in: $0).isEmpty }
+      if areGone { return }
+    }
   }
 }

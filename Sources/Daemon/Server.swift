@@ -49,10 +49,11 @@ package enum ServeFailure: Error, CustomStringConvertible {
         + "load the module with 'modprobe fuse', or let this container use the device"
     case .mount(let mountPoint, let error):
       "can't mount at \(mountPoint): \(error.message)"
-        + (error == .EPERM ? "; mounting takes root, or run without root for a mount of your own" : "")
+        + (error == .EPERM
+          ? "; only root can mount this store; run without root to mount one of your own" : "")
     case .helper(let mountPoint):
-      "fusermount3 could not mount at \(mountPoint): its own message is above; "
-        + "it must be installed set-user-id (package fuse3), and the mount point must be yours"
+      "fusermount3 could not mount at \(mountPoint) (see its message above); "
+        + "it must be set-user-ID root (package fuse3), and the mount point must be yours"
     case .tree(let path, let error):
       "can't read the tree of the store \(path): \(error.message); run 'insula check \(path)'"
     case .threads(let error):
@@ -60,8 +61,8 @@ package enum ServeFailure: Error, CustomStringConvertible {
     case .confinement(let error):
       "can't filter the daemon's system calls: \(error.message); the kernel must have seccomp filters"
     case .noAnswer(let mountPoint):
-      "the kernel did not begin to use the mount at \(mountPoint) in time; "
-        + "the log of the kernel (dmesg) may say why"
+      "the kernel did not start to use the mount at \(mountPoint) in time; "
+        + "see the kernel log (dmesg)"
     }
   }
 }
@@ -78,7 +79,7 @@ package final class Server: Sendable {
   private let privateStore: PrivateMount?
   private let parts: ServedParts
   /// Through which what is sealed is read: that changes nothing in it, not even a time.
-  private let quietTree: PrivateMount?
+  private let noatimeTree: PrivateMount?
   let volume: Volume
   /// What users have granted their apps.
   let grants: GrantService
@@ -132,7 +133,7 @@ package final class Server: Sendable {
       parts = try Store.openParts(of: privateStore?.root ?? store.directory)
       var never = AccessTimeRule()
       never.files = .never
-      quietTree = try settings.isSystem ? PrivateMount(of: store.tree, never) : nil
+      noatimeTree = try settings.isSystem ? PrivateMount(of: store.tree, never) : nil
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -145,12 +146,12 @@ package final class Server: Sendable {
     usesHandles = settings.fileHandles
     // Names, what is kept for users, and a sixteenth for the daemon itself.
     let limits = Budget.Limits(descriptors: descriptorLimit - settings.descriptors - descriptorLimit / 16)
-    let budget = Budget(limits, master: ProcessID.user) { DaemonLog.write($0) }
+    let budget = Budget(limits, daemonUser: ProcessID.user) { DaemonLog.write($0) }
     var poolSettings = PoolSettings()
     if let threads = options.threads { poolSettings.threads = threads }
     if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
     volume = Volume(
-      tree: parts.tree.fd, staging: parts.staging, quietTree: quietTree?.root, settings: settings,
+      tree: parts.tree.fd, staging: parts.staging, noatimeTree: noatimeTree?.root, settings: settings,
       budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget)
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
@@ -183,7 +184,7 @@ package final class Server: Sendable {
         try volume.noteBundle(at: app.path, seal: app.seal)
       } catch {
         DaemonLog.write(
-          "/\(app.path): it is not where it was installed (\(error.message)); see 'insula check'")
+          "/\(app.path): the app is not where it was installed (\(error.message)); see 'insula check'")
       }
     }
   }
@@ -224,7 +225,7 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
-    // A millisecond as a rule; a kernel that never begins would leave whoever waits for us without an answer.
+    // A millisecond usually; a kernel that never begins would leave whoever waits for us without an answer.
     guard view.waitUntilStarted(milliseconds: 20_000) else {
       throw ServeFailure.noAnswer(mountPoint: mountPoint)
     }

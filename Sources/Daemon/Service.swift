@@ -15,8 +15,8 @@ package enum ServiceFailure: Error, CustomStringConvertible {
   package var description: String {
     switch self {
     case .controlSocket(let directory, let error):
-      "can't make the control socket in \(directory): \(error.message); "
-        + "that place must be writable, or XDG_RUNTIME_DIR name one that is"
+      "can't create the control socket in \(directory): \(error.message); "
+        + "make the directory writable, or set XDG_RUNTIME_DIR to one that is"
     }
   }
 }
@@ -93,7 +93,7 @@ package enum Service {
       try? DaemonLog.redirect(in: store.state)
     } action: { times in
       guard times == 1 else {
-        DaemonLog.write("asked to end again, so the mount is left as it is")
+        DaemonLog.write("asked to end a second time; ending without unmounting")
         exit(1)
       }
       end(server)
@@ -106,7 +106,7 @@ package enum Service {
     do throws(Errno) {
       try server.unmount(lazily: false)
     } catch {
-      DaemonLog.write("can't unmount yet (\(error.message)): detached, and ends when the last user has gone")
+      DaemonLog.write("can't unmount yet (\(error.message)): detached; ends when the mount is no longer used")
       try? server.unmount(lazily: true)
     }
   }
@@ -116,23 +116,29 @@ package enum Service {
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
     _ settings: Settings
   ) -> ControlAnswer {
-    switch call.request.verb {
-    case .status: return .reply(ControlReply(ok: true, status: status(store, server, settings)))
-    case .unmount:
-      guard call.peer.isMaster else {
-        return .refusal("only root and the owner of the daemon may do this")
+    let queries = AppQueryHandler(store: store, apps: apps, caller: call.caller)
+    switch call.request {
+    case .status: return .reply(.status(status(store, server, settings)))
+    case .unmount(let lazily):
+      guard call.caller.isPrivileged else {
+        return .refusal("only root and the daemon's owner may do this")
       }
-      return .job(.endings) { _ in unmount(server, lazily: call.request.lazily ?? false) }
-    case .order: return apps.answer(call)
-    case .grant: return server.grants.answer(call)
-    case .grants: return .job(.questions) { _ in server.grants.list(call) }
-    case .run: return launches.run(call)
-    case .running: return .job(.questions) { _ in launches.list(call) }
-    case .end: return launches.end(call)
-    case .apps, .app, .path:
-      return .job(.questions) { _ in AppRequest(call.request, call.peer, apps).answer(store) }
-    // The connection's own business, which never comes here.
-    case .pass: return .reply(.malformed)
+      return .job(.endings) { _ in unmount(server, lazily: lazily) }
+    case .change(let request): return apps.answer(request, call)
+    case .grant(let request): return server.grants.answer(request, call)
+    case .grants(let identifier, let user, let after):
+      return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call.caller) }
+    case .run(let identifier, let user): return launches.run(identifier, for: user, call)
+    case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
+    case .end(let identifier, let user, let signal):
+      return launches.end(identifier, of: user, with: signal, for: call.caller)
+    case .apps(let user): return .job(.queries) { _ in queries.apps(of: user) }
+    case .app(let identifier, let user):
+      return .job(.queries) { _ in queries.app(identifier, of: user) }
+    case .path(let place, let identifier, let user):
+      return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
+    // The connection's own business, which has nothing to do with the store.
+    case .pass: return .reply(.done)
     }
   }
 
@@ -140,13 +146,13 @@ package enum Service {
   private static func unmount(_ server: Server, lazily: Bool) -> ControlReply {
     let running = server.views.all()
     guard !running.isEmpty else { return takeAway(server, lazily: lazily) }
-    var reply = ControlReply(ok: false, errno: Errno.EBUSY.code, message: "apps run:\n" + running.lines)
-    if lazily {
-      server.views.endAll()
-      reply = takeAway(server, lazily: true)
+    let apps = running.map(RunningApp.init)
+    guard lazily else {
+      return .failure(ControlFailure("apps are running:\n" + running.lines, .appsRun(apps)))
     }
-    reply.running = running.map(RunningApp.init)
-    return reply
+    server.views.endAll()
+    let reply = takeAway(server, lazily: true)
+    return reply == .done ? .running(apps) : reply
   }
 
   private static func takeAway(_ server: Server, lazily: Bool) -> ControlReply {
@@ -154,7 +160,7 @@ package enum Service {
       try server.unmount(lazily: lazily)
       return .done
     } catch {
-      return ControlReply(ok: false, errno: error.code, message: error.message)
+      return .failure(ControlFailure(error.message, error))
     }
   }
 

@@ -6,29 +6,30 @@ internal import CLinux
 internal import Glibc
 package import LinuxIO
 
-/// The kernel's end of a session: what it agreed to, and what can be said to it without being asked.
+/// The kernel's end of a session: what it agreed to, and the notifications that it can be sent.
 ///
-/// Only what is safe to say from the thread that serves a request is here: the kernel holds a directory's
-/// lock while it waits for our reply, and invalidating an entry by name would wait for that same lock.
+/// All of these are safe on a thread that serves a request. Invalidating an entry by name is not: it would
+/// wait for the directory's lock, which the kernel holds while it waits for our reply.
 package protocol Connection: AnyObject, Sendable {
   /// Whether data can go straight to backing files.
   var passthrough: Bool { get }
 
-  /// The kernel is to forget the attributes that it has of this object, and those in replies under way.
+  /// Makes the kernel drop the attributes of this object, and those in replies under way.
   func attributesChanged(_ node: NodeID)
 
-  /// The kernel is to write out what it has of a file in its page cache, and drop it from there and from
-  /// every memory map.
+  /// Makes the kernel write back a file's page cache, and drop it there and in every memory map.
   ///
   /// Not from a request's own thread: this waits for reads and writes of the file that are under way.
   func contentsChanged(_ node: NodeID)
 
-  /// The kernel is to look up every name again before it next walks over it. False where it can't (before
-  /// Linux 6.16).
+  /// Makes the kernel look up every name again before it next uses it.
+  ///
+  /// False where it can't (before Linux 6.16).
   func entriesChanged() -> Bool
 
-  /// The kernel is to drop what it knows of these objects where nobody uses it, in this order; what is in a
-  /// directory keeps that in use.
+  /// Makes the kernel drop the entries of these objects that are not in use, in this order.
+  ///
+  /// An entry in a directory keeps that in use.
   ///
   /// False where it can't (before Linux 6.18). Nothing that is in use is harmed.
   func dropUnused(_ nodes: [NodeID]) -> Bool

@@ -16,8 +16,9 @@ package import LinuxIO
 package protocol FileSystem: AnyObject, Sendable {
   /// The connection is up; `connection` says what the kernel agreed to.
   func started(_ connection: any Connection)
-  /// The connection has ended, and nothing of it is in work; when this returns, nobody speaks to it any more,
-  /// nor keeps it.
+  /// The connection has ended, and none of its requests is being served.
+  ///
+  /// When this returns, nothing uses or retains it any more.
   func ended()
 
   /// Whom to charge for what a user who asks makes grow.
@@ -26,7 +27,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
 
-  /// With a handle the kernel asks on its own behalf, for a file that is open.
+  /// With a handle, the kernel asks on its own behalf about an open file.
   func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes
   /// Fills in the 256 bytes of `struct statx` and tells for how long they hold.
   func extendedStatus(
@@ -55,7 +56,7 @@ package protocol FileSystem: AnyObject, Sendable {
 
   /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
   func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened
-  /// Like the one above; nil where the answer will come through `later`, because it takes long to find.
+  /// Like the one above; nil if the reply is sent later through `later`, because it takes long.
   func open(
     _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen
   ) throws(Errno) -> Opened?

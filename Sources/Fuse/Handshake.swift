@@ -58,14 +58,13 @@ struct Handshake {
     var flags2: UInt32 = 0
     if offered & Flag.extended != 0 {
       flags |= Flag.extended
-      // FUSE_DIRECT_IO_ALLOW_MMAP only where asked for: files are opened so where a shared map must not be
-      // had.
+      // FUSE_DIRECT_IO_ALLOW_MMAP only on request: direct I/O is used where shared maps must be impossible.
       flags2 = offered2 & (settings.sharesDirectMaps ? Flag2.noExport | Flag2.directMaps : Flag2.noExport)
       if settings.passthrough { flags2 |= offered2 & Flag2.passthrough }
     }
     body.storeBytes(of: flags, toByteOffset: Reply.flags, as: UInt32.self)
     body.storeBytes(of: flags2, toByteOffset: Reply.flags2, as: UInt32.self)
-    // One layer below us: a store on overlayfs has no passthrough, but we can be a layer of someone else's
+    // Stack depth 1: a store on overlayfs has no passthrough, but the mount can be a layer of another
     // overlay.
     let passthrough = flags2 & Flag2.passthrough != 0
     body.storeBytes(of: passthrough ? 1 : 0, toByteOffset: Reply.maxStackDepth, as: UInt32.self)

@@ -21,8 +21,9 @@ package struct LateOpen {
   package func keep() -> KeptOpen { KeptOpen(node, request, session) }
 }
 
-/// An open whose answer takes long to find: who looks for it holds this instead of a worker, and sends one
-/// answer.
+/// An open whose reply is deferred.
+///
+/// Its owner sends one reply; no worker waits meanwhile.
 ///
 /// It can't be interrupted, as opening a file on a slow disk can't: programs that get signals all the time,
 /// as those that are written in Go, would see their opens fail.

@@ -14,9 +14,9 @@ final class Monitor: Sendable {
 
   /// How long a request may take before others are let past it.
   ///
-  /// What is known to be slow lets others past at once (``Wire/Pace``); this is for what turns out to be. A
-  /// timer that ends every two milliseconds cost each request four microseconds, by what it does to the idle
-  /// CPU's sleep.
+  /// Operations known to be slow let others pass at once (``Wire/Pace``); this limit is for those that turn
+  /// out to be slow. A timer that ends every two milliseconds cost each request four microseconds, by what it
+  /// does to the idle CPU's sleep.
   private static let tickMilliseconds: Int32 = 20
   /// After this many ticks without a request the monitor sleeps until it is woken.
   private static let idleTicks = 16

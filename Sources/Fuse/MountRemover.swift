@@ -33,8 +33,8 @@ package final class MountRemover: Sendable {
   /// EPIPE: there is no such process any more.
   package func remove(lazily: Bool) throws(Errno) {
     let code: UInt8? = try socket.withLock { (socket) throws(Errno) in
-      let order = [lazily ? UInt8(1) : 0]
-      _ = try LocalSocket.send(order[...], with: FD(STDERR_FILENO), to: socket.fd)
+      let request = [lazily ? UInt8(1) : 0]
+      _ = try LocalSocket.send(request[...], with: FD(STDERR_FILENO), to: socket.fd)
       return try LocalSocket.receive(from: socket.fd, limit: 1, takesDescriptor: false)?.bytes.first
     }
     guard let code else { throw .EPIPE }
@@ -44,14 +44,14 @@ package final class MountRemover: Sendable {
   private static func serve(_ daemon: FD, _ mountPoint: String) -> Never {
     guard (try? holdNothingElse(than: daemon)) != nil else { _exit(1) }
     let socket = FD(firstFree)
-    while let order = try? LocalSocket.receive(from: socket, limit: 1) {
+    while let request = try? LocalSocket.receive(from: socket, limit: 1) {
       var code: UInt8 = 0
       do throws(Errno) {
-        try unmount(mountPoint, lazily: order.bytes == [1], errors: order.descriptor ?? FD(STDERR_FILENO))
+        try unmount(mountPoint, lazily: request.bytes == [1], errors: request.descriptor ?? FD(STDERR_FILENO))
       } catch {
         code = UInt8(truncatingIfNeeded: error.code)
       }
-      if let descriptor = order.descriptor { _ = close(descriptor.raw) }
+      if let descriptor = request.descriptor { _ = close(descriptor.raw) }
       let answer = [code]
       guard (try? LocalSocket.send(answer[...], to: socket)) != nil else { _exit(1) }
     }

@@ -68,7 +68,7 @@ func serve(_ request: fuse_req_t?, _ ask: (any FileSystem, Caller) throws(Errno)
   serve(request, ask) { (request, _, _: Void) in _ = fuse_reply_err(request, 0) }
 }
 
-/// Sends an entry; if nobody is there to take it, its lookup is given back.
+/// Sends an entry; if nobody is there to take it, its lookup is released.
 func reply(_ request: fuse_req_t, _ session: Session, _ entry: Entry) {
   var out = InlineArray<128, UInt8>(repeating: 0)
   let result = withUnsafeMutableBytes(of: &out) { bytes in

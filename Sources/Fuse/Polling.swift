@@ -45,7 +45,7 @@ struct Crowd {
 
 /// Tells whether polling is of use: it pays where the next request mostly comes within the time that a worker
 /// polls, and where the CPU would be idle otherwise.
-struct Patience {
+struct PollingGain {
   private static let fullCredit = 8
   /// For so many requests a worker goes to sleep at once, after polling was of no use, or in the way of
   /// others.

@@ -3,10 +3,10 @@
 
 internal import Synchronization
 
-/// Tells which user floods a session that others use as well.
+/// Detects a user who floods a session that others use as well.
 ///
 /// The kernel hands requests over in order of arrival, so a neighbour waits for all those that came before.
-/// Where an answer may be long or short, the user who floods gets short ones.
+/// Where a reply may be long or short, that user gets short ones.
 struct RecentUsers: ~Copyable, Sendable {
   private let last = Atomic<UInt32>(.max)
   /// The last one with two requests in a row.

@@ -6,7 +6,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Workers that stand by: they are called when those who usually serve may all be waiting for a disk.
+/// Workers in reserve, which are called when all regular workers may be waiting for a disk.
 ///
 /// If they served all the time, requests would go from thread to thread and from CPU to CPU, which costs each
 /// more than it gains.

@@ -96,7 +96,7 @@ final class ServedSession: Sendable {
 
   /// The last worker has left.
   ///
-  /// Not before: a request that is just being parked must not be answered under its feet.
+  /// Not earlier: a request that is being parked must not be answered by another thread meanwhile.
   func end() {
     session.finish()
     ended()

@@ -5,13 +5,13 @@ internal import Glibc
 package import LinuxIO
 internal import Synchronization
 
-// Work that takes long must not take all who serve.
+// Slow work must not occupy all workers.
 //
-//  1. Such work is done on the spot if its user has none under way (of reads and writes: little; and what
-//     keeps a CPU busy, only if none of theirs waits): that is what a client alone always finds, and handing
-//     work over costs a wake-up. However many users there are, two who serve are left for the rest.
-//  2. All else waits without a thread, and is done by threads of its own, of which one user has at most half:
-//     users take turns.
+//  1. Such work is done at once if its user has none under way (of reads and writes: little; and what keeps a
+//     CPU busy, only if none of theirs waits): that is what a client alone always finds, and handing work
+//     over costs a wake-up. However many users there are, two who serve are left for the rest.
+//  2. All else waits without a thread, and is done by threads of its own. Users take turns, and one user has
+//     at most half of the threads, and of what keeps a CPU busy half of the CPUs (``SlowTurns``).
 //  3. These threads are started when they are first needed. They give way to those who serve what is quick,
 //     which on a busy CPU would wait for several of them otherwise, for milliseconds each time.
 //  4. What waits takes memory, up to a megabyte each where data comes along: of that each user has a share,
@@ -20,8 +20,8 @@ internal import Synchronization
 /// See the rules above.
 package final class SlowWork: Sendable {
   private struct State {
-    var turns: Turns<@Sendable () -> Void>
-    /// How much each user has under way on the spot.
+    var turns: SlowTurns<@Sendable () -> Void>
+    /// How much each user has under way at once.
     var onTheSpot: [UInt32: Int] = [:]
     var spots = 0
     var idle = 0
@@ -31,7 +31,7 @@ package final class SlowWork: Sendable {
   private let state: Mutex<State>
   private let calls = Calls()
   private let threadLimit: Int
-  /// How much may be under way on the spot altogether, and how many reads and writes of one user.
+  /// How much may be under way at once altogether, and how many reads and writes of one user.
   private let spotLimit: Int
   private let dataShare: Int
   private let spots = Atomic<Int>(0)
@@ -40,18 +40,21 @@ package final class SlowWork: Sendable {
   let budget: Budget
 
   /// `servers` is how many threads serve what is not slow.
-  package init(servers: Int, budget: Budget = Budget(Budget.Limits(descriptors: 0))) {
+  package init(
+    servers: Int, cpus: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN)),
+    budget: Budget = Budget(Budget.Limits(descriptors: 0))
+  ) {
     self.budget = budget
     spotLimit = max(servers - 2, 1)
     dataShare = max(servers / 2, 1)
     threadLimit = max(servers - 2, 2)
-    state = Mutex(State(turns: Turns(share: max(threadLimit / 2, 1))))
+    state = Mutex(State(turns: SlowTurns(threads: threadLimit, cpus: cpus)))
   }
 
-  /// How much is under way on the spot.
+  /// How much is under way at once.
   var underWay: Int { spots.load(ordering: .relaxed) }
 
-  /// Takes a place for work that is done on the spot; false if it has to wait for its turn.
+  /// Takes a place for work that is done at once; false if it has to wait for its turn.
   package func begin(_ user: UInt32, isData: Bool = false, isLong: Bool = false) -> Bool {
     state.withLock { state in
       let own = state.onTheSpot[user] ?? 0
@@ -75,9 +78,13 @@ package final class SlowWork: Sendable {
   }
 
   /// Has work done when it is its user's turn, and among theirs this connection's.
-  package func add(_ user: UInt32, _ connection: UInt64, _ work: @escaping @Sendable () -> Void) {
+  ///
+  /// `isLong` says that it keeps a CPU busy.
+  package func add(
+    _ user: UInt32, _ connection: UInt64, isLong: Bool = false, _ work: @escaping @Sendable () -> Void
+  ) {
     let isIdle = state.withLock { state -> Bool in
-      state.turns.add(work, user, connection)
+      state.turns.add(work, user, connection, isLong: isLong)
       if state.idle > 0 || state.isStopped { return true }
       if state.threads.count < threadLimit,
         let thread = try? JoinableThread(name: "insula-slow", { self.run() })
@@ -106,20 +113,20 @@ package final class SlowWork: Sendable {
     // need.
     _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
     while true {
-      let (next, isStopped) = state.withLock { state -> ((work: @Sendable () -> Void, user: UInt32)?, Bool) in
+      let (turn, isStopped) = state.withLock { state -> (SlowTurns<@Sendable () -> Void>.Turn?, Bool) in
         if state.isStopped { return (nil, true) }
-        let next = state.turns.next()
-        if next == nil { state.idle += 1 }
-        return (next, false)
+        let turn = state.turns.next()
+        if turn == nil { state.idle += 1 }
+        return (turn, false)
       }
       if isStopped { return }
-      guard let next else {
+      guard let turn else {
         calls.wait()
         state.withLock { $0.idle -= 1 }
         continue
       }
-      next.work()
-      state.withLock { $0.turns.done(next.user) }
+      turn.work()
+      state.withLock { $0.turns.done(turn) }
     }
   }
 }

@@ -26,7 +26,7 @@ package struct LockOwner: Hashable, Sendable {
   package init(_ raw: UInt64) { self.raw = raw }
 }
 
-/// Who asks, as the kernel says.
+/// The caller of a request, as the kernel reports it.
 package struct Caller: Sendable {
   package let uid: UInt32
   package let gid: UInt32
@@ -90,7 +90,7 @@ package struct OpenMode: OptionSet, Sendable {
   package static let keepCache = OpenMode(rawValue: 1 << 1)
   /// Keep the listing of this directory.
   package static let cacheListing = OpenMode(rawValue: 1 << 3)
-  /// Closing need not be told; no lock could hang on it.
+  /// Closing need not be told; no lock could depend on it.
   package static let noFlush = OpenMode(rawValue: 1 << 5)
   /// Data goes straight to the backing file.
   package static let passthrough = OpenMode(rawValue: 1 << 7)

@@ -34,7 +34,7 @@ enum Wire {
 
   }
 
-  /// How long a request takes as a rule.
+  /// How long a request takes usually.
   enum Pace {
     case quick
     /// It moves data that a client waits for.

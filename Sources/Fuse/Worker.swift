@@ -29,9 +29,9 @@ final class Worker: Sendable {
   /// Odd while a request is being served; for the monitor.
   let progress = Atomic<UInt64>(0)
   let requests = Atomic<UInt64>(0)
-  private nonisolated(unsafe) var patience = Patience()
+  private nonisolated(unsafe) var pollingGain = PollingGain()
   private nonisolated(unsafe) var crowd = Crowd()
-  private let seat: Seat
+  private let poller: SessionPoller
   let isReserve: Bool
   /// What the worker is in; for the monitor.
   let current = Mutex<ServedSession?>(nil)
@@ -39,7 +39,7 @@ final class Worker: Sendable {
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
   init(stopping: FD, pool: FD, isReserve: Bool) throws(Errno) {
     self.isReserve = isReserve
-    seat = try Seat(stopping: stopping, pool: pool)
+    poller = try SessionPoller(stopping: stopping, pool: pool)
     buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096)
   }
 
@@ -84,7 +84,7 @@ final class Worker: Sendable {
         return sit(in: served, helpers)
       }
       guard served.isOwned(owner) else { return }
-      guard !isReserve, pollNanoseconds > 0, patience.isThere(),
+      guard !isReserve, pollNanoseconds > 0, pollingGain.isThere(),
         let count = poll(session, served, owner, pollNanoseconds)
       else {
         served.arm()
@@ -100,18 +100,18 @@ final class Worker: Sendable {
   /// Shares the requests of a crowded session with other workers, until there is no crowd any more.
   private func sit(in served: ServedSession, _ helpers: Helpers) {
     crowd = Crowd()
-    guard seat.take(in: served.session) else { return served.arm() }
-    defer { seat.leave(served.session) }
+    guard poller.take(in: served.session) else { return served.arm() }
+    defer { poller.leave(served.session) }
     // Until there is a worker for each CPU, whoever is free may join.
     if served.workers < helpers.regulars { served.arm() }
     var turn = Turn()
     var isOver = false
     while served.isCrowded {
-      switch seat.wait() {
+      switch poller.wait() {
       case .request: break
       case .others:
         if isOver { return served.arm() }
-      case .quiet:
+      case .timeout:
         served.disperse()
         continue
       case .stop: return served.arm()
@@ -200,7 +200,7 @@ final class Worker: Sendable {
     // The session is not over before this is done.
     served.enter()
     let (slow, sessions) = (helpers.slow, helpers.sessions)
-    slow.add(payer.user, served.key) {
+    slow.add(payer.user, served.key, isLong: request.pace == .long) {
       served.session.process(waiting.message)
       slow.requests.wrappingAdd(1, ordering: .relaxed)
       sessions.leave(served)
@@ -222,12 +222,12 @@ final class Worker: Sendable {
     repeat {
       // The end of the connection is seen by the read that follows.
       if case .message(let count) = session.receive(into: buffer) {
-        patience.polled(found: true)
+        pollingGain.polled(found: true)
         return count
       }
       guard served.isOwned(owner) else { return nil }
     } while monotonicNanoseconds() < end
-    patience.polled(found: false)
+    pollingGain.polled(found: false)
     return nil
   }
 }

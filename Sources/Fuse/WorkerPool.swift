@@ -15,8 +15,8 @@ internal import Synchronization
 //     itself), then arms the session and sleeps.
 //  3. When the owner finds again and again that another client's request has come while it served the last,
 //     the session is crowded: workers, one a CPU, sit down in it, each with an epoll set of its own
-//     (``Seat``), and share what comes without polling, which would steal from clients that keep every CPU
-//     busy. When all comes from one client again, they go.
+//     (``SessionPoller``), and share what comes without polling, which would steal from clients that keep
+//     every CPU busy. When all comes from one client again, they go.
 //  4. A worker that has served a few requests of one session looks whether another session waits, and goes
 //     there if so; a session that it leaves is armed and comes after those that wait already. So whoever
 //     keeps a session busy, or many, keeps no other waiting for longer than a turn.
@@ -28,7 +28,7 @@ internal import Synchronization
 
 /// How many threads serve, and how they wait.
 package struct PoolSettings: Sendable {
-  /// How many serve as a rule: as many as there are CPUs, since more only take each other's place.
+  /// How many serve usually: as many as there are CPUs, since more only take each other's place.
   package var threads = min(max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))), 8)
   /// How many stand by, for when those wait for slow disks.
   package var reserve = 6
@@ -46,6 +46,8 @@ package final class WorkerPool: Sendable {
   let settings: PoolSettings
   private let epoll: OwnedFD
   private let stopping: OwnedFD
+  /// In nanoseconds: few requests take as long, and the kernel accepts 100 microseconds and more.
+  private static let timeSlice: UInt64 = 200_000
   private let sessions = Sessions()
   /// Whatever takes long, also what is not a request.
   package let slow: SlowWork
@@ -127,6 +129,9 @@ package final class WorkerPool: Sendable {
 
   private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
+    // On a busy machine a worker would wait for a slice of every other thread, which takes milliseconds, for
+    // a request that takes microseconds.
+    JoinableThread.shortenTimeSlice(nanoseconds: Self.timeSlice)
     guard worker.isReserve else { return serveSessions(worker, patienceMilliseconds: -1) }
     while reserve.wait() {
       // One who was called goes back when there has been nothing to do for a while, but not before those who
@@ -165,7 +170,7 @@ package final class WorkerPool: Sendable {
 struct Helpers {
   let monitor: Monitor
   let reserve: Reserve
-  /// How many workers serve as a rule.
+  /// How many workers serve usually.
   let regulars: Int
   let slow: SlowWork
   let sessions: Sessions

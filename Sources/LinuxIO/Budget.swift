@@ -13,15 +13,14 @@ internal import Synchronization
 //     user gets a fifth of everything, the next ones a little less, and there is always something left for
 //     whoever comes next. Of names on the way to what is granted, which stay for years, everybody has as many
 //     of their own.
-//  3. The master (root, or the user whose own daemon this is) may have all of it, and a reserve that is
-//     nobody else's.
+//  3. Root, or the user whose daemon this is, may have all of it, and a reserve that is nobody else's.
 //  4. Whoever is over budget is refused alone. That is counted and logged, one line for each user, kind and
 //     minute.
 
-/// Who is charged.
+/// The account that is charged for a resource.
 package struct Payer: Hashable, Sendable {
   package let user: UInt32
-  /// The app's view through which they ask; 0 for the whole tree.
+  /// The app's view that the request came through; 0 for the whole tree.
   package let view: UInt32
 
   /// `user` may be an id that an account has been given besides its own; then that account is charged.
@@ -43,7 +42,7 @@ package final class Budget: Sendable {
     case waiting
     /// Bytes of what they have to say.
     case memory
-    case views, orders
+    case views, requests
     /// Names on the way to what a user has granted apps.
     case grantedNames
   }
@@ -64,7 +63,7 @@ package final class Budget: Sendable {
         case .views: 1000
         case .grantedNames: 50_000
         // Each is a thread.
-        case .orders: 256
+        case .requests: 256
         }
       }
     }
@@ -83,16 +82,17 @@ package final class Budget: Sendable {
   }
 
   private let limits: Limits
-  private let master: UInt32
+  private let daemonUser: UInt32
   private let say: @Sendable (String) -> Void
   private let shards = (0..<16).map { _ in BudgetAccounts() }
   private let totals = (0..<Kind.allCases.count).map { _ in Total() }
   private let refused = Mutex(Refusals())
 
   /// `say` gets a line for the log.
-  package init(_ limits: Limits, master: UInt32 = 0, say: @escaping @Sendable (String) -> Void = { _ in }) {
+  package init(_ limits: Limits, daemonUser: UInt32 = 0, say: @escaping @Sendable (String) -> Void = { _ in })
+  {
     self.limits = limits
-    self.master = master
+    self.daemonUser = daemonUser
     self.say = say
   }
 
@@ -134,7 +134,7 @@ package final class Budget: Sendable {
   /// Counts a refusal that was decided elsewhere, and logs it.
   package func refuse(_ kind: Kind, _ user: UInt32) {
     let isNews = refused.withLock { $0.note(kind, user, minute: coarseSeconds() / 60) }
-    if isNews { say("user \(user) has all the \(kind.words) that one user may have; more are refused") }
+    if isNews { say("user \(user) has reached the limit for \(kind.words); more are refused") }
   }
 
   /// How much of a kind is in use.
@@ -186,14 +186,15 @@ package final class Budget: Sendable {
     return (free(kind) - limits[kind] / 16) / 4
   }
 
-  private func mayHaveAll(_ user: UInt32) -> Bool { user == 0 || user == master }
+  private func mayHaveAll(_ user: UInt32) -> Bool { user == 0 || user == daemonUser }
   private func free(_ kind: Kind) -> Int { limits[kind] - total(kind) }
 
   private func shard(_ account: Party) -> BudgetAccounts { shards[Int(account.raw & 15)] }
 }
 
 extension Budget.Kind {
-  /// Whether everybody has as many of their own, the master too; of other kinds there are so many for all.
+  /// Whether everybody has as many of their own, root and the daemon's user too; of other kinds there are so
+  /// many for all.
   package var isEverybodys: Bool { self == .grantedNames }
 
   /// What whoever is over budget is told.
@@ -202,7 +203,7 @@ extension Budget.Kind {
     case .openFiles, .openDirectories, .descriptors: .EMFILE
     case .locks, .waiting: .ENOLCK
     case .grantedNames: .EDQUOT
-    case .memory, .views, .orders: .EBUSY
+    case .memory, .views, .requests: .EBUSY
     }
   }
 
@@ -217,7 +218,7 @@ extension Budget.Kind {
     case .memory: "memory for waiting requests"
     case .views: "running apps"
     case .grantedNames: "grants"
-    case .orders: "orders"
+    case .requests: "control requests"
     }
   }
 }

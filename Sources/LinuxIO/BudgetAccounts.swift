@@ -26,7 +26,7 @@ final class BudgetAccounts: Sendable {
 /// Counts by party in open addressing.
 ///
 /// Each opening and each closing of a file asks here, and to hash a dictionary's key takes longer than all of
-/// this. An account that has nothing goes when the table is laid out anew.
+/// this. An account that has nothing goes when the table is laid out again.
 private struct AccountTable {
   private static let kinds = Budget.Kind.allCases.count
   private static let least = 16

@@ -92,7 +92,7 @@ extension FD {
   /// Whether any process, by a descriptor or a memory map, could change this regular file right now.
   ///
   /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the file
-  /// that it was made from open. The lease is given back at once. The descriptor must be open for reading.
+  /// that it was made from open. The lease is released at once. The descriptor must be open for reading.
   package func isOpenForWriting() -> Bool {
     guard clx_fcntl(raw, CLX_F_SETLEASE, Int(F_RDLCK)) == 0 else { return true }
     _ = clx_fcntl(raw, CLX_F_SETLEASE, Int(F_UNLCK))

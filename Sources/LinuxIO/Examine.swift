@@ -16,9 +16,9 @@ extension FD {
     let flags = UInt64(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_SYMLINKS | CLX_RESOLVE_BENEATH)
     if sparingTime {
-      let quiet = flags | UInt64(CLX_O_NOATIME)
+      let noatime = flags | UInt64(CLX_O_NOATIME)
       do throws(Errno) {
-        return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, quiet, 0, resolve) })
+        return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, noatime, 0, resolve) })
       } catch {
         guard error == .EPERM else { throw error }
       }

@@ -78,9 +78,9 @@ extension FD {
       do throws(Errno) {
         return try openOnce(handle)
       } catch .ENOMEM where attempt < Self.attemptsByHandle {
-        // Nothing to do with memory as a rule: the object's number is being given to a new one at this very
+        // Nothing to do with memory usually: the object's number is being given to a new one at this very
         // moment (in fs/inode.c, iget_locked finds it I_CREATING), so ours is gone. Asked again when that is
-        // done, Linux says so.
+        // done, Linux says so. It does not tell when that is.
         attempt += 1
         usleep(attempt * 50)
       }

@@ -16,10 +16,10 @@ package struct FileStamp: Hashable, Sendable {
     size = Int64(status.st_size)
   }
 
-  /// Whether a change from now on would be told from this one.
+  /// Whether a change from now on would get another time stamp.
   ///
-  /// Times of files are as coarse as the backing filesystem keeps them; so what has only just changed may
-  /// change again unseen.
+  /// File times have the granularity of the backing filesystem, so a file that has just changed may change
+  /// again within the same time stamp.
   package var isSettled: Bool {
     var now = FileTime()
     clock_gettime(CLOCK_REALTIME, &now)

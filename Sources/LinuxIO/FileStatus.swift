@@ -7,7 +7,7 @@ internal import Glibc
 /// What `stat(2)` tells of an object.
 ///
 /// A structure of our own: C's has a copy in every C module that includes its header, and which of them the
-/// compiler adds our properties to hangs on what was compiled before. The names are those that every manual
+/// compiler adds our properties to depends on what was compiled before. The names are those that every manual
 /// page uses.
 // swift-format-ignore: AlwaysUseLowerCamelCase
 package struct FileStatus: Sendable {

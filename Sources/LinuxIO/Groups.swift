@@ -78,7 +78,7 @@ private enum GroupHoarders {
   private static let until = Mutex<[UInt32: UInt32]>([:])
   private static let count = Atomic<Int>(0)
 
-  /// As a rule there is none, and nobody waits for a lock.
+  /// Usually there is none, and nobody waits for a lock.
   static var hasAny: Bool { count.load(ordering: .relaxed) > 0 }
 
   static func has(_ user: UInt32) -> Bool {

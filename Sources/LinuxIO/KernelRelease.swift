@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// A release of Linux, as far as what it can do hangs on it.
+/// A release of Linux, as far as what it can do depends on it.
 package struct KernelRelease: Comparable, Sendable {
   package let major: Int
   package let minor: Int

@@ -55,7 +55,7 @@ package final class PrivateMount: Sendable {
 
   /// A name of the same directory on a mount of its own that leaves access times alone; the mount lasts for
   /// as long as anything that was found through it is open.
-  package static func quiet(_ directory: FD) throws(Errno) -> OwnedFD {
+  package static func noatime(_ directory: FD) throws(Errno) -> OwnedFD {
     let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
     let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))
     try check(

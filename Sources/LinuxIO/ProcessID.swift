@@ -85,4 +85,10 @@ extension FD {
     var set = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
     return try retrying { poll(&set, 1, milliseconds) } > 0
   }
+
+  /// Waits until there is room to write, or the other end is gone; false when the time is over.
+  package func waitUntilWritable(milliseconds: Int32) throws(Errno) -> Bool {
+    var set = pollfd(fd: raw, events: Int16(POLLOUT), revents: 0)
+    return try retrying { poll(&set, 1, milliseconds) } > 0
+  }
 }

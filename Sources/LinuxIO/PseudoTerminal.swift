@@ -18,7 +18,7 @@ package enum Pairs {
     try check(clx_ioctl(master.raw, setLock, &locked))
     let flags = UnsafeMutableRawPointer(bitPattern: UInt(O_RDWR | O_NOCTTY | O_CLOEXEC))
     let slave = FD(try check(clx_ioctl(master.raw, openPeer, flags)))
-    // Who opens it once more, by /dev/stderr as a rule, is asked for permission.
+    // Who opens it once more, by /dev/stderr usually, is asked for permission.
     if owner != ProcessID.user { try check(fchown(slave.raw, owner, UInt32.max)) }
     return (master, slave)
   }

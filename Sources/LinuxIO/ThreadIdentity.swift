@@ -24,8 +24,8 @@ package enum ThreadIdentity {
   /// Does something as a user.
   ///
   /// To change the ids takes longer than most of what is done with them, and who asks once asks again: where
-  /// they may last, the thread keeps them afterwards. Nobody else may then hang on them, and all who do must
-  /// ask here.
+  /// they may last, the thread keeps them afterwards. Nobody else may then depend on them, and all who do
+  /// must ask here.
   @inline(__always)
   package static func with<Result: ~Copyable>(
     uid: UInt32, gid: UInt32, lasting: Bool, _ body: () throws(Errno) -> Result

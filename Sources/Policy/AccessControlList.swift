@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What an object has in the way of an access control list.
+/// The state of an object's ACL.
 package enum AccessControl: Equatable, Sendable {
   /// It has none; the mode decides.
   case none
-  /// It has one, be it empty.
-  case list(AccessControlList)
-  /// It has had one that can't be read any more: nothing is allowed, save to root, until it is replaced or
-  /// removed.
+  /// It has an ACL, which may be empty.
+  case acl(AccessControlList)
+  /// Its ACL can't be read any more.
+  ///
+  /// Everyone but root is refused everything until it is replaced or removed.
   case damaged
 }
 
-/// An access control list: its entries count in the order in which they stand.
+/// An access control list (ACL).
+///
+/// Its entries are evaluated in order.
 package struct AccessControlList: Equatable, Sendable {
-  /// What is said about the list as a whole.
+  /// Flags of the ACL as a whole.
   package struct Flags: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
     package static let deferInherit = Flags(rawValue: 1 << 16)
-    /// Nothing is inherited where an object is made with this list.
+    /// An object that is created with this ACL inherits nothing.
     package static let noInherit = Flags(rawValue: 1 << 17)
 
     package static let known: Flags = [.deferInherit, .noInherit]
   }
 
-  /// More entries than this are refused, never cut off.
+  /// An ACL with more entries is refused, never truncated.
   package static let maximumCount = 128
 
   package var entries: [AccessControlEntry]
@@ -37,18 +40,18 @@ package struct AccessControlList: Equatable, Sendable {
   }
 }
 
-/// One line of an access control list.
+/// One entry of an ACL.
 package struct AccessControlEntry: Hashable, Sendable {
-  /// What it does; the numbers are Apple's.
+  /// What the entry does, by Apple's numbers.
   package enum Kind: UInt32, Sendable {
     case permit = 1
     case deny = 2
-    /// Kept and skipped, as on a Mac.
+    /// Stored and ignored, as on macOS.
     case audit = 3
     case alarm = 4
   }
 
-  /// Where it came from, and where it goes.
+  /// Where the entry came from, and what inherits it.
   package struct Inheritance: OptionSet, Hashable, Sendable {
     package let rawValue: UInt32
     package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -60,7 +63,7 @@ package struct AccessControlEntry: Hashable, Sendable {
     package static let directoryInherit = Inheritance(rawValue: 1 << 6)
     /// Goes one level down and no further.
     package static let limitInherit = Inheritance(rawValue: 1 << 7)
-    /// Says nothing about this directory, only about what is made in it.
+    /// Does not apply to this directory, only to what is created in it.
     package static let onlyInherit = Inheritance(rawValue: 1 << 8)
 
     package static let controls: Inheritance = [.fileInherit, .directoryInherit, .limitInherit, .onlyInherit]

@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 // The order that `chmod` keeps: what is said here before what was inherited, and each time denials before
-// permissions. Nothing else knows of it: lists count as they stand, whatever their order.
+// permissions. Nothing else depends on this order: an ACL is evaluated as it is stored.
 
 extension AccessControlEntry {
   /// In canonical order these never rise.

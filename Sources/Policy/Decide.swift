@@ -3,50 +3,54 @@
 
 // The order of the reasons, and who passes which:
 //
+// 0. the view is another user's  root
 // 1. the seal of the place       nobody
 // 2. a rule of the place         nobody
 // 3. flags                       nobody
-// 4. the list, then the mode     root (who runs only what someone may run)
+// 4. the ACL, then the mode      root (who runs only what someone may run)
 //
-// Whether something may be deleted is asked of the object and of the directory that it is in; all else of the
-// object alone.
+// What takes more than rights to one object (a new name, a mode, an owner, what was granted) is in the other
+// `Decide+...` files; the gate of the volume calls all of them and makes errnos of the reasons.
+//
+// A deletion is judged by the object and its directory, everything else by the object alone.
 
-/// Tells whether `subject` may do all of `rights` to `object`, which lies in `parent`.
+/// Tells whether `caller` may do all of `rights` to `object`, which lies in `parent`.
 ///
-/// Total and pure: every combination has an answer, and nothing but the arguments decides. `parent` counts
-/// only where `rights` contain `delete`; without one, only the object's own list can allow that. `isMember`
-/// is asked only if the answer hangs on it, and never about the subject's primary group.
+/// The function is total and pure: every combination has an answer, which depends on the arguments only.
+/// `parent` counts only where `rights` contain `delete`; without one, only the object's own ACL can allow
+/// that. `isMember` is called only if the answer depends on it, and never for the caller's primary group.
 package func decide(
-  _ rights: Rights, on object: Object, in parent: Object? = nil, by subject: Subject,
+  _ rights: Rights, on object: Object, in parent: Object? = nil, by caller: Credentials,
   isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
+  if !caller.mayUseView { return .deny(.mode) }
   let rights = rights.expanded
   if !rights.isDisjoint(with: .modifying),
-    let refusal = refusalForAll(of: rights, on: object, in: parent, by: subject)
+    let refusal = refusalForAll(of: rights, on: object, in: parent, by: caller)
   {
     return .deny(refusal)
   }
   // As on a filesystem from which nothing is run.
   if rights.contains(.execute), !object.isDirectory, !object.reach.contains(.execute) { return .deny(.mode) }
-  if subject.isSuperuser { return decideForSuperuser(rights, on: object) }
+  if caller.isSuperuser { return decideForSuperuser(rights, on: object) }
 
   if rights.contains(.delete),
-    let refusal = refusalToDelete(object, in: parent, by: subject, isMember: isMember)
+    let refusal = refusalToDelete(object, in: parent, by: caller, isMember: isMember)
   {
     return .deny(refusal)
   }
   let others = rights.subtracting([.delete, .link])
   if others.isEmpty { return .allow }
-  return decideByListAndMode(rights.subtracting(.link), on: object, by: subject, isMember: isMember)
+  return decideByACLAndMode(rights.subtracting(.link), on: object, by: caller, isMember: isMember)
 }
 
 /// What stands against a change whoever asks for it, root included.
 private func refusalForAll(
-  of rights: Rights, on object: Object, in parent: Object?, by subject: Subject
+  of rights: Rights, on object: Object, in parent: Object?, by caller: Credentials
 ) -> Denial? {
   let isDelete = rights.contains(.delete)
-  if object.zone.isSealed { return .sealed }
-  if isDelete, let parent, parent.zone.isSealed { return .sealed }
+  if object.zone.isReadOnly { return .readOnly }
+  if isDelete, let parent, parent.zone.isReadOnly { return .readOnly }
   if !object.mayBeReached(with: rights, in: parent) || object.zone.isFixture { return .place }
   if object.isHeldAsDelivery(against: rights) { return .place }
   if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
@@ -55,15 +59,15 @@ private func refusalForAll(
   {
     return .place
   }
-  if object.refusesByFlags(rights, by: subject) { return .flags }
-  if isDelete, let parent, parent.refusesByFlags(.deleteChild, by: subject) { return .flags }
+  if object.refusesByFlags(rights, by: caller) { return .flags }
+  if isDelete, let parent, parent.refusesByFlags(.deleteChild, by: caller) { return .flags }
   return nil
 }
 
 extension Object {
   /// Whether flags stand against it.
-  fileprivate func refusesByFlags(_ rights: Rights, by subject: Subject) -> Bool {
-    guard let arriving, arriving.user == subject.uid else { return flags.refuse(rights, to: kind) }
+  fileprivate func refusesByFlags(_ rights: Rights, by caller: Credentials) -> Bool {
+    guard let arriving, arriving.user == caller.uid else { return flags.refuse(rights, to: kind) }
     return flags.subtracting(arriving.flags).refuse(rights, to: kind)
   }
 
@@ -80,8 +84,8 @@ extension Object {
     return parent.reach.contains(.beside) && reach.contains(.revocable)
   }
 
-  /// Whether it is an Inbox, which only loses what is in it, or was delivered, and is only read and taken
-  /// away.
+  /// Whether it is an Inbox, from which objects can only be removed, or a delivered object, which can only be
+  /// read and moved away.
   fileprivate func isHeldAsDelivery(against rights: Rights) -> Bool {
     guard zone.isDelivery else { return false }
     // Only a directory is an Inbox. What has come there otherwise under its name is nothing to keep.
@@ -90,61 +94,62 @@ extension Object {
   }
 }
 
-/// Root passes lists and modes, but runs only what someone may run.
+/// Root passes ACLs and modes, but runs only what someone may run.
 private func decideForSuperuser(_ rights: Rights, on object: Object) -> Decision {
   guard rights.contains(.execute), !object.isDirectory, object.mode & 0o111 == 0 else { return .allow }
   return .deny(.mode)
 }
 
-/// What stands against removing or renaming: the object's own list is asked first and has the last word, if
-/// it has one.
+/// Why an object may not be removed or renamed.
+///
+/// Its own ACL is evaluated first and is final where it says anything.
 private func refusalToDelete(
-  _ object: Object, in parent: Object?, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
+  _ object: Object, in parent: Object?, by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
 ) -> Denial? {
-  switch object.verdict(on: .delete, for: subject, isMember: isMember) {
+  switch object.verdict(on: .delete, for: caller, isMember: isMember) {
   case .allow: return nil
-  case .deny: return .list
+  case .deny: return .acl
   case .silent: break
   }
   guard let parent else { return .mode }
-  switch parent.verdict(on: .deleteChild, for: subject, isMember: isMember) {
+  switch parent.verdict(on: .deleteChild, for: caller, isMember: isMember) {
   case .allow: return nil
-  case .deny: return .list
+  case .deny: return .acl
   case .silent: break
   }
-  guard parent.grants(0o2, to: subject, isMember: isMember) else { return .mode }
+  guard parent.grants(0o2, to: caller, isMember: isMember) else { return .mode }
   let isSticky = parent.mode & 0o1000 != 0
-  if isSticky, subject.uid != object.uid, subject.uid != parent.uid { return .sticky }
+  if isSticky, caller.uid != object.uid, caller.uid != parent.uid { return .sticky }
   return nil
 }
 
-/// What list and mode say.
+/// What the ACL and the mode say.
 ///
-/// If `delete` is among the rights it has been decided before. It is still asked for, since what a list says
-/// to a question hangs on all of it, but no mode bit stands for it.
-func decideByListAndMode(
-  _ rights: Rights, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
+/// `delete` was already decided if it is among the rights. It is still passed to the ACL, whose answer
+/// depends on all requested rights together; no mode bit stands for it.
+func decideByACLAndMode(
+  _ rights: Rights, on object: Object, by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
-  let isOwner = subject.uid == object.uid
+  let isOwner = caller.uid == object.uid
   var asked = rights
-  // The owner can always change the security of what they own, and so can who is about to own it.
+  // The owner, and whoever is about to become the owner, can always change the object's security.
   if isOwner || asked.contains(.takeOwnership) { asked.remove(.writeSecurity) }
   if asked.isEmpty { return .allow }
 
   var open: Rights
-  switch object.verdict(on: asked, for: subject, isMember: isMember) {
+  switch object.verdict(on: asked, for: caller, isMember: isMember) {
   case .allow: return .allow
-  case .deny(let refused): return .deny(refused.isDisjoint(with: .ownership) ? .list : .ownership)
+  case .deny(let refused): return .deny(refused.isDisjoint(with: .ownership) ? .acl : .ownership)
   case .silent(let rest): open = rest
   }
   open.remove(.delete)
-  // The owner sets the times, unless the list has just said no.
+  // The owner sets the times, unless the ACL has just said no.
   if isOwner { open.remove(.writeAttributes) }
   if !open.isDisjoint(with: .ownership) { return .deny(.ownership) }
-  return object.grants(modeBits(for: open), to: subject, isMember: isMember) ? .allow : .deny(.mode)
+  return object.grants(modeBits(for: open), to: caller, isMember: isMember) ? .allow : .deny(.mode)
 }
 
-/// The rwx bits that stand for what no list has said anything about.
+/// The rwx bits that stand for what no ACL has said anything about.
 private func modeBits(for rights: Rights) -> UInt32 {
   var bits: UInt32 = 0
   if !rights.isDisjoint(with: [.read, .readExtended]) { bits |= 0o4 }
@@ -161,42 +166,34 @@ extension Rights {
 }
 
 extension Object {
-  /// What the object's list says; no list says nothing, and a damaged one refuses all.
+  /// The verdict of the object's ACL.
+  ///
+  /// No ACL is silent, and a damaged one refuses everything.
   fileprivate func verdict(
-    on rights: Rights, for subject: Subject, isMember: (_ gid: UInt32) -> Membership
+    on rights: Rights, for caller: Credentials, isMember: (_ gid: UInt32) -> Membership
   ) -> Verdict {
     switch acl {
     case .none: .silent(rights)
     case .damaged: .deny(rights)
-    case .list(let list): list.verdict(on: rights, of: self, for: subject, isMember: isMember)
+    case .acl(let acl): acl.verdict(on: rights, of: self, for: caller, isMember: isMember)
     }
   }
 
-  /// Whether the one class of mode bits that counts for the subject has all that is needed.
+  /// Whether the one class of mode bits that counts for the caller has all that is needed.
   ///
-  /// Groups are not asked for where both classes have the same answer. Who can't be told to be in the group
-  /// or not has what both classes have.
+  /// Groups are not looked up if both classes give the same answer. If membership is unknown, the caller gets
+  /// only what both classes allow.
   fileprivate func grants(
-    _ needed: UInt32, to subject: Subject, isMember: (_ gid: UInt32) -> Membership
+    _ needed: UInt32, to caller: Credentials, isMember: (_ gid: UInt32) -> Membership
   ) -> Bool {
-    if subject.uid == uid { return mode >> 6 & needed == needed }
+    if caller.uid == uid { return mode >> 6 & needed == needed }
     let group = mode >> 3 & needed == needed
     let other = mode & needed == needed
     if group == other { return group }
-    switch subject.membership(in: gid, isMember: isMember) {
+    switch caller.membership(in: gid, isMember: isMember) {
     case .member: return group
     case .notMember: return other
     case .unknown: return false
     }
   }
-}
-
-/// The mode that stays after someone without privilege has changed a file's data, owner or size.
-///
-/// Corresponds to what Linux does on write(2): set-user-id goes, and so does set-group-id, unless the group
-/// may not execute the file and who changes it is in the group.
-package func modeWithoutSetID(_ mode: UInt32, isMember: () -> Bool) -> UInt32 {
-  let kept = mode & ~0o4000
-  guard mode & 0o2000 != 0 else { return kept }
-  return mode & 0o010 == 0 && isMember() ? kept : kept & ~0o2000
 }

@@ -7,30 +7,38 @@ package enum Decision: Equatable, Sendable {
   case deny(Denial)
 }
 
-/// Why something is refused.
+/// Why a request is refused.
 ///
-/// One place maps these to errnos.
+/// The gate maps each reason to an errno.
 package enum Denial: Sendable {
-  /// The place is sealed, as on a read-only volume.
-  case sealed
-  /// A rule of the place, which holds for root too.
+  /// The location is in a read-only region.
+  case readOnly
+  /// A location rule, which applies to root too.
   case place
-  /// A BSD flag, which holds for root too.
+  /// A BSD flag, which applies to root too.
   case flags
-  /// The access control list.
-  case list
+  /// The ACL.
+  case acl
   /// The mode bits.
   case mode
   /// Only the owner, or root, may do this.
   case ownership
-  /// The directory is sticky, and neither it nor the object belongs to the one who asks.
+  /// The directory is sticky, and the caller owns neither it nor the object.
   case sticky
+  /// The open may only append.
+  case appendOnly
+  /// The operation would cross the boundary of a grant.
+  ///
+  /// A grant is separate, like a filesystem of its own.
+  case boundary
 }
 
-/// Whether the one who asks is in a group.
+/// Whether the caller is in a group.
 package enum Membership: Sendable {
   case member
   case notMember
-  /// It can't be told: what would be given to the group is not given, what would be denied to it is denied.
+  /// Unknown.
+  ///
+  /// Permit entries for the group then do not apply to the caller, and deny entries do.
   case unknown
 }

@@ -30,7 +30,7 @@ package struct StandardDirectory: Sendable {
   }
 }
 
-/// What the tree consists of before anyone puts anything in it.
+/// The objects that every new tree has.
 ///
 /// All of it belongs to root.
 package enum DomainTree {
@@ -81,14 +81,15 @@ package struct HomeDirectory: Sendable {
     self.mode = mode
   }
 
-  /// Of a home and of what it begins with: nobody removes or renames it, its owner included, who may take the
-  /// list away.
+  /// The ACL of a home and its standard directories: nobody may remove or rename them.
+  ///
+  /// That includes the owner, who may however remove the ACL.
   package static let staying = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
 
-  /// The list that it begins with.
+  /// The ACL that it begins with.
   ///
   /// What others leave in the Drop Box is theirs, and the box's owner may do everything with it.
-  package func list(owner: UInt32) -> AccessControlList {
+  package func acl(owner: UInt32) -> AccessControlList {
     guard path == "Public/Drop Box" else { return Self.staying }
     let access = AccessControlEntry(.permit, .user(owner), .all, [.fileInherit, .directoryInherit])
     return AccessControlList(Self.staying.entries + [access])

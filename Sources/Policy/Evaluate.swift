@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What a list has to say to a question.
+/// The verdict of an ACL on the requested rights.
 enum Verdict: Equatable, Sendable {
   /// All that was asked is permitted.
   case allow
   /// These of the rights asked for are refused.
   case deny(Rights)
-  /// Nothing is refused; about these rights the list says nothing, and something else decides.
+  /// Nothing is denied.
+  ///
+  /// The ACL is silent about these rights, so the next rule decides.
   case silent(Rights)
 }
 
 extension AccessControlList {
-  /// What the list of `object` says to `subject`, who asks for all of `rights`.
+  /// Evaluates this ACL of `object` for `caller`, who requests all of `rights`.
   ///
-  /// The first entry that settles the question wins, so order counts, and nothing is ever sorted. A permit
-  /// takes away from what is still open, and ends the matter when nothing is. A deny counts against all that
-  /// was asked, be it permitted by an earlier entry, as long as something else is open. Groups are asked for
-  /// only by entries that would matter.
+  /// Entries are evaluated in stored order, and the first that decides ends the evaluation. A permit entry
+  /// removes its rights from those still open, and allows the request when none is left. As long as a right
+  /// is open, a deny entry refuses the request if it names any requested right, even one that an earlier
+  /// entry has permitted. Groups are looked up only for entries that could change the answer.
   func verdict(
-    on rights: Rights, of object: Object, for subject: Subject, isMember: (_ gid: UInt32) -> Membership
+    on rights: Rights, of object: Object, for caller: Credentials, isMember: (_ gid: UInt32) -> Membership
   ) -> Verdict {
     var open = rights
     if open.isEmpty { return .allow }
@@ -28,14 +30,14 @@ extension AccessControlList {
       switch entry.kind {
       case .permit:
         if open.isDisjoint(with: named) { continue }
-        guard entry.principal.includes(subject, of: object, isMember: isMember) == .member else { continue }
+        guard entry.principal.includes(caller, of: object, isMember: isMember) == .member else { continue }
         open.subtract(named)
         if open.isEmpty { return .allow }
       case .deny:
         let refused = rights.intersection(named)
         if refused.isEmpty { continue }
         // Who may be meant is meant.
-        guard entry.principal.includes(subject, of: object, isMember: isMember) != .notMember else {
+        guard entry.principal.includes(caller, of: object, isMember: isMember) != .notMember else {
           continue
         }
         return .deny(refused)
@@ -46,9 +48,9 @@ extension AccessControlList {
     return .silent(open)
   }
 
-  /// Whether some caller may be refused one of `rights` by this list.
+  /// Whether some caller may be refused one of `rights` by this ACL.
   ///
-  /// What earlier entries permit is not looked at: it is better to be careful too often than once too seldom.
+  /// Earlier permit entries are not considered, so the answer errs on the safe side.
   func mayDeny(_ rights: Rights) -> Bool {
     entries.contains { entry in
       entry.kind == .deny && !entry.inheritance.contains(.onlyInherit) && entry.principal != .nobody
@@ -58,24 +60,26 @@ extension AccessControlList {
 }
 
 extension Principal {
-  /// Whether `subject` is who is meant in a list of `object`.
+  /// Whether `caller` is who is meant in an ACL of `object`.
   func includes(
-    _ subject: Subject, of object: Object, isMember: (_ gid: UInt32) -> Membership
+    _ caller: Credentials, of object: Object, isMember: (_ gid: UInt32) -> Membership
   ) -> Membership {
     switch meaning {
     case .everyone: .member
     case .nobody: .notMember
-    case .owner: subject.uid == object.uid ? .member : .notMember
-    case .user(let uid): subject.uid == uid ? .member : .notMember
-    case .owningGroup: subject.membership(in: object.gid, isMember: isMember)
-    case .group(let gid): subject.membership(in: gid, isMember: isMember)
+    case .owner: caller.uid == object.uid ? .member : .notMember
+    case .user(let uid): caller.uid == uid ? .member : .notMember
+    case .owningGroup: caller.membership(in: object.gid, isMember: isMember)
+    case .group(let gid): caller.membership(in: gid, isMember: isMember)
     case .foreign: .unknown
     }
   }
 }
 
-extension Subject {
-  /// Whether the subject is in a group; the other groups are asked for only if it is not the primary one.
+extension Credentials {
+  /// Whether the caller is in a group.
+  ///
+  /// Supplementary groups are looked up only if it is not the primary one.
   func membership(in group: UInt32, isMember: (_ gid: UInt32) -> Membership) -> Membership {
     gid == group ? .member : isMember(group)
   }

@@ -23,20 +23,20 @@ extension FileFlags {
   }
 }
 
-/// Tells whether `subject` may give `object` these flags in place of those that it has.
+/// Tells whether `caller` may give `object` these flags in place of those that it has.
 ///
-/// Only flags that change count. The flags that the object has do not stand against it: else none could ever
-/// be cleared.
+/// Only the flags that change are judged. The flags that the object has do not forbid the change; otherwise
+/// none could ever be cleared.
 package func decideFlagChange(
-  to flags: FileFlags, on object: Object, by subject: Subject, isMember: (_ gid: UInt32) -> Membership
+  to flags: FileFlags, on object: Object, by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
-  if object.zone.isSealed { return .deny(.sealed) }
-  if object.zone.isReadOnly || !object.reach.contains(.write) { return .deny(.place) }
+  if object.zone.isReadOnly { return .deny(.readOnly) }
+  if object.zone.isUnchangeable || !object.reach.contains(.write) { return .deny(.place) }
   let changed = flags.symmetricDifference(object.flags)
   if changed.isEmpty { return .allow }
   let settable: FileFlags =
-    subject.isSuperuser ? .ownerSettable.union(.rootSettable) : .ownerSettable
+    caller.isSuperuser ? .ownerSettable.union(.rootSettable) : .ownerSettable
   guard changed.isSubset(of: settable) else { return .deny(.ownership) }
-  if subject.isSuperuser { return .allow }
-  return decideByListAndMode(.writeSecurity, on: object, by: subject, isMember: isMember)
+  if caller.isSuperuser { return .allow }
+  return decideByACLAndMode(.writeSecurity, on: object, by: caller, isMember: isMember)
 }

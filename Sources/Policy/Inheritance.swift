@@ -2,10 +2,10 @@
 // Copyright the Insula authors
 
 extension AccessControlList {
-  /// What an object gets that is made in a directory with this list; nil if that is no list at all.
+  /// What an object gets that is made in a directory with this ACL; nil if that is no ACL at all.
   ///
-  /// Entries are inherited when an object is made and at no other time: what is moved keeps what it has, and
-  /// what is changed here later stays here. Symbolic links never inherit.
+  /// Entries are inherited only when an object is created. A moved object keeps its ACL, and later changes of
+  /// this ACL affect no existing object. Symbolic links never inherit.
   package func inherited(byDirectory isDirectory: Bool) -> AccessControlList? {
     let wanted: AccessControlEntry.Inheritance = isDirectory ? .directoryInherit : .fileInherit
     let passedOn = entries.filter { $0.inheritance.contains(wanted) }

@@ -13,10 +13,10 @@ package enum KeptReason: Hashable, Sendable {
   case refused
 }
 
-/// Tells why an object that is the user's to remove all the same stays; nil if it goes.
+/// Tells why an object stays although its user may remove it; nil if it is removed.
 ///
-/// The daemon asks no mode and no list, since their owner could change both. It takes away no flag, not even
-/// one that its owner could, and nothing that belongs to anybody else.
+/// Modes and ACLs are not checked, since the owner could change both. No flag is cleared, even if its owner
+/// could clear it, and nothing that belongs to another user is removed.
 package func reasonToKeep(
   uid: UInt32, kind: Object.Kind, flags: FileFlags, whenRemovedFor owner: UInt32
 ) -> KeptReason? {

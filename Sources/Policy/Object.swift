@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// Who asks.
+/// The credentials by which a caller is judged.
 ///
-/// Supplementary groups are not part of it: they are asked for only when a decision depends on them.
-package struct Subject: Sendable {
+/// Supplementary groups are not included: they are looked up only when a decision depends on them.
+package struct Credentials: Sendable {
   package let uid: UInt32
   package let gid: UInt32
+  /// Whether the caller may use the view through which the request came.
+  ///
+  /// A view may belong to one user: its kernel caches everything for that user.
+  package let mayUseView: Bool
 
-  package init(uid: UInt32, gid: UInt32) {
+  package init(uid: UInt32, gid: UInt32, mayUseView: Bool = true) {
     self.uid = uid
     self.gid = gid
+    self.mayUseView = mayUseView
   }
 
-  /// Passes lists and modes, never the rules of a place or a flag.
+  /// Root passes ACLs and modes, but never a location rule or a flag.
   package var isSuperuser: Bool { uid == 0 }
 }
 
-/// Flags that somebody has only just brought along with an object, and may take off again.
+/// Flags that a user has just set on an object by copying it, and may still clear.
 package struct ArrivingFlags: Equatable, Sendable {
   package let flags: FileFlags
   package let user: UInt32
@@ -28,14 +33,16 @@ package struct ArrivingFlags: Equatable, Sendable {
   }
 }
 
-/// The permission-bearing part of what is asked for.
+/// What a decision needs to know about the object of a request.
 package struct Object: Sendable {
-  /// What counts of an object's kind.
+  /// The kinds of objects that the rules tell apart.
   package enum Kind: Sendable {
     case file
     case directory
     case symlink
-    /// A fifo, a socket, a device: what is written to it goes elsewhere, and no flag stands against that.
+    /// A fifo, socket or device.
+    ///
+    /// Writing to it does not change the object, so no flag forbids that.
     case special
   }
 
@@ -47,9 +54,9 @@ package struct Object: Sendable {
   package let zone: Zone
   package let flags: FileFlags
   package let acl: AccessControl
-  /// What the view that is asked through lets be done to it.
+  /// What the view of the request allows to be done to the object.
   package let reach: Reach
-  /// Flags that do not hold yet for the user who brought them.
+  /// Flags that do not yet apply to the user who set them.
   package let arriving: ArrivingFlags?
 
   package init(
@@ -76,7 +83,7 @@ package struct Object: Sendable {
       arriving: arriving)
   }
 
-  /// The same at another place.
+  /// The same object in another zone.
   package func moved(to zone: Zone) -> Object {
     Object(
       uid: uid, gid: gid, mode: mode, kind: kind, zone: zone, flags: flags, acl: acl, reach: reach,

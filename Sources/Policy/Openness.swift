@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// What may be cached for all: questions about an object that hold whoever asks.
+// Questions about an object whose answer is the same for all callers, so that it may be cached for all.
 
 /// Whether everyone may walk through a directory, so that what lies in it may be cached for all.
 package func isSearchableByAll(_ object: Object) -> Bool {
@@ -11,7 +11,7 @@ package func isSearchableByAll(_ object: Object) -> Bool {
 /// Whether some caller may be refused to see the attributes of an object, so that they may not be cached for
 /// all.
 ///
-/// Without a list nobody is: no mode bit stands for it.
+/// Without an ACL nobody is refused: no mode bit forbids it.
 package func mayRefuseAttributes(_ object: Object) -> Bool {
   object.mayDeny([.readAttributes, .readSecurity])
 }
@@ -21,7 +21,7 @@ extension Object {
     switch acl {
     case .none: false
     case .damaged: true
-    case .list(let list): list.mayDeny(rights)
+    case .acl(let acl): acl.mayDeny(rights)
     }
   }
 }

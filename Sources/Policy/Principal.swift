@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// Whom an entry of an access control list is about.
+/// Whom an entry of an ACL is about.
 ///
-/// Apple's lists name people and groups by 128-bit numbers. Those of users and groups of this machine are
-/// made from their ids in Apple's own way, so that a list can be read on both systems.
+/// Apple's ACLs name people and groups by 128-bit numbers. Those of users and groups of this machine are made
+/// from their ids in Apple's own way, so that an ACL can be read on both systems.
 package struct Principal: Hashable, Sendable {
   /// The first and the last eight bytes, as the number is written.
   package let high: UInt64

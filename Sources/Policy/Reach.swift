@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What a view lets be done in a place, before lists and modes are asked.
+/// What a view allows at a location, before ACLs and modes are evaluated.
 ///
-/// It only narrows: what is in reach is still judged by all that holds in the whole tree.
+/// A reach only restricts: everything in it is still judged by all rules of the whole tree.
 package struct Reach: OptionSet, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }

@@ -48,7 +48,7 @@ package struct Rights: OptionSet, Hashable, Sendable {
 
   /// Get one more name.
   ///
-  /// Not in lists: only seals, places and flags stand against it.
+  /// Not part of any ACL: only read-only regions, location rules and flags forbid it.
   package static let link = Rights(rawValue: 1 << 25)
 
   package static let nothing: Rights = []
@@ -61,7 +61,7 @@ package struct Rights: OptionSet, Hashable, Sendable {
     .synchronize, .genericAll, .genericExecute, .genericWrite, .genericRead,
   ])
 
-  /// What changes something, and a sealed place refuses.
+  /// Rights to change something, which a read-only region refuses.
   package static let modifying: Rights = [
     .write, .delete, .append, .deleteChild, .writeAttributes, .writeExtended, .writeSecurity, .takeOwnership,
     .link,

@@ -3,7 +3,7 @@
 
 /// What a place in the tree is.
 ///
-/// It follows from the zone of its parent and its own name, so it is known without walking anywhere.
+/// It follows from the zone of its parent and its own name, so no path walk is needed.
 package enum Zone: UInt8, Sendable, CaseIterable {
   /// The root of the tree: its entries are fixed.
   case top
@@ -37,7 +37,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case container
   /// What an app has as its home, in its container: its entries are fixed.
   case containerData
-  /// The container of a group, which is its members' save for what describes it.
+  /// The container of a group, which is its members' except what describes it.
   case groupContainer
   /// What an app keeps in iCloud, which is the user's.
   case cloudContainer
@@ -100,7 +100,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   /// The zone of what lies so deep in here that its name makes no difference.
   package var inside: Zone {
-    if isSealedPlace { return self }
+    if isReadOnlyRegion { return self }
     if isDelivery { return .delivered }
     return switch domain {
     case .system: .system
@@ -124,10 +124,10 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   }
 
   /// Whether nothing here ever changes while the tree is mounted.
-  package var isSealed: Bool { self == .top || isSealedPlace }
+  package var isReadOnly: Bool { self == .top || isReadOnlyRegion }
 
   /// Whether this is what a seal can speak of: the system domain, or an installed app.
-  package var isSealedPlace: Bool {
+  package var isReadOnlyRegion: Bool {
     switch self {
     case .system, .localApp, .networkApp, .userApp: true
     default: false
@@ -166,7 +166,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var isDelivery: Bool { self == .inbox || self == .delivered }
 
   /// Whether what is here stays as it is, though it may go: nobody changes it but the daemon.
-  package var isReadOnly: Bool { isFixture || isDelivery }
+  package var isUnchangeable: Bool { isFixture || isDelivery }
 
   /// Whether children may have a zone other than their siblings', so that names matter.
   package var namesMatter: Bool {
@@ -219,7 +219,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   private static func topZone(of name: some Collection<UInt8>) -> Zone {
     for (top, zone) in topZones where name.elementsEqual(top.utf8) { return zone }
-    // The root is fixed, so a name that is not on the list was put into the store from behind: sealed.
+    // The root directory is fixed. An unknown name there was put into the store behind the daemon's back, and
+    // is read-only.
     return .system
   }
 

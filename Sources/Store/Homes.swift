@@ -43,13 +43,13 @@ package final class Homes: Sendable {
       try make(temporary, for: account)
     } catch {
       discard(temporary)
-      throw StoreError(error, doing: "make the home", path: "\(path)/\(name)")
+      throw StoreError(error, doing: "create the home", path: "\(path)/\(name)")
     }
     do throws(Errno) {
       try temporary.withName { (temporary) throws(Errno) in
         try name.withName { (name) throws(Errno) in
           try users.fd.rename(temporary, to: users.fd, name, flags: UInt32(CLX_RENAME_NOREPLACE))
-          // Before, the list would forbid its owner to give it its name.
+          // Before, the ACL would forbid its owner to give it its name.
           do throws(Errno) {
             let home = try users.fd.child(name)
             try setSecurity(HomeDirectory.staying, [], on: home)
@@ -62,7 +62,7 @@ package final class Homes: Sendable {
     } catch {
       discard(temporary)
       if error == .EEXIST { throw .homeExists(path: "\(path)/\(name)") }
-      throw StoreError(error, doing: "make the home", path: "\(path)/\(name)")
+      throw StoreError(error, doing: "create the home", path: "\(path)/\(name)")
     }
   }
 
@@ -99,7 +99,7 @@ package final class Homes: Sendable {
       // In one step it is no home any more; what is left of it when we are stopped, 'insula check' finds.
       try going.withName { (going) throws(Errno) in
         try name.withName { (name) throws(Errno) in
-          // Through a mount its list forbids that to its owner, and flags to everyone.
+          // Through a mount its ACL forbids that to its owner, and flags to everyone.
           let home = try users.fd.child(name)
           access.clear(home.fd)
           try users.fd.rename(name, to: users.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
@@ -124,11 +124,11 @@ package final class Homes: Sendable {
       if name.isEmpty {
         "it is empty"
       } else if name == "Shared" {
-        "that is the directory that all users share"
+        "this is the directory that all users share"
       } else if name.hasPrefix(".") || name.hasPrefix("-") {
         "it starts with '\(name.prefix(1))'"
       } else if name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7f }) {
-        "it has a slash or a control character in it"
+        "it contains a slash or a control character"
       } else if name.utf8.count > 200 {
         "it is longer than 200 bytes"
       } else {
@@ -154,7 +154,7 @@ package final class Homes: Sendable {
           try StoreLayout.makeDirectory(
             name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
           let made = try parent.child(name)
-          try setSecurity(directory.list(owner: account.uid), directory.flags, on: made)
+          try setSecurity(directory.acl(owner: account.uid), directory.flags, on: made)
         }
       }
       // Last, so that nobody could touch what was not finished.
@@ -164,12 +164,12 @@ package final class Homes: Sendable {
     }
   }
 
-  /// Where the filesystem below keeps no attributes, nothing has a list.
+  /// Where the filesystem below keeps no attributes, nothing has an ACL.
   private func setSecurity(
-    _ list: AccessControlList, _ flags: FileFlags, on object: borrowing OwnedFD
+    _ acl: AccessControlList, _ flags: FileFlags, on object: borrowing OwnedFD
   ) throws(Errno) {
     do throws(Errno) {
-      try access.setList(list, on: object.fd)
+      try access.setACL(acl, on: object.fd)
       if !flags.isEmpty { try access.setFlags(flags, on: object.fd) }
     } catch .EOPNOTSUPP {
       return

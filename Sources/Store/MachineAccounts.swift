@@ -5,7 +5,7 @@ internal import LinuxIO
 package import Policy
 
 extension AccountNames {
-  /// The users and groups of this machine, looked up anew each time, so that changes to them count at once.
+  /// The users and groups of this machine, looked up again each time, so that changes to them count at once.
   package static let ofThisMachine = AccountNames(
     userName: { Account.numbered($0)?.name },
     groupName: { AccountGroup.numbered($0)?.name },

@@ -6,7 +6,7 @@ internal import Glibc
 package import LinuxIO
 package import Policy
 
-/// What stands beside an object's owner and mode: its access control list and its flags.
+/// What stands beside an object's owner and mode: its ACL and its flags.
 package struct Security: Equatable, Sendable {
   package var acl: AccessControl
   package var flags: FileFlags
@@ -30,14 +30,14 @@ package struct Security: Equatable, Sendable {
 /// saved and lost together with it.
 ///
 /// A user's daemon may use attributes of users only, and Linux has those on files and directories alone:
-/// fifos, sockets and symbolic links have neither list nor flags there (EOPNOTSUPP).
+/// fifos, sockets and symbolic links have neither ACL nor flags there (EOPNOTSUPP).
 package struct Metadata: Sendable {
   private let isSystem: Bool
 
   package init(isSystem: Bool) { self.isSystem = isSystem }
 
-  /// Under which name the list is kept, in the form that ``AccessControlList/filesec`` gives it.
-  package var listName: StaticString { isSystem ? "trusted.insula.acl" : "user.insula.acl" }
+  /// Under which name the ACL is kept, in the form that ``AccessControlList/filesec`` gives it.
+  package var aclName: StaticString { isSystem ? "trusted.insula.acl" : "user.insula.acl" }
   /// Under which name the flags are kept: four bytes, the most significant first.
   package var flagsName: StaticString { isSystem ? "trusted.insula.flags" : "user.insula.flags" }
 
@@ -46,14 +46,14 @@ package struct Metadata: Sendable {
     let names = try attributeNames(of: object)
     if names.isEmpty { return .none }
     var security = Security.none
-    if names.contains(.list) { security.acl = try list(of: object) }
+    if names.contains(.acl) { security.acl = try acl(of: object) }
     if names.contains(.flags) { security.flags = try flags(of: object) }
     return security
   }
 
-  /// Replaces the list, or removes it.
-  package func setList(_ list: AccessControlList?, on object: FD) throws(Errno) {
-    try set(listName, to: list?.filesec, on: object)
+  /// Replaces the ACL, or removes it.
+  package func setACL(_ acl: AccessControlList?, on object: FD) throws(Errno) {
+    try set(aclName, to: acl?.filesec, on: object)
   }
 
   /// Replaces the flags.
@@ -64,10 +64,10 @@ package struct Metadata: Sendable {
   }
 
   /// What can't be understood of what is kept with an object, for a check that changes nothing.
-  func damage(of object: FD) throws(Errno) -> (list: Bool, flags: Bool) {
+  func damage(of object: FD) throws(Errno) -> (acl: Bool, flags: Bool) {
     let names = try attributeNames(of: object)
     return (
-      list: names.contains(.list) ? try decodedList(of: object) == .damaged : false,
+      acl: names.contains(.acl) ? try decodedACL(of: object) == .damaged : false,
       flags: names.contains(.flags) ? try decodedFlags(of: object) == nil : false
     )
   }
@@ -76,7 +76,7 @@ package struct Metadata: Sendable {
 
   private struct Kept: OptionSet {
     let rawValue: UInt8
-    static let list = Kept(rawValue: 1 << 0)
+    static let acl = Kept(rawValue: 1 << 0)
     static let flags = Kept(rawValue: 1 << 1)
   }
 
@@ -87,13 +87,13 @@ package struct Metadata: Sendable {
       }
     } catch .ERANGE {
       // More names than there is room for; ours may be among them.
-      return [.list, .flags]
+      return [.acl, .flags]
     } catch .EOPNOTSUPP {
       return []
     }
   }
 
-  /// Whether what has this name now has certainly neither list nor flags.
+  /// Whether what has this name now has certainly neither ACL nor flags.
   package func isBare(_ name: Name, in directory: FD) -> Bool {
     let none = try? withRoom(512) { (room) throws(Errno) in
       let count = try directory.attributeNames(of: name, into: room)
@@ -105,7 +105,7 @@ package struct Metadata: Sendable {
   private func kept(in names: UnsafeRawBufferPointer) -> Kept {
     var kept: Kept = []
     for name in names.split(separator: 0) {
-      if name.elementsEqual(listName) { kept.insert(.list) }
+      if name.elementsEqual(aclName) { kept.insert(.acl) }
       if name.elementsEqual(flagsName) { kept.insert(.flags) }
     }
     return kept
@@ -113,8 +113,8 @@ package struct Metadata: Sendable {
 
   // MARK: Values
 
-  private func list(of object: FD) throws(Errno) -> AccessControl {
-    try withOwnersAccess(to: object) { () throws(Errno) in try decodedList(of: object) }
+  private func acl(of object: FD) throws(Errno) -> AccessControl {
+    try withOwnersAccess(to: object) { () throws(Errno) in try decodedACL(of: object) }
   }
 
   private func flags(of object: FD) throws(Errno) -> FileFlags {
@@ -122,11 +122,11 @@ package struct Metadata: Sendable {
       ?? Security.damagedFlags
   }
 
-  private func decodedList(of object: FD) throws(Errno) -> AccessControl {
-    try read(listName, of: object) { bytes in
+  private func decodedACL(of object: FD) throws(Errno) -> AccessControl {
+    try read(aclName, of: object) { bytes in
       guard let bytes else { return .none }
-      do throws(MalformedList) {
-        return try AccessControlList(filesec: bytes).map { .list($0) } ?? .none
+      do throws(MalformedACL) {
+        return try AccessControlList(filesec: bytes).map { .acl($0) } ?? .none
       } catch {
         return .damaged
       }

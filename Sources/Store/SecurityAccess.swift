@@ -6,36 +6,38 @@ internal import Glibc
 package import LinuxIO
 package import Policy
 
-/// How a command gets at lists and flags: in the store itself, through the mount while a daemon has it, or in
+/// How a command gets at ACLs and flags: in the store itself, through the mount while a daemon has it, or in
 /// a package that may lie anywhere.
 package enum SecurityAccess: Sendable {
   case store(Metadata)
   case mount
-  /// As attributes that files have everywhere: the list in Apple's form, under Apple's name, and the flags as
-  /// words. On an insula mount the former is the list itself.
+  /// As attributes that files have everywhere: the ACL in Apple's form, under Apple's name, and the flags as
+  /// words.
+  ///
+  /// On an insula mount the former is the ACL itself.
   case package
 
-  private var listName: String {
+  private var aclName: String {
     if case .package = self { "user.com.apple.system.Security" } else { "system.insula.acl" }
   }
   private var flagsName: String {
     if case .package = self { "user.org.insula.flags" } else { "system.insula.flags" }
   }
 
-  /// The list; EIO if there is one that can't be read.
-  package func list(of object: FD) throws(Errno) -> AccessControlList? {
+  /// The ACL; EIO if there is one that can't be read.
+  package func acl(of object: FD) throws(Errno) -> AccessControlList? {
     if case .store(let metadata) = self {
       switch try metadata.security(of: object).acl {
       case .none: return nil
-      case .list(let list): return list
+      case .acl(let acl): return acl
       case .damaged: throw .EIO
       }
     }
-    guard let bytes = try value(listName, of: object) else { return nil }
+    guard let bytes = try value(aclName, of: object) else { return nil }
     let room = UnsafeMutableRawBufferPointer.allocate(byteCount: max(bytes.count, 1), alignment: 8)
     defer { room.deallocate() }
     room.copyBytes(from: bytes)
-    do throws(MalformedList) {
+    do throws(MalformedACL) {
       return try AccessControlList(filesec: UnsafeRawBufferPointer(rebasing: room[..<bytes.count]))
     } catch {
       throw .EIO
@@ -64,11 +66,11 @@ package enum SecurityAccess: Sendable {
     }
   }
 
-  package func setList(_ list: AccessControlList?, on object: FD) throws(Errno) {
+  package func setACL(_ acl: AccessControlList?, on object: FD) throws(Errno) {
     guard case .store(let metadata) = self else {
-      return try set(listName, to: list?.filesec, on: object)
+      return try set(aclName, to: acl?.filesec, on: object)
     }
-    try metadata.setList(list, on: object)
+    try metadata.setACL(acl, on: object)
   }
 
   package func setFlags(_ flags: FileFlags, on object: FD) throws(Errno) {
@@ -79,15 +81,15 @@ package enum SecurityAccess: Sendable {
     try metadata.setFlags(flags, on: object)
   }
 
-  /// Takes the list and the flags away, as far as that can be done: what follows says what is still in the
+  /// Takes the ACL and the flags away, as far as that can be done: what follows says what is still in the
   /// way.
   package func clear(_ object: FD) {
-    // The flags first: they stand against a change of the list.
+    // The flags first: they stand against a change of the ACL.
     try? setFlags([], on: object)
-    try? setList(nil, on: object)
+    try? setACL(nil, on: object)
   }
 
-  /// Takes lists and flags away from a whole tree.
+  /// Takes ACLs and flags away from a whole tree.
   func clearTree(_ name: some NameText, in parent: FD) throws(Errno) {
     let top = try parent.child(name)
     clear(top.fd)
@@ -102,7 +104,7 @@ package enum SecurityAccess: Sendable {
     }
   }
 
-  /// Removes something with all that is in it, be it protected by lists and flags, as a mount enforces them.
+  /// Removes something with all that is in it, be it protected by ACLs and flags, as a mount enforces them.
   package func removeTree(_ name: some NameText, in parent: FD) throws(Errno) {
     do throws(Errno) {
       try parent.removeTree(name)

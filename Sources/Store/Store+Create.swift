@@ -11,12 +11,12 @@ extension Store {
   /// may be the root of a disk) is used if it is empty, and marked as unfinished until it is done.
   package static func create(at path: String, _ description: StoreDescription) throws(StoreError) {
     let (parentPath, name) = split(path)
-    let parent = try explaining("make a store in", parentPath) { () throws(Errno) in
+    let parent = try explaining("create a store in", parentPath) { () throws(Errno) in
       try openRoot(parentPath)
     }
     let existing = try? parent.fd.status(of: name)
     guard existing != nil else {
-      return try explaining("make the store", path) { () throws(Errno) in
+      return try explaining("create the store", path) { () throws(Errno) in
         try createBeside(parent.fd, name, description)
       }
     }
@@ -64,7 +64,7 @@ extension Store {
       case .EEXIST: throw .alreadyAStore(path: path)
       case .ENOTEMPTY: throw .notEmpty(path: path)
       case .ENOTDIR: throw .notAStore(path: path, reason: "it is not a directory")
-      default: throw StoreError(error, doing: "make the store", path: path)
+      default: throw StoreError(error, doing: "create the store", path: path)
       }
     }
   }

@@ -68,10 +68,13 @@ package final class Store: Sendable {
     return ServedParts(tree: tree, staging: try emptyStaging(in: root))
   }
 
+  /// The path of the directory for what is not finished, for messages.
+  package var stagingPath: String { "\(path)/\(StoreLayout.stagingPath)" }
+
   /// Opens the directory for what is not finished, with whatever is in it; a store of an earlier version gets
   /// one.
   package func openStaging() throws(StoreError) -> OwnedFD {
-    try explaining("open", "\(path)/\(StoreLayout.stagingPath)") { () throws(Errno) in
+    try explaining("open", stagingPath) { () throws(Errno) in
       try directory.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in
         try state.openDirectory(name, makingWith: 0o700)
       }
@@ -120,7 +123,7 @@ package final class Store: Sendable {
   private static func checkOwner(_ root: FD, path: String) throws(StoreError) {
     let status: FileStatus
     do throws(Errno) { status = try root.status() } catch {
-      throw StoreError(error, doing: "look at", path: path)
+      throw StoreError(error, doing: "examine", path: path)
     }
     guard status.st_uid == ProcessID.user else { throw .belongsToOther(path: path, uid: status.st_uid) }
   }
@@ -149,7 +152,7 @@ package struct ServedParts: ~Copyable, Sendable {
     stagingDirectory = staging
   }
 
-  /// Where objects are made that have a list from the start.
+  /// Where objects are made that have an ACL from the start.
   package var staging: FD? {
     switch stagingDirectory {
     case .some(let directory): directory.fd

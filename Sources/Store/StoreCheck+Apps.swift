@@ -30,21 +30,21 @@ extension StoreCheck {
       // What is being done to it is ended by the next who writes, if it was stopped.
       if !intents.contains(where: { $0.intent.isAbout(app) }) { checkBundle(of: app) }
     }
-    for container in containers where !container.isDoomed { check(container) }
-    checkStrangers(among: Set(containers.map(\.path)))
+    for container in containers where !container.isMarkedForRemoval { check(container) }
+    checkUnrecorded(among: Set(containers.map(\.path)))
   }
 
   private mutating func foundDamage(_ what: String) {
     found(
-      .failure, "\(store.path)/state/\(Registry.fileName)", "is not in order: \(what)",
-      "restore that file from a backup; the apps and their containers are untouched")
+      .failure, "\(store.path)/state/\(Registry.fileName)", "is damaged: \(what)",
+      "restore this file from a backup; the apps and their containers are not affected")
   }
 
   private mutating func checkBundle(of app: InstalledApp) {
     if status(app.path)?.isDirectory == true { return }
     found(
-      .failure, "\(store.path)/tree/\(app.path)", "is missing, the bundle of \(app.identifier)",
-      "put it back from a backup, or install the app again")
+      .failure, "\(store.path)/tree/\(app.path)", "is missing: the bundle of \(app.identifier)",
+      "restore it from a backup, or install the app again")
   }
 
   /// A container may be missing: it is made when it is needed.
@@ -57,7 +57,7 @@ extension StoreCheck {
     where status("\(container.path)/\(directory)")?.isDirectory != true {
       found(
         .warning, "\(place)/\(directory)", "is missing from the container",
-        "the next use of the app makes it again")
+        "the next use of the app creates it again")
     }
     guard container.kind.contentClass != nil else { return }
     let metadata = try? store.tree.withParent(of: "\(container.path)/\(ContainerLayout.metadataName)") {
@@ -71,7 +71,7 @@ extension StoreCheck {
   }
 
   /// What lies where containers do, and is none.
-  private mutating func checkStrangers(among known: Set<String>) {
+  private mutating func checkUnrecorded(among known: Set<String>) {
     guard let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
     else { return }
     for home in homes {
@@ -79,14 +79,14 @@ extension StoreCheck {
         let place = "Users/\(home.name)/\(ContainerLayout.directory(of: kind))"
         for name in names(in: place) where name.hasPrefix(".") && name.contains(".left-") {
           found(
-            .warning, "\(store.path)/tree/\(place)/\(name)", "is what stayed of a container that was removed",
-            "look through it; where its flags and owners let you, 'rm -r' removes it")
+            .warning, "\(store.path)/tree/\(place)/\(name)", "is a remainder of a container that was removed",
+            "check its contents; remove it with 'rm -r' if its flags and owners allow it")
         }
         for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
           found(
-            .warning, "\(store.path)/tree/\(place)/\(name)", "is no container that insula has made",
-            "nobody can move it while the store is mounted; "
-              + "unmount it, and move it to where its owner's own files are"
+            .warning, "\(store.path)/tree/\(place)/\(name)", "is not a container that insula created",
+            "it can't be moved while the store is mounted; "
+              + "unmount the store, and move it to its owner's other files"
           )
         }
       }

@@ -49,7 +49,7 @@ package struct StoreCheck {
       let status = try store.directory.status()
       owners = StoreLayout.Ownership(store.description, uid: status.st_uid, gid: status.st_gid)
     } catch {
-      throw StoreError(error, doing: "look at", path: store.path)
+      throw StoreError(error, doing: "examine", path: store.path)
     }
   }
 
@@ -80,8 +80,9 @@ package struct StoreCheck {
     let group = store.description.adminGroup
     guard store.description.mode == .system, AccountGroup.numbered(group.gid) == nil else { return }
     found(
-      .warning, store.path, "its admin group \(group.name) (\(group.gid)) is no group of this machine",
-      "add it with 'groupadd -g \(group.gid) \(group.name)'")
+      .warning, store.path,
+      "has the admin group \(group.name) (\(group.gid)), which this machine does not have",
+      "create it with 'groupadd -g \(group.gid) \(group.name)'")
   }
 
   private mutating func checkPrivateDirectories() {
@@ -100,8 +101,8 @@ package struct StoreCheck {
       guard let parent = try? store.tree.openDirectory(at: above) else {
         // Its parent was reported, and could not be put right.
         found(
-          .failure, path, "can't be reached: its parent is missing or not a directory",
-          "put the parent right first")
+          .failure, path, "can't be reached: its parent directory is missing or not a directory",
+          "repair the parent directory first")
         continue
       }
       check(
@@ -115,19 +116,19 @@ package struct StoreCheck {
     let own = Set(StoreLayout.privateDirectories + [StoreLayout.descriptionName, "tree", "lost+found"])
     let top = Set(DomainTree.directories.compactMap { $0.path.split(separator: "/").first.map(String.init) })
     for (directory, known, path, what) in [
-      (store.directory, own, store.path, "belongs to no store"),
+      (store.directory, own, store.path, "is not part of a store"),
       (
         store.tree, top, store.path + "/tree",
-        "is in the root of the tree, which has its own directories only"
+        "is in the root of the tree, which has only its standard directories"
       ),
     ] {
       guard let listing = try? directory.reopened(O_RDONLY | O_DIRECTORY),
         let entries = try? listing.fd.entries()
       else { continue }
       for name in entries.map({ String(decoding: $0.name, as: UTF8.self) }).sorted()
-      // What was being written when a process was stopped is written anew by the next.
+      // What was being written when a process was stopped is written again by the next.
       where !known.contains(name) && !(name.hasPrefix(".") && path == store.path) {
-        found(.warning, "\(path)/\(name)", what, "move it elsewhere; nothing of it is used")
+        found(.warning, "\(path)/\(name)", what, "move it elsewhere; insula does not use it")
       }
     }
   }
@@ -144,25 +145,26 @@ package struct StoreCheck {
       status = try parent.status(of: name)
     } catch {
       guard error == .ENOENT else {
-        return found(.failure, path, "can't be looked at: \(error.message)", "check the disk below")
+        return found(.failure, path, "can't be examined: \(error.message)", "check the disk")
       }
       return found(
-        .failure, path, "is missing", "'insula check --repair' makes it again", repair: repair)
+        .failure, path, "is missing", "'insula check --repair' creates it again", repair: repair)
     }
     guard status.isDirectory else {
       return found(
-        .failure, path, "is not a directory", "move it away, then 'insula check --repair' makes the directory"
+        .failure, path, "is not a directory",
+        "move it away; then 'insula check --repair' creates the directory"
       )
     }
     if status.st_uid != uid || status.st_gid != gid {
       found(
         .failure, path, "belongs to \(status.st_uid):\(status.st_gid) instead of \(uid):\(gid)",
-        "'insula check --repair' gives it back", repair: repair)
+        "'insula check --repair' restores the owner", repair: repair)
     }
     if status.permissions != mode {
       found(
         .failure, path, "has mode \(octal(status.permissions)) instead of \(octal(mode))",
-        "'insula check --repair' sets it", repair: repair)
+        "'insula check --repair' restores the mode", repair: repair)
     }
   }
 
@@ -174,12 +176,12 @@ package struct StoreCheck {
       if home.account == nil {
         found(
           .warning, "\(path)/Users/\(home.name)", "belongs to uid \(home.uid), which no account has",
-          "make the account again with that uid, or 'insula user remove \(home.name) --delete-home'")
+          "create the account again with this uid, or run 'insula user remove \(home.name) --delete-home'")
       }
       for missing in home.missing {
         found(
           .warning, "\(path)/Users/\(home.name)/\(missing)", "is missing from the home",
-          "its owner can make it with mkdir")
+          "its owner can create it with mkdir")
       }
     }
   }
@@ -188,8 +190,8 @@ package struct StoreCheck {
     guard let table = try? MountTable.current() else { return }
     for mount in table.below(store.path + "/tree") {
       found(
-        .failure, mount.mountPoint, "another filesystem (\(mount.type)) is mounted inside the store",
-        "'umount \(mount.mountPoint)'; mount it elsewhere")
+        .failure, mount.mountPoint, "is a mount of another filesystem (\(mount.type)) inside the store",
+        "run 'umount \(mount.mountPoint)', and mount it elsewhere")
     }
   }
 
@@ -253,8 +255,8 @@ package struct StoreCheck {
       case UInt8(DT_DIR): level.directories.append(entry.name)
       case UInt8(DT_BLK) where !mayHoldDevices(top), UInt8(DT_CHR) where !mayHoldDevices(top):
         found(
-          .failure, text(path()), "is a device node, which insula never makes there",
-          "remove it: 'rm' in the store")
+          .failure, text(path()), "is a device node, which insula never creates there",
+          "remove it with 'rm' in the store")
       default: break
       }
       checkSecurity(of: entry.name, in: directory, path)
@@ -263,27 +265,27 @@ package struct StoreCheck {
     return level
   }
 
-  /// Lists and flags that can't be understood count as the strictest; what they once said nobody can tell.
+  /// ACLs and flags that can't be understood count as the strictest; what they once said nobody can tell.
   private mutating func checkSecurity(
     of name: [UInt8], in directory: FD, _ fullPath: () -> [[UInt8]]
   ) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     guard let object = try? directory.child(name), let damage = try? metadata.damage(of: object.fd)
     else { return }
-    guard damage.list || damage.flags else { return }
+    guard damage.acl || damage.flags else { return }
     let path = fullPath()
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
-    if damage.list {
+    if damage.acl {
       found(
-        .failure, text(path), "has an access control list that can't be read, so only root may use it",
-        "on the mount, as root or its owner: "
-          + "'insula acl -N \(mounted)' removes it, 'insula acl -E' gives it another"
+        .failure, text(path), "has an ACL that can't be read, so only root may use it",
+        "on the mount, as root or its owner, run "
+          + "'insula acl -N \(mounted)' to remove it or 'insula acl -E' to replace it"
       )
     }
     if damage.flags {
       found(
         .failure, text(path), "has flags that can't be read, so it can't be changed",
-        "as root, on the mount: 'insula flags \(mounted) noschg' takes them away")
+        "on the mount, as root, run 'insula flags \(mounted) noschg' to clear them")
     }
   }
 
@@ -291,7 +293,8 @@ package struct StoreCheck {
     let name = String(decoding: name, as: UTF8.self)
     guard name.hasPrefix("."), name.contains(".new-") || name.contains(".removed-") else { return }
     found(
-      .warning, path, "is left over from an 'insula user' command that was stopped", "remove it with 'rm -r'")
+      .warning, path, "is a remainder of an 'insula user' command that was interrupted",
+      "remove it with 'rm -r'")
   }
 
   private func text(_ path: [[UInt8]]) -> String {

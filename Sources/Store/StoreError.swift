@@ -64,18 +64,18 @@ extension StoreError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .notThere(let path):
-      "there is no store at \(path); make one with 'insula init \(path)'"
+      "there is no store at \(path); create one with 'insula init \(path)'"
     case .notAStore(let path, let reason):
       "\(path) is not a store (\(reason)); "
-        + "name the directory that 'insula init' made, or make a new one with it"
+        + "name a directory that 'insula init' created, or create a store with it"
     case .halfMade(let path):
-      "the store \(path) is half-made: an 'insula init' was stopped before it was done; "
-        + "nothing is in it yet, run 'insula init \(path)' again to finish it"
+      "the store \(path) is incomplete: an 'insula init' was interrupted; "
+        + "it is still empty; run 'insula init \(path)' again to complete it"
     case .damaged(let path, let what):
       "the store \(path) is damaged: \(what); "
-        + "restore store.plist from a backup, the tree beside it is untouched"
+        + "restore store.plist from a backup; the tree beside it is not affected"
     case .newerFormat(let path, let found, let known):
-      "the store \(path) has format \(found), this insula knows formats up to \(known); "
+      "the store \(path) has format \(found), but this insula knows formats only up to \(known); "
         + "use the newer insula that made it"
     case .olderFormat(let path, let found, let known):
       "the store \(path) has format \(found), which this insula (format \(known)) can't migrate; "
@@ -85,71 +85,70 @@ extension StoreError: CustomStringConvertible {
         + "unmount it first (\(holder?.unmountCommand ?? "'insula unmount'"))"
     case .belongsToOther(let path, let uid):
       "the store \(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"); "
-        + "use it as that user, or make your own with 'insula init'"
+        + "use it as that user, or create your own with 'insula init'"
     case .alreadyAStore(let path):
-      "\(path) is a store already, nothing was changed; mount it with 'insula mount \(path)'"
+      "\(path) is already a store; nothing was changed; mount it with 'insula mount \(path)'"
     case .notEmpty(let path):
-      "\(path) is not empty, nothing was changed; name a new or an empty directory"
+      "\(path) is not empty; nothing was changed; name a new or an empty directory"
     case .noSpace(let path):
-      "no space left for \(path); free some on its filesystem ('df -h', 'df -i', 'quota') and try again"
+      "no space left for \(path); free some space on its filesystem ('df -h', 'df -i', 'quota') and try again"
     case .readOnly(let path):
-      "\(path) lies on a filesystem that is mounted read-only; remount that writable, "
+      "\(path) is on a filesystem that is mounted read-only; remount it read-write, "
         + "or mount the store with 'insula mount -o ro'"
     case .notPermitted(let doing, let path):
       "can't \(doing) \(path): not permitted; "
-        + "run as the owner of the store (root for the machine's own store)"
+        + "run this command as the owner of the store (root for the machine's store)"
     case .failed(let doing, let path, let errno):
       "can't \(doing) \(path): \(errno.message)"
     case .badHomeName(let name, let reason):
       "'\(name)' can't be the name of a home: \(reason)"
     case .unknownAccount(let name):
       "this machine has no account '\(name)'; "
-        + "make the account first (adduser), or check the spelling with 'getent passwd'"
+        + "create the account first (adduser), or check the spelling with 'getent passwd'"
     case .otherAccount(let name):
-      "a rootless store holds its owner's home only, and '\(name)' is someone else; "
-        + "a store for all users is made by root ('sudo insula init')"
+      "a rootless store has only its owner's home, and '\(name)' is another user; "
+        + "root can create a store for all users ('sudo insula init')"
     case .homeExists(let path):
-      "the home \(path) exists already, nothing was changed; 'insula user list' shows the homes"
+      "the home \(path) already exists; nothing was changed; 'insula user list' lists the homes"
     case .noHome(let path):
-      "there is no home \(path); 'insula user add' makes one, and 'insula user list' shows those there are"
+      "there is no home \(path); 'insula user add' creates one, and 'insula user list' lists the homes"
     case .registryBusy(let path):
-      "another process is changing \(path) and does not end; "
-        + "try it again, or see who it is with 'fuser -v \(path)'"
+      "another process is changing \(path) and does not finish; "
+        + "try again, or find the process with 'fuser -v \(path)'"
     case .registryDamaged(let path, let what):
-      "the list of apps \(path) is damaged: \(what); restore that file from a backup, "
-        + "the apps and their containers are untouched"
+      "the list of apps \(path) is damaged: \(what); restore this file from a backup; "
+        + "the apps and their containers are not affected"
     case .registryNewer(let path, let found, let known):
-      "the list of apps \(path) has version \(found), this insula knows versions up to \(known); "
+      "the list of apps \(path) has version \(found), but this insula knows versions only up to \(known); "
         + "use the newer insula that made it"
     case .registryFailed(let doing, let path, let message):
       "can't \(doing) the list of apps \(path): \(message)"
     case .appExists(let identifier, let path):
-      "\(identifier) is installed already, at \(path), nothing was changed; 'insula apps' lists all apps"
+      "\(identifier) is already installed at \(path); nothing was changed; 'insula apps' lists all apps"
     case .noApp(let identifier):
-      "no app \(identifier) is installed here; 'insula apps' lists all apps"
+      "the app \(identifier) is not installed here; 'insula apps' lists all apps"
     case .appBusy(let identifier):
-      "\(identifier) is just being installed, updated or removed; try it again when that is done"
+      "\(identifier) is being installed, updated or removed; try again when this is done"
     case .noContainer(let path, let what):
       "\(path) can't be a container: \(what); move it away and try again"
     case .notEntitled(let identifier, let to, let has):
       "\(identifier) is not entitled to \(to); "
-        + (has.isEmpty ? "it has no such entitlement" : "it is to \(has.joined(separator: ", "))")
+        + (has.isEmpty ? "it has no such entitlement" : "it is entitled to \(has.joined(separator: ", "))")
     case .teamOfOtherRoot(let team, let known, let new):
-      "the team \(team) is the root \(known)'s here, and this is "
-        + "signed under another root, \(new), nothing was changed; if that "
-        + "one speaks for the team from now on: "
-        + "'insula trust add FILE --team \(team) --store STORE' with its certificate"
+      "the team \(team) is assigned to the root \(known) here, but this is "
+        + "signed under another root, \(new); nothing was changed; to assign the team to "
+        + "the new root, run 'insula trust add FILE --team \(team) --store STORE' with its certificate"
     case .containerOfOtherTeam(let path, let team, let other):
-      "the container \(path) has the data of apps of the team \(other), "
-        + "and this app is of the team \(team); 'insula uninstall' "
-        + "with the identifier of such an app removes what it has left; "
-        + "what is in iCloud is yours to move elsewhere, and to remove"
+      "the container \(path) has data of apps of the team \(other), "
+        + "but this app is of the team \(team); 'insula uninstall' "
+        + "with the identifier of such an app removes the data that it left behind; "
+        + "you can move or remove data in iCloud yourself"
     case .tooManyGrants(let identifier):
-      "so much has been granted to \(identifier) that there is no room for more; "
-        + "grant it the folder that these files are in, and see 'insula grants'"
+      "\(identifier) has as many grants as an app can have; "
+        + "grant a folder instead of the files in it, or revoke grants (see 'insula grants')"
     case .tooManyGrantsOfUser(let user):
-      "the user with the number \(user) has granted as much as one user can; "
-        + "grant folders instead of the files in them, or take something back: see 'insula grants'"
+      "uid \(user) has as many grants as a user can have; "
+        + "grant folders instead of the files in them, or revoke grants (see 'insula grants')"
     }
   }
 }

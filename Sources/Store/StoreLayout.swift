@@ -3,11 +3,11 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 internal import Policy
 
 /// What a store consists of, and how it is laid out.
-enum StoreLayout {
+package enum StoreLayout {
   static let descriptionName = "store.plist"
   /// Lies in a store that is being made in place; a store that is made beside needs none.
   static let unfinishedName = "unfinished"
@@ -64,7 +64,7 @@ enum StoreLayout {
   }
 
   /// Makes a directory with exactly this owner and mode, whatever the umask; one that is there gets them.
-  static func makeDirectory(
+  package static func makeDirectory(
     _ name: String, in parent: FD, mode: UInt32, uid: UInt32, gid: UInt32
   ) throws(Errno) {
     try name.withName { (name) throws(Errno) in
@@ -88,7 +88,7 @@ enum StoreLayout {
     let names = Set(entries.map { String(decoding: $0.name, as: UTF8.self) })
     if names.contains(unfinishedName) { return .halfMade(path: path) }
     if names.isSuperset(of: ["tree", "state"]) {
-      return .damaged(path: path, what: "store.plist is gone")
+      return .damaged(path: path, what: "store.plist is missing")
     }
     return .notAStore(path: path, reason: names.isEmpty ? "it is empty" : "it has no store.plist")
   }

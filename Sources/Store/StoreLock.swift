@@ -21,7 +21,7 @@ package struct StoreHolder: Equatable, Sendable, CustomStringConvertible {
   }
 
   var unmountCommand: String {
-    mountPoint.isEmpty ? "or wait until pid \(pid) is done" : "'insula unmount \(mountPoint)'"
+    mountPoint.isEmpty ? "or wait until pid \(pid) has ended" : "'insula unmount \(mountPoint)'"
   }
 
   /// The text of the lock file: the pid's line, then the mount point, which may hold any character.

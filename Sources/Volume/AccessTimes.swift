@@ -9,18 +9,18 @@ internal import LinuxIO
 // (LinuxIO/PrivateMount.swift). A user's daemon can't have that; but all data goes through its own
 // descriptors, and where they belong to its user Linux lets it spare the times.
 
-extension View {
+extension Volume {
   /// Opens a file for the data that clients want of it.
   ///
   /// With `sparingTime` reading leaves its access time alone whatever the settings say, as far as that can be
   /// had.
   func openForData(_ file: FD, _ flags: Int32, sparingTime: Bool = false) throws(Errno) -> OwnedFD {
-    try open(file, flags, sparingTimes: sparingTime || volume.settings.sparesFileTimes)
+    try open(file, flags, sparingTimes: sparingTime || settings.sparesFileTimes)
   }
 
   /// Opens a directory to be listed.
   func openForListing(_ directory: FD, sparingTime: Bool) throws(Errno) -> OwnedFD {
-    let sparingTimes = sparingTime || volume.settings.sparesDirectoryTimes
+    let sparingTimes = sparingTime || settings.sparesDirectoryTimes
     do throws(Errno) {
       if !sparingTimes { return try directory.open(Name.here, O_RDONLY | O_DIRECTORY) }
     } catch {

@@ -16,7 +16,7 @@ final class ArrivingFlagsTable: Sendable {
     let brought: ArrivingFlags
     var end: UInt64
   }
-  private let arrivals = Mutex<[ObjectNumber: Arrival]>([:])
+  private let arrivals = OrderedMutex<[ObjectNumber: Arrival]>(.leaf, [:])
   private let areAny = Atomic<Bool>(false)
   private let nanoseconds: UInt64
 

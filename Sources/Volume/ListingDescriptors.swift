@@ -18,7 +18,7 @@ final class ListingDescriptors: Sendable {
     let descriptor: SharedFD
   }
   static let limit = 64
-  private let places = Mutex([Kept?](repeating: nil, count: limit))
+  private let places = OrderedMutex(.leaf, [Kept?](repeating: nil, count: limit))
 
   func find(_ handle: HandleID, of view: UInt32) -> SharedFD? {
     places.withLock { places in
@@ -47,7 +47,7 @@ final class ListingDescriptors: Sendable {
     }
   }
 
-  /// Whoever loses the place is closed after the lock is given back.
+  /// Whoever loses the place is closed after the lock is released.
   private func exchange(_ place: Int, _ change: (Kept?) -> Kept?) {
     let before = places.withLock { places -> Kept? in
       let before = places[place]

@@ -3,6 +3,7 @@
 
 internal import Fuse
 internal import LinuxIO
+internal import Policy
 internal import Synchronization
 
 // All locks of a volume, whichever view they were taken through.
@@ -10,7 +11,7 @@ internal import Synchronization
 //  1. A request that must wait is parked in the queue of its object and holds no thread.
 //  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was
 //     claimed elsewhere is dropped when it is next come across.
-//  3. Replies are sent after all locks of ours are given back.
+//  3. Replies are sent after all locks of ours are released.
 //  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share
 //     (``LockWaits``), and inside it those of the objects on the way; never the other way around.
 
@@ -53,7 +54,7 @@ final class LockTable: Sendable {
       budget.give(.waiting, by: lock.payer)
       throw error
     }
-    // Not under a lock: an interrupt that is there already is answered on the spot, and calls back.
+    // Not under a lock: an interrupt that is there already is answered at once, and calls back.
     let reply = parking.park()
     waits.note(reply, ticket, object, lock.payer)
     counted.wrappingAdd(1, ordering: .relaxed)
@@ -147,7 +148,7 @@ final class LockTable: Sendable {
       budget.refuse(.locks, lock.payer.user)
       throw .ENOLCK
     }
-    // What is given back where nothing is held is done.
+    // What is released where nothing is held is done.
     return isTaken || lock.range.kind == .none
   }
 
@@ -155,7 +156,7 @@ final class LockTable: Sendable {
   private func set(_ lock: HeldLock, in list: inout LockList) -> Bool {
     let change = list.change(to: lock)
     let growth = change.added.count - change.removed.count
-    // As a rule all are the payer's; what of them is another's changes hands.
+    // Usually all are the payer's; what of them is another's changes hands.
     if growth > 0, !budget.takeQuietly(.locks, growth, by: lock.payer) { return false }
     if growth < 0 { budget.give(.locks, -growth, by: lock.payer) }
     for old in change.removed where old.payer != lock.payer {
@@ -185,47 +186,49 @@ final class LockTable: Sendable {
     _ object: ObjectNumber, made: Bool = false, lostBy view: UInt32? = nil,
     _ body: (inout ObjectLocks) -> Bool
   ) {
-    let settled = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Settled] in
-      body(&locks) && !locks.waiters.isEmpty ? settleWaiters(of: &locks, lostBy: view) : []
+    let resolved = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Resolved] in
+      body(&locks) && !locks.waiters.isEmpty ? resolveWaiters(of: &locks, lostBy: view) : []
     }
-    for settled in settled ?? [] {
-      waitsNoMore(settled.waiter.reply)
-      guard settled.isClaimed else { continue }
-      if settled.error == .ENOLCK { budget.refuse(.locks, settled.waiter.lock.payer.user) }
-      settled.waiter.reply.send(settled.error)
+    for resolved in resolved ?? [] {
+      waitsNoMore(resolved.waiter.reply)
+      guard resolved.isClaimed else { continue }
+      if resolved.error == .ENOLCK { budget.refuse(.locks, resolved.waiter.lock.payer.user) }
+      resolved.waiter.reply.send(resolved.error)
     }
   }
 
   /// One who waits no more; whoever was interrupted has an answer.
-  private struct Settled {
+  private struct Resolved {
     let waiter: ObjectLocks.Waiter
     let isClaimed: Bool
     var error: Errno?
   }
 
   /// Gives waiters what has become free, first come first served.
-  private func settleWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Settled] {
+  private func resolveWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Resolved] {
     locks.abandoned = 0
     func isDone(_ waiter: ObjectLocks.Waiter) -> Bool {
       waiter.reply.isClaimed || view == waiter.lock.holder.view || !locks.isInTheWay(of: waiter)
     }
-    // As a rule nobody has come any nearer.
+    // Usually nobody has come any nearer.
     guard let first = locks.waiters.firstIndex(where: isDone) else { return [] }
-    var settled: [Settled] = []
+    var resolved: [Resolved] = []
     var waiting = Array(locks.waiters[..<first])
     for waiter in locks.waiters[first...] {
       if !isDone(waiter) {
         waiting.append(waiter)
       } else if !waiter.reply.claim() {
-        settled.append(Settled(waiter: waiter, isClaimed: false))
+        resolved.append(Resolved(waiter: waiter, isClaimed: false))
       } else if view == waiter.lock.holder.view {
-        settled.append(Settled(waiter: waiter, isClaimed: true, error: .EPERM))
+        // Nothing of the file is in the view any more.
+        let refusal = decideUse(.read, within: .nothing).errno
+        resolved.append(Resolved(waiter: waiter, isClaimed: true, error: refusal))
       } else {
         let isSet = set(waiter.lock, in: &locks[waiter.style])
-        settled.append(Settled(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
+        resolved.append(Resolved(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
       }
     }
     locks.waiters = waiting
-    return settled
+    return resolved
   }
 }

@@ -55,7 +55,7 @@ struct LockTree {
 
   mutating func remove(_ lock: HeldLock) {
     root = removing(lock, from: root)
-    // What a flood of locks took is given back.
+    // What a flood of locks took is released.
     if count == 0 { self = LockTree(order) }
   }
 

@@ -30,7 +30,7 @@ final class LockWaits: Sendable {
       if waits[ticket.holder]?.isEmpty == true { waits[ticket.holder] = nil }
     }
   }
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.lockWaits, State())
 
   /// Notes one who is going to wait; EDEADLK if that would never end.
   ///

@@ -24,11 +24,11 @@ struct Node {
     static let descriptorIsLastHold = Flags(rawValue: 1 << 4)
     static let inUse = Flags(rawValue: 1 << 5)
     static let isDirectory = Flags(rawValue: 1 << 6)
-    /// It is known whether the object has a list or flags; the next two are true.
+    /// It is known whether the object has an ACL or flags; the next two are true.
     static let securityKnown = Flags(rawValue: 1 << 7)
-    /// It has a list or flags, and they are in the volume's cache as a rule.
+    /// It has an ACL or flags, and they are in the volume's cache usually.
     static let hasSecurity = Flags(rawValue: 1 << 8)
-    /// Its list may refuse someone its attributes, so they are never the kernel's to give out.
+    /// Its ACL may refuse someone its attributes, so they are never the kernel's to give out.
     static let hidesAttributes = Flags(rawValue: 1 << 9)
 
     /// Someone has asked for extended attributes of it.
@@ -52,7 +52,7 @@ struct Node {
     static let security: Flags = [.securityKnown, .hasSecurity, .hidesAttributes]
   }
 
-  /// What the kernel has been told and has not given back.
+  /// What the kernel has been told and has not released.
   var lookups: UInt64 = 0
   var inode: UInt64 = 0
   var handle = FileHandle()
@@ -63,7 +63,7 @@ struct Node {
   /// An `O_PATH` descriptor, or one for reading (`descriptorIsReadable`), or -1.
   var descriptor: Int32 = -1
   /// Requests that use the descriptor now.
-  var pins: UInt32 = 0
+  var references: UInt32 = 0
   /// The directory through which it was last found.
   var parent: UInt32 = 0
   /// The next node in the same hash bucket, or in the list of free slots.
@@ -76,7 +76,7 @@ struct Node {
   var writers: UInt32 = 0
   /// When the kernel was last told attributes by an answer that may make it a new inode, in seconds; 0 once
   /// it has shown that it has that inode.
-  var toldAt: UInt32 = 0
+  var entrySentAt: UInt32 = 0
   var zone: Zone = .system
   /// Where it is in the view's scope.
   var position: Position = .nowhere

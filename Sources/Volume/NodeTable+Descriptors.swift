@@ -11,8 +11,10 @@ internal import Synchronization
 // Descriptors of nodes: found where there is one, opened again where there is none.
 
 extension NodeTable {
-  /// A node in use by a request: it stays, and so does its descriptor.
-  package struct Pin: ~Copyable {
+  /// A node in use by a request.
+  ///
+  /// It and its descriptor stay as long as this exists.
+  package struct Reference: ~Copyable {
     package let id: NodeID
     package let fd: FD
     package let zone: Zone
@@ -22,7 +24,7 @@ extension NodeTable {
     let number: ObjectNumber
     /// In which epoch the kernel was last told names of the directory, when the request began.
     let namesEpoch: UInt16
-    /// What was known of the object's list and flags when the request began.
+    /// What was known of the object's ACL and flags when the request began.
     let security: KnownSecurity
     let index: UInt32
     private unowned let table: NodeTable
@@ -39,33 +41,33 @@ extension NodeTable {
       self.table = table
     }
 
-    deinit { table.unpin(index) }
+    deinit { table.release(index) }
 
-    /// Whether it is in the zone and the place in which it was when the request began.
+    /// Whether it still has the zone and the position that it had when the request began.
     func isWhereItWas(_ state: borrowing NodeTableState) -> Bool {
       let node = state.slab[index].pointee
       return node.zone == zone && node.position == position
     }
   }
 
-  /// Holds a node for a request.
+  /// Takes a reference to a node for a request.
   ///
-  /// ESTALE if the kernel has no business with it, or its object is gone; ENOENT if it has left the view.
-  /// `isNamed` says that the kernel has named the node, and so has taken in the answer that told it of it.
-  package func pin(_ id: NodeID, isNamed: Bool = true) throws(Errno) -> Pin {
-    let pin = try pinWherever(id, isNamed: isNamed)
-    guard pin.position != .nowhere else { throw .ENOENT }
-    return pin
+  /// ESTALE if the ID is stale or the object is gone; ENOENT if it has left the view. `isNamed`: the kernel's
+  /// request names the node, so the kernel has processed the reply that introduced it.
+  package func reference(to id: NodeID, isNamed: Bool = true) throws(Errno) -> Reference {
+    let reference = try referenceAnywhere(to: id, isNamed: isNamed)
+    guard reference.position != .nowhere else { throw .ENOENT }
+    return reference
   }
 
-  /// Holds a node that may have left the view.
-  func pinWherever(_ id: NodeID, isNamed: Bool) throws(Errno) -> Pin {
-    if let pin = try pinIfOpen(id, isNamed) { return pin }
+  /// Takes a reference to a node that may have left the view.
+  func referenceAnywhere(to id: NodeID, isNamed: Bool) throws(Errno) -> Reference {
+    if let reference = try referenceIfOpen(to: id, isNamed) { return reference }
     try reopen(id)
-    // Between the two another thread may have needed the room; a few attempts make that as good as
+    // Another thread may evict the descriptor in between. A few attempts make a failure practically
     // impossible.
     for _ in 0..<8 {
-      if let pin = try pinIfOpen(id, isNamed) { return pin }
+      if let reference = try referenceIfOpen(to: id, isNamed) { return reference }
       try reopen(id)
     }
     throw .ENFILE
@@ -74,38 +76,39 @@ extension NodeTable {
   /// Lets the calls for extended attributes take a node's descriptor, if it is not the first time that they
   /// are made of it.
   ///
-  /// They refuse one that only names its object, and the way around takes longer than they do. Opening a file
-  /// for one call takes as long, so only who is asked again is opened, under the same number: others may be
-  /// using it. Files and directories only: opening anything else would do something.
-  func prepareForAttributes(_ pin: borrowing Pin, _ status: FileStatus) {
+  /// These calls refuse an O_PATH descriptor, and the detour through /proc takes longer than the call itself.
+  /// Opening a file for a single call takes as long, so a node is opened only at the second call, and under
+  /// the same descriptor number, since others may be using it. Only files and directories are opened: opening
+  /// anything else has side effects.
+  func prepareForAttributes(_ reference: borrowing Reference, _ status: FileStatus) {
     guard status.isRegular || status.isDirectory else { return }
-    let isAskedAgain = with(pin.id) { node in
+    let isAskedAgain = with(reference.id) { node in
       if node.flags.contains(.descriptorIsReadable) { return false }
       return !node.flags.insert(.attributesAsked).inserted
     }
-    guard isAskedAgain == true, let opened = try? pin.fd.reopened(O_RDONLY | O_NONBLOCK | O_NOCTTY),
-      (try? opened.fd.replace(pin.fd)) != nil
+    guard isAskedAgain == true, let opened = try? reference.fd.reopened(O_RDONLY | O_NONBLOCK | O_NOCTTY),
+      (try? opened.fd.replace(reference.fd)) != nil
     else { return }
-    _ = with(pin.id) { $0.flags.insert(.descriptorIsReadable) }
+    _ = with(reference.id) { $0.flags.insert(.descriptorIsReadable) }
   }
 
-  private func pinIfOpen(_ id: NodeID, _ isNamed: Bool) throws(Errno) -> Pin? {
-    try state.withLock { (state) throws(Errno) -> Pin? in
+  private func referenceIfOpen(to id: NodeID, _ isNamed: Bool) throws(Errno) -> Reference? {
+    try state.withLock { (state) throws(Errno) -> Reference? in
       guard let index = state.index(of: id) else { throw .ESTALE }
       let node = state.slab[index]
       guard node.pointee.descriptor >= 0 else { return nil }
-      node.pointee.pins += 1
+      node.pointee.references += 1
       node.pointee.flags.insert(.recent)
-      if isNamed { node.pointee.toldAt = 0 }
-      return Pin(id, index, node.pointee, self)
+      if isNamed { node.pointee.entrySentAt = 0 }
+      return Reference(id, index, node.pointee, self)
     }
   }
 
-  private func unpin(_ index: UInt32) {
+  private func release(_ index: UInt32) {
     let freed = state.withLock { state -> Int32 in
       let node = state.slab[index]
-      node.pointee.pins -= 1
-      guard node.pointee.pins == 0, node.pointee.lookups == 0 else { return -1 }
+      node.pointee.references -= 1
+      guard node.pointee.references == 0, node.pointee.lookups == 0 else { return -1 }
       return state.remove(index)
     }
     if freed >= 0 { close(freed) }
@@ -116,7 +119,8 @@ extension NodeTable {
       state.index(of: id).map { (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone) }
     }
     guard let (handle, zone) = known else { throw .ESTALE }
-    if let handleRoot = zone.isSealedPlace ? quietRoot ?? handleRoot : handleRoot, self.handleRoot != nil,
+    if let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
+      self.handleRoot != nil,
       handle.length > 0
     {
       install(try openWithRoom { () throws(Errno) in try handleRoot.open(handle) }, for: id)
@@ -128,8 +132,8 @@ extension NodeTable {
   /// Climbs to the nearest ancestor with a descriptor, and comes down by names.
   private func reopenByName(_ id: NodeID) throws(Errno) {
     var missing = [id]
-    // Directories that someone has moved behind us may seem to be in one another: that ends where it is
-    // noticed.
+    // Directories that were moved behind the daemon's back may seem to contain each other. The mark detects
+    // the cycle.
     var mark = id
     while let child = missing.last, let parent = try parentIfClosed(of: child) {
       guard parent != mark else { throw .ESTALE }
@@ -138,20 +142,20 @@ extension NodeTable {
     }
     while let child = missing.popLast() {
       guard let place = place(of: child) else { throw .ESTALE }
-      let parent = try pinWherever(place.parent, isNamed: false)
+      let parent = try referenceAnywhere(to: place.parent, isNamed: false)
       let found = try place.name.withName { (name) throws(Errno) in
         do throws(Errno) {
           return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
         } catch .ENOENT {
-          // It may have another name: at this answer the kernel looks up the one that it was asked for.
+          // It may have another name. On ESTALE the kernel looks up the path again.
           throw .ESTALE
         }
       }
       let identity = Identity(try found.fd.status(), of: found.fd)
       let zone = with(child) { $0.matches(identity) ? $0.zone : nil } ?? nil
       guard let zone else { throw .ESTALE }
-      let isOutermost = zone.isSealedPlace && !parent.zone.isSealedPlace
-      install(isOutermost ? try quieted(found) : found, for: child)
+      let isOutermost = zone.isReadOnlyRegion && !parent.zone.isReadOnlyRegion
+      install(isOutermost ? try reopenedNoatime(found) : found, for: child)
     }
   }
 

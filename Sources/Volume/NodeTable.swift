@@ -10,26 +10,26 @@ internal import Synchronization
 
 // The nodes of one view: every object that its kernel side knows.
 //
-//  1. A node id is a slot's index and the generation in which it was given out, so an id that the kernel
-//     should no longer have finds nothing instead of another object.
-//  2. A node lives while the kernel has lookups of it, or a request has it pinned.
+//  1. A node ID is a slot index and the slot's generation, so a stale ID finds nothing instead of another
+//     object.
+//  2. A node lives while the kernel has lookups of it, or a request holds a reference to it.
 //  3. An object has at most one node: nodes are found by what identifies their objects, not by names.
-//  4. Descriptors are a cache: at most as many nodes have one as the table's share of a volume's is. A node
-//     without is opened again by its file handle, or where there are none by its name in its parent, and what
-//     is found must be the same object (or ESTALE).
+//  4. Descriptors are a cache, limited by the table's share of the volume's descriptors. A node without a
+//     descriptor is reopened by its file handle, or by name in its parent if the filesystem has no handles.
+//     If that finds another object, the result is ESTALE.
 //  5. The lock is held for a few memory accesses, never during a system call that waits for a disk.
 
 /// See the rules above.
 package final class NodeTable: Sendable {
-  let state: Mutex<NodeTableState>
+  let state: OrderedMutex<NodeTableState>
   /// Limits how often it is looked whether directories that were entered have been left.
   let enteredChecks = EverySecond()
   /// A real descriptor on the store's filesystem, by which handles are opened; nil where they may not be
   /// used.
   let handleRoot: FD?
-  /// The same on a mount that leaves access times alone, for what is in sealed places; nil where there is
+  /// The same on a mount that leaves access times alone, for what is in read-only regions; nil where there is
   /// none.
-  let quietRoot: FD?
+  let noatimeRoot: FD?
   /// How many nodes may have a descriptor at once.
   private let share: DescriptorShare
   private let budget: Budget?
@@ -37,18 +37,18 @@ package final class NodeTable: Sendable {
 
   /// Starts with the root.
   ///
-  /// `handleRoot` and `quietRoot` outlive the table. `known` is where it is noted what the view knows.
+  /// `handleRoot` and `noatimeRoot` outlive the table. `known` is where it is noted what the view knows.
   init(
-    root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, quietRoot: FD? = nil,
-    share: DescriptorShare, budget: Budget? = nil, known: KnownObjectsOfView? = nil
+    root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, noatimeRoot: FD? = nil,
+    share: DescriptorShare, budget: Budget? = nil, interest: ViewInterest? = nil
   ) throws(Errno) {
     self.handleRoot = handleRoot
-    self.quietRoot = quietRoot
+    self.noatimeRoot = noatimeRoot
     self.share = share
     self.budget = budget
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
-    var state = NodeTableState(known: known, budget: budget)
+    var state = NodeTableState(interest: interest, budget: budget)
     guard let index = state.slab.allocate() else { throw .ENOMEM }
     precondition(index == Self.rootIndex, "the first slot is the root's")
     let node = state.slab[index]
@@ -62,7 +62,7 @@ package final class NodeTable: Sendable {
     node.pointee.descriptor = root.release().raw
     node.pointee.clock = .max
     state.insert(index)
-    self.state = Mutex(state)
+    self.state = OrderedMutex(.nodes, state)
     share.join()
   }
 
@@ -72,6 +72,9 @@ package final class NodeTable: Sendable {
   }
 
   static let rootIndex: UInt32 = 1
+
+  /// What identifies a node's object; nil if there is no such node any more.
+  func number(of id: NodeID) -> ObjectNumber? { with(id) { $0.number } }
 
   static func id(_ index: UInt32, _ generation: UInt32) -> NodeID {
     index == rootIndex ? .root : NodeID(UInt64(generation) << 32 | UInt64(index))
@@ -86,14 +89,15 @@ package final class NodeTable: Sendable {
 extension NodeTable {
   /// Finds or makes the node of an object, counts one lookup of it, and keeps the descriptor if it is of use.
   ///
-  /// ESTALE if its directory has come into another zone or place since it was pinned, and with it the object.
+  /// ESTALE if the directory, and with it the object, has moved to another zone or position since the
+  /// reference was taken.
   func intern(
-    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in directory: borrowing Pin,
+    _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in directory: borrowing Reference,
     zone: Zone, position: Position = .whole, sealed: SealedNode? = nil
   ) throws(Errno) -> NodeID {
     let identity = Identity(status, of: object.fd)
     let raw = object.release().raw
-    // Closed after the lock is given back: what was in excess, and what had to make room.
+    // Closed after the lock is released: what was in excess, and what had to make room.
     var excess: Int32 = -1
     var evicted: Int32 = -1
     var hasMoved = false
@@ -120,7 +124,7 @@ extension NodeTable {
           state.setZone(zone, of: index)
         }
         if hasMoved { state.noteWhereEntered(index) }
-        if status.isDirectory { state.besieged.found(in: directory.index) }
+        if status.isDirectory { state.refusalRates.found(in: directory.index) }
         if handleRoot == nil { node.pointee.remember(name) }
         if name.length > 0 { state.releaseHold(index) }
       }
@@ -143,7 +147,7 @@ extension NodeTable {
       guard let index = state.index(of: id), index != Self.rootIndex else { return (-1, false) }
       let node = state.slab[index]
       node.pointee.lookups -= min(count, node.pointee.lookups)
-      guard node.pointee.lookups == 0, node.pointee.pins == 0 else { return (-1, false) }
+      guard node.pointee.lookups == 0, node.pointee.references == 0 else { return (-1, false) }
       let buckets = state.bucketCount
       let hadSeals = !state.sealed.isEmpty
       let freed = state.remove(index)
@@ -163,19 +167,21 @@ extension NodeTable {
     }
   }
 
-  /// An object that has a name now, and so is the only one of its number, loses what it could be found by:
-  /// this name, which is its last, or at least the one that it would be looked for under where there are no
-  /// handles.
+  /// Keeps an object reachable that is about to lose a name: its last one, or, without file handles, the one
+  /// by which it would be reopened.
   ///
-  /// `open` is asked for a descriptor where the node has none and could not be opened by a handle: a file
-  /// that is open can be, whoever has it open, but not a directory that is someone's working directory.
-  /// Whoever has taken the name away pays; over budget, the object is not kept.
+  /// It still has a name, so no other object can have its number.
+  ///
+  /// `open` supplies a descriptor if the node has none and could not be reopened by its handle. An unlinked
+  /// file can be while any process has it open; a directory that is only someone's working directory can't.
+  /// The user who removed the name is charged; over budget, the object is not kept.
   func hold(
     _ object: ObjectNumber, losing name: Name, in parent: NodeID, isLast: Bool,
     by payer: Payer = Payer(user: 0),
     open: () throws(Errno) -> OwnedFD
   ) {
-    // What has other names will be found by them as a rule; it must not take the room of what has none.
+    // An object with other names is usually found by them, so it must not use up the room of objects without
+    // any.
     let limit = isLast ? capacity : capacity / 2
     var isWithinBudget = true
     defer { if !isWithinBudget { budget?.refuse(.descriptors, payer.user) } }
@@ -202,7 +208,7 @@ extension NodeTable {
   /// Whether the kernel was told of the object of that number, in that directory, and may have kept its
   /// attributes.
   ///
-  /// A guess, since numbers are given out again: for what may be answered either way.
+  /// A guess, since inode numbers are reused: only for questions where either answer is correct.
   func isKnown(_ object: ObjectNumber, in parent: NodeID) -> Bool {
     state.withLock { state in
       guard let index = state.find(object) else { return false }
@@ -212,7 +218,7 @@ extension NodeTable {
     }
   }
 
-  /// What is known of the list and the flags of an object that has a name now.
+  /// What is known of the ACL and the flags of an object that has a name now.
   func security(of object: ObjectNumber) -> (known: KnownSecurity, identity: Identity)? {
     state.withLock { state in
       guard let index = state.find(object) else { return nil }

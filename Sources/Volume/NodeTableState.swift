@@ -26,16 +26,16 @@ struct NodeTableState: @unchecked Sendable {
   /// Its locks are taken inside ours, and nothing inside them.
   private let budget: Budget?
   /// Where it is noted what this view knows; nil for the view that is asked itself.
-  let known: KnownObjectsOfView?
+  let interest: ViewInterest?
   /// How often a directory was entered, or moved after that.
   var timesEntered: UInt64 = 0
   var latestEntries = LatestEntries()
-  var besieged = Besieged()
-  /// What seals say of the nodes that are in sealed places.
+  var refusalRates = RefusalRates()
+  /// What seals say of the nodes that are in read-only regions.
   var sealed: [UInt32: SealedNode] = [:]
 
-  init(known: KnownObjectsOfView? = nil, budget: Budget? = nil) {
-    self.known = known
+  init(interest: ViewInterest? = nil, budget: Budget? = nil) {
+    self.interest = interest
     self.budget = budget
   }
 
@@ -100,13 +100,13 @@ struct NodeTableState: @unchecked Sendable {
     let bucket = node.pointee.hash & (buckets.count - 1)
     node.pointee.next = buckets[bucket]
     buckets[bucket] = index
-    known?.add(node.pointee.number)
+    interest?.add(node.pointee.number)
   }
 
   /// Frees a node; gives the descriptor that is to be closed, or -1.
   mutating func remove(_ index: UInt32) -> Int32 {
     let node = slab[index]
-    known?.remove(node.pointee.number)
+    interest?.remove(node.pointee.number)
     let bucket = node.pointee.hash & (buckets.count - 1)
     if buckets[bucket] == index {
       buckets[bucket] = node.pointee.next
@@ -122,7 +122,7 @@ struct NodeTableState: @unchecked Sendable {
     } else if descriptor >= 0 {
       leaveClock(index)
     }
-    if node.pointee.zone.isSealedPlace, sealed.removeValue(forKey: index) != nil, sealed.isEmpty {
+    if node.pointee.zone.isReadOnlyRegion, sealed.removeValue(forKey: index) != nil, sealed.isEmpty {
       // A dictionary keeps the room that it once had.
       sealed = [:]
     }
@@ -140,7 +140,7 @@ struct NodeTableState: @unchecked Sendable {
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
       if node.pointee.flags.contains(.descriptorIsLastHold) { giveBackHold(index) }
       free(node.pointee.name)
-      known?.remove(node.pointee.number)
+      interest?.remove(node.pointee.number)
     }
     slab.removeAll()
     clock = []
@@ -232,7 +232,7 @@ struct NodeTableState: @unchecked Sendable {
       if hand >= clock.count { hand = 0 }
       let index = clock[hand]
       let node = slab[index]
-      if node.pointee.pins > 0 {
+      if node.pointee.references > 0 {
         hand += 1
       } else if node.pointee.flags.contains(.recent) {
         node.pointee.flags.remove(.recent)
@@ -261,7 +261,7 @@ struct NodeTableState: @unchecked Sendable {
   /// Gives a node its zone, unless a seal speaks of it: one that someone behind us has given another name
   /// stays what it is, or that name would be a way to change it.
   func setZone(_ zone: Zone, of index: UInt32) {
-    if slab[index].pointee.zone.isSealedPlace, sealed[index] != nil { return }
+    if slab[index].pointee.zone.isReadOnlyRegion, sealed[index] != nil { return }
     slab[index].pointee.zone = zone
   }
 

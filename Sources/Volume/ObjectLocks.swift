@@ -51,7 +51,7 @@ struct ObjectLocks {
 /// nobody who works on another.
 final class LockedObjects: Sendable {
   private final class Object: Sendable {
-    let locks = Mutex(ObjectLocks())
+    let locks = OrderedMutex(.objectLocks, ObjectLocks())
   }
   private struct Entry {
     let object: Object
@@ -59,7 +59,7 @@ final class LockedObjects: Sendable {
     var users = 0
   }
   private final class Shard: Sendable {
-    let entries = Mutex<[ObjectNumber: Entry]>([:])
+    let entries = OrderedMutex<[ObjectNumber: Entry]>(.lockedObjects, [:])
   }
   private let shards = (0..<64).map { _ in Shard() }
   /// So that nobody can know which objects are together.

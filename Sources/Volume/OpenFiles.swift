@@ -17,7 +17,7 @@ final class HandleTable<Item: Sendable>: Sendable {
     var slots: [Slot] = []
     var free: [Int] = []
   }
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.leaf, State())
 
   var count: Int { state.withLock { $0.slots.count - $0.free.count } }
 
@@ -117,8 +117,8 @@ final class Backings: Sendable {
     let isRoots: Bool
     fileprivate var opens = 0
   }
-  // By number: a key of a type from another module is hashed through its witness tables, for each open anew.
-  private let state = Mutex<[UInt64: Backing]>([:])
+  // By number: a key of a type from another module is hashed through its witness tables, for each open again.
+  private let state = OrderedMutex<[UInt64: Backing]>(.backings, [:])
 
   /// What there is for one more open of the node, by root or by somebody else; nil if its data goes through
   /// the daemon.

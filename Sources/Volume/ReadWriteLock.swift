@@ -4,10 +4,10 @@
 internal import Glibc
 internal import LinuxIO
 
-/// A lock that one has alone to change something, or many together to look.
+/// A readers-writer lock.
 ///
-/// Who waits to change something goes before those who come to look after that. It is safe to send: it is
-/// made before and unmade after anybody can use it.
+/// Waiting writers go before readers that arrive later. It is safe to send: it is made before and unmade
+/// after anybody can use it.
 final class ReadWriteLock: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
 
@@ -30,9 +30,8 @@ final class ReadWriteLock: @unchecked Sendable {
     return try body()
   }
 
-  func writing<Result: ~Copyable>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
-    pthread_rwlock_wrlock(lock)
-    defer { pthread_rwlock_unlock(lock) }
-    return try body()
-  }
+  /// For whoever says on the same thread when it is over.
+  func lockForWriting() { pthread_rwlock_wrlock(lock) }
+
+  func unlock() { pthread_rwlock_unlock(lock) }
 }

@@ -8,19 +8,19 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-// What a node knows of its object's list and flags, how it learns that, and what follows when it changes.
+// What a node knows of its object's ACL and flags, how it learns that, and what follows when it changes.
 //
-//  1. Nearly all objects have neither, and a bit of the node says so: no call and no lock more than there
-//     would be without lists.
-//  2. A node learns about its object once, by one call, when the kernel is told of it or a decision needs it.
-//     What is made and inherits nothing needs no call.
-//  3. Whoever changes a list or flags tells the cache, then every view, then the kernel, all before the
+//  1. Nearly all objects have neither, and a bit of the node says so. Then a decision costs no more calls and
+//     locks than it would without ACLs.
+//  2. A node reads them once, with one call, when the kernel is first told of the object or a decision needs
+//     them. A new object that inherits nothing needs no call.
+//  3. A change of an ACL or flags invalidates the cache, then every view, then the kernel, all before the
 //     reply.
-//  4. What can't be read counts as the strictest there is, and is read again the next time.
+//  4. If reading fails, the strictest security is assumed, and it is read again the next time.
 
 extension View {
-  /// What counts of a node's object for a decision.
-  func object(_ status: FileStatus, _ node: borrowing NodeTable.Pin) -> Object {
+  /// What a decision needs to know about a node's object.
+  func object(_ status: FileStatus, _ node: borrowing NodeTable.Reference) -> Object {
     object(
       status, zone: node.zone, reach: scope.reach(of: node.position), security: security(of: node))
   }
@@ -33,8 +33,8 @@ extension View {
       arriving: mayArrive ? volume.arrivingFlags.flags(of: ObjectNumber(status)) : nil)
   }
 
-  /// The list and the flags of a node's object.
-  func security(of node: borrowing NodeTable.Pin) -> Security {
+  /// The ACL and the flags of a node's object.
+  func security(of node: borrowing NodeTable.Reference) -> Security {
     switch node.security {
     case .none:
       return .none
@@ -48,7 +48,9 @@ extension View {
     }
   }
 
-  /// What a name stands for, with its list and flags; nobody may give it to anything else meanwhile.
+  /// The object with this name, with its ACL and flags.
+  ///
+  /// The caller holds the lock of the directory's names.
   func look(at name: Name, in directory: FD) throws(Errno) -> (FileStatus, Security) {
     let status = try directory.status(of: name)
     if let (known, identity) = nodes.security(of: ObjectNumber(status)) {
@@ -59,19 +61,18 @@ extension View {
     return (try object.fd.status(), (try? volume.metadata.security(of: object.fd)) ?? .unreadable)
   }
 
-  /// Reads the list and the flags, and notes them for all.
+  /// Reads the ACL and the flags, and notes them for all.
   @discardableResult
-  func learnSecurity(of node: borrowing NodeTable.Pin) -> Security {
+  func learnSecurity(of node: borrowing NodeTable.Reference) -> Security {
     let changes = volume.securities.changes
     guard let security = try? volume.metadata.security(of: node.fd) else { return .unreadable }
     noteSecurity(security, of: node.id, readAfter: changes)
     return security
   }
 
-  /// Looks by its name whether an object that was found by it has list or flags, and notes if it has not.
+  /// Looks up by name whether an object has an ACL or flags, and records in its node if it has none.
   ///
-  /// That costs a fraction of the way through its descriptor. Nobody may give the name to anything else
-  /// meanwhile.
+  /// That is much cheaper than through its descriptor. The caller holds the lock of the directory's names.
   func learnSecurity(of node: NodeID, by name: Name, in directory: FD) {
     guard nodes.with(node, { $0.flags.contains(.securityKnown) }) == false else { return }
     let changes = volume.securities.changes
@@ -79,7 +80,7 @@ extension View {
     noteSecurity(.none, of: node, readAfter: changes)
   }
 
-  /// Notes what an object has, unless lists or flags have been changed since `changes` was asked for.
+  /// Stores what was read, unless any ACL or flags have changed since `changes` was read.
   func noteSecurity(_ security: Security, of node: NodeID, readAfter changes: UInt64) {
     if security == .none {
       _ = nodes.with(node) { node in
@@ -100,26 +101,26 @@ extension View {
 // MARK: - Changes
 
 extension View {
-  /// Tells everyone that an object's list or flags have been changed.
+  /// Tells everyone that an object's ACL or flags have been changed.
   ///
-  /// What it may not be used for any more is out of reach when this returns: through the kernel's memory of
-  /// names, of attributes, and through every view.
-  func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Pin, from before: Object) {
+  /// When this returns, nothing that is no longer allowed succeeds through a view, or through names and
+  /// attributes that a kernel has cached.
+  func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Reference, from before: Object) {
     guard let identity = nodes.with(node.id, { $0.identity }) else { return }
     volume.securities.changed(identity)
     let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
     let object = Object(status, zone: node.zone, reach: .everything, security: security)
-    let known: Memory = [.security, .attributes]
-    forget(known, of: node.number)
-    if closes(before, object) { withdrawNames(in: node) }
-    others.rightsChanged(of: node.number, from: before, to: object, known)
+    let known: CachedState = [.security, .attributes]
+    memory.invalidate(known, of: node.number)
+    if audience.isClosed(by: before, object) { memory.withdrawNames(in: node) }
+    peers.rightsChanged(of: node.number, from: before, to: object, known)
   }
 }
 
 extension Security {
   /// Whether someone may be refused the object's attributes.
   ///
-  /// Only the list decides that, whatever the object is.
+  /// Only the ACL decides that, whatever the object is.
   var hidesAttributes: Bool {
     mayRefuseAttributes(Object(uid: 0, gid: 0, mode: 0, kind: .file, zone: .user, flags: flags, acl: acl))
   }
@@ -134,6 +135,6 @@ extension Object {
       arriving: arriving)
   }
 
-  /// Whether there is a list, be it one that can't be read.
-  var hasList: Bool { acl != .none }
+  /// Whether there is an ACL, even one that can't be read.
+  var hasACL: Bool { if case .none = acl { false } else { true } }
 }

@@ -6,7 +6,7 @@ internal import Policy
 internal import Store
 internal import Synchronization
 
-/// What a node knows of its object's list and flags.
+/// What a node knows of its object's ACL and flags.
 enum KnownSecurity {
   case unknown
   /// There are none.
@@ -19,11 +19,11 @@ enum KnownSecurity {
   }
 }
 
-/// The lists and flags of objects that have any, for all views of a volume.
+/// The ACLs and flags of objects that have any, for all views of a volume.
 ///
-/// What is here is true: whoever changes an object's list or flags says so (``changed(_:)``) after the change
-/// and before it is reported as done. What someone has read before that is not taken in any more: they say
-/// which state of things they began to read in, and it has passed. The lock is held for memory accesses only.
+/// An entry is always true: a change of an object's ACL or flags calls ``changed(_:)`` after the change and
+/// before the reply. A reader passes the generation in which it began to read, and what it read is not stored
+/// if a change has come since. The lock is held for memory accesses only.
 final class SecurityCache: Sendable {
   /// More than this are read again when they are needed.
   static let capacity = 8192
@@ -45,7 +45,7 @@ final class SecurityCache: Sendable {
     var order: [Key] = []
     var oldest = 0
   }
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.leaf, State())
   private let counter = Atomic<UInt64>(0)
 
   /// How many changes there have been; to be asked for before reading.
@@ -65,7 +65,7 @@ final class SecurityCache: Sendable {
       if state.order.count < Self.capacity {
         state.order.append(key)
       } else {
-        // What was forgotten meanwhile has left its place in the order; it is no harm to remove nothing.
+        // What was forgotten meanwhile has left its place in the order; it does no harm to remove nothing.
         state.known[state.order[state.oldest]] = nil
         state.order[state.oldest] = key
         state.oldest = (state.oldest + 1) % Self.capacity
@@ -73,7 +73,7 @@ final class SecurityCache: Sendable {
     }
   }
 
-  /// An object has other flags, or another list.
+  /// An object has other flags, or another ACL.
   func changed(_ identity: Identity) {
     state.withLock { state in
       counter.wrappingAdd(1, ordering: .acquiringAndReleasing)

@@ -23,35 +23,35 @@ final class Staging: Sendable {
 
 /// An object that is about to be made.
 struct NewObject {
-  /// The list that it inherits, if any.
-  let list: AccessControlList?
+  /// The ACL that it inherits, if any.
+  let acl: AccessControlList?
   let isDirectory: Bool
   let mode: FileMode
   let gid: UInt32
 }
 
 extension View {
-  /// What something that is made in a directory gets of its list; nil if it gets none.
-  func inheritedList(in directory: Object, to kind: Object.Kind) -> AccessControlList? {
-    guard case .list(let list) = directory.acl, kind != .symlink else { return nil }
+  /// What something that is made in a directory gets of its ACL; nil if it gets none.
+  func inheritedACL(in directory: Object, to kind: Object.Kind) -> AccessControlList? {
+    guard case .acl(let acl) = directory.acl, kind != .symlink else { return nil }
     // See Metadata: there is no place to keep it.
     if kind == .special, !volume.settings.isSystem { return nil }
-    return list.inherited(byDirectory: kind == .directory)
+    return acl.inherited(byDirectory: kind == .directory)
   }
 
-  /// Makes an object that has its list before anyone can find it, also when the machine stops at any moment.
+  /// Creates an object that has its ACL before anyone can find it, even if the machine stops at any moment.
   ///
-  /// It is made among the daemon's own files and renamed into place. Where that can't be (a part of the tree
-  /// on another filesystem, or one that can't rename without replacing), it is made in place, open to nobody
-  /// until it has its list.
-  func makeWithList<Made: ~Copyable>(
-    _ list: AccessControlList, _ new: NewObject, as name: Name, in directory: FD,
+  /// It is created in the staging directory and renamed into place. Where that is impossible (a part of the
+  /// tree on another filesystem, or a filesystem without RENAME_NOREPLACE), it is created in place with mode
+  /// 0 until it has its ACL.
+  func makeWithACL<Made: ~Copyable>(
+    _ acl: AccessControlList, _ new: NewObject, as name: Name, in directory: FD,
     _ make: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
     if let staging = volume.staging {
       do throws(Errno) {
         return try staging.newName().withName { (temporary) throws(Errno) in
-          try makeStaged(list, new, temporary, in: staging.directory, as: name, in: directory, make)
+          try makeStaged(acl, new, temporary, in: staging.directory, as: name, in: directory, make)
         }
       } catch .EXDEV, .EINVAL {
         // Below.
@@ -60,8 +60,8 @@ extension View {
     let made = try make(directory, name, 0)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-      try settleGroup(of: object.fd, new.gid)
-      try volume.metadata.setList(list, on: object.fd)
+      try applyGroup(of: object.fd, new.gid)
+      try volume.metadata.setACL(acl, on: object.fd)
       try object.fd.changeMode(new.mode)
       // Someone may have looked at it meanwhile.
       volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
@@ -73,7 +73,7 @@ extension View {
   }
 
   private func makeStaged<Made: ~Copyable>(
-    _ list: AccessControlList, _ new: NewObject, _ temporary: Name, in staging: FD, as name: Name,
+    _ acl: AccessControlList, _ new: NewObject, _ temporary: Name, in staging: FD, as name: Name,
     in directory: FD,
     _ make: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
@@ -82,13 +82,13 @@ extension View {
     let made = try make(staging, temporary, late ? 0o700 : new.mode)
     do throws(Errno) {
       let object = try nodes.openWithRoom { () throws(Errno) in try staging.child(temporary) }
-      try settleGroup(of: object.fd, new.gid)
+      try applyGroup(of: object.fd, new.gid)
       // Where the filesystem gives the group of the directory, that was the staging directory's.
       if volume.settings.isSystem, try object.fd.status().st_gid != new.gid {
         try object.fd.changeOwner(uid: nil, gid: new.gid)
         if !new.isDirectory { try object.fd.changeMode(new.mode) }
       }
-      try volume.metadata.setList(list, on: object.fd)
+      try volume.metadata.setACL(acl, on: object.fd)
       // mkdir(2) does not give it, and the staging directory has none to inherit.
       if new.isDirectory, !late, new.mode & S_ISGID != 0 { try object.fd.changeMode(new.mode) }
       try staging.rename(temporary, to: directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))

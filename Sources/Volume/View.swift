@@ -8,74 +8,74 @@ package import LinuxIO
 package import Policy
 internal import Synchronization
 
-/// One face of a volume: what one connection to the kernel sees.
+/// A view: what one FUSE connection shows of a volume.
 ///
 /// Operations are in the files beside this one.
 ///
-/// The view of the whole tree is everyone's, and callers are judged by their ids. That of a running app is
-/// one user's, and has only what its scope says.
+/// The view of the whole tree serves all users, and callers are judged by their IDs. The view of a running
+/// app serves one user, and shows only what is in its scope.
 package final class View: FileSystem {
   package let volume: Volume
   /// What of the tree is in it.
   let scope: ViewScope
-  /// Whether it is the view of an app: all others have the whole tree.
-  let isApps: Bool
-  /// The only one besides root who can ever get here, so that nothing cached for them can be seen by another;
-  /// nil if all can.
-  let user: UInt32?
-  /// That user, for the question whether they may walk through a directory; their other groups are not looked
-  /// at.
-  private let walker: Subject?
-  /// Tells this view's lock owners from those of others, which the kernel numbers apart from ours.
+  let audience: Audience
+  let gate: Gate
+  /// Distinguishes this view's lock owners from those of other views, which their kernels number
+  /// independently.
   let number: UInt32
   let nodes: NodeTable
   let files = OpenFiles()
   let directories = OpenDirectories()
   let backings = Backings()
-  /// What is read and written now of what was granted, and what may still be written back.
-  let grantedUse = GrantedUse()
-  /// Where it is noted for the other views what this one knows; nil for the one that is asked itself.
-  let known: KnownObjectsOfView?
   let kernel = KernelLink()
-  /// Where names were withdrawn at everyone's expense, and so are not remembered for a while.
-  let restless: RestlessDirectories
-  /// Whether the kernel can be told to look names up again; without that, nothing that a later change may
-  /// close is cached.
-  private let canWithdraw = Atomic<Bool>(false)
+  let memory: KernelMemory
+  let refusals: LookupRefusals
+  let writers: WriterNotes
+  let seals: SealChecks
+  let siblings: GrantedSiblings
+  package let granted: GrantedFiles
+  /// What other views use of this one.
+  let peer: PeerView
   private let passthroughRefused = Atomic<Bool>(false)
   private let startedSignal: Wakeup
 
   package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
     self.volume = volume
-    restless = RestlessDirectories(seconds: volume.settings.restSeconds)
-    let user = user ?? (volume.settings.isSystem ? nil : ProcessID.user)
-    self.user = user
-    isApps = scope.root.throughout == nil
-    // Whoever can't be told to be in a group gets nothing by it, and is denied what it is denied.
-    walker = user.map { Subject(uid: $0, gid: $0 == ProcessID.user ? ProcessID.group : .max) }
+    audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number()
     self.number = number
     self.scope = ViewScope(scope, of: number, volume.siblings)
-    known = isIndexed ? KnownObjectsOfView(all: volume.known, view: number) : nil
+    let interest = isIndexed ? ViewInterest(all: volume.interest, view: number) : nil
     do throws(Errno) {
       let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
       nodes = try NodeTable(
         root: root, zone: .top, position: scope.root,
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-        quietRoot: volume.quietTree, share: volume.descriptors, budget: volume.budget, known: known)
+        noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest)
     } catch {
       volume.views.ended(number)
       throw error
     }
+    memory = KernelMemory(volume, nodes, kernel, audience)
+    refusals = LookupRefusals(volume: volume, nodes: nodes, kernel: kernel, audience: audience)
+    writers = WriterNotes(volume: volume, view: number, nodes: nodes, kernel: kernel, interest: interest)
+    gate = Gate(volume, self.scope, nodes, audience)
+    seals = SealChecks(volume, nodes, view: number)
+    granted = GrantedFiles(volume, view: number, self.scope, nodes, kernel, files, gate)
+    siblings = GrantedSiblings(volume, view: number, self.scope, nodes, memory, gate)
+    peer = PeerView(volume, number: number, self.scope, nodes, memory, granted, siblings)
   }
 
-  deinit { volume.views.ended(number) }
+  deinit {
+    volume.views.remove(number)
+    volume.views.ended(number)
+  }
 
   package func started(_ connection: any Connection) {
     kernel.begin(connection)
-    volume.views.add(self)
-    canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
+    volume.views.add(peer)
+    memory.begin(connection)
     startedSignal.ring()
   }
 
@@ -104,8 +104,8 @@ package final class View: FileSystem {
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.
   ///
-  /// The kernel will write it by the limits of the caller. What the first file says of its filesystem (a
-  /// stacked one is refused) or of our rights holds for all.
+  /// The kernel writes with the resource limits of the caller. If it refuses the first file because of its
+  /// filesystem (a stacked one) or our rights, it would refuse all.
   func registerBacking(_ object: FD, for caller: Caller) -> Int32? {
     guard usesPassthrough, let connection else { return nil }
     do throws(Errno) {
@@ -117,38 +117,21 @@ package final class View: FileSystem {
     }
   }
 
-  /// Whom to charge for what a caller makes grow: an app's share is apart from its user's.
+  /// The payer for a caller's resources: an app's share is separate from its user's.
   func payer(_ caller: Caller) -> Payer { payer(of: caller.uid) }
 
   package func payer(of user: UInt32) -> Payer {
-    Payer(user: user, view: isApps ? number : 0)
+    Payer(user: user, view: gate.isApps ? number : 0)
   }
 
-  /// Whether only one user can ever get here.
-  var isPrivate: Bool { user != nil }
+  /// The other views, which must learn of changes made through this one.
+  var peers: PeerViews { PeerViews(volume: volume, number: number) }
 
-  /// Whether everyone who gets here may walk through a directory.
-  func isOpenToAll(_ directory: Object) -> Bool {
-    walker.map { maySearch(directory, $0) } ?? isSearchableByAll(directory)
-  }
-
-  /// For how long the kernel may remember what a name in a directory stands for: only if everyone who gets
-  /// here may walk through the directory, or a cached walk would skip the check.
-  func entryValidity(in directory: Object, _ number: ObjectNumber) -> Double {
-    guard isOpenToAll(directory), canWithdraw.load(ordering: .relaxed),
-      !restless.has(number, owner: isPrivate ? nil : directory.uid)
-    else { return 0 }
-    return volume.settings.cacheSeconds
-  }
-
-  /// For how long it may remember that a name is not there.
-  ///
-  /// What is not there can't be dropped when the directory closes, as a name can that nobody uses: so who
-  /// could see it must not see for long what comes after.
-  func absenceValidity(_ validity: Double) -> Double { isPrivate ? validity : min(validity, 2) }
-
-  private func maySearch(_ directory: Object, _ walker: Subject) -> Bool {
-    decide(.search, on: directory, by: walker) { _ in .unknown } == .allow
+  /// Attributes of an object have changed through this view, by a call whose answer does not tell the new
+  /// ones.
+  func attributesChanged(of object: ObjectNumber) {
+    memory.dropAnswersUnderWay(about: object)
+    peers.attributesChanged(of: object)
   }
 
   /// What `insula status` shows.
@@ -168,7 +151,7 @@ package final class View: FileSystem {
     return Counts(
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
       openDirectories: directories.count, locks: volume.locks.count,
-      passthrough: usesPassthrough, sealRefusals: volume.sealedPlaces.refusals)
+      passthrough: usesPassthrough, sealRefusals: volume.readOnlyRegions.refusals)
   }
 }
 

@@ -8,17 +8,17 @@ internal import Synchronization
 
 /// What of the tree is in a view, as it is now: grants come and go.
 final class ViewScope: Sendable {
-  private let state: Mutex<Scope>
+  private let state: OrderedMutex<Scope>
   private let siblings: SiblingIndex
   private let view: UInt32
   private let siblingCount = Atomic<Int>(0)
-  /// How often places have been numbered anew.
+  /// How often places have been numbered again.
   private let numberings = Atomic<Int>(0)
   let root: Position
 
   init(_ scope: Scope, of view: UInt32, _ siblings: SiblingIndex) {
     root = scope.root
-    state = Mutex(scope)
+    state = OrderedMutex(.scope, scope)
     self.view = view
     self.siblings = siblings
   }
@@ -86,7 +86,7 @@ final class ViewScope: Sendable {
 extension View {
   /// Where a name in a directory is in the view's scope; ENOENT if it does not exist in it.
   func position(
-    of name: Name, in directory: borrowing NodeTable.Pin, _ object: FD, _ status: FileStatus
+    of name: Name, in directory: borrowing NodeTable.Reference, _ object: FD, _ status: FileStatus
   ) throws(Errno) -> Position {
     var position = scope.position(of: name, in: directory.position)
     if directory.position.throughout == nil, position.throughout != nil, scope.hasSiblings {
@@ -99,45 +99,9 @@ extension View {
 
   /// Whether it takes a look at what a name stands for to tell if it exists in the view, or it does; ENOENT
   /// if not.
-  func refuseUnseen(_ name: Name, in directory: borrowing NodeTable.Pin) throws(Errno) {
-    guard scope.hasSiblings || scope.position(of: name, in: directory.position) != .nowhere else {
+  func refuseUnseen(_ name: Name, in directory: Position) throws(Errno) {
+    guard scope.hasSiblings || scope.position(of: name, in: directory) != .nowhere else {
       throw .ENOENT
     }
-  }
-
-  /// Where a name is that an object was given through whichever view, in a directory that this one may not
-  /// know.
-  func position(
-    of name: Name, _ object: ObjectNumber, in parent: ObjectNumber, _ directory: FD
-  ) -> Position {
-    // Most views are of the whole tree, or all of it that they know is.
-    if scope.root.throughout != nil { return scope.root }
-    if let known = nodes.with(parent, { $1.position }) {
-      return scope.position(of: name, in: known, object: SiblingObject(object))
-    }
-    return positionThroughout(directory) ?? positionByPath(of: name, in: directory)
-  }
-
-  /// The position by the path that a directory has now: something that was granted may have been moved to
-  /// where the view knows nothing yet.
-  private func positionByPath(of name: Name, in directory: FD) -> Position {
-    guard let path = volume.path(of: directory) else { return .nowhere }
-    return scope.ask { $0.position(at: path + [Array(name.buffer)]) }
-  }
-
-  /// The position of a directory that is in a part of the tree that is all in the same reach, found by
-  /// climbing to one that is known; nil where the names on the way matter, which are looked up when they are
-  /// next used.
-  private func positionThroughout(_ directory: FD) -> Position? {
-    var above = try? directory.openParent()
-    // No tree is as deep as this; it only bounds what a damaged one could do.
-    for _ in 0..<10_000 {
-      guard let directory = above?.fd, let status = try? directory.status() else { return nil }
-      if let known = nodes.with(ObjectNumber(status), { $1.position }) {
-        return scope.isUniform(known) ? known : nil
-      }
-      above = try? directory.openParent()
-    }
-    return nil
   }
 }

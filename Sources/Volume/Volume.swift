@@ -18,16 +18,16 @@ package struct VolumeSettings: Sendable {
   package var isRemote = false
   /// For how long the kernel may keep what it was told.
   ///
-  /// Nothing but the daemon changes the store, so this could be for ever; a day bounds the harm when someone
-  /// reaches behind it.
+  /// Only the daemon changes the store, so this could be infinite. A day limits the harm if someone changes
+  /// the backing files directly.
   package var cacheSeconds: Double = 86_400
   /// For how long names in a directory are not kept once all names had to be withdrawn for its sake
-  /// (`RestlessDirectories`).
-  package var restSeconds: UInt32 = 60
+  /// (`NameCacheBackoff`).
+  package var backoffSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
-  /// Whose access times the daemon's own descriptors leave alone: mount options `noatime` and `nodiratime`
-  /// without root.
+  /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
+  /// `nodiratime` without root.
   package var sparesFileTimes = false
   package var sparesDirectoryTimes = false
   /// For how long flags that came as an attribute do not hold for who brought them: see
@@ -51,7 +51,7 @@ package final class Volume: Sendable {
   let listings = ListingDescriptors()
   /// Whether those may be closed between two pages; on another filesystem than the tree's they may not.
   let listingsLast: (device: UInt64, Bool)
-  /// How lists and flags are kept with their objects, and those that have been read.
+  /// How ACLs and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
   let arrivingFlags: ArrivingFlagsTable
@@ -63,27 +63,27 @@ package final class Volume: Sendable {
   /// What apps have beside files that they were granted.
   let siblings = SiblingIndex()
   /// What is sealed, and what reads large files for that.
-  package let sealedPlaces: SealedPlaces
+  package let readOnlyRegions: ReadOnlyRegions
   let reading: SealReading
   /// What takes long, in turns by user; also for those who serve requests.
   package let slow: SlowWork
   /// The root of the tree on a mount of our own that leaves access times alone, for what is sealed; nil where
   /// there is none.
-  let quietTree: FD?
-  /// Where objects are made that have a list from the start; nil where there is no such place.
+  let noatimeTree: FD?
+  /// Where objects are made that have an ACL from the start; nil where there is no such place.
   let staging: Staging?
   /// What sees it, and which of those know what.
   let views = Views()
-  let known = KnownObjects()
+  let interest = InterestIndex()
   let mounts = MountsInTree()
-  let presence = Presence()
+  let workingDirectories = WorkingDirectoryScanner()
 
-  /// `tree`, the directory `staging` for what is not finished, and `quietTree` outlive the volume.
+  /// `tree`, the directory `staging` for what is not finished, and `noatimeTree` outlive the volume.
   ///
   /// Nobody else puts anything into `staging`, and it is reached through the same mount of the same
   /// filesystem as the tree. `say` gets a line for each thing that is found to be other than it was sealed.
   package init(
-    tree: FD, staging: FD? = nil, quietTree: FD? = nil, settings: VolumeSettings,
+    tree: FD, staging: FD? = nil, noatimeTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     slow: SlowWork? = nil,
     say: @escaping @Sendable (String) -> Void = { _ in }
@@ -97,8 +97,8 @@ package final class Volume: Sendable {
     reading = SealReading(slow)
     let device = UInt64((try? tree.status().st_dev) ?? 0)
     listingsLast = (device, ListingDescriptors.areLasting(on: try? tree.filesystemKind()))
-    self.quietTree = quietTree
-    sealedPlaces = SealedPlaces(say: say)
+    self.noatimeTree = noatimeTree
+    readOnlyRegions = ReadOnlyRegions(say: say)
     self.settings = settings
     descriptors = DescriptorShare(settings.descriptors)
     arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)
@@ -107,12 +107,16 @@ package final class Volume: Sendable {
   }
 
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.
-  func forEachView(_ body: (View) -> Void) { for view in views.all { body(view) } }
+  func forEachView(_ body: (PeerView) -> Void) { for view in views.all { body(view) } }
 
-  /// Calls `body` for each of those but one that may know an object, without a lock.
-  func forEachView(knowing object: ObjectNumber, besides excepted: UInt32, _ body: (View) -> Void) {
-    if let asked = views.asked(besides: excepted) { body(asked) }
-    for number in known.views(of: object, besides: excepted) {
+  /// Calls `body` for each of those that may know an object, without a lock; not for `view`, which knows.
+  ///
+  /// With one view alone, that is a read of a counter.
+  func forEachView(knowing object: ObjectNumber, besides view: UInt32?, _ body: (PeerView) -> Void) {
+    guard view == nil || views.areSeveral else { return }
+    let excepted = view ?? 0
+    if let unindexed = views.unindexed(besides: excepted) { body(unindexed) }
+    for number in interest.views(of: object, besides: excepted) {
       if let view = views[number] { body(view) }
     }
   }

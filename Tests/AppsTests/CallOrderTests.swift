@@ -12,17 +12,17 @@ private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
 /// In which order an installer asks the kernel for things: a machine that stops keeps what has reached the
 /// disk, in any order that was not asked for.
 @Suite(.enabled(if: canTrace, "it takes strace")) struct CallOrderTests {
-  private let house: AppHouse
+  private let fixture: AppFixture
 
   init() throws {
-    house = try AppHouse(isShared: true)
-    try house.bundle { $0.groups = ["group.one"] }
+    fixture = try AppFixture(isShared: true)
+    try fixture.bundle { $0.groups = ["group.one"] }
   }
 
   /// The calls that a piece of work makes, with the paths of their descriptors.
   private func calls(_ words: [String]) throws -> [String] {
     let program = String(Program.insula.dropLast("insula".count)) + "insula-stopped"
-    let trace = house.temporary.appending("trace")
+    let trace = fixture.temporary.appending("trace")
     let result = try Program.run(
       [
         "strace", "-f", "-y", "-qq", "-o", trace, "-e",
@@ -35,8 +35,8 @@ private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
   }
 
   /// The rename that changes the tree is on disk before the registry says so, for which it drops its journal.
-  private func expectSettled(_ calls: [String], _ words: String) throws {
-    let applications = "\(house.tree)/\(house.home)/Applications>"
+  private func expectSynchronized(_ calls: [String], _ words: String) throws {
+    let applications = "\(fixture.tree)/\(fixture.home)/Applications>"
     let renamed = calls.firstIndex { $0.contains("renameat2(") && $0.contains(applications) }
     let rename = try #require(renamed, "\(words): \(calls)")
     let synchronized = calls[rename...].firstIndex { $0.contains("fsync(") && $0.contains(applications) }
@@ -47,19 +47,20 @@ private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
   }
 
   @Test func treeIsOnDiskBeforeTheRegistrySaysSo() throws {
-    let bundle = house.temporary.appending("Editor.app")
-    let store = house.temporary.appending("store")
-    mkdir("\(house.tree)/\(house.home)/Applications", 0o755)
-    let install = try calls(["install-app", store, house.account.name, bundle])
-    try expectSettled(install, "install")
+    let bundle = fixture.temporary.appending("Editor.app")
+    let store = fixture.temporary.appending("store")
+    mkdir("\(fixture.tree)/\(fixture.home)/Applications", 0o755)
+    let install = try calls(["install-app", store, fixture.account.name, bundle])
+    try expectSynchronized(install, "install")
     // What was copied is there before anybody can find it.
     let copied = try #require(install.firstIndex { $0.contains("syncfs(") })
     let renamed = try #require(install.firstIndex { $0.contains("renameat2(") && $0.contains("Editor.app") })
     #expect(copied < renamed)
-    try house.bundle {
+    try fixture.bundle {
       $0.version = "2"; $0.groups = ["group.one"]
     }
-    try expectSettled(calls(["update-app", store, house.account.name, bundle]), "update")
-    try expectSettled(calls(["uninstall-app", store, house.account.name, "org.example.editor"]), "uninstall")
+    try expectSynchronized(calls(["update-app", store, fixture.account.name, bundle]), "update")
+    try expectSynchronized(
+      calls(["uninstall-app", store, fixture.account.name, "org.example.editor"]), "uninstall")
   }
 }

@@ -8,17 +8,17 @@ internal import Testing
 
 @Suite struct IntentNumberTests {
   @Test func whoLeavesLateTakesNobodyElsesPlace() throws {
-    let house = try AppHouse()
-    try house.bundle()
-    let app = try house.install()
-    let first = try house.registry.begin(.uninstall(app, keepingData: false))
-    try house.registry.finish(first)
-    let second = try house.registry.begin(.install(app))
+    let fixture = try AppFixture()
+    try fixture.bundle()
+    let app = try fixture.install()
+    let first = try fixture.registry.begin(.uninstall(app, keepingData: false))
+    try fixture.registry.finish(first)
+    let second = try fixture.registry.begin(.install(app))
     #expect(second.number == first.number)
-    house.registry.leave(first)
+    fixture.registry.leave(first)
     // Else whoever ends what was stopped would end this one.
-    #expect(try house.registry.intents().map(\.isLive) == [true])
-    house.registry.leave(second)
-    #expect(try house.registry.intents().map(\.isLive) == [false])
+    #expect(try fixture.registry.intents().map(\.isLive) == [true])
+    fixture.registry.leave(second)
+    #expect(try fixture.registry.intents().map(\.isLive) == [false])
   }
 }

@@ -35,19 +35,19 @@ struct LyingFilesystemTests {
 
   /// What is said about an app that lies; nil if it was installed.
   private func refusal(_ lie: String) throws -> AppFailure? {
-    let house = try AppHouse()
-    try house.bundle()
-    try house.temporary.makeDirectory("there")
-    let place = try house.temporary.makeDirectory("there/Editor.app")
+    let fixture = try AppFixture()
+    try fixture.bundle()
+    try fixture.temporary.makeDirectory("there")
+    let place = try fixture.temporary.makeDirectory("there/Editor.app")
     let program = try Self.compiled.get().appending("lying")
-    let started = try Program.run([program, house.temporary.appending("Editor.app"), lie, place])
+    let started = try Program.run([program, fixture.temporary.appending("Editor.app"), lie, place])
     try #require(started.status == 0, "\(started.errors)")
     defer { umount2(place, Int32(MNT_DETACH)) }
     let source = try TemporaryDirectory.open(place)
     let failure = appFailure {
-      _ = try house.installer().install(source.fd, named: "Editor.app", for: .everyone, asking: .ourselves)
+      _ = try fixture.installer().install(source.fd, named: "Editor.app", for: .everyone, by: .ourselves)
     }
-    #expect(try house.staged() == [])
+    #expect(try fixture.staged() == [])
     return failure
   }
 

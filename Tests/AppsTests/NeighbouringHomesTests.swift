@@ -13,31 +13,31 @@ internal import Testing
 @Suite(.enabled(if: Program.isRoot)) struct NeighbouringHomesTests {
   @Test(arguments: ["nobody", "daemon"])
   func otherHomesGetWhatAnUpdateBrings(planted: String) throws {
-    let house = try AppHouse()
-    try Homes(tree: house.store.tree, path: house.tree, mode: .system).add("daemon")
-    try house.bundle { $0.groups = ["group.one"] }
-    let app = try house.install()
+    let fixture = try AppFixture()
+    try Homes(tree: fixture.store.tree, path: fixture.tree, mode: .system).add("daemon")
+    try fixture.bundle { $0.groups = ["group.one"] }
+    let app = try fixture.install()
     for home in ["nobody", "daemon"] {
-      _ = try Containers(house.store, house.registry).make(for: app, home: home)
+      _ = try Containers(fixture.store, fixture.registry).make(for: app, home: home)
     }
-    let library = "\(house.tree)/Users/\(planted)/Library"
-    let prize = try house.temporary.makeDirectory("prize")
+    let library = "\(fixture.tree)/Users/\(planted)/Library"
+    let prize = try fixture.temporary.makeDirectory("prize")
     guard rename("\(library)/Group Containers", "\(library)/Elsewhere") == 0,
       symlink(prize, "\(library)/Group Containers") == 0
     else { throw Errno.last }
 
-    try house.bundle {
+    try fixture.bundle {
       $0.version = "2"; $0.groups = ["group.one", "group.two"]
     }
-    let failure = try #require(appFailure { try house.update() })
+    let failure = try #require(appFailure { try fixture.update() })
     guard case .containersNotMade = failure else {
       Issue.record("\(failure)")
       return
     }
     let other = planted == "daemon" ? "nobody" : "daemon"
     #expect(
-      try house.names("Users/\(other)/Library/Group Containers").sorted() == ["group.one", "group.two"])
-    #expect(try house.temporary.names(in: "prize") == [])
-    #expect(try house.registry.apps().map(\.version) == ["2"])
+      try fixture.names("Users/\(other)/Library/Group Containers").sorted() == ["group.one", "group.two"])
+    #expect(try fixture.temporary.names(in: "prize") == [])
+    #expect(try fixture.registry.apps().map(\.version) == ["2"])
   }
 }

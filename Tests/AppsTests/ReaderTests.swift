@@ -11,18 +11,18 @@ internal import Testing
 /// A daemon of root's reads a bundle as the one who asks for it.
 @Suite(.enabled(if: Program.isRoot, "others than us ask"))
 struct ReaderTests {
-  private let house: AppHouse
+  private let fixture: AppFixture
   private let source: String
 
   init() throws {
-    house = try AppHouse()
-    source = try house.bundle()
+    fixture = try AppFixture()
+    source = try fixture.bundle()
   }
 
   private func install(groups: [UInt32] = []) -> AppFailure? {
     appFailure {
-      let asker = Asker(uid: house.account.uid, gid: house.account.gid, groups: groups)
-      try house.install(for: house.users, asking: asker)
+      let caller = CallerIdentity(uid: fixture.account.uid, gid: fixture.account.gid, groups: groups)
+      try fixture.install(for: fixture.users, by: caller)
     }
   }
 
@@ -32,9 +32,9 @@ struct ReaderTests {
     chmod(full, place.hasSuffix("html") || place.hasSuffix("plist") ? 0o600 : 0o700)
     let failure = try #require(install())
     #expect(failure.description.contains("Permission denied"), "\(failure)")
-    #expect(try house.staged() == [] && house.names("\(house.home)/Applications") == [])
+    #expect(try fixture.staged() == [] && fixture.names("\(fixture.home)/Applications") == [])
     // Root itself may.
-    try house.install(for: house.users)
+    try fixture.install(for: fixture.users)
   }
 
   @Test func groupsOfTheOneWhoAsksCount() throws {
@@ -43,8 +43,8 @@ struct ReaderTests {
     #expect(install(groups: [54322]) != nil)
     #expect(install(groups: [54322, 54321]) == nil)
     // And what was copied is the user's, not the group's.
-    let status = try #require(house.status("\(house.home)/Applications/Editor.app/Contents/Resources"))
-    #expect(status.st_uid == house.account.uid && status.st_gid == house.account.gid)
+    let status = try #require(fixture.status("\(fixture.home)/Applications/Editor.app/Contents/Resources"))
+    #expect(status.st_uid == fixture.account.uid && status.st_gid == fixture.account.gid)
   }
 
   @Test func threadsOfOursStayWhatTheyAre() throws {

@@ -13,12 +13,12 @@ internal import Testing
 ///
 /// It is killed at some two hundred of its system calls, or, with `INSULA_STOPS=all` (`make stops`), at each.
 @Suite struct StoppedInstallerTests {
-  private let house: AppHouse
+  private let fixture: AppFixture
   private let library: String
 
   init() throws {
-    house = try AppHouse(isShared: true)
-    library = "\(house.home)/Library"
+    fixture = try AppFixture(isShared: true)
+    library = "\(fixture.home)/Library"
   }
 
   // MARK: Stopping
@@ -28,7 +28,7 @@ internal import Testing
     _ work: String, _ subject: String, points: Int = 200, begin: () throws -> Void,
     check: (_ at: String) throws -> Void
   ) throws {
-    let words = [work, house.temporary.appending("store"), house.account.name, subject]
+    let words = [work, fixture.temporary.appending("store"), fixture.account.name, subject]
     try StoppedWork(words: words).forEachStop(points: points, begin: begin, check: check)
   }
 
@@ -37,26 +37,26 @@ internal import Testing
   /// Nobody finds anything wrong, neither before nor after what was stopped is ended; and that leaves nothing
   /// behind.
   private func recover(_ at: String) throws {
-    #expect(try house.findings() == [], "before, at \(at)")
-    try house.installer().recover()
-    #expect(try house.findings(deep: true) == [], "at \(at)")
-    #expect(try house.registry.intents() == [], "at \(at)")
-    #expect(try house.staged() == [], "at \(at)")
+    #expect(try fixture.findings() == [], "before, at \(at)")
+    try fixture.installer().recover()
+    #expect(try fixture.findings(deep: true) == [], "at \(at)")
+    #expect(try fixture.registry.intents() == [], "at \(at)")
+    #expect(try fixture.staged() == [], "at \(at)")
   }
 
-  private func containers() -> [String] { (try? house.names("\(library)/Containers")) ?? [] }
+  private func containers() -> [String] { (try? fixture.names("\(library)/Containers")) ?? [] }
 
-  private func bundles() throws -> [String] { try house.names("\(house.home)/Applications") }
+  private func bundles() throws -> [String] { try fixture.names("\(fixture.home)/Applications") }
 
   private func isInstalled(_ version: String, _ name: String = "Editor.app") throws -> Bool {
-    let apps = try house.registry.apps()
-    let text = house.text("\(house.home)/Applications/\(name)/Contents/MacOS/editor")
+    let apps = try fixture.registry.apps()
+    let text = fixture.text("\(fixture.home)/Applications/\(name)/Contents/MacOS/editor")
     return apps.map(\.version) == [version] && apps.map(\.bundleName) == [name]
       && text == "#!/bin/sh\necho \(version)\n"
   }
 
   private func remove() throws {
-    if try !house.registry.apps().isEmpty { try house.uninstall(of: house.users) }
+    if try !fixture.registry.apps().isEmpty { try fixture.uninstall(of: fixture.users) }
     #expect(try bundles() == [] && containers() == [])
   }
 
@@ -70,7 +70,7 @@ internal import Testing
   // MARK: The three
 
   @Test func installationIsThereOrNot() throws {
-    let source = try house.bundle {
+    let source = try fixture.bundle {
       $0.files = manyFiles(); $0.groups = ["group.org.example"]
     }
     var seen: Set<Bool> = []
@@ -80,41 +80,41 @@ internal import Testing
       try recover(at)
       let isThere = try isInstalled("1")
       #expect(
-        isThere ? try bundles() == ["Editor.app"] : try house.registry.apps() == [] && bundles() == [],
+        isThere ? try bundles() == ["Editor.app"] : try fixture.registry.apps() == [] && bundles() == [],
         "at \(at)")
       seen.insert(isThere)
       // The next one can do it.
-      if !isThere { try house.install(for: house.users) }
+      if !isThere { try fixture.install(for: fixture.users) }
       #expect(try isInstalled("1"), "at \(at)")
     }
     #expect(seen == [false, true])
   }
 
   @Test(arguments: ["Editor.app", "Editor 2.app"]) func updateIsTheOldVersionOrTheNew(name: String) throws {
-    try house.bundle("old/Editor.app") { $0.files = manyFiles() }
-    let source = try house.bundle("new/\(name)") {
+    try fixture.bundle("old/Editor.app") { $0.files = manyFiles() }
+    let source = try fixture.bundle("new/\(name)") {
       $0.version = "2"; $0.files = manyFiles()
     }
     let letter = "\(library)/Containers/org.example.editor/Data/Documents/letter"
     var seen: Set<Bool> = []
     try forEachStop("update-app", source, points: name == "Editor.app" ? 200 : 100) {
       try remove()
-      let old = try TemporaryDirectory.open(house.temporary.appending("old/Editor.app"))
-      _ = try house.installer().install(old.fd, named: "Editor.app", for: house.users, asking: .ourselves)
-      try house.temporary.write("mine", to: "store/tree/\(letter)")
+      let old = try TemporaryDirectory.open(fixture.temporary.appending("old/Editor.app"))
+      _ = try fixture.installer().install(old.fd, named: "Editor.app", for: fixture.users, by: .ourselves)
+      try fixture.temporary.write("mine", to: "store/tree/\(letter)")
       // What is not its owner's would stay when the container goes.
       try check(
-        lchown(house.temporary.appending("store/tree/\(letter)"), house.account.uid, house.account.gid))
+        lchown(fixture.temporary.appending("store/tree/\(letter)"), fixture.account.uid, fixture.account.gid))
     } check: { at in
       try recover(at)
       let isNew = try isInstalled("2", name)
       #expect(try isNew || isInstalled("1"), "at \(at)")
       #expect(try bundles() == [isNew ? name : "Editor.app"], "at \(at)")
       seen.insert(isNew)
-      #expect(house.text(letter) == "mine", "at \(at)")
+      #expect(fixture.text(letter) == "mine", "at \(at)")
       if !isNew {
         let new = try TemporaryDirectory.open(source)
-        _ = try house.installer().update(new.fd, named: name, for: house.users, asking: .ourselves)
+        _ = try fixture.installer().update(new.fd, named: name, for: fixture.users, by: .ourselves)
       }
       #expect(try isInstalled("2", name), "at \(at)")
     }
@@ -122,12 +122,12 @@ internal import Testing
   }
 
   @Test func removalIsDoneOrNotBegun() throws {
-    try house.bundle {
+    try fixture.bundle {
       $0.files = manyFiles(); $0.groups = ["group.org.example"]
     }
     var seen: Set<Bool> = []
     try forEachStop("uninstall-app", "org.example.editor") {
-      if try house.registry.apps().isEmpty { try house.install(for: house.users) }
+      if try fixture.registry.apps().isEmpty { try fixture.install(for: fixture.users) }
       #expect(try isInstalled("1"))
     } check: { at in
       try recover(at)
@@ -135,9 +135,9 @@ internal import Testing
       let containers = containers()
       if isThere {
         #expect(containers == ["org.example.editor"], "at \(at)")
-        try house.uninstall(of: house.users)
+        try fixture.uninstall(of: fixture.users)
       } else {
-        #expect(try house.registry.apps() == [] && bundles() == [] && containers == [], "at \(at)")
+        #expect(try fixture.registry.apps() == [] && bundles() == [] && containers == [], "at \(at)")
       }
       seen.insert(isThere)
     }

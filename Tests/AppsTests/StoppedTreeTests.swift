@@ -11,52 +11,52 @@ internal import Testing
 
 /// What is left when a program is killed while it replaces the system domain, or moves an app's data.
 @Suite(.enabled(if: Program.isRoot)) struct StoppedTreeTests {
-  private let house: AppHouse
-  private var store: String { house.temporary.appending("store") }
+  private let fixture: AppFixture
+  private var store: String { fixture.temporary.appending("store") }
 
-  init() throws { house = try AppHouse(isShared: true) }
+  init() throws { fixture = try AppFixture(isShared: true) }
 
   private func state() throws -> [String] {
-    (try? house.temporary.names(in: "store/state/system")) ?? []
+    (try? fixture.temporary.names(in: "store/state/system")) ?? []
   }
 
   /// All is as one of the versions has it, and can be gone back from.
   private func expectWhole(_ faces: [String?], before: [String: String], _ at: String) throws {
-    let face = house.face
+    let face = fixture.face
     #expect(faces.contains(face), "at \(at)")
-    #expect(try house.findings() == [], "before, at \(at)")
-    try house.domain().recover()
-    #expect(house.face == face, "what is seen stays, at \(at)")
-    #expect(try house.findings() == [] && house.domain().findings() == [], "at \(at)")
-    #expect(try house.domain().versions().next == nil && state() == ["previous"], "at \(at)")
-    let previous = house.temporary.text(of: "store/state/system/previous/Library/Fonts/Face")
+    #expect(try fixture.findings() == [], "before, at \(at)")
+    try fixture.domain().recover()
+    #expect(fixture.face == face, "what is seen stays, at \(at)")
+    #expect(try fixture.findings() == [] && fixture.domain().findings() == [], "at \(at)")
+    #expect(try fixture.domain().versions().next == nil && state() == ["previous"], "at \(at)")
+    let previous = fixture.temporary.text(of: "store/state/system/previous/Library/Fonts/Face")
     #expect(previous == face.flatMap { before[$0] }, "the version before is the right one, at \(at)")
   }
 
   @Test func systemIsTheOldOneOrTheNew() throws {
-    let paths = try ["1", "2", "3"].map { try house.system($0, ["Library/\($0)/file": $0]) }
-    _ = try house.update(paths[0])
+    let paths = try ["1", "2", "3"].map { try fixture.system($0, ["Library/\($0)/file": $0]) }
+    _ = try fixture.update(paths[0])
     var seen: Set<String?> = []
     try StoppedWork(words: ["update-system", store, paths[2]]).forEachStop {
-      if house.face != "face 2\n" {
-        if house.face == "face 3\n" { _ = try house.update(paths[0]) }
-        _ = try house.update(paths[1])
+      if fixture.face != "face 2\n" {
+        if fixture.face == "face 3\n" { _ = try fixture.update(paths[0]) }
+        _ = try fixture.update(paths[1])
       }
     } check: { at in
-      seen.insert(house.face)
+      seen.insert(fixture.face)
       try expectWhole(
         ["face 2\n", "face 3\n"], before: ["face 2\n": "face 1\n", "face 3\n": "face 2\n"], at)
       // A killed update leaves a copy until the next one.
-      #expect(try house.staged().count <= 1, "at \(at)")
+      #expect(try fixture.staged().count <= 1, "at \(at)")
     }
     #expect(seen == ["face 2\n", "face 3\n"])
   }
 
   @Test func rollbackIsDoneOrNot() throws {
-    _ = try house.update(house.system("1"))
-    _ = try house.update(house.system("2"))
+    _ = try fixture.update(fixture.system("1"))
+    _ = try fixture.update(fixture.system("2"))
     try StoppedWork(words: ["rollback-system", store]).forEachStop(points: 100) {
-      if house.face != "face 2\n" { try house.domain().rollback() }
+      if fixture.face != "face 2\n" { try fixture.domain().rollback() }
     } check: { at in
       try expectWhole(
         ["face 1\n", "face 2\n"], before: ["face 1\n": "face 2\n", "face 2\n": "face 1\n"], at)
@@ -65,11 +65,11 @@ internal import Testing
 
   // MARK: Data
 
-  private var container: String { "\(house.home)/Library/Containers/org.example.editor" }
+  private var container: String { "\(fixture.home)/Library/Containers/org.example.editor" }
 
   private func install() throws {
-    let source = try TemporaryDirectory.open(house.bundle())
-    _ = try house.installer().install(source.fd, named: "Editor.app", for: house.users, asking: house.owner)
+    let source = try TemporaryDirectory.open(fixture.bundle())
+    _ = try fixture.installer().install(source.fd, named: "Editor.app", for: fixture.users, by: fixture.owner)
   }
 
   private func shell(_ script: String, in path: String) throws {
@@ -79,12 +79,12 @@ internal import Testing
 
   private func open() throws -> AppContainer {
     try AppContainer(
-      container, in: house.store.tree, at: house.tree, access: .store(Metadata(isSystem: true)))
+      container, in: fixture.store.tree, at: fixture.tree, access: .store(Metadata(isSystem: true)))
   }
 
   @Test func importedDataAreTheOldOnesOrTheNew() throws {
     try install()
-    let data = house.tree + "/" + container + "/Data"
+    let data = fixture.tree + "/" + container + "/Data"
     func write(_ text: String) throws {
       try shell(
         "for n in 1 2 3 4 5 6; do mkdir -p Documents/$n; "
@@ -92,42 +92,42 @@ internal import Testing
         in: data)
     }
     func texts() -> Set<String?> {
-      Set((1...6).map { house.text("\(container)/Data/Documents/\($0)/file") })
+      Set((1...6).map { fixture.text("\(container)/Data/Documents/\($0)/file") })
     }
     try write("new")
-    let temporary = try house.temporary.open()
-    let app = try #require(try AppQuestions(house.store, house.registry).apps(for: nil).first)
-    _ = try open().export(app, to: "E.xcappdata", in: temporary.fd, at: house.temporary.path)
-    let before = house.text("\(container)/\(ContainerLayout.metadataName)")
-    let words = ["import-data", store, container, house.temporary.appending("E.xcappdata")]
+    let temporary = try fixture.temporary.open()
+    let app = try #require(try AppQueries(fixture.store, fixture.registry).apps(for: nil).first)
+    _ = try open().export(app, to: "E.xcappdata", in: temporary.fd, at: fixture.temporary.path)
+    let before = fixture.text("\(container)/\(ContainerLayout.metadataName)")
+    let words = ["import-data", store, container, fixture.temporary.appending("E.xcappdata")]
     try StoppedWork(words: words).forEachStop {
       try write("old")
     } check: { at in
       let found = texts()
       #expect(found == ["old\n"] || found == ["new\n"], "\(found) at \(at)")
-      #expect(house.text("\(container)/\(ContainerLayout.metadataName)") == before, "at \(at)")
-      #expect(try house.findings() == [], "at \(at)")
-      let names = try house.names("\(house.home)/Library/Containers")
+      #expect(fixture.text("\(container)/\(ContainerLayout.metadataName)") == before, "at \(at)")
+      #expect(try fixture.findings() == [], "at \(at)")
+      let names = try fixture.names("\(fixture.home)/Library/Containers")
       #expect(names.count <= 2 && names.contains("org.example.editor"), "\(names) at \(at)")
     }
   }
 
   @Test func packageIsThereOrNot() throws {
     try install()
-    let data = house.tree + "/" + container + "/Data"
+    let data = fixture.tree + "/" + container + "/Data"
     try shell(
       "for n in 1 2 3 4 5 6 7 8; do mkdir -p Documents/$n; "
         + "echo x >Documents/$n/file; done; chown -R nobody Documents",
       in: data)
-    try house.temporary.makeDirectory("out")
-    let words = ["export-data", store, container, house.temporary.appending("out/E.xcappdata")]
+    try fixture.temporary.makeDirectory("out")
+    let words = ["export-data", store, container, fixture.temporary.appending("out/E.xcappdata")]
     try StoppedWork(words: words).forEachStop {
-      let out = try TemporaryDirectory.open(house.temporary.path)
+      let out = try TemporaryDirectory.open(fixture.temporary.path)
       try "out".withName { (name) throws(Errno) in try out.fd.removeTree(name) }
-      try house.temporary.makeDirectory("out")
+      try fixture.temporary.makeDirectory("out")
     } check: { at in
-      if try house.temporary.names(in: "out").contains("E.xcappdata") {
-        let files = try Program.run(["find", "out/E.xcappdata", "-type", "f"], in: house.temporary.path)
+      if try fixture.temporary.names(in: "out").contains("E.xcappdata") {
+        let files = try Program.run(["find", "out/E.xcappdata", "-type", "f"], in: fixture.temporary.path)
         #expect(files.output.split(separator: "\n").count == 10, "\(files.output) at \(at)")
       }
     }
@@ -135,18 +135,18 @@ internal import Testing
 
   @Test func deliveryIsThereOrNot() throws {
     try install()
-    let letter = try house.temporary.write("all of it", to: "Letter.txt")
+    let letter = try fixture.temporary.write("all of it", to: "Letter.txt")
     let words = ["deliver", store, container, letter]
     let inbox = "\(container)/\(ContainerLayout.inboxPath)"
     var seen: Set<[String]> = []
     try StoppedWork(words: words).forEachStop(points: 100) {
-      try shell("rm -rf Inbox", in: house.tree + "/" + container + "/Data/Documents")
+      try shell("rm -rf Inbox", in: fixture.tree + "/" + container + "/Data/Documents")
     } check: { at in
-      let names = (try? house.names(inbox)) ?? []
+      let names = (try? fixture.names(inbox)) ?? []
       seen.insert(names)
       #expect(names.isEmpty || names == ["Letter.txt"], "\(names) at \(at)")
-      #expect(names.isEmpty || house.text(inbox + "/Letter.txt") == "all of it", "at \(at)")
-      let found = try house.findings()
+      #expect(names.isEmpty || fixture.text(inbox + "/Letter.txt") == "all of it", "at \(at)")
+      let found = try fixture.findings()
       #expect(found == [], "at \(at)")
     }
     #expect(seen.count == 2)

@@ -276,7 +276,7 @@ internal import Testing
     #expect(try bundle.verify().findings.first?.kind == .otherBundle)
     #expect(
       try bundle.verify().findings.first?.detail
-        == "it is of 'org.example.other', and the bundle is 'org.example.note'")
+        == "it belongs to 'org.example.other', but the bundle is 'org.example.note'")
   }
 
   /// No bit of any part of a signature, of Info.plist or of the executable can be turned without notice.

@@ -124,8 +124,9 @@ internal import Testing
       switch kind {
       case "empty": ("", "private key")
       case "noKey": (leaf + root, "private key")
-      case "otherKey": (String(decoding: try other.key.pem(), as: UTF8.self) + leaf, "not the key")
-      case "rootFirst": (key + root + leaf, "names no team")
+      case "otherKey":
+        (String(decoding: try other.key.pem(), as: UTF8.self) + leaf, "does not match the first certificate")
+      case "rootFirst": (key + root + leaf, "has no team")
       // Nobody may be asked for a passphrase on the terminal.
       case "encrypted": (try encrypted("a.pem") + leaf, "private key")
       case "garbage": (key + leaf.replacing("MII", with: "MIJ"), "certificate")

@@ -18,7 +18,7 @@ internal import Testing
     let findings = bundle.findings()
     #expect(
       findings.contains {
-        $0.path.hasPrefix("Contents/\(path)") && $0.detail == "something is mounted there"
+        $0.path.hasPrefix("Contents/\(path)") && $0.detail == "a filesystem is mounted there"
       }, "\(findings)")
     #expect(try Program.run(["umount", place]).status == 0)
     #expect(bundle.findings().isEmpty)

@@ -9,11 +9,11 @@ internal import Testing
 
 @Suite struct ServedContentsTests {
   private func contents(
-    _ bundle: SignedTestBundle, _ name: String = "Note.app", pin: SealPin? = nil
+    _ bundle: SignedTestBundle, _ name: String = "Note.app", installed: InstalledDigest? = nil
   ) throws -> BundleContents {
-    let pin = try pin ?? .digests([bundle.open(name).sealDigest()])
+    let installed = try installed ?? .digests([bundle.open(name).sealDigest()])
     let root = try TemporaryDirectory.open(bundle.directory.appending(name))
-    return try BundleContents(in: root.fd, pin: pin)
+    return try BundleContents(in: root.fd, installed: installed)
   }
 
   /// The position of what lies at a path, found name by name.
@@ -110,14 +110,15 @@ internal import Testing
     let outer = try contents(bundle)
     let place = "Contents/PlugIns/Help.bundle"
     let nested = try #require(outer.nested(at: try position(place, S_IFDIR, in: outer)))
-    let inner = try contents(bundle, "Note.app/\(place)", pin: .nested(nested))
+    let inner = try contents(bundle, "Note.app/\(place)", installed: .nested(nested))
     #expect(inner.isSealed(try position("Contents/MacOS/help", S_IFREG, in: inner)))
     let deep = try #require(
       inner.nested(at: try position("Contents/PlugIns/Deep.bundle", S_IFDIR, in: inner)))
-    _ = try contents(bundle, "Note.app/\(place)/Contents/PlugIns/Deep.bundle", pin: .nested(deep))
+    _ = try contents(bundle, "Note.app/\(place)/Contents/PlugIns/Deep.bundle", installed: .nested(deep))
     // Neither is the other.
     #expect(
-      finding { _ = try contents(bundle, "Note.app/\(place)", pin: .nested(deep)) }?.kind == .nestedRejected)
+      finding { _ = try contents(bundle, "Note.app/\(place)", installed: .nested(deep)) }?.kind
+        == .nestedRejected)
   }
 
   @Test(arguments: [
@@ -126,8 +127,8 @@ internal import Testing
   func pinHoldsAllParts(part: String) throws {
     let bundle = try SignedTestBundle()
     try bundle.sign()
-    let pin = SealPin.digests([try bundle.open().sealDigest()])
-    _ = try contents(bundle, pin: pin)
+    let installed = InstalledDigest.digests([try bundle.open().sealDigest()])
+    _ = try contents(bundle, installed: installed)
     if part == "CodeRequirements" {
       try bundle.write([1], toPart: part)
     } else {
@@ -135,7 +136,7 @@ internal import Testing
       bytes[bytes.count / 2] ^= 1
       try bundle.write(bytes, toPart: part)
     }
-    #expect(finding { _ = try contents(bundle, pin: pin) } != nil)
+    #expect(finding { _ = try contents(bundle, installed: installed) } != nil)
   }
 
   /// A tree of many paths answers as a dictionary does.

@@ -82,15 +82,15 @@ internal import Testing
       case .expiredSigner: (.expired, "'Someone' on 2027-01-15")
       case .expiredRoot: (.expired, "'Test Root' on 2027-01-15")
       case .futureSigner: (.notYetValid, "'Someone' from 2027-01-15")
-      case .noPurpose, .otherPurpose, .noSigning: (.wrongPurpose, "'Someone' is not for signing code")
-      case .authorityAsSigner: (.wrongPurpose, "'Someone' is an authority's")
-      case .rootOfOtherPurpose: (.wrongPurpose, "'Test Root' is not for signing code")
-      case .officeOfOtherPurpose: (.wrongPurpose, "'Test Office' is not for signing code")
+      case .noPurpose, .otherPurpose, .noSigning: (.wrongPurpose, "'Someone' is not for code signing")
+      case .authorityAsSigner: (.wrongPurpose, "'Someone' is a CA certificate")
+      case .rootOfOtherPurpose: (.wrongPurpose, "'Test Root' is not for code signing")
+      case .officeOfOtherPurpose: (.wrongPurpose, "'Test Office' is not for code signing")
       case .issuedBySigner: (.wrongPurpose, "'Test Office'")
       case .tooLongChain: (.wrongPurpose, "path length")
-      case .noTeam: (.teamMismatch, "'Someone' is of no team")
-      case .twoTeams: (.teamMismatch, "'Someone' is of no team, or of several")
-      case .strangersCertificate: (.malformedSignature, "not of the signer's chain")
+      case .noTeam: (.teamMismatch, "'Someone' has no team")
+      case .twoTeams: (.teamMismatch, "'Someone' has no team, or several")
+      case .strangersCertificate: (.malformedSignature, "not in the signer's chain")
       }
     #expect(found?.kind == kind, "\(fault): \(found?.message ?? "nothing")")
     #expect(found?.detail.contains(word) == true, "\(found?.message ?? "nothing")")
@@ -108,7 +108,7 @@ internal import Testing
     let signature = try KeyAndChain(key, [leaf, root.certificate]).signature(of: content)
     let found = finding { _ = try root.trust.signer(of: content, by: signature, at: testTime) }
     #expect(found?.kind == .wrongPurpose, "\(found?.message ?? "nothing")")
-    #expect(found?.detail.contains("ECDSA on P-256") == true)
+    #expect(found?.detail.contains("ECDSA key on P-256") == true)
   }
 
   /// No bit of a signature or of what is signed can be turned without notice.
@@ -150,7 +150,7 @@ internal import Testing
       signature[start + 3] = UInt8(length & 0xff)
     }
     let found = finding { _ = try root.trust.signer(of: content, by: signature, at: testTime) }
-    #expect(found?.detail == "its certificates are too many, or not in order")
+    #expect(found?.detail == "it has too many certificates, or they are not in order")
   }
 
   @Test func cutOffAndLongerSignaturesAreRefused() throws {

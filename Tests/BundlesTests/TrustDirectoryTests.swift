@@ -87,11 +87,11 @@ internal import Testing
     }
     let word =
       switch refused {
-      case .signer, .noCertificateSigning: "not an authority's"
-      case .otherPurpose: "does not issue certificates for signing code"
+      case .signer, .noCertificateSigning: "not a CA certificate"
+      case .otherPurpose: "does not issue certificates for code signing"
       case .expired: "expired on 2027-01-15"
       case .future: "not valid before 2027-01-15"
-      case .signedByOther, .weak: "not signed by itself, or its key or signature is weak"
+      case .signedByOther, .weak: "not self-signed, or its key or signature is weak"
       }
     let failure = #expect(throws: IdentityFailure.self) { try trusted.add(pem, at: testTime) }
     #expect(failure?.description.contains(word) == true, "\(String(describing: failure))")

@@ -115,7 +115,7 @@ struct Coherence {
   /// A name, taken or free.
   mutating func someName() -> String { "n\(pick(6))" }
 
-  /// A place, and what is there; as a rule one that is taken, or one that is free.
+  /// A place, and what is there; usually one that is taken, or one that is free.
   mutating func somePlace(
     taken: Bool? = nil
   ) -> (directory: Item, path: String, name: String, item: Item?) {

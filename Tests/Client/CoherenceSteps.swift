@@ -330,7 +330,7 @@ extension Coherence {
   private mutating func closeOne() throws(Stale) {
     guard !handles.isEmpty else { return }
     var handle = handles.remove(at: pick(handles.count))
-    // A release comes after the close has returned, so what is locked is given back before.
+    // A release comes after the close has returned, so what is locked is released before.
     if handle.flock != LOCK_UN { try check("flock", Int(flock(handle.file, LOCK_UN)), 0) }
     if handle.ranges.contains(where: { $0 != F_UNLCK }) { try lock(&handle, F_UNLCK, 0..<8) }
     now = "closing in \(handle.view)"

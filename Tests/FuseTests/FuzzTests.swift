@@ -65,8 +65,8 @@ struct FuzzTests {
       bytes = bytes.prefix(40) + body
     default: break
     }
-    // A second start and the end of the session are the kernel's business; and answers are told apart by this
-    // number.
+    // A second start and the end of the session are the kernel's business; and answers are distinguished by
+    // this number.
     if bytes.count >= 8, [26, 38].contains(bytes[4]), bytes[5] == 0 { bytes[4] = 1 }
     if bytes.count >= 16 { bytes.replaceSubrange(8..<16, with: long(unique)) }
     return bytes

@@ -61,6 +61,42 @@ struct TurnsTests {
   }
 }
 
+/// Who comes next, and how many at once.
+struct SlowTurnsTests {
+  @Test(arguments: [(1, 1, 1), (2, 1, 2), (8, 4, 8)])
+  func nobodyKeepsAllProcessorsBusy(cpus: Int, share: Int, limit: Int) {
+    var turns = SlowTurns<UInt32>(threads: 20, cpus: cpus)
+    for _ in 0..<20 { turns.add(1, 1, 11, isLong: true) }
+    var underWay: [SlowTurns<UInt32>.Turn] = []
+    while let turn = turns.next() { underWay.append(turn) }
+    #expect(underWay.count == share)
+    for user in [2, 3, 4] as [UInt32] { for _ in 0..<20 { turns.add(user, user, 11, isLong: true) } }
+    while let turn = turns.next() { underWay.append(turn) }
+    #expect(underWay.count == limit)
+    // What waits for a disk is not in the way of that, nor the reverse.
+    for _ in 0..<20 { turns.add(5, 5, 11, isLong: false) }
+    while let turn = turns.next() { underWay.append(turn) }
+    #expect(underWay.count == limit + 10)
+    for turn in underWay { turns.done(turn) }
+    #expect(turns.next() != nil && turns.has(1) && turns.has(5) && !turns.has(6))
+  }
+
+  /// Neither kind waits for the end of the other.
+  @Test func bothKindsTakeTurns() {
+    var turns = SlowTurns<String>(threads: 2, cpus: 2)
+    for number in 0..<3 {
+      turns.add("disk \(number)", 1, 11, isLong: false)
+      turns.add("cpu \(number)", 1, 11, isLong: true)
+    }
+    var order: [String] = []
+    while let turn = turns.next() {
+      order.append(turn.work)
+      turns.done(turn)
+    }
+    #expect(order == ["disk 0", "cpu 0", "disk 1", "cpu 1", "disk 2", "cpu 2"])
+  }
+}
+
 /// Slow requests of one user, and the others.
 struct SlowWorkTests {
   private static let slow: [(Opcode, [UInt8], String)] = [
@@ -194,7 +230,9 @@ struct SlowWorkTests {
       (isFirst ? first : others).pass()
     }
     let kernel = try KernelEnd(files)
-    let pool = try WorkerPool(PoolSettings())
+    let settings = PoolSettings()
+    // Of four CPUs one user may keep two busy.
+    let pool = try WorkerPool(settings, slow: SlowWork(servers: settings.servers, cpus: 4))
     try pool.start()
     defer {
       first.open()

@@ -11,11 +11,12 @@ struct BudgetTests {
   private static let bob = Payer(user: 1001)
 
   private func budget(
-    _ kind: Budget.Kind, _ pool: Int, master: UInt32 = 0, say: @escaping @Sendable (String) -> Void = { _ in }
+    _ kind: Budget.Kind, _ pool: Int, daemonUser: UInt32 = 0,
+    say: @escaping @Sendable (String) -> Void = { _ in }
   ) -> Budget {
     var limits = Budget.Limits(descriptors: 1024)
     limits[kind] = pool
-    return Budget(limits, master: master, say: say)
+    return Budget(limits, daemonUser: daemonUser, say: say)
   }
 
   /// Takes until it is refused; gives how many there were, and the errno.
@@ -85,7 +86,7 @@ struct BudgetTests {
     // Many apps have no more than the user.
     let apps = (UInt32(10)..<20).map { exhaust(budget, .locks, Payer(user: 1000, view: $0)).count }
     #expect(apps == Array(repeating: 0, count: 10))
-    let own = self.budget(.locks, 1600, master: 1000)
+    let own = self.budget(.locks, 1600, daemonUser: 1000)
     #expect(exhaust(own, .locks, app).count == 800)
     #expect(exhaust(own, .locks, Self.alice).count == 800)
   }

@@ -9,27 +9,27 @@ internal import Policy
 internal import TestSupport
 internal import Testing
 
-/// Access control lists on a real mount, with real users.
+/// ACLs on a real mount, with real users.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct AccessControlTests {
-  private static let door = "system.insula.acl"
+  private static let alias = "system.insula.acl"
   private static let alice: UInt32 = 54321
   private static let bob: UInt32 = 54322
   private static let team: UInt32 = 54400
 
-  private func setList(_ path: String, _ entries: AccessControlEntry...) {
+  private func setACL(_ path: String, _ entries: AccessControlEntry...) {
     let bytes = AccessControlList(entries).filesec
-    #expect(lsetxattr(path, Self.door, bytes, bytes.count, 0) == 0)
+    #expect(lsetxattr(path, Self.alias, bytes, bytes.count, 0) == 0)
   }
 
-  /// What a client sends to set a list.
+  /// What a client sends to set an ACL.
   private func hex(_ entries: AccessControlEntry...) -> String {
     AccessControlList(entries).filesec.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
   private func list(_ path: String) -> [UInt8]? {
     var room = [UInt8](repeating: 0, count: 4096)
-    let count = lgetxattr(path, Self.door, &room, room.count)
+    let count = lgetxattr(path, Self.alias, &room, room.count)
     return count < 0 ? nil : Array(room[..<count])
   }
 
@@ -45,25 +45,25 @@ struct AccessControlTests {
     #expect(try owner.errno("create", file, "\(0o600)") == 0)
     #expect(
       try owner.errno(
-        "setxattr hex", file, Self.door, hex(AccessControlEntry(.permit, .group(Self.team), .read)))
+        "setxattr hex", file, Self.alias, hex(AccessControlEntry(.permit, .group(Self.team), .read)))
         == 0)
     for client in [member, supplementary] {
       #expect(try client.errno("open", file, read) == 0)
       #expect(try client.errno("open", file, write) == EACCES)
-      #expect(try client.errno("removexattr", file, Self.door) == EPERM)
+      #expect(try client.errno("removexattr", file, Self.alias) == EPERM)
     }
     #expect(try stranger.errno("open", file, read) == EACCES)
     #expect(try owner.errno("chmod", file, "\(0o644)") == 0)
     #expect(
       try owner.errno(
-        "setxattr hex", file, Self.door, hex(AccessControlEntry(.deny, .group(Self.team), .read)))
+        "setxattr hex", file, Self.alias, hex(AccessControlEntry(.deny, .group(Self.team), .read)))
         == 0)
     for client in [member, supplementary] {
       #expect(try client.errno("open", file, read) == EACCES)
       #expect(try client.errno("access", file, "\(R_OK)") == EACCES)
     }
     #expect(try stranger.errno("open", file, read) == 0)
-    #expect(try owner.errno("removexattr", file, Self.door) == 0)
+    #expect(try owner.errno("removexattr", file, Self.alias) == 0)
     #expect(try supplementary.errno("open", file, read) == 0)
   }
 
@@ -77,11 +77,11 @@ struct AccessControlTests {
     #expect(try owner.errno("create", file, "\(0o644)") == 0)
     for _ in 0..<100 {
       #expect(try stranger.errno("stat", file) == 0)
-      setList(file, AccessControlEntry(.deny, .user(Self.bob), .readAttributes))
+      setACL(file, AccessControlEntry(.deny, .user(Self.bob), .readAttributes))
       #expect(try owner.errno("stat", file) == 0)
       #expect(try owner.errno("list", mounted.path("Users/Shared")) == 0)
       #expect(try stranger.errno("stat", file) == EACCES)
-      #expect(lremovexattr(file, Self.door) == 0)
+      #expect(lremovexattr(file, Self.alias) == 0)
     }
   }
 
@@ -97,17 +97,17 @@ struct AccessControlTests {
     for round in 0..<100 {
       let (here, there) = (round & 1, 1 - round & 1)
       #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == 0)
-      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir/file"), Self.door, file) == 0)
+      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir/file"), Self.alias, file) == 0)
       #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == EACCES)
-      #expect(try owner.errno("removexattr", mounts.path(here, "dir/file"), Self.door) == 0)
+      #expect(try owner.errno("removexattr", mounts.path(here, "dir/file"), Self.alias) == 0)
       #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == 0)
-      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir"), Self.door, directory) == 0)
+      #expect(try owner.errno("setxattr hex", mounts.path(here, "dir"), Self.alias, directory) == 0)
       #expect(try stranger.errno("stat", mounts.path(there, "dir/file")) == EACCES)
-      #expect(try owner.errno("removexattr", mounts.path(here, "dir"), Self.door) == 0)
+      #expect(try owner.errno("removexattr", mounts.path(here, "dir"), Self.alias) == 0)
     }
   }
 
-  /// By list or by flag; what the client does with the descriptor afterwards changes nothing.
+  /// By ACL or by flag; what the client does with the descriptor afterwards changes nothing.
   @Test(arguments: ["list", "uappnd"], [nil, "nopassthrough"])
   func whoMayOnlyAppendNeverWritesElsewhere(how: String, options: String?) throws {
     let mounted = try MountedStore.mounted(options: options)
@@ -119,7 +119,7 @@ struct AccessControlTests {
     #expect(try owner.errno("close", "0") == 0)
     let refusal = how == "list" ? EACCES : EPERM
     if how == "list" {
-      setList(file, AccessControlEntry(.permit, .user(Self.bob), .append))
+      setACL(file, AccessControlEntry(.permit, .user(Self.bob), .append))
     } else {
       #expect(chmod(file, 0o666) == 0)
       #expect(try owner.errno("setxattr", file, "system.insula.flags", how) == 0)
@@ -159,7 +159,7 @@ struct AccessControlTests {
     #expect(try root.errno("create", file, "\(0o755)") == 0)
     if how == "append" {
       #expect(try root.errno("close", "0") == 0)
-      setList(file, AccessControlEntry(.permit, .user(Self.bob), .append))
+      setACL(file, AccessControlEntry(.permit, .user(Self.bob), .append))
     }
     let mode: mode_t = how == "append" ? 0o755 : 0o777
     #expect(chmod(file, 0o6000 | mode) == 0)
@@ -169,7 +169,7 @@ struct AccessControlTests {
     #expect(stat(file, &status) == 0 && status.st_mode & 0o7777 == mode, "\(status.st_mode)")
   }
 
-  @Test func whatIsMadeHasItsListAndNothingIsLeftBehind() throws {
+  @Test func whatIsMadeHasItsACLAndNothingIsLeftBehind() throws {
     let mounted = try MountedStore(asNobody: false)
     let staging = mounted.store + "/state/staging"
     #expect(mkdir(staging + "/left", 0o700) == 0 && close(creat(staging + "/left/file", 0o600)) == 0)
@@ -177,7 +177,7 @@ struct AccessControlTests {
     let dir = mounted.path("Users/Shared/dir")
     let client = try Client(uid: Self.alice)
     #expect(try client.errno("mkdir", dir, "\(0o777)") == 0)
-    setList(dir, AccessControlEntry(.deny, .user(Self.bob), .read, [.fileInherit, .directoryInherit]))
+    setACL(dir, AccessControlEntry(.deny, .user(Self.bob), .read, [.fileInherit, .directoryInherit]))
     #expect(try client.errno("mkdir", dir + "/sub", "\(0o755)") == 0)
     #expect(try client.errno("create", dir + "/sub/file", "\(0o644)") == 0)
     #expect(try client.errno("mkfifo", dir + "/sub/fifo", "\(0o666)") == 0)
@@ -221,15 +221,15 @@ struct AccessControlTests {
     #expect(try owner.errno("stat", home + "/Documents/file") == ENOENT)
     #expect(try owner.errno("mkdir", home + "/Documents/sub", "\(0o700)") == 0)
     #expect(try owner.errno("rmdir", home + "/Documents/sub") == 0)
-    // What one adds oneself is not protected; and who takes the list away first may remove what is.
+    // What one adds oneself is not protected; and who takes the ACL away first may remove what is.
     #expect(try owner.errno("mkdir", home + "/Code", "\(0o700)") == 0)
     #expect(try owner.errno("rmdir", home + "/Code") == 0)
-    #expect(try owner.errno("removexattr", home + "/Sites", Self.door) == 0)
+    #expect(try owner.errno("removexattr", home + "/Sites", Self.alias) == 0)
     #expect(try owner.errno("rmdir", home + "/Sites") == 0)
     var words = [CChar](repeating: 0, count: 64)
     #expect(lgetxattr(home + "/Library", "system.insula.flags", &words, words.count) == 6)
     #expect(String(decoding: words.prefix(6).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "hidden")
-    // Root ignores lists, and flags that stand in the way are taken away.
+    // Root ignores ACLs, and flags that stand in the way are taken away.
     #expect(try owner.errno("create", home + "/Documents/kept", "\(0o600)") == 0)
     #expect(try owner.errno("setxattr", home + "/Documents/kept", "system.insula.flags", "uchg") == 0)
     let removed = try mounted.run(
@@ -269,13 +269,13 @@ struct AccessControlTests {
     #expect(try owner.errno("rmdir", box) == EACCES)
   }
 
-  @Test func copyingProgramsCarryLists() throws {
+  @Test func copyingProgramsCarryACLs() throws {
     let mounted = try MountedStore.mounted()
     let shared = mounted.path("Users/Shared")
     #expect(mkdir(shared + "/from", 0o755) == 0 && close(creat(shared + "/from/file", 0o644)) == 0)
     let entry = AccessControlEntry(.deny, .user(Self.bob), [.read, .delete])
-    setList(shared + "/from", entry)
-    setList(shared + "/from/file", entry)
+    setACL(shared + "/from", entry)
+    setACL(shared + "/from/file", entry)
     let archive = mounted.temporary.appending("archive")
     for words in [
       ["cp", "-r", "--preserve=xattr", "from", "to"], ["rsync", "-rX", "from/", "to/"],
@@ -295,7 +295,7 @@ struct AccessControlTests {
     }
   }
 
-  /// A program is for those whom mode or list lets run it; but the kernel wants an x bit somewhere in the
+  /// A program is for those whom mode or ACL lets run it; but the kernel wants an x bit somewhere in the
   /// mode.
   @Test func programsRunForThoseWhoMayRunThem() throws {
     let mounted = try MountedStore.mounted()
@@ -307,12 +307,12 @@ struct AccessControlTests {
     }
     #expect(chmod(program, 0o744) == 0)
     #expect(try run() != 0)
-    setList(program, AccessControlEntry(.permit, .user(Self.bob), .execute))
+    setACL(program, AccessControlEntry(.permit, .user(Self.bob), .execute))
     #expect(try run() == 0)
     #expect(chmod(program, 0o644) == 0)
     #expect(try run() != 0)
     #expect(chmod(program, 0o755) == 0)
-    setList(program, AccessControlEntry(.deny, .user(Self.bob), .execute))
+    setACL(program, AccessControlEntry(.deny, .user(Self.bob), .execute))
     #expect(try run() != 0)
   }
 
@@ -339,14 +339,14 @@ struct AccessControlTests {
   }
 
   /// A user's own daemon keeps and enforces the same rules, as far as it has them in its hands.
-  @Test func rootlessModeHasListsAndFlags() throws {
+  @Test func rootlessModeHasACLsAndFlags() throws {
     let account = try TemporaryAccount()
     let mounted = try MountedStore.mounted(owner: account.account)
     let owner = try Client(uid: account.account.uid, gid: account.account.gid)
     let dir = mounted.path("Users/Shared/dir")
     #expect(try owner.errno("mkdir", dir, "\(0o755)") == 0)
     let deny = hex(AccessControlEntry(.deny, .everyone, .delete, [.fileInherit, .directoryInherit]))
-    #expect(try owner.errno("setxattr hex", dir, Self.door, deny) == 0)
+    #expect(try owner.errno("setxattr hex", dir, Self.alias, deny) == 0)
     // Modes under which a user's attributes could not be set or read.
     for mode in [0o000, 0o444, 0o644] {
       #expect(try owner.errno("create", dir + "/file\(mode)", "\(mode)") == 0)
@@ -354,22 +354,22 @@ struct AccessControlTests {
         try owner.run("stat", dir + "/file\(mode)").words.dropFirst(2).first == "\(0o100000 | mode)")
       #expect(try owner.errno("unlink", dir + "/file\(mode)") == EACCES)
       #expect(try owner.errno("setxattr", dir + "/file\(mode)", "system.insula.flags", "uchg") == 0)
-      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.door) == EPERM)
+      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.alias) == EPERM)
       #expect(try owner.errno("setxattr", dir + "/file\(mode)", "system.insula.flags", "") == 0)
-      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.door) == 0)
+      #expect(try owner.errno("removexattr", dir + "/file\(mode)", Self.alias) == 0)
       #expect(try owner.errno("unlink", dir + "/file\(mode)") == 0)
       #expect(try owner.errno("mkdir", dir + "/sub\(mode)", "\(mode)") == 0)
       #expect(try owner.run("stat", dir + "/sub\(mode)").words.dropFirst(2).first == "\(0o040000 | mode)")
       #expect(try owner.errno("rmdir", dir + "/sub\(mode)") == EACCES)
     }
-    // The daemon opens files as its user, so what their mode does not give, no list does.
+    // The daemon opens files as its user, so what their mode does not give, no ACL does.
     #expect(try owner.errno("create", mounted.path("Users/Shared/given"), "\(0o400)") == 0)
     let permit = hex(AccessControlEntry(.permit, .everyone, .all))
-    #expect(try owner.errno("setxattr hex", mounted.path("Users/Shared/given"), Self.door, permit) == 0)
+    #expect(try owner.errno("setxattr hex", mounted.path("Users/Shared/given"), Self.alias, permit) == 0)
     #expect(try owner.errno("open", mounted.path("Users/Shared/given"), "\(O_WRONLY)") == EACCES)
     // Linux has attributes of users on files and directories alone.
     #expect(try owner.errno("mkfifo", dir + "/fifo", "\(0o600)") == 0)
-    #expect(try owner.errno("setxattr hex", dir + "/fifo", Self.door, deny) == EOPNOTSUPP)
+    #expect(try owner.errno("setxattr hex", dir + "/fifo", Self.alias, deny) == EOPNOTSUPP)
     #expect(try owner.errno("unlink", dir + "/fifo") == 0)
     #expect(try mounted.run("user", "add", "--store", mounted.store, account.account.name).status == 0)
     let home = mounted.path("Users/" + account.account.name)

@@ -8,7 +8,8 @@ internal import Policy
 internal import TestSupport
 internal import Testing
 
-/// Whatever comes through the doors of lists and flags: a clear answer, and what is kept stays what it was.
+/// Whatever comes through the xattr aliases of ACLs and flags: a clear answer, and what is kept stays what it
+/// was.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct BadInputTests {
   private static let apple = "user.com.apple.system.Security"
@@ -16,7 +17,7 @@ struct BadInputTests {
   private static let nfs4 = "system.nfs4_acl"
   private static let flags = "system.insula.flags"
 
-  /// What a door may say to bytes that it does not understand.
+  /// What an xattr alias may say to bytes that it does not understand.
   private static let refusals: [Errno] = [.EINVAL, .E2BIG, .EOPNOTSUPP]
 
   private let mounted: MountedStore
@@ -31,13 +32,13 @@ struct BadInputTests {
   }
 
   /// The error, or nil if it was taken.
-  private func set(_ door: String, _ bytes: [UInt8]) -> Errno? {
-    lsetxattr(path, door, bytes, bytes.count, 0) == 0 ? nil : Errno.last
+  private func set(_ alias: String, _ bytes: [UInt8]) -> Errno? {
+    lsetxattr(path, alias, bytes, bytes.count, 0) == 0 ? nil : Errno.last
   }
 
-  private func get(_ door: String) -> [UInt8]? {
+  private func get(_ alias: String) -> [UInt8]? {
     var room = [UInt8](repeating: 0, count: 1 << 16)
-    let count = lgetxattr(path, door, &room, room.count)
+    let count = lgetxattr(path, alias, &room, room.count)
     return count < 0 ? nil : Array(room[..<count])
   }
 
@@ -47,40 +48,40 @@ struct BadInputTests {
     AccessControlEntry(.permit, .everyone, [.read, .readAttributes]),
   ])
 
-  /// The list in the form of a door.
-  private func value(_ door: String) throws -> [UInt8] {
+  /// The ACL in the form of an xattr alias.
+  private func value(_ alias: String) throws -> [UInt8] {
     #expect(set(Self.plain, Self.list.filesec) == nil)
-    return try #require(get(door))
+    return try #require(get(alias))
   }
 
   /// Sets what should be refused, and looks at what is left.
-  private func expectRefused(_ door: String, _ bytes: [UInt8], _ errnos: [Errno], _ what: String) {
-    let errno = set(door, bytes)
-    #expect(errno.map { errnos.contains($0) } == true, "\(door), \(what): \(errno?.message ?? "taken")")
-    #expect(get(Self.plain) == Self.list.filesec, "\(door), \(what)")
+  private func expectRefused(_ alias: String, _ bytes: [UInt8], _ errnos: [Errno], _ what: String) {
+    let errno = set(alias, bytes)
+    #expect(errno.map { errnos.contains($0) } == true, "\(alias), \(what): \(errno?.message ?? "taken")")
+    #expect(get(Self.plain) == Self.list.filesec, "\(alias), \(what)")
   }
 
   @Test(arguments: [plain, apple, nfs4])
-  func whatIsCutOffIsRefused(door: String) throws {
-    let whole = try value(door)
+  func whatIsCutOffIsRefused(alias: String) throws {
+    let whole = try value(alias)
     for count in 0..<whole.count {
-      if set(door, Array(whole[..<count])) == nil {
-        Issue.record("\(door): \(count) of \(whole.count) bytes were taken")
+      if set(alias, Array(whole[..<count])) == nil {
+        Issue.record("\(alias): \(count) of \(whole.count) bytes were taken")
         #expect(set(Self.plain, Self.list.filesec) == nil)
       }
       #expect(get(Self.plain) == Self.list.filesec)
     }
     for more in [1, 3, 4, 24, 1000] {
-      expectRefused(door, whole + [UInt8](repeating: 0, count: more), [.EINVAL], "\(more) bytes too many")
+      expectRefused(alias, whole + [UInt8](repeating: 0, count: more), [.EINVAL], "\(more) bytes too many")
     }
-    expectRefused(door, [UInt8](repeating: 0xff, count: 1 << 16), Self.refusals, "the longest that there is")
-    #expect(set(door, whole) == nil)
+    expectRefused(alias, [UInt8](repeating: 0xff, count: 1 << 16), Self.refusals, "the longest that there is")
+    #expect(set(alias, whole) == nil)
   }
 
   /// Counts of all sizes, where a count is.
   @Test func countsThatDoNotHoldAreRefused() throws {
-    for (door, offset) in [(Self.plain, 36), (Self.apple, 36), (Self.nfs4, 0)] {
-      let whole = try value(door)
+    for (alias, offset) in [(Self.plain, 36), (Self.apple, 36), (Self.nfs4, 0)] {
+      let whole = try value(alias)
       for count: UInt32 in [
         0, 1, 2, 4, 127, 128, 129, 0xffff, 0x0aaa_aaab, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe,
       ] {
@@ -88,7 +89,7 @@ struct BadInputTests {
         for byte in 0..<4 {
           bytes[offset + byte] = UInt8(truncatingIfNeeded: count >> (24 - 8 * UInt32(byte)))
         }
-        expectRefused(door, bytes, [.EINVAL, .E2BIG], "count \(count)")
+        expectRefused(alias, bytes, [.EINVAL, .E2BIG], "count \(count)")
       }
     }
     // The length of a name, and where it is followed by nothing.
@@ -107,19 +108,19 @@ struct BadInputTests {
     let most = AccessControlList(Array(repeating: Self.list.entries[1], count: 128)).filesec
     var oneMore = most + most.suffix(24)
     oneMore[39] = 129
-    for door in [Self.plain, Self.apple] {
-      #expect(set(door, most) == nil)
-      #expect(set(door, oneMore) == .E2BIG)
+    for alias in [Self.plain, Self.apple] {
+      #expect(set(alias, most) == nil)
+      #expect(set(alias, oneMore) == .E2BIG)
       #expect(get(Self.plain) == most)
     }
   }
 
-  /// Bytes that are changed at random are refused, or are a list: the one that is then there, through every
-  /// door.
+  /// Bytes that are changed at random are refused, or are an ACL: the one that is then there, through every
+  /// xattr alias.
   @Test(arguments: [plain, apple, nfs4])
-  func changedBytesAreRefusedOrMeanWhatTheySay(door: String) throws {
+  func changedBytesAreRefusedOrMeanWhatTheySay(alias: String) throws {
     var random = SeededRandom(seed: 20_261_120)
-    let whole = try value(door)
+    let whole = try value(alias)
     var taken = 0
     for round in 0..<600 {
       var bytes = whole
@@ -136,21 +137,21 @@ struct BadInputTests {
         if bytes.isEmpty { bytes = [0] }
       }
       let before = get(Self.plain)
-      if let errno = set(door, bytes) {
+      if let errno = set(alias, bytes) {
         #expect(Self.refusals.contains(errno), "round \(round): \(errno)")
         #expect(get(Self.plain) == before, "round \(round)")
       } else {
         taken += 1
         let kept = get(Self.plain)
-        // Whose file it is, is no business of its list.
-        if door != Self.nfs4, let kept {
+        // Whose file it is, is no business of its ACL.
+        if alias != Self.nfs4, let kept {
           let ids = 4..<36
           bytes.replaceSubrange(ids, with: repeatElement(0, count: ids.count))
           #expect(kept == bytes, "round \(round)")
         }
         if let kept {
           #expect(set(Self.apple, kept) == nil && get(Self.plain) == kept, "round \(round)")
-          // NFSv4 can't say everything; what it says is the same list.
+          // NFSv4 can't say everything; what it says is the same ACL.
           if let said = get(Self.nfs4) {
             #expect(set(Self.nfs4, said) == nil, "round \(round)")
             #expect(get(Self.nfs4) == said, "round \(round)")
@@ -165,12 +166,12 @@ struct BadInputTests {
 
   @Test func randomBytesAreRefused() throws {
     var random = SeededRandom(seed: 7)
-    for door in [Self.plain, Self.apple, Self.nfs4, Self.flags] {
-      _ = try value(door)
+    for alias in [Self.plain, Self.apple, Self.nfs4, Self.flags] {
+      _ = try value(alias)
       for round in 0..<150 {
         let count = Int.random(in: 1..<300, using: &random)
         let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
-        expectRefused(door, bytes, Self.refusals, "round \(round)")
+        expectRefused(alias, bytes, Self.refusals, "round \(round)")
       }
     }
     #expect(try mounted.daemon() == daemon)
@@ -198,12 +199,12 @@ struct BadInputTests {
 
   /// The room that a caller gives for a value: none asks how much is needed.
   @Test func roomForValues() throws {
-    for door in [Self.plain, Self.apple, Self.nfs4] {
-      let whole = try value(door)
-      #expect(lgetxattr(path, door, nil, 0) == whole.count)
+    for alias in [Self.plain, Self.apple, Self.nfs4] {
+      let whole = try value(alias)
+      #expect(lgetxattr(path, alias, nil, 0) == whole.count)
       for count in [1, 3, whole.count - 1] {
         var room = [UInt8](repeating: 0, count: count)
-        #expect(lgetxattr(path, door, &room, count) == -1 && Errno.last == .ERANGE)
+        #expect(lgetxattr(path, alias, &room, count) == -1 && Errno.last == .ERANGE)
       }
     }
     // Of setxattr(2), the flags that ask for a new or for an existing attribute.

@@ -7,7 +7,7 @@ internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 
-/// Another process, and as a rule another user, that does what it is told; it ends with this object.
+/// Another process, and usually another user, that does what it is told; it ends with this object.
 final class Client {
   private let process = Process()
   private let input = Pipe()

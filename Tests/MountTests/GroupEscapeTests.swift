@@ -149,17 +149,19 @@ struct GroupEscapeTests {
 
   /// An app that is started without the group does not see more than one that has it.
   @Test func denialsHoldForApps() throws {
-    let house = try RunHouse()
-    let file = house.container + "/Data/Documents/file"
+    let fixture = try RunFixture()
+    let file = fixture.container + "/Data/Documents/file"
     let team = 54499
-    #expect(try house.inside("echo told > Documents/file").status == 0)
-    let made = try house.shell("'\(Program.insula)' acl +a 'group:\(team) deny read' '\(file)'")
+    #expect(try fixture.inside("echo told > Documents/file").status == 0)
+    let made = try fixture.shell("'\(Program.insula)' acl +a 'group:\(team) deny read' '\(file)'")
     #expect(made.status == 0, "\(made.errors)")
-    let become = ["setpriv", "--reuid=\(house.user.uid)", "--regid=\(house.user.gid)", "--groups=\(team)"]
+    let become = [
+      "setpriv", "--reuid=\(fixture.user.uid)", "--regid=\(fixture.user.gid)", "--groups=\(team)",
+    ]
     func app(_ way: String, _ line: String) throws -> ProgramResult {
       let words = way.split(separator: " ").map(String.init)
       let run = [
-        "timeout", "60", Program.insula, "run", "--store", house.mounted.point, RunHouse.identifier, "--",
+        "timeout", "60", Program.insula, "run", "--store", fixture.mounted.point, RunFixture.identifier, "--",
         "sh",
         "-c", line,
       ]

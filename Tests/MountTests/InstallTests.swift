@@ -117,7 +117,7 @@ struct InstallTests {
     #expect(try mounted.temporary.names(in: "store/state/staging") == [])
   }
 
-  @Test func readOnlyMountTakesNoOrders() throws {
+  @Test func readOnlyMountTakesNoRequests() throws {
     let shop = try AppShop()
     let mounted = shop.mounted
     let app = try shop.make("Notes", version: "1.0")
@@ -159,6 +159,6 @@ struct InstallTests {
     let signature = mounted.backing("Applications/Notes.app/Contents/_CodeSignature/CodeSignature")
     #expect(unlink(signature) == 0)
     let shallow = try mounted.run("check", mounted.store)
-    #expect(shallow.status == 8 && shallow.output.contains("its signature is another one"))
+    #expect(shallow.status == 8 && shallow.output.contains("it has a different signature"))
   }
 }

@@ -15,7 +15,7 @@ struct LimitTests {
     let mounted = try MountedStore.mounted(options: options, before: ["prlimit", "--nofile=256:256"])
     let directory = mounted.path("Users/Shared/dir")
     #expect(mkdir(directory, 0o755) == 0)
-    let nodes = try settledNodes(mounted, atMost: .max)
+    let nodes = try stableNodeCount(mounted, atMost: .max)
     // Seen by name and by listing; more than the daemon could have open.
     for number in 0..<2000 {
       let raw = try check(creat("\(directory)/seen-\(number)", 0o644))
@@ -45,15 +45,15 @@ struct LimitTests {
     #expect(try client.errno("close all") == 0)
     let removed = try Program.run(["rm", "-r", directory])
     #expect(removed.status == 0, "\(removed.errors)")
-    #expect(try settledNodes(mounted, atMost: nodes) <= nodes)
+    #expect(try stableNodeCount(mounted, atMost: nodes) <= nodes)
     for key in ["openFiles", "openDirectories", "locks"] { #expect(try mounted.count(key) == 0, "\(key)") }
   }
 
   /// How many nodes there are when the kernel has forgotten what it does not use.
-  private func settledNodes(_ mounted: MountedStore, atMost limit: Int) throws -> Int {
+  private func stableNodeCount(_ mounted: MountedStore, atMost limit: Int) throws -> Int {
     var nodes = Int.max
     _ = try eventually {
-      // To mount it anew makes the kernel forget what it knows of this mount, and of no other test's.
+      // To mount it again makes the kernel forget what it knows of this mount, and of no other test's.
       try check(mount("none", mounted.point, "fuse", UInt(MS_REMOUNT), nil))
       let now = try mounted.count("nodes")
       let open = try mounted.count("openFiles") + mounted.count("openDirectories")

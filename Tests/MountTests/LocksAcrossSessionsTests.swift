@@ -147,7 +147,7 @@ struct LocksAcrossSessionsTests {
     let wait = style == "flock" ? ["flock", "0", "\(LOCK_EX)"] : ["lock", style, "0", Self.write, "0", "0"]
     try second.send(wait)
     #expect(try second.answer()?.errno == EINTR)
-    // It has left the queue: what is given back is free.
+    // It has left the queue: what is released is free.
     #expect(try first.errno("flock", "0", "\(LOCK_UN)") == 0)
     #expect(try first.errno("lock", "posix", "0", Self.none, "0", "0") == 0)
     for view in mounts.views { #expect(view.counts.locks == 0) }

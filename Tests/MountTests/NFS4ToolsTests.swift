@@ -11,7 +11,7 @@ private let toolsAreThere: Bool = {
   return MountedStore.isPossible && (try? Program.run(["sh", "-c", tools]).status) == 0
 }()
 
-/// Access control lists as nfs4-acl-tools see them, with real users.
+/// ACLs as nfs4-acl-tools see them, with real users.
 @Suite(
   .enabled(if: toolsAreThere, "mounting needs root and /dev/fuse, and the tests nfs4-acl-tools and attr"),
   .serialized)
@@ -72,14 +72,14 @@ struct NFS4ToolsTests {
       ("d", "750", ["A::OWNER@:rwaDxtTnNcC", "A:g:GROUP@:rxtnc", "A::EVERYONE@:tc"]),
       ("d", "1777", ["A::OWNER@:rwaDxtTnNcC", "A:g:GROUP@:rwaxtTnNc", "A::EVERYONE@:rwaxtTnNc"]),
     ])
-  func modeIsShownWhereThereIsNoList(kind: String, mode: String, shown: [String]) throws {
+  func modeIsShownWhereThereIsNoACL(kind: String, mode: String, shown: [String]) throws {
     try expect("\(kind == "d" ? "mkdir x" : "touch x") && chmod \(mode) x")
     #expect(try entries(of: "x") == shown)
     // To ask is not to set.
     #expect(try shell("getfattr -m - x").output.isEmpty)
   }
 
-  @Test func listComesBackAsItWasSet() throws {
+  @Test func aclComesBackAsItWasSet() throws {
     try expect("touch f && mkdir d")
     let typed = [
       "D::anna:w", "A::anna:rxtncy", "A:g:root:rwatTnNcC", "A::12345:r", "U::EVERYONE@:x",
@@ -148,7 +148,7 @@ struct NFS4ToolsTests {
     for file in ["t/f", "t/s/f"] { #expect(try entries(of: file).first == "A::anna:rxtncy") }
   }
 
-  @Test func emptyListAndNoListAreDifferent() throws {
+  @Test func emptyACLAndNoACLAreDifferent() throws {
     try expect("touch f && chmod 640 f && nfs4_setfacl -s A::$ANNA:r f && nfs4_setfacl -x 1 f")
     #expect(try entries(of: "f") == [])
     #expect(try shell("getfattr -m - f").output.contains("system.nfs4_acl"))
@@ -157,7 +157,7 @@ struct NFS4ToolsTests {
     #expect(try shell("getfattr -m - f").output.isEmpty)
   }
 
-  /// What is refused leaves the list as it was.
+  /// What is refused leaves the ACL as it was.
   @Test(
     arguments: [
       ("nfs4_setfacl -s A::no-such-user:r f", "Invalid argument"),
@@ -197,7 +197,7 @@ struct NFS4ToolsTests {
     #expect(try shell("getfattr -n system.nfs4_acl -e hex f").output == before)
   }
 
-  @Test func fullListIsTaken() throws {
+  @Test func fullACLIsTaken() throws {
     try expect("touch f && nfs4_setfacl -s $(yes A::EVERYONE@:r | head -n 128 | paste -sd ,) f")
     #expect(try entries(of: "f").count == 128)
     try refuse("nfs4_setfacl -a A::$ANNA:r f", "Argument list too long")
@@ -236,7 +236,7 @@ struct NFS4ToolsTests {
       "cp --preserve=xattr f g", "cp -a f g", "rsync -aX f g",
       "mkdir t && tar --xattrs -cf - f | tar --xattrs --xattrs-include='*' -C t -xf - && mv t/f g",
     ])
-  func copiesHaveTheList(line: String) throws {
+  func copiesHaveTheACL(line: String) throws {
     guard try shell("command -v \(line.hasPrefix("rsync") ? "rsync" : "tar")").status == 0 else { return }
     try expect("touch f && nfs4_setfacl -s A::$ANNA:rx,D::$OTTO:w f && \(line)")
     #expect(try entries(of: "g") == ["A::anna:rx", "D::otto:w"])

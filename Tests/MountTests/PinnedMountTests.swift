@@ -59,30 +59,30 @@ struct PinnedMountTests {
 
   /// Also where the machine has one below a directory that apps see.
   @Test func appsSeeNoTreeInTheSystemsDirectories() throws {
-    let house = try RunHouse()
-    let home = house.mounted.path("Users/\(house.user.name)")
-    #expect(try house.shell("printf told > \(home)/Documents/secret").status == 0)
-    let user = house.user
+    let fixture = try RunFixture()
+    let home = fixture.mounted.path("Users/\(fixture.user.name)")
+    #expect(try fixture.shell("printf told > \(home)/Documents/secret").status == 0)
+    let user = fixture.user
     let seen = try Program.run([
       "unshare", "-m", "--propagation", "private", "sh", "-ec",
       """
       mount --bind "$1" /usr/share
       exec setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups "$2" run --store "$1" "$3" -- \
         sh -c 'ls -A /usr/share; cat /usr/share/Users/\(user.name)/Documents/secret; echo end'
-      """, "sh", house.mounted.point, Program.insula, RunHouse.identifier,
+      """, "sh", fixture.mounted.point, Program.insula, RunFixture.identifier,
     ])
     #expect(seen.output == "end\n", "\(seen.errors)")
   }
 
   /// Neither the keeper of an app nor the sandbox has any mounts but those that the app has.
   @Test(arguments: [false, true]) func appsKeepNoMountOfOthers(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
+    let fixture = try RunFixture(rootless: rootless)
     let other = try MountedStore.mounted()
     func device(_ point: String) throws -> DeviceNumber {
       try #require(try MountTable.current().top(at: point)).device
     }
-    let devices = [try device(other.point), try device(house.mounted.point)]
-    let begun = try house.shell(
+    let devices = [try device(other.point), try device(fixture.mounted.point)]
+    let begun = try fixture.shell(
       "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1; sleep 0.5")
     #expect(begun.status == 0, "\(begun.errors)")
     var names: Set<String> = []
@@ -90,7 +90,7 @@ struct PinnedMountTests {
       let status = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16) ?? ""
       // A user's own daemon, and who unmounts for it, are where the user is.
       let isDaemons = ["insula", "insula-unmount"].contains { status.hasPrefix("Name:\t\($0)\n") }
-      guard status.contains("\nUid:\t\(house.user.uid)\t"), !isDaemons || !rootless,
+      guard status.contains("\nUid:\t\(fixture.user.uid)\t"), !isDaemons || !rootless,
         let table = FD.text(of: "/proc/\(pid)/mountinfo", limit: 1 << 24)
       else { continue }
       names.insert(String(status.prefix { $0 != "\n" }))
@@ -101,6 +101,6 @@ struct PinnedMountTests {
     let daemon = try #require(try other.daemon())
     #expect(try other.run("unmount", other.point).status == 0)
     #expect(try Program.waitForEnd(daemon))
-    #expect(try house.shell("insula ps | wc -l").output == "2\n")
+    #expect(try fixture.shell("insula ps | wc -l").output == "2\n")
   }
 }

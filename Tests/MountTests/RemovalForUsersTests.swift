@@ -23,32 +23,34 @@ struct RemovalForUsersTests {
     ("insula flags schg $inbox/letter.txt || insula flags schg $documents/held", "$documents/held", "schg"),
   ])
   func whatRootProtectsStays(making: String, place: String, reason: String) throws {
-    let house = try PlaceHouse()
-    try house.perform(
+    let fixture = try PlaceFixture()
+    try fixture.perform(
       "touch $documents/held \"$group/kept\"; "
         + "mkdir -m 777 $documents/shared; cd $work/place; deliver letter.txt",
       as: .owner)
-    try house.perform(making, as: .root)
+    try fixture.perform(making, as: .root)
     // They could not do it by themselves.
-    let number = try house.perform("stat -c %i \"\(place)\"", as: .root)
-    let result = try house.run(Self.uninstall, as: .owner)
+    let number = try fixture.perform("stat -c %i \"\(place)\"", as: .root)
+    let result = try fixture.run(Self.uninstall, as: .owner)
     #expect(result.status == 0 && result.errors.contains(reason), "\(result.errors)")
-    let line = try #require(result.errors.split(separator: "\n").first { $0.contains(" stays: ") })
-    let told = try #require(line.components(separatedBy: " stays: ").first)
+    let line = try #require(result.errors.split(separator: "\n").first { $0.contains(" was not removed: ") })
+    let told = try #require(line.components(separatedBy: " was not removed: ").first)
     let path = told.components(separatedBy: "insula: ").last ?? told
-    let left = try house.perform("find \"\(path)\" -printf '%i\\n'", as: .root)
+    let left = try fixture.perform("find \"\(path)\" -printf '%i\\n'", as: .root)
     #expect(left.split(separator: "\n").contains(number.dropLast()), "\(result.errors)")
-    let check = try house.cast.mounted.run("check", house.cast.mounted.store)
+    let check = try fixture.cast.mounted.run("check", fixture.cast.mounted.store)
     #expect(check.output.contains(".left-"), "\(check.output)")
   }
 
   @Test func whatTheOwnerProtectsStaysToo() throws {
-    let house = try PlaceHouse(rootless: true)
-    try house.perform("touch $documents/held $documents/gone; insula flags uchg $documents/held", as: .owner)
+    let fixture = try PlaceFixture(rootless: true)
+    try fixture.perform(
+      "touch $documents/held $documents/gone; insula flags uchg $documents/held", as: .owner)
     // Whose app it is, need not be said.
-    let result = try house.run("insula uninstall $app --store $store", as: .owner)
-    #expect(result.status == 0 && result.errors.contains("Documents/held stays: it has the flags uchg"))
-    try house.perform(
+    let result = try fixture.run("insula uninstall $app --store $store", as: .owner)
+    #expect(
+      result.status == 0 && result.errors.contains("Documents/held was not removed: it has the flags uchg"))
+    try fixture.perform(
       """
       cd $home/Library/Containers; test "$(ls -A | wc -l)" = 1; cd .org.example.editor.left-*
       test "$(find . -type f)" = ./Data/Documents/held; insula flags nouchg Data/Documents/held; rm -r "$PWD"
@@ -57,23 +59,23 @@ struct RemovalForUsersTests {
 
   /// By moving another directory to the place of the container, or to where it will be.
   @Test func directoriesOfOthersAreNotPutThere() throws {
-    let house = try PlaceHouse()
-    try house.perform("mkdir -m 777 $home/project; chmod 711 $home", as: .owner)
-    try house.perform("mkdir $home/project/theirs; echo work >$home/project/theirs/file", as: .stranger)
+    let fixture = try PlaceFixture()
+    try fixture.perform("mkdir -m 777 $home/project; chmod 711 $home", as: .owner)
+    try fixture.perform("mkdir $home/project/theirs; echo work >$home/project/theirs/file", as: .stranger)
     for line in [
       "mv -T $container $home/aside; mv -T $home/project $container", "mv -T $home/project $container",
       "mv -T $data $home/aside; mv -T $home/project $data", "call exchange $home/project $container",
       "mv -T $home/Library/Containers $home/aside; "
         + "mkdir $home/Library/Containers; mv -T $home/project $container",
     ] {
-      _ = try house.run(line, as: .owner)
-      #expect(try house.perform("cat $home/project/theirs/file", as: .stranger) == "work\n", "\(line)")
+      _ = try fixture.run(line, as: .owner)
+      #expect(try fixture.perform("cat $home/project/theirs/file", as: .stranger) == "work\n", "\(line)")
     }
     // Into one of its directories it goes; what is not the owner's stays all the same.
-    try house.perform("mv $home/project $documents/", as: .owner)
-    let result = try house.run(Self.uninstall, as: .owner)
-    #expect(result.errors.contains("project/theirs stays: it belongs to"), "\(result.errors)")
+    try fixture.perform("mv $home/project $documents/", as: .owner)
+    let result = try fixture.run(Self.uninstall, as: .owner)
+    #expect(result.errors.contains("project/theirs was not removed: it belongs to"), "\(result.errors)")
     let left = "$home/Library/Containers/.$app.left-*/Data/Documents/project/theirs/file"
-    #expect(try house.perform("cat \(left)", as: .root) == "work\n")
+    #expect(try fixture.perform("cat \(left)", as: .root) == "work\n")
   }
 }

@@ -93,12 +93,12 @@ struct ScopedViewTests {
     let view = mounts.views[1]
     let file = mounts.path(1, "granted/a")
     #expect(errno { access(file, F_OK) } == .ENOENT)
-    view.admit(Self.granted)
+    view.granted.admit(Self.granted)
     #expect(try names(mounts.path(1, "")) == ["granted", "own"])
     #expect(try String(contentsOfFile: file, encoding: .utf8) == "granted/a\n")
     try write("new", to: mounts.path(1, "granted/new"))
     #expect(try names(mounts.path(0, "granted")) == ["a", "b", "new"])
-    view.withdraw(Self.granted)
+    view.granted.withdraw(Self.granted)
     #expect(errno { access(file, F_OK) } == .ENOENT)
     #expect(try names(mounts.path(1, "")) == ["own"])
   }
@@ -111,7 +111,7 @@ struct ScopedViewTests {
     defer { for fd in [file, directory] { close(fd) } }
     var byte: UInt8 = 0
     #expect(pread(file, &byte, 1, 0) == 1 && pwrite(file, &byte, 1, 0) == 1)
-    mounts.views[1].withdraw(Self.granted)
+    mounts.views[1].granted.withdraw(Self.granted)
     #expect(pread(file, &byte, 1, 0) == -1 && Errno.last == .EPERM)
     #expect(pwrite(file, &byte, 1, 0) == -1 && Errno.last == .EPERM)
     #expect(errno { ftruncate(file, 0) } == .ENOENT)
@@ -161,7 +161,7 @@ struct ScopedViewTests {
     for name in ["beside/private", "beside/letter~"] {
       #expect(try String(contentsOfFile: mounts.backing(name), encoding: .utf8) == "\(name)\n")
     }
-    mounts.views[1].withdraw(Self.letter)
+    mounts.views[1].granted.withdraw(Self.letter)
     #expect(errno { access(saved, F_OK) } == .ENOENT)
     #expect(errno { access(mounts.path(1, "beside"), F_OK) } == .ENOENT)
   }
@@ -180,7 +180,7 @@ struct ScopedViewTests {
     }
     let file = open(mounts.path(1, "beside/letter.tmp"), O_RDWR | O_CLOEXEC)
     defer { close(file) }
-    mounts.views[1].withdraw(Self.letter)
+    mounts.views[1].granted.withdraw(Self.letter)
     var byte: UInt8 = 0
     #expect(pread(file, &byte, 1, 0) == 1 && pwrite(file, &byte, 1, 0) == -1)
     #expect(open(mounts.path(1, "beside/letter.tmp"), O_RDWR | O_CLOEXEC) == -1)
@@ -214,7 +214,7 @@ struct ScopedViewTests {
     #expect(try client.errno("map", "0", "4096", kind) == 0)
     #expect(try client.run("load", "0").words == ["\(UInt8(ascii: "g"))"])
     if kind == "shared" { #expect(try client.errno("store", "0", "\(UInt8(ascii: "G"))") == 0) }
-    mounts.views[1].withdraw(Self.granted)
+    mounts.views[1].granted.withdraw(Self.granted)
     // SIGBUS ends it.
     try client.send(kind == "shared" ? ["store", "1", "0"] : ["load", "0"])
     #expect(throws: Errno.ESRCH) { try client.answer() }

@@ -49,26 +49,26 @@ struct SealedChangeTests {
   /// Whose app: root tries both, since root may go anywhere, and its owner and a stranger one.
   @Test(arguments: [(0, false), (0, true), (54321, true), (54322, true)] as [(UInt32, Bool)])
   func noWayToChangeItWorks(user: UInt32, isUsers: Bool) throws {
-    let house = try SealedHouse()
-    let home = isUsers ? SealedHouse.home : ""
-    let backing = house.backing(isUsers ? SealedHouse.userApp : SealedHouse.localApp)
+    let fixture = try SealedFixture()
+    let home = isUsers ? SealedFixture.home : ""
+    let backing = fixture.backing(isUsers ? SealedFixture.userApp : SealedFixture.localApp)
     let ways = try attempts(
-      "\(user)", house.path(home), house.path("Users/Shared/work/outside"), backing)
+      "\(user)", fixture.path(home), fixture.path("Users/Shared/work/outside"), backing)
     #expect(ways.count >= (user == 0 ? 110 : 95))
     let others = others(user, isUsers: isUsers)
     for way in ways {
       #expect(way.got == others[way.name] ?? way.expected, "\(way.name)")
       #expect(!way.hasChanged, "\(way.name)")
     }
-    #expect(try house.mounted.count("sealRefusals") == 0)
+    #expect(try fixture.mounted.count("sealRefusals") == 0)
   }
 
   /// Each of them works where nothing is sealed, so none of them fails for a reason of its own.
   @Test(arguments: [0, 54321] as [UInt32])
   func everyWayWorksOnACopy(user: UInt32) throws {
-    let house = try SealedHouse()
+    let fixture = try SealedFixture()
     for way in try attempts(
-      "\(user)", house.path(SealedHouse.home), house.path("Users/Shared/work/outside"), "-")
+      "\(user)", fixture.path(SealedFixture.home), fixture.path("Users/Shared/work/outside"), "-")
     {
       #expect(way.got == "0", "\(way.name)")
     }

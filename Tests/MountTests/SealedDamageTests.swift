@@ -19,21 +19,21 @@ struct SealedDamageTests {
     /// The same where all was read before, and the seal is loaded: what has been found good stays good.
     let lostWhileMounted: [String]
     /// What is allowed to be as it was, or to fail.
-    let unsettled: [String]
+    let undetermined: [String]
     /// Part of the line in the log; empty if there is none.
     let told: String
     var testDescription: String { name }
 
     init(
       _ name: String, _ script: String, lost: [String], whileMounted: [String]? = nil,
-      unsettled: [String] = [],
+      undetermined: [String] = [],
       told: String
     ) {
       self.name = name
       self.script = script
       self.lost = lost
       lostWhileMounted = whileMounted ?? lost
-      self.unsettled = unsettled
+      self.undetermined = undetermined
       self.told = told
     }
 
@@ -61,7 +61,7 @@ struct SealedDamageTests {
   static let damages = [
     Damage("a bit", flip(page), lost: [page, first], told: page),
     Damage(
-      "the last bit", flip("Contents/Resources/large", at: SealedHouse.largeSize - 1),
+      "the last bit", flip("Contents/Resources/large", at: SealedFixture.largeSize - 1),
       lost: ["Contents/Resources/large"], told: "Contents/Resources/large"),
     Damage(
       "cut off", "truncate -s 2 'Contents/Resources/two words.txt'",
@@ -75,7 +75,7 @@ struct SealedDamageTests {
       "mv \(page) x; mv Contents/Resources/deep/er/data \(page); mv x Contents/Resources/deep/er/data",
       lost: [page, first, "Contents/Resources/deep/er/data"],
       // The kernel knows which is which.
-      whileMounted: [], unsettled: [page, first, "Contents/Resources/deep/er/data"], told: page),
+      whileMounted: [], undetermined: [page, first, "Contents/Resources/deep/er/data"], told: page),
     Damage("missing", "rm \(page)", lost: [page, first], told: page),
     Damage(
       "a directory that is missing", "rm -r Contents/Resources/deep",
@@ -84,17 +84,17 @@ struct SealedDamageTests {
     Damage(
       "a link instead of a file",
       "cp \(page) Contents/Resources/.DS_Store; rm \(page); ln -s .DS_Store \(page)",
-      lost: [page, first], unsettled: ["Contents/Resources/.DS_Store"], told: page),
+      lost: [page, first], undetermined: ["Contents/Resources/.DS_Store"], told: page),
     Damage("a pipe instead of a file", "rm \(page); mkfifo \(page)", lost: [page, first], told: page),
     Damage(
       "a file instead of a link", "cp \(page) x; rm \(first); mv x \(first)", lost: [first], whileMounted: [],
-      unsettled: [first], told: first),
+      undetermined: [first], told: first),
     Damage(
       "a file instead of a directory", "rm -r Contents/Resources/deep; touch Contents/Resources/deep",
       lost: ["Contents/Resources/deep/er/data"], told: "Contents/Resources/deep"),
     Damage(
       "a link that leads elsewhere", "ln -sfn 'two words.txt' \(first)", lost: [first], whileMounted: [],
-      unsettled: [first], told: first),
+      undetermined: [first], told: first),
     Damage(
       "the executable", flip("Contents/MacOS/note"), lost: ["Contents/MacOS/note"],
       told: "Contents/MacOS/note"),
@@ -137,120 +137,125 @@ struct SealedDamageTests {
     // What is not sealed may be changed by who gets there.
     Damage(
       "what may be missing", "rm -r Contents/Resources/en.lproj", lost: [],
-      unsettled: ["Contents/Resources/en.lproj/words.txt"], told: ""),
+      undetermined: ["Contents/Resources/en.lproj/words.txt"], told: ""),
     Damage(
       "what rules leave out", "echo other > Contents/Resources/.DS_Store", lost: [],
-      unsettled: ["Contents/Resources/.DS_Store"], told: ""),
+      undetermined: ["Contents/Resources/.DS_Store"], told: ""),
     Damage("its mode", "chmod 600 \(page)", lost: [], told: ""),
   ]
 
-  private func check(_ house: SealedHouse, _ damage: Damage, _ good: [String: [UInt8]], whileMounted: Bool)
+  private func check(
+    _ fixture: SealedFixture, _ damage: Damage, _ good: [String: [UInt8]], whileMounted: Bool
+  )
     throws
   {
-    let unsettled = damage.unsettled.filter { whileMounted || !damage.isLost($0, whileMounted: false) }
-    for file in SealedHouse.files where !unsettled.contains(file) {
-      let result = house.read(house.path("\(SealedHouse.localApp)/\(file)"))
+    let undetermined = damage.undetermined.filter { whileMounted || !damage.isLost($0, whileMounted: false) }
+    for file in SealedFixture.files where !undetermined.contains(file) {
+      let result = fixture.read(fixture.path("\(SealedFixture.localApp)/\(file)"))
       if damage.isLost(file, whileMounted: whileMounted) {
         #expect(result == .failure(.EIO), "\(file)")
       } else {
         #expect(result == good[file].map { .success($0) }, "\(file)")
       }
     }
-    for file in unsettled {
+    for file in undetermined {
       // As it was, as the kernel remembers it, or not at all; never something else but where rules leave it
       // out.
-      switch house.read(house.path("\(SealedHouse.localApp)/\(file)")) {
+      switch fixture.read(fixture.path("\(SealedFixture.localApp)/\(file)")) {
       case .success(let bytes):
         #expect(bytes == good[file] || file.hasSuffix(".DS_Store"), "\(file)")
       case .failure(let error): #expect(error == .EIO || error == .ENOENT, "\(file)")
       }
     }
-    let lines = house.log.split(separator: "\n").filter { $0.contains("/\(SealedHouse.localApp): ") }
-    let isLost = SealedHouse.files.contains { damage.isLost($0, whileMounted: whileMounted) }
-    #expect(lines.contains { $0.contains(damage.told) } || damage.told.isEmpty || !isLost, "\(house.log)")
-    let refusals = try house.mounted.count("sealRefusals")
-    #expect(isLost ? refusals > 0 : refusals == 0 || !unsettled.isEmpty)
+    let lines = fixture.log.split(separator: "\n").filter { $0.contains("/\(SealedFixture.localApp): ") }
+    let isLost = SealedFixture.files.contains { damage.isLost($0, whileMounted: whileMounted) }
+    #expect(lines.contains { $0.contains(damage.told) } || damage.told.isEmpty || !isLost, "\(fixture.log)")
+    let refusals = try fixture.mounted.count("sealRefusals")
+    #expect(isLost ? refusals > 0 : refusals == 0 || !undetermined.isEmpty)
     // Directories can be listed in any case.
     for directory in ["", "Contents", "Contents/Resources", "Contents/PlugIns/Help.bundle/Contents"] {
-      let listed = try Program.run(["ls", "-a", house.path("\(SealedHouse.localApp)/\(directory)")])
+      let listed = try Program.run(["ls", "-a", fixture.path("\(SealedFixture.localApp)/\(directory)")])
       #expect(listed.status == 0, "\(listed.errors)")
     }
     // Another copy of the same app is as good as it was.
-    for file in SealedHouse.files {
-      #expect(house.read(house.path("\(SealedHouse.userApp)/\(file)")) == good[file].map { .success($0) })
+    for file in SealedFixture.files {
+      #expect(
+        fixture.read(fixture.path("\(SealedFixture.userApp)/\(file)")) == good[file].map { .success($0) })
     }
   }
 
-  private func good(_ house: SealedHouse) -> [String: [UInt8]] {
+  private func good(_ fixture: SealedFixture) -> [String: [UInt8]] {
     var good: [String: [UInt8]] = [:]
-    for file in SealedHouse.files {
-      good[file] = try? house.read(house.backing("\(SealedHouse.userApp)/\(file)")).get()
+    for file in SealedFixture.files {
+      good[file] = try? fixture.read(fixture.backing("\(SealedFixture.userApp)/\(file)")).get()
     }
     return good
   }
 
-  private func apply(_ damage: Damage, to house: SealedHouse) throws {
-    let directory = house.backing(SealedHouse.localApp)
+  private func apply(_ damage: Damage, to fixture: SealedFixture) throws {
+    let directory = fixture.backing(SealedFixture.localApp)
     let result = try Program.run(["sh", "-ec", "cd \"$1\"; " + damage.script, "sh", directory])
     try #require(result.status == 0, "\(result.errors)")
   }
 
   @Test(arguments: damages)
   func isFoundAfterMounting(damage: Damage) throws {
-    let house = try SealedHouse { try apply(damage, to: $0) }
-    try check(house, damage, good(house), whileMounted: false)
+    let fixture = try SealedFixture { try apply(damage, to: $0) }
+    try check(fixture, damage, good(fixture), whileMounted: false)
   }
 
   @Test(arguments: damages)
   func isFoundWhileMounted(damage: Damage) throws {
-    let house = try SealedHouse(settled: true)
-    let good = good(house)
-    for file in SealedHouse.files {
-      #expect(house.read(house.path("\(SealedHouse.localApp)/\(file)")) == good[file].map { .success($0) })
+    let fixture = try SealedFixture(settled: true)
+    let good = good(fixture)
+    for file in SealedFixture.files {
+      #expect(
+        fixture.read(fixture.path("\(SealedFixture.localApp)/\(file)")) == good[file].map { .success($0) })
     }
-    try apply(damage, to: house)
-    try check(house, damage, good, whileMounted: true)
+    try apply(damage, to: fixture)
+    try check(fixture, damage, good, whileMounted: true)
   }
 
   /// A user's own daemon finds the same.
   @Test(arguments: damages.filter { ["a bit", "missing", "the executable", "the seal"].contains($0.name) })
   func isFoundWithoutRoot(damage: Damage) throws {
     let nobody = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
-    let house = try SealedHouse(owner: nobody) { try apply(damage, to: $0) }
-    for file in SealedHouse.files {
-      let read = try Program.runAsNobody(["cat", house.path("\(SealedHouse.localApp)/\(file)")])
+    let fixture = try SealedFixture(owner: nobody) { try apply(damage, to: $0) }
+    for file in SealedFixture.files {
+      let read = try Program.runAsNobody(["cat", fixture.path("\(SealedFixture.localApp)/\(file)")])
       #expect((read.status == 0) != damage.isLost(file, whileMounted: false), "\(file)")
       #expect(read.status == 0 || read.errors.contains("Input/output error"), "\(read.errors)")
     }
-    #expect(house.log.contains("/\(SealedHouse.localApp): "))
+    #expect(fixture.log.contains("/\(SealedFixture.localApp): "))
   }
 
   /// A name that someone has given a sealed file behind the daemon is no way to change it unseen.
   @Test func anotherNameIsNoWayIn() throws {
-    let page = "\(SealedHouse.localApp)/\(Self.page)"
+    let page = "\(SealedFixture.localApp)/\(Self.page)"
     let other = "Users/Shared/work/other"
-    let house = try SealedHouse { try SealedHouse.command("ln", $0.backing(page), $0.backing(other)) }
-    let good = try house.read(house.backing(page)).get()
-    #expect(house.read(house.path(page)) == .success(good))
+    let fixture = try SealedFixture { try SealedFixture.command("ln", $0.backing(page), $0.backing(other)) }
+    let good = try fixture.read(fixture.backing(page)).get()
+    #expect(fixture.read(fixture.path(page)) == .success(good))
     // It is known as what it is, by whatever name.
     for change in [
       "echo x >> \"$1\"", "chmod 777 \"$1\"", "truncate -s 0 \"$1\"", "setfattr -n user.x -v y \"$1\"",
     ] {
-      #expect(try Program.run(["sh", "-c", change, "sh", house.path(other)]).status != 0, "\(change)")
+      #expect(try Program.run(["sh", "-c", change, "sh", fixture.path(other)]).status != 0, "\(change)")
     }
-    #expect(house.read(house.path(page)) == .success(good))
+    #expect(fixture.read(fixture.path(page)) == .success(good))
     // A name alone may go.
-    #expect(rename(house.path(other), house.path(other) + "s") == 0 && unlink(house.path(other) + "s") == 0)
-    #expect(house.read(house.path(page)) == .success(good))
+    #expect(
+      rename(fixture.path(other), fixture.path(other) + "s") == 0 && unlink(fixture.path(other) + "s") == 0)
+    #expect(fixture.read(fixture.path(page)) == .success(good))
   }
 
   @Test func whatIsChangedThroughAnotherNameIsFound() throws {
-    let page = "\(SealedHouse.localApp)/\(Self.page)"
+    let page = "\(SealedFixture.localApp)/\(Self.page)"
     let other = "Users/Shared/work/other"
-    let house = try SealedHouse { try SealedHouse.command("ln", $0.backing(page), $0.backing(other)) }
+    let fixture = try SealedFixture { try SealedFixture.command("ln", $0.backing(page), $0.backing(other)) }
     // Before anyone has looked at the app, nobody knows that it is part of one.
-    try SealedHouse.command("sh", "-c", "echo x >> \"$1\"", "sh", house.path(other))
-    #expect(house.read(house.path(page)) == .failure(.EIO))
+    try SealedFixture.command("sh", "-c", "echo x >> \"$1\"", "sh", fixture.path(other))
+    #expect(fixture.read(fixture.path(page)) == .failure(.EIO))
   }
 
   static let additions = [
@@ -261,31 +266,32 @@ struct SealedDamageTests {
 
   @Test(arguments: [false, true])
   func whatWasAddedIsNotServed(whileMounted: Bool) throws {
-    func add(_ house: SealedHouse) throws {
+    func add(_ fixture: SealedFixture) throws {
       let script = """
         cd "$1"; shift; for name; do mkdir -p "$(dirname "$name")"; echo new > "$name"; done
         ln -s page.html Contents/Resources/new-link; mkfifo Contents/Resources/new-pipe
         """
-      try SealedHouse.command(
-        ["sh", "-ec", script, "sh", house.backing(SealedHouse.localApp)] + Self.additions)
+      try SealedFixture.command(
+        ["sh", "-ec", script, "sh", fixture.backing(SealedFixture.localApp)] + Self.additions)
     }
-    let house = try SealedHouse { if !whileMounted { try add($0) } }
+    let fixture = try SealedFixture { if !whileMounted { try add($0) } }
     if whileMounted {
-      for file in SealedHouse.files { _ = house.read(house.path("\(SealedHouse.localApp)/\(file)")) }
-      try add(house)
+      for file in SealedFixture.files { _ = fixture.read(fixture.path("\(SealedFixture.localApp)/\(file)")) }
+      try add(fixture)
     }
-    let good = good(house)
+    let good = good(fixture)
     let links = ["Contents/Resources/new-link", "Contents/Resources/new-pipe"]
     for name in Self.additions + links {
-      let path = house.path("\(SealedHouse.localApp)/\(name)")
-      #expect(house.read(path) == .failure(.EIO), "\(name)")
+      let path = fixture.path("\(SealedFixture.localApp)/\(name)")
+      #expect(fixture.read(path) == .failure(.EIO), "\(name)")
       #expect(access(path, F_OK) == -1 && Errno.last == .EIO, "\(name)")
       // A directory without a seal is as good as any; a bundle is not.
       let told = name.contains("New.bundle") ? "Contents/PlugIns/New.bundle" : name
-      #expect(house.log.contains("/\(SealedHouse.localApp): \(told): "), "\(name): \(house.log)")
+      #expect(fixture.log.contains("/\(SealedFixture.localApp): \(told): "), "\(name): \(fixture.log)")
     }
-    for file in SealedHouse.files {
-      #expect(house.read(house.path("\(SealedHouse.localApp)/\(file)")) == good[file].map { .success($0) })
+    for file in SealedFixture.files {
+      #expect(
+        fixture.read(fixture.path("\(SealedFixture.localApp)/\(file)")) == good[file].map { .success($0) })
     }
   }
 }

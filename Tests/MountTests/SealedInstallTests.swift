@@ -14,7 +14,7 @@ internal import Volume
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct SealedInstallTests {
   /// Two mounts of a tree, and signed bundles that are not in it yet.
-  final class House {
+  final class Fixture {
     private final class Lines: Sendable {
       let all = Mutex<[String]>([])
     }
@@ -38,12 +38,12 @@ struct SealedInstallTests {
     func make(_ text: String) throws {
       try made.makeDirectory(text)
       let place = made.appending(text)
-      try SealedHouse.makeBundle(in: place)
+      try SealedFixture.makeBundle(in: place)
       try made.write(text, to: "\(text)/Note.app/\(Self.page)")
       let keys = try TemporaryDirectory()
-      seals[text] = try SealedHouse.sign("\(place)/Note.app", with: keys)
-      try SealedHouse.command("mkdir", "-p", mounts.temporary.appending("staging"))
-      try SealedHouse.command("cp", "-a", "\(place)/Note.app", staged(text))
+      seals[text] = try SealedFixture.sign("\(place)/Note.app", with: keys)
+      try SealedFixture.command("mkdir", "-p", mounts.temporary.appending("staging"))
+      try SealedFixture.command("cp", "-a", "\(place)/Note.app", staged(text))
     }
 
     func staged(_ text: String) -> String { mounts.temporary.appending("staging/\(text)") }
@@ -72,174 +72,178 @@ struct SealedInstallTests {
       }
     }
 
-    func path(_ view: Int, _ name: String = House.path) -> String {
+    func path(_ view: Int, _ name: String = Fixture.path) -> String {
       mounts.temporary.appending("\(view)/\(name)")
     }
     func page(_ view: Int) -> String { path(view) + "/" + Self.page }
   }
 
   /// What a client reads in a page, or the error.
-  private func page(_ house: House, _ view: Int, _ client: Client) throws -> String {
-    let opened = try client.run("open", house.page(view), "\(O_RDONLY)")
+  private func page(_ fixture: Fixture, _ view: Int, _ client: Client) throws -> String {
+    let opened = try client.run("open", fixture.page(view), "\(O_RDONLY)")
     guard opened.errno == 0, let file = opened.words.first else { return "\(opened.errno)" }
     defer { _ = try? client.run("close", file) }
     return try client.run("read", file, "0").words.first ?? ""
   }
 
   @Test func whatIsInstalledIsThereAndSealedAtOnce() throws {
-    let house = try House()
-    try house.make("one")
+    let fixture = try Fixture()
+    try fixture.make("one")
     let client = try Client()
     for view in 0...1 {
       // So that the kernel remembers that it is not there, and what else there is.
-      #expect(try page(house, view, client) == "\(ENOENT)")
-      #expect(try client.run("list", house.path(view, "Applications")).words == ["2"])
+      #expect(try page(fixture, view, client) == "\(ENOENT)")
+      #expect(try client.run("list", fixture.path(view, "Applications")).words == ["2"])
     }
     // Open since before: the directory that it comes to.
-    let directory = try client.run("open", house.path(0, "Applications"), "\(O_RDONLY | O_DIRECTORY)")
+    let directory = try client.run("open", fixture.path(0, "Applications"), "\(O_RDONLY | O_DIRECTORY)")
     let handle = try #require(directory.words.first)
-    try house.install("one")
+    try fixture.install("one")
     for view in 0...1 {
-      #expect(try page(house, view, client) == "one")
-      #expect(try client.run("list", house.path(view, "Applications")).words == ["3"])
-      #expect(try client.errno("open", house.page(view), "\(O_WRONLY)") == EROFS)
-      #expect(try client.errno("rename", house.path(view), house.path(view, "Users/Shared/x")) == EROFS)
-      #expect(try client.errno("create", house.path(view) + "/new", "\(0o644)") == EROFS)
+      #expect(try page(fixture, view, client) == "one")
+      #expect(try client.run("list", fixture.path(view, "Applications")).words == ["3"])
+      #expect(try client.errno("open", fixture.page(view), "\(O_WRONLY)") == EROFS)
+      #expect(try client.errno("rename", fixture.path(view), fixture.path(view, "Users/Shared/x")) == EROFS)
+      #expect(try client.errno("create", fixture.path(view) + "/new", "\(0o644)") == EROFS)
     }
-    let inside = "Note.app/\(House.page)"
+    let inside = "Note.app/\(Fixture.page)"
     #expect(try client.errno("open at", handle, inside, "\(O_RDWR)") == EROFS)
     #expect(try client.errno("open at", handle, inside, "\(O_RDONLY)") == 0)
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 
   /// Whoever could change something in an ordinary directory can't reach what is installed in its place
   /// later: that is another directory, which nobody has ever had open.
   @Test func whatWasOpenBeforeIsNotWhatIsInstalled() throws {
-    let house = try House()
-    try house.make("one")
+    let fixture = try Fixture()
+    try fixture.make("one")
     let client = try Client()
-    #expect(try client.errno("mkdir", house.path(0), "\(0o755)") == 0)
-    #expect(try client.errno("create", house.path(0) + "/file", "\(0o644)") == 0)
+    #expect(try client.errno("mkdir", fixture.path(0), "\(0o755)") == 0)
+    #expect(try client.errno("create", fixture.path(0) + "/file", "\(0o644)") == 0)
     #expect(try client.errno("write", "0", "before") == 0)
-    #expect(try client.errno("open", house.path(0), "\(O_RDONLY | O_DIRECTORY)") == 0)
-    #expect(try client.errno("chdir", house.path(0)) == 0)
-    #expect(try client.errno("rename", house.path(0), house.path(0, "Users/Shared/old")) == 0)
-    try house.install("one")
-    let before = try sum(house)
+    #expect(try client.errno("open", fixture.path(0), "\(O_RDONLY | O_DIRECTORY)") == 0)
+    #expect(try client.errno("chdir", fixture.path(0)) == 0)
+    #expect(try client.errno("rename", fixture.path(0), fixture.path(0, "Users/Shared/old")) == 0)
+    try fixture.install("one")
+    let before = try sum(fixture)
     // All of these are still the old directory and its file, wherever that is now.
     #expect(try client.errno("write", "0", "after") == 0)
     #expect(try client.errno("open at", "1", "new", "\(O_CREAT | O_WRONLY)") == 0)
     #expect(try client.errno("mkdir", "newer", "\(0o755)") == 0)
     #expect(try client.errno("ftruncate", "0", "3") == 0)
-    #expect(try sum(house) == before)
-    #expect(try client.run("list", house.path(0, "Users/Shared/old")).words == ["5"])
-    #expect(try page(house, 1, client) == "one")
+    #expect(try sum(fixture) == before)
+    #expect(try client.run("list", fixture.path(0, "Users/Shared/old")).words == ["5"])
+    #expect(try page(fixture, 1, client) == "one")
   }
 
-  private func sum(_ house: House) throws -> String {
+  private func sum(_ fixture: Fixture) throws -> String {
     try Program.run([
-      "sh", "-c", "cd \"$1\" && find . -type f -exec sha256sum {} + | sort", "sh", house.installed,
+      "sh", "-c", "cd \"$1\" && find . -type f -exec sha256sum {} + | sort", "sh", fixture.installed,
     ])
     .output
   }
 
   @Test func whatIsReplacedIsTheOtherAtOnce() throws {
-    let house = try House()
-    for text in ["one", "two"] { try house.make(text) }
-    try house.install("one")
+    let fixture = try Fixture()
+    for text in ["one", "two"] { try fixture.make(text) }
+    try fixture.install("one")
     let client = try Client()
-    for view in 0...1 { #expect(try page(house, view, client) == "one") }
-    let open = try #require(try client.run("open", house.page(0), "\(O_RDONLY)").words.first)
-    try house.replace("one", by: "two")
+    for view in 0...1 { #expect(try page(fixture, view, client) == "one") }
+    let open = try #require(try client.run("open", fixture.page(0), "\(O_RDONLY)").words.first)
+    try fixture.replace("one", by: "two")
     for view in 0...1 {
-      #expect(try page(house, view, client) == "two")
-      #expect(try client.errno("open", house.page(view), "\(O_RDWR)") == EROFS)
+      #expect(try page(fixture, view, client) == "two")
+      #expect(try client.errno("open", fixture.page(view), "\(O_RDWR)") == EROFS)
     }
     // Who has the old one open goes on reading it, and still can't change it.
     #expect(try client.run("read", open, "0").words == ["one"])
-    #expect(try client.errno("setxattr", house.page(0), "user.x", "y") == EROFS)
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(try client.errno("setxattr", fixture.page(0), "user.x", "y") == EROFS)
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 
   /// As a running program does with itself: what it has open is its own, whatever became of the app.
   @Test func whoHasTheOldOneOpenOpensItAgain() throws {
-    let house = try House()
-    for text in ["one", "two"] { try house.make(text) }
-    try house.install("one")
-    let file = open(house.page(0), O_RDONLY | O_CLOEXEC)
+    let fixture = try Fixture()
+    for text in ["one", "two"] { try fixture.make(text) }
+    try fixture.install("one")
+    let file = open(fixture.page(0), O_RDONLY | O_CLOEXEC)
     try #require(file >= 0)
     defer { close(file) }
-    try house.replace("one", by: "two")
-    try SealedHouse.command("rm", "-r", house.staged("one"))
+    try fixture.replace("one", by: "two")
+    try SealedFixture.command("rm", "-r", fixture.staged("one"))
     #expect(FD.text(of: "/proc/self/fd/\(file)", limit: 4096) == "one")
-    #expect(FD.text(of: house.page(0), limit: 4096) == "two")
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(FD.text(of: fixture.page(0), limit: 4096) == "two")
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 
   @Test func whatIsRemovedIsGoneAtOnceAndItsNameIsFree() throws {
-    let house = try House()
-    try house.make("one")
-    try house.install("one")
+    let fixture = try Fixture()
+    try fixture.make("one")
+    try fixture.install("one")
     let client = try Client()
-    for view in 0...1 { #expect(try page(house, view, client) == "one") }
-    try house.remove("one")
+    for view in 0...1 { #expect(try page(fixture, view, client) == "one") }
+    try fixture.remove("one")
     for view in 0...1 {
-      #expect(try page(house, view, client) == "\(ENOENT)")
-      #expect(try client.run("list", house.path(view, "Applications")).words == ["2"])
+      #expect(try page(fixture, view, client) == "\(ENOENT)")
+      #expect(try client.run("list", fixture.path(view, "Applications")).words == ["2"])
     }
-    #expect(try client.errno("mkdir", house.path(0), "\(0o755)") == 0)
-    #expect(try client.errno("create", house.path(0) + "/file", "\(0o644)") == 0)
+    #expect(try client.errno("mkdir", fixture.path(0), "\(0o755)") == 0)
+    #expect(try client.errno("create", fixture.path(0) + "/file", "\(0o644)") == 0)
     #expect(
-      try client.errno("rename", house.path(0, "Applications/Note.app"), house.path(0, "Users/Shared/x")) == 0
+      try client.errno("rename", fixture.path(0, "Applications/Note.app"), fixture.path(0, "Users/Shared/x"))
+        == 0
     )
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 
   @Test func whatFailsChangesNothing() throws {
-    let house = try House()
-    for text in ["one", "two"] { try house.make(text) }
+    let fixture = try Fixture()
+    for text in ["one", "two"] { try fixture.make(text) }
     let client = try Client()
     #expect(throws: Errno.ENOSPC) {
-      try house.mounts.volume.bundleAppears(at: House.path, seal: house.seal("one")) { () throws(Errno) in
+      try fixture.mounts.volume.bundleAppears(at: Fixture.path, seal: fixture.seal("one")) {
+        () throws(Errno) in
         throw .ENOSPC
       }
     }
-    #expect(try client.errno("mkdir", house.path(0), "\(0o755)") == 0)
-    #expect(try client.errno("rmdir", house.path(0)) == 0)
-    try house.install("one")
+    #expect(try client.errno("mkdir", fixture.path(0), "\(0o755)") == 0)
+    #expect(try client.errno("rmdir", fixture.path(0)) == 0)
+    try fixture.install("one")
     #expect(throws: Errno.EIO) {
-      try house.mounts.volume.bundleIsReplaced(
-        at: House.path, seal: house.seal("two"), before: house.seal("one")
+      try fixture.mounts.volume.bundleIsReplaced(
+        at: Fixture.path, seal: fixture.seal("two"), before: fixture.seal("one")
       ) { () throws(Errno) in throw .EIO }
     }
     #expect(throws: Errno.EBUSY) {
-      try house.mounts.volume.bundleGoes(from: House.path, seal: house.seal("one")) { () throws(Errno) in
+      try fixture.mounts.volume.bundleGoes(from: Fixture.path, seal: fixture.seal("one")) {
+        () throws(Errno) in
         throw .EBUSY
       }
     }
     for view in 0...1 {
-      #expect(try page(house, view, client) == "one")
-      #expect(try client.errno("chmod", house.page(view), "\(0o777)") == EROFS)
+      #expect(try page(fixture, view, client) == "one")
+      #expect(try client.errno("chmod", fixture.page(view), "\(0o777)") == EROFS)
     }
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 
   /// Whoever looks while apps are replaced sees one or the other, whole, and never an error.
   @Test func everyoneSeesTheOldOrTheNew() throws {
-    let house = try House()
-    for text in ["one", "two"] { try house.make(text) }
-    try house.install("one")
+    let fixture = try Fixture()
+    for text in ["one", "two"] { try fixture.make(text) }
+    try fixture.install("one")
     let place = try TemporaryDirectory()
     let script = """
       for view in 0 1; do
         (while [ ! -e stop ]; do cat "$1/$view/$2"; echo; done >seen$view 2>errors$view; touch done$view) &
       done
       """
-    try SealedHouse.command(
-      "sh", "-c", "cd \"$3\"; " + script, "sh", house.mounts.temporary.path, "\(House.path)/\(House.page)",
+    try SealedFixture.command(
+      "sh", "-c", "cd \"$3\"; " + script, "sh", fixture.mounts.temporary.path,
+      "\(Fixture.path)/\(Fixture.page)",
       place.path)
     for round in 0..<100 {
-      try house.replace(round % 2 == 0 ? "one" : "two", by: round % 2 == 0 ? "two" : "one")
+      try fixture.replace(round % 2 == 0 ? "one" : "two", by: round % 2 == 0 ? "two" : "one")
       usleep(10_000)
     }
     try place.write("", to: "stop")
@@ -249,6 +253,6 @@ struct SealedInstallTests {
       let seen = try #require(place.text(of: "seen\(view)")).split(separator: "\n")
       #expect(seen.count > 10 && Set(seen).isSubset(of: ["one", "two"]), "\(Set(seen))")
     }
-    #expect(house.said.isEmpty, "\(house.said)")
+    #expect(fixture.said.isEmpty, "\(fixture.said)")
   }
 }

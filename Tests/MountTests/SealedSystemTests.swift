@@ -21,7 +21,7 @@ struct SealedSystemTests {
       cd "$1"; mkdir -p Library/CoreServices Library/empty; echo "$2" > Library/CoreServices/version
       echo data > Library/data; ln -sfn data Library/link; setfattr -n user.mark -v x Library/data
       """
-    try SealedHouse.command("sh", "-ec", script, "sh", tree, text)
+    try SealedFixture.command("sh", "-ec", script, "sh", tree, text)
     let keys = try TemporaryDirectory()
     let directory = try TemporaryDirectory.open(keys.path)
     let now = Int64(time(nil))
@@ -39,7 +39,7 @@ struct SealedSystemTests {
     let registry = try Registry(state: state.fd, path: "\(mounted.store)/state")
     try registry.beginSystem(SystemVersion(root: root, version: "1", team: "TEAM1", installed: 1))
     try registry.finishSystem()
-    try SealedHouse.command("sh", "-ec", "cd \"$1\"; " + damage, "sh", mounted.backing("System"))
+    try SealedFixture.command("sh", "-ec", "cd \"$1\"; " + damage, "sh", mounted.backing("System"))
     try mounted.mount()
     return mounted
   }

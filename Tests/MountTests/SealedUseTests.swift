@@ -29,92 +29,97 @@ struct SealedUseTests {
     .deletingLastPathComponent().appendingPathComponent("Fixtures/ways-to-change.py").path
 
   /// A digest of all that there is of an app in the store, access times included.
-  private func state(_ house: SealedHouse) throws -> String {
-    let result = try Program.run(["python3", Self.stateProgram, "state", house.backing(SealedHouse.localApp)])
+  private func state(_ fixture: SealedFixture) throws -> String {
+    let result = try Program.run([
+      "python3", Self.stateProgram, "state", fixture.backing(SealedFixture.localApp),
+    ])
     #expect(result.status == 0, "\(result.errors)")
     return result.output
   }
 
   @Test(arguments: [nil, "nohandles", "nopassthrough", "strictatime", "nohandles,strictatime"])
   func everydayProgramsWorkAndChangeNothing(options: String?) throws {
-    let house = try SealedHouse(options: options)
-    let before = try state(house)
+    let fixture = try SealedFixture(options: options)
+    let before = try state(fixture)
     let work = try TemporaryDirectory()
-    let used = try Program.run(["sh", "-c", Self.script, "sh", house.path(SealedHouse.localApp), work.path])
+    let used = try Program.run([
+      "sh", "-c", Self.script, "sh", fixture.path(SealedFixture.localApp), work.path,
+    ])
     #expect(used.status == 0, "\(used.output)\(used.errors)")
-    #expect(try state(house) == before)
-    #expect(try house.mounted.count("sealRefusals") == 0)
+    #expect(try state(fixture) == before)
+    #expect(try fixture.mounted.count("sealRefusals") == 0)
   }
 
   @Test func everydayProgramsWorkWithoutRoot() throws {
     let nobody = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
-    let house = try SealedHouse(owner: nobody)
-    let before = try state(house)
+    let fixture = try SealedFixture(owner: nobody)
+    let before = try state(fixture)
     let work = try TemporaryDirectory(mode: 0o777)
     let used = try Program.runAsNobody(
-      ["sh", "-c", Self.script, "sh", house.path(SealedHouse.localApp), work.path],
+      ["sh", "-c", Self.script, "sh", fixture.path(SealedFixture.localApp), work.path],
       environment: ["HOME": work.path])
     #expect(used.status == 0, "\(used.output)\(used.errors)")
-    #expect(try state(house) == before)
+    #expect(try state(fixture) == before)
     for change in [
       "echo x >> \"$1\"", "chmod 777 \"$1\"", "rm -f \"$1\"", "mv \"$1\" \"$1.x\"", "touch \"$1\"",
     ] {
       let tried = try Program.runAsNobody(
-        ["sh", "-c", change, "sh", house.path(SealedHouse.localApp + "/Contents/Resources/page.html")])
+        ["sh", "-c", change, "sh", fixture.path(SealedFixture.localApp + "/Contents/Resources/page.html")])
       #expect(
         tried.status != 0 && tried.errors.contains("Read-only file system"), "\(change): \(tried.errors)")
     }
-    #expect(try state(house) == before)
+    #expect(try state(fixture) == before)
   }
 
   /// Opening again is one request, and reading is none.
   @Test func whatWasCheckedCostsNothingMore() throws {
-    let house = try SealedHouse(settled: true)
-    try #require(try house.mounted.flag("passthrough"))
+    let fixture = try SealedFixture(settled: true)
+    try #require(try fixture.mounted.flag("passthrough"))
     let client = try Client()
-    let ordinary = house.path("Users/Shared/work/file")
-    try SealedHouse.command("cp", house.path(SealedHouse.localApp) + "/Contents/Resources/large", ordinary)
+    let ordinary = fixture.path("Users/Shared/work/file")
+    try SealedFixture.command(
+      "cp", fixture.path(SealedFixture.localApp) + "/Contents/Resources/large", ordinary)
     func requests(_ path: String) throws -> Int {
       for _ in 0..<2 {
         #expect(try client.errno("open", path, "\(O_RDONLY)") == 0)
         #expect(try client.errno("close all") == 0)
       }
-      let before = try house.mounted.settledRequests()
+      let before = try fixture.mounted.settledRequests()
       for _ in 0..<20 {
         let file = try #require(try client.run("open", path, "\(O_RDONLY)").words.first)
         #expect(try client.errno("read", file, "\(1 << 20)") == 0)
         #expect(try client.errno("close", file) == 0)
       }
-      return try house.mounted.settledRequests() - before
+      return try fixture.mounted.settledRequests() - before
     }
     // On a busy machine names and attributes expire between two openings, and are asked for again: what one
     // opening costs is what the cheapest of some rounds cost.
     func fewest(_ path: String) throws -> Int? { try (0..<5).map { _ in try requests(path) }.min() }
     let there = try fewest(ordinary)
-    #expect(try fewest(house.path(SealedHouse.localApp) + "/Contents/Resources/large") == there)
+    #expect(try fewest(fixture.path(SealedFixture.localApp) + "/Contents/Resources/large") == there)
   }
 
   /// Many large files are read for their seal at once, and nobody else waits for that.
   @Test func largeFilesHoldNobodyUp() throws {
     let names = (0..<12).map { "large\($0)" }
-    let house = try SealedHouse { house in
+    let fixture = try SealedFixture { fixture in
       // Sparse, so that only the processor has to do with it.
       for name in names {
-        let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/\(name)")
-        try SealedHouse.command("truncate", "-s", "128M", path)
+        let path = fixture.backing("\(SealedFixture.localApp)/Contents/Resources/\(name)")
+        try SealedFixture.command("truncate", "-s", "128M", path)
       }
-      try house.signAgain(SealedHouse.localApp)
+      try fixture.signAgain(SealedFixture.localApp)
     }
     let clients = try names.map { _ in try Client() }
     let other = try Client()
-    let resources = house.path(SealedHouse.localApp) + "/Contents/Resources/"
+    let resources = fixture.path(SealedFixture.localApp) + "/Contents/Resources/"
     #expect(try other.errno("open", resources + "page.html", "\(O_RDONLY)") == 0)
     for (client, name) in zip(clients, names) { try client.send("open", resources + name, "\(O_RDONLY)") }
     usleep(20_000)
     var waiting = clients
     var doneMeanwhile = 0
     for number in 0..<20 {
-      let name = house.path("Users/Shared/work/new\(number)")
+      let name = fixture.path("Users/Shared/work/new\(number)")
       #expect(try other.errno("create", name, "\(0o644)") == 0)
       #expect(try other.errno("open", resources + "two words.txt", "\(O_RDONLY)") == 0)
       waiting = try waiting.filter { try $0.answer(milliseconds: 0) == nil }
@@ -125,10 +130,10 @@ struct SealedUseTests {
   }
 
   @Test func signalsDoNotEndAnOpenThatTakesLong() throws {
-    let house = try SealedHouse { house in
-      let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/wide")
-      try SealedHouse.command("truncate", "-s", "512M", path)
-      try house.signAgain(SealedHouse.localApp)
+    let fixture = try SealedFixture { fixture in
+      let path = fixture.backing("\(SealedFixture.localApp)/Contents/Resources/wide")
+      try SealedFixture.command("truncate", "-s", "512M", path)
+      try fixture.signAgain(SealedFixture.localApp)
     }
     // The C library's own call, since Python's tries again.
     let script = """
@@ -142,7 +147,7 @@ struct SealedUseTests {
       result = libc.open(sys.argv[1].encode(), 0)
       print(ctypes.get_errno() if result < 0 else "opened")
       """
-    let path = house.path(SealedHouse.localApp) + "/Contents/Resources/wide"
+    let path = fixture.path(SealedFixture.localApp) + "/Contents/Resources/wide"
     let opened = try Program.run(["python3", "-c", script, path])
     #expect(opened.output == "opened\n", "\(opened.output)\(opened.errors)")
   }
@@ -150,17 +155,18 @@ struct SealedUseTests {
   /// Who waits for the same file waits for one reading of it, and gets the same answer.
   @Test(arguments: [false, true])
   func manyMayWaitForOneFile(isDamaged: Bool) throws {
-    let house = try SealedHouse { house in
-      let path = house.backing("\(SealedHouse.localApp)/Contents/Resources/wide")
-      try SealedHouse.command("truncate", "-s", "256M", path)
-      try house.signAgain(SealedHouse.localApp)
+    let fixture = try SealedFixture { fixture in
+      let path = fixture.backing("\(SealedFixture.localApp)/Contents/Resources/wide")
+      try SealedFixture.command("truncate", "-s", "256M", path)
+      try fixture.signAgain(SealedFixture.localApp)
       if isDamaged {
-        try SealedHouse.command("sh", "-c", "printf x | dd of=\"$1\" seek=1 conv=notrunc", "sh", path)
+        try SealedFixture.command("sh", "-c", "printf x | dd of=\"$1\" seek=1 conv=notrunc", "sh", path)
       }
     }
     let clients = try (0..<20).map { _ in try Client() }
     for client in clients {
-      try client.send("open", house.path(SealedHouse.localApp) + "/Contents/Resources/wide", "\(O_RDONLY)")
+      try client.send(
+        "open", fixture.path(SealedFixture.localApp) + "/Contents/Resources/wide", "\(O_RDONLY)")
     }
     for client in clients {
       #expect(try client.answer(milliseconds: patience)?.errno == (isDamaged ? EIO : 0))

@@ -8,7 +8,7 @@ internal import Policy
 internal import TestSupport
 internal import Volume
 
-/// Two of them, as a rule.
+/// Two of them, usually.
 typealias TwoMounts = SeveralMounts
 
 /// One volume mounted several times by this process; other processes must do all that is done in it.

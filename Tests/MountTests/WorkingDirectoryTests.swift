@@ -14,7 +14,7 @@ struct WorkingDirectoryTests {
   private static let stranger: UInt32 = 54322
 
   /// A private directory and an open one, in each of which someone works and something is mounted.
-  private final class House {
+  private final class Fixture {
     let mounted: MountedStore
     let base: String
     private let points: [String]
@@ -60,9 +60,9 @@ struct WorkingDirectoryTests {
 
   @Test(arguments: [nil, "nopassthrough,nohandles"])
   func strangersTakeNobodysWorkingDirectoryAway(options: String?) throws {
-    let house = try House(options: options)
-    let base = house.base
-    house.mountInside()
+    let fixture = try Fixture(options: options)
+    let base = fixture.base
+    fixture.mountInside()
     let strangers = try (0..<2).map { _ in try Client(uid: Self.stranger) }
     #expect(try strangers[0].errno("mkdir", base + "closing", "\(0o755)") == 0)
     #expect(try strangers[0].errno("create", base + "closing/file", "\(0o644)") == 0)
@@ -84,23 +84,23 @@ struct WorkingDirectoryTests {
         ),
       ])
     #expect(failed[0] == 0 && failed[1] == 0)
-    #expect(try house.isMounted() == [true, true, true])
+    #expect(try fixture.isMounted() == [true, true, true])
   }
 
   /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere
   /// it is one for all names.
   @Test func refusalTellsNothingOfNames() throws {
-    let house = try House()
-    let base = house.base
+    let fixture = try Fixture()
+    let base = fixture.base
     let stranger = try Client(uid: Self.stranger)
     let names = ["work", "mounted", "missing", "way", "way/mounted"]
     func errors() throws -> Set<Int32> {
       try Set(names.map { try stranger.errno("stat", base + "private/" + $0) })
     }
     #expect(try errors() == [EACCES])
-    house.mountInside()
+    fixture.mountInside()
     #expect(try errors() == [ENOMEM])
-    house.unmountInside()
+    fixture.unmountInside()
     #expect(try errors() == [EACCES])
     var owner: Client? = try Client(uid: Self.owner)
     #expect(try owner?.errno("chdir", base + "private/work") == 0)
@@ -121,8 +121,8 @@ struct WorkingDirectoryTests {
   /// Whoever was there and has gone is no reason for another error, whatever the kernel knows below.
   @Test(arguments: [nil, "nopassthrough,nohandles"])
   func refusalIsTheUsualOneAgainWhenAllHaveLeft(options: String?) throws {
-    let house = try House(options: options)
-    let base = house.base
+    let fixture = try Fixture(options: options)
+    let base = fixture.base
     let stranger = try Client(uid: Self.stranger)
     let owner = try Client(uid: Self.owner)
     #expect(try owner.errno("chdir", base + "private/work") == 0)
@@ -144,8 +144,8 @@ struct WorkingDirectoryTests {
 
   /// Someone who is there through another mount, in a mount namespace of their own.
   @Test func whoIsInAnotherNamespaceIsThere() throws {
-    let house = try House()
-    let base = house.base
+    let fixture = try Fixture()
+    let base = fixture.base
     let process = Process()
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -170,8 +170,8 @@ struct WorkingDirectoryTests {
 
   /// One who comes and goes, while a stranger is refused again and again, always finds where they are.
   @Test func whoComesAndGoesKeepsTheirWorkingDirectory() throws {
-    let house = try House()
-    let base = house.base
+    let fixture = try Fixture()
+    let base = fixture.base
     let (stranger, owner) = (try Client(uid: Self.stranger), try Client(uid: Self.owner))
     // Refusals are under way when the owner comes, as nearly always while someone is refused all the time.
     _ = try failures(milliseconds: 500, [(stranger, ["stat \(base)private/work"])])
@@ -186,9 +186,9 @@ struct WorkingDirectoryTests {
 
   /// What is mounted in a directory that moves with it is protected where it is then.
   @Test func whatIsMountedMovesWithItsDirectory() throws {
-    let house = try House()
-    let base = house.base
-    house.mountInside()
+    let fixture = try Fixture()
+    let base = fixture.base
+    fixture.mountInside()
     let stranger = try Client(uid: Self.stranger)
     let owner = try Client(uid: Self.owner)
     #expect(try stranger.errno("stat", base + "private/way") == ENOMEM)

@@ -9,7 +9,7 @@ internal import Testing
   private func file(_ entries: AccessControlEntry..., flags: FileFlags = []) -> Object {
     Object(
       uid: 1, gid: 1, mode: 0o644, kind: .file, zone: .user, flags: flags,
-      acl: entries.isEmpty ? .none : .list(AccessControlList(entries)))
+      acl: entries.isEmpty ? .none : .acl(AccessControlList(entries)))
   }
 
   @Test func flagsAndEntriesMakeTheDifference() {

@@ -13,11 +13,11 @@ internal import Testing
 
   private enum Class: Int, CaseIterable { case owner = 6, group = 3, other = 0 }
 
-  private func subject(_ kind: Class) -> Subject {
+  private func credentials(_ kind: Class) -> Credentials {
     switch kind {
-    case .owner: Subject(uid: 1, gid: 99)
-    case .group: Subject(uid: 2, gid: 10)
-    case .other: Subject(uid: 3, gid: 99)
+    case .owner: Credentials(uid: 1, gid: 99)
+    case .group: Credentials(uid: 2, gid: 10)
+    case .other: Credentials(uid: 3, gid: 99)
     }
   }
 
@@ -27,7 +27,7 @@ internal import Testing
       for kind in Class.allCases {
         for (right, bit) in [(Rights.read, 4), (.write, 2), (.execute, 1)] as [(Rights, UInt32)] {
           let allowed = mode >> UInt32(kind.rawValue) & bit != 0
-          let decision = decide(right, on: object(mode: mode), by: subject(kind)) { _ in .notMember }
+          let decision = decide(right, on: object(mode: mode), by: credentials(kind)) { _ in .notMember }
           #expect(decision == (allowed ? .allow : .deny(.mode)))
         }
       }
@@ -35,7 +35,7 @@ internal import Testing
   }
 
   @Test func supplementaryGroupCounts() {
-    let someone = Subject(uid: 3, gid: 99)
+    let someone = Credentials(uid: 3, gid: 99)
     #expect(decide(.read, on: object(mode: 0o040), by: someone) { $0 == 10 ? .member : .notMember } == .allow)
     // A member whose class has less than the others gets less.
     #expect(
@@ -45,7 +45,7 @@ internal import Testing
   @Test func groupsAreAskedForOnlyWhereTheyMatter() {
     for mode in UInt32(0)...0o777 {
       var asked = 0
-      _ = decide([.read, .write], on: object(mode: mode), by: Subject(uid: 3, gid: 99)) { _ in
+      _ = decide([.read, .write], on: object(mode: mode), by: Credentials(uid: 3, gid: 99)) { _ in
         asked += 1
         return .member
       }
@@ -55,14 +55,14 @@ internal import Testing
   }
 
   @Test(arguments: [Zone.top, .system])
-  func sealedPlacesHoldForRoot(zone: Zone) {
-    let root = Subject(uid: 0, gid: 0)
+  func readOnlyRegionsHoldForRoot(zone: Zone) {
+    let root = Credentials(uid: 0, gid: 0)
     let sealed = object(mode: 0o777, directory: true, zone: zone)
     for right in [
       Rights.write, .delete, .append, .deleteChild, .writeAttributes, .writeExtended, .writeSecurity,
       .takeOwnership,
     ] {
-      #expect(decide(right, on: sealed, by: root) { _ in .member } == .deny(.sealed))
+      #expect(decide(right, on: sealed, by: root) { _ in .member } == .deny(.readOnly))
     }
     for right in [Rights.read, .execute, .readAttributes, .readExtended, .readSecurity] {
       #expect(decide(right, on: sealed, by: root) { _ in .member } == .allow)
@@ -74,13 +74,13 @@ internal import Testing
   ])
   func skeletonStays(zone: Zone) {
     let standard = object(mode: 0o777, uid: 0, directory: true, zone: zone)
-    let root = Subject(uid: 0, gid: 0)
+    let root = Credentials(uid: 0, gid: 0)
     #expect(decide(.delete, on: standard, by: root) { _ in .member } == .deny(.place))
     #expect(decide([.addFile, .deleteChild], on: standard, by: root) { _ in .member } == .allow)
   }
 
   @Test func rootRunsOnlyWhatSomeoneMayRun() {
-    let root = Subject(uid: 0, gid: 0)
+    let root = Credentials(uid: 0, gid: 0)
     #expect(decide(.execute, on: object(mode: 0o666), by: root) { _ in .member } == .deny(.mode))
     #expect(decide(.execute, on: object(mode: 0o001), by: root) { _ in .member } == .allow)
     #expect(decide(.search, on: object(mode: 0, directory: true), by: root) { _ in .member } == .allow)
@@ -89,24 +89,28 @@ internal import Testing
 
   @Test func onlyTheOwnerChangesTheMode() {
     #expect(
-      decide(.writeSecurity, on: object(mode: 0o777), by: subject(.other)) { _ in .member }
+      decide(.writeSecurity, on: object(mode: 0o777), by: credentials(.other)) { _ in .member }
         == .deny(.ownership))
-    #expect(decide(.writeSecurity, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
+    #expect(
+      decide(.writeSecurity, on: object(mode: 0), by: credentials(.owner)) { _ in .notMember } == .allow)
   }
 
   @Test(arguments: [Class.owner, .group, .other])
   private func nobodyGivesAwayByMode(kind: Class) {
     #expect(
-      decide(.takeOwnership, on: object(mode: 0o777), by: subject(kind)) { _ in .member } == .deny(.ownership)
+      decide(.takeOwnership, on: object(mode: 0o777), by: credentials(kind)) { _ in .member }
+        == .deny(.ownership)
     )
   }
 
   @Test func ownerAlwaysSetsTimesOthersIfTheyMayWrite() {
-    #expect(decide(.writeAttributes, on: object(mode: 0), by: subject(.owner)) { _ in .notMember } == .allow)
     #expect(
-      decide(.writeAttributes, on: object(mode: 0o002), by: subject(.other)) { _ in .notMember } == .allow)
+      decide(.writeAttributes, on: object(mode: 0), by: credentials(.owner)) { _ in .notMember } == .allow)
     #expect(
-      decide(.writeAttributes, on: object(mode: 0o775), by: subject(.other)) { _ in .notMember }
+      decide(.writeAttributes, on: object(mode: 0o002), by: credentials(.other)) { _ in .notMember } == .allow
+    )
+    #expect(
+      decide(.writeAttributes, on: object(mode: 0o775), by: credentials(.other)) { _ in .notMember }
         == .deny(.mode))
   }
 

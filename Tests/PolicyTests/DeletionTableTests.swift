@@ -7,10 +7,10 @@ internal import Testing
 /// Section 3.3 of the rules: who may remove or rename, by the object and by the directory it is in.
 @Suite struct DeletionTableTests {
   @Test(arguments: byMode)
-  func withoutListsTheDirectoryDecides(row: String) throws { try check(row) }
+  func withoutACLsTheDirectoryDecides(row: String) throws { try check(row) }
 
   @Test(arguments: byList)
-  func theObjectsListComesFirstThenTheDirectorys(row: String) throws { try check(row) }
+  func theObjectsACLComesFirstThenTheDirectorys(row: String) throws { try check(row) }
 
   @Test(arguments: sticky)
   func stickyDirectoriesLeaveRemovalToOwners(row: String) throws { try check(row) }
@@ -24,15 +24,15 @@ internal import Testing
     let object = Object(
       uid: 1, gid: 10, mode: 0, kind: .directory, zone: .user, acl: try Table.acl(cells[0]))
     let parent = Object(
-      uid: try Person(cells[3]).subject.uid, gid: 10, mode: try Table.mode(cells[2]), kind: .directory,
+      uid: try Person(cells[3]).credentials.uid, gid: 10, mode: try Table.mode(cells[2]), kind: .directory,
       zone: .user, acl: try Table.acl(cells[1]))
     let person = try Person(cells[4])
     let decision = decide(
-      try Table.rights(cells[5]), on: object, in: parent, by: person.subject, isMember: person.membership)
+      try Table.rights(cells[5]), on: object, in: parent, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[6])))
   }
 
-  // list of the object | list of the directory | its mode | its owner | who | asks | answer
+  // ACL of the object | ACL of the directory | its mode | its owner | who | asks | answer
   static let byMode = Table.rows(
     """
     none | none | 200 | owner | owner | delete | allow
@@ -153,14 +153,14 @@ internal import Testing
     none | none | 755 | root | other | delete,link | mode
     """)
 
-  /// Nothing but the object's own list can allow removal where the directory is not known.
+  /// Nothing but the object's own ACL can allow removal where the directory is not known.
   @Test(arguments: [
     ("none", "mode"), ("empty", "mode"), ("everyone +delete", "allow"), ("everyone -delete", "list"),
   ])
-  func withoutADirectoryTheObjectsListDecides(list: String, answer: String) throws {
+  func withoutADirectoryTheObjectsACLDecides(acl: String, answer: String) throws {
     let object = Object(
-      uid: 1, gid: 10, mode: 0o777, kind: .file, zone: .user, acl: try Table.acl(list[...]))
-    let owner = Subject(uid: 1, gid: 10)
+      uid: 1, gid: 10, mode: 0o777, kind: .file, zone: .user, acl: try Table.acl(acl[...]))
+    let owner = Credentials(uid: 1, gid: 10)
     let decision = decide(.delete, on: object, by: owner) { _ in .member }
     #expect(decision == (try Table.decision(answer[...])))
   }

@@ -4,7 +4,7 @@
 internal import Policy
 internal import Testing
 
-/// Lists as text: the grammar of Mac's chmod, and the lines of `ls -le`.
+/// ACLs as text: the grammar of Mac's chmod, and the lines of `ls -le`.
 @Suite struct EntryTextTests {
   private typealias Inheritance = AccessControlEntry.Inheritance
   private let names = Machine.names
@@ -68,7 +68,7 @@ internal import Testing
       ("user:1001 allow read", .user(1001), .permit), ("group:12 allow read", .group(12), .permit),
       ("user:100 allow read", .user(7), .permit), ("group:900 allow read", .group(900), .permit),
       ("group:man allow read", .group(12), .permit), ("user:4294967294 deny read", .user(0xffff_fffe), .deny),
-      // The numbers that lists hold.
+      // The numbers that ACLs hold.
       ("user:FFFFEEEE-DDDD-CCCC-BBBB-AAAA000001F5 allow read", .user(501), .permit),
       ("group:abcdefab-cdef-abcd-efab-cdef0000000c deny read", .everyone, .deny),
       (
@@ -145,20 +145,20 @@ internal import Testing
   @Test func everythingIsPrintedInItsOrder() {
     let all = AccessControlEntry(
       .permit, .user(501), .known, [.inherited, .fileInherit, .directoryInherit, .limitInherit, .onlyInherit])
-    let list = AccessControlList([all, AccessControlEntry(.deny, .everyone, .delete)])
+    let acl = AccessControlList([all, AccessControlEntry(.deny, .everyone, .delete)])
     #expect(
-      list.lines(isDirectory: true, names: names) == [
+      acl.lines(isDirectory: true, names: names) == [
         " 0: user:anna inherited allow list,add_file,search,delete,add_subdirectory,delete_child,readattr,"
           + "writeattr,readextattr,writeextattr,readsecurity,writesecurity,chown,file_inherit,"
           + "directory_inherit,limit_inherit,only_inherit",
         " 1: group:everyone deny delete",
       ])
     #expect(
-      list.lines(isDirectory: false, names: names).first
+      acl.lines(isDirectory: false, names: names).first
         == " 0: user:anna inherited allow read,write,execute,delete,append,readattr,writeattr,readextattr,"
         + "writeextattr,readsecurity,writesecurity,chown,limit_inherit")
     #expect(
-      list.lines(isDirectory: false, names: names, numeric: true).last
+      acl.lines(isDirectory: false, names: names, numeric: true).last
         == " 1: ABCDEFAB-CDEF-ABCD-EFAB-CDEF0000000C deny delete")
   }
 

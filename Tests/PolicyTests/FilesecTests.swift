@@ -10,8 +10,8 @@ internal import Testing
     try bytes.withUnsafeBytes { try AccessControlList(filesec: $0) }
   }
 
-  private func refusal(_ bytes: [UInt8]) -> MalformedList? {
-    #expect(throws: MalformedList.self) { try read(bytes) }
+  private func refusal(_ bytes: [UInt8]) -> MalformedACL? {
+    #expect(throws: MalformedACL.self) { try read(bytes) }
   }
 
   /// `everyone deny delete`, as a Mac keeps it.
@@ -21,9 +21,9 @@ internal import Testing
     + [0, 0, 0, 2, 0, 0, 0, 0x10]
 
   @Test func isAppleByteForByte() throws {
-    let list = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
-    #expect(list.filesec == Self.everyoneDenyDelete)
-    #expect(try read(Self.everyoneDenyDelete) == list)
+    let acl = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
+    #expect(acl.filesec == Self.everyoneDenyDelete)
+    #expect(try read(Self.everyoneDenyDelete) == acl)
   }
 
   @Test(
@@ -51,15 +51,15 @@ internal import Testing
     kind: AccessControlEntry.Kind, principal: Principal, rights: Rights,
     inheritance: AccessControlEntry.Inheritance, word: UInt32, rightsWord: UInt32
   ) throws {
-    let list = AccessControlList([AccessControlEntry(kind, principal, rights, inheritance)])
-    let bytes = list.filesec
+    let acl = AccessControlList([AccessControlEntry(kind, principal, rights, inheritance)])
+    let bytes = acl.filesec
     #expect(bytes.count == 68)
     #expect(Array(bytes[60..<64]) == withUnsafeBytes(of: word.bigEndian, Array.init))
     #expect(Array(bytes[64..<68]) == withUnsafeBytes(of: rightsWord.bigEndian, Array.init))
-    #expect(try read(bytes) == list)
+    #expect(try read(bytes) == acl)
   }
 
-  @Test func emptyListAndNoListAreDifferent() throws {
+  @Test func emptyACLAndNoACLAreDifferent() throws {
     let empty = AccessControlList([], flags: .noInherit)
     #expect(try read(empty.filesec) == empty)
     var none = AccessControlList([]).filesec
@@ -81,19 +81,19 @@ internal import Testing
     #expect(refusal(over.filesec) == .tooManyEntries)
   }
 
-  /// What is put where in the list of one entry, and the complaint.
+  /// What is put where in the ACL of one entry, and the complaint.
   @Test(
     arguments: [
-      (0, [0x6d, 0xc1, 0x2c, 0x01], "it has no magic number"),
-      (36, [0, 0, 0, 0], "its size is not that of 0 entries"),
-      (36, [0, 0, 0, 2], "its size is not that of 2 entries"),
-      (36, [0xff, 0xff, 0xff, 0xfe], "its size is not that of 4294967294 entries"),
-      (36, [0xff, 0xff, 0xff, 0xff], "no list is said, and something follows"),
-      (40, [0, 4, 0, 0], "the list has an unknown flag"),
-      (40, [0, 0, 0, 1], "the list has an unknown flag"),
-      (60, [0, 0, 0, 0], "entry 0 is of an unknown kind"),
-      (60, [0, 0, 0, 5], "entry 0 is of an unknown kind"),
-      (60, [0, 0, 0, 15], "entry 0 is of an unknown kind"),
+      (0, [0x6d, 0xc1, 0x2c, 0x01], "the magic number is missing"),
+      (36, [0, 0, 0, 0], "its size does not match 0 entries"),
+      (36, [0, 0, 0, 2], "its size does not match 2 entries"),
+      (36, [0xff, 0xff, 0xff, 0xfe], "its size does not match 4294967294 entries"),
+      (36, [0xff, 0xff, 0xff, 0xff], "there is no ACL, but data follows"),
+      (40, [0, 4, 0, 0], "the ACL has an unknown flag"),
+      (40, [0, 0, 0, 1], "the ACL has an unknown flag"),
+      (60, [0, 0, 0, 0], "entry 0 has an unknown type"),
+      (60, [0, 0, 0, 5], "entry 0 has an unknown type"),
+      (60, [0, 0, 0, 15], "entry 0 has an unknown type"),
       (60, [0, 0, 2, 1], "entry 0 has an unknown flag"),
       (60, [0x80, 0, 0, 1], "entry 0 has an unknown flag"),
       (64, [0, 0, 0, 1], "entry 0 has an unknown right"),
@@ -125,8 +125,8 @@ internal import Testing
   @Test func listsComeBackAsTheyWent() throws {
     var random = SeededRandom(seed: 1)
     for _ in 0..<5_000 {
-      let list = random.list(of: Self.principals)
-      #expect(try read(list.filesec) == list)
+      let acl = random.acl(of: Self.principals)
+      #expect(try read(acl.filesec) == acl)
     }
   }
 
@@ -135,13 +135,13 @@ internal import Testing
     var random = SeededRandom(seed: 2)
     var read = 0
     for _ in 0..<100_000 {
-      let bytes = random.mutated(random.list(of: Self.principals, maximumCount: 3).filesec)
-      guard let list = try? self.read(bytes) else { continue }
+      let bytes = random.mutated(random.acl(of: Self.principals, maximumCount: 3).filesec)
+      guard let acl = try? self.read(bytes) else { continue }
       read += 1
       var plain = bytes
       plain.replaceSubrange(4..<36, with: repeatElement(0, count: 32))
-      guard list.filesec == plain else {
-        Issue.record("\(bytes) became \(list)")
+      guard acl.filesec == plain else {
+        Issue.record("\(bytes) became \(acl)")
         return
       }
     }

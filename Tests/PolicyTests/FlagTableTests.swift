@@ -20,12 +20,12 @@ internal import Testing
     let cells = try Table.cells(row, 5)
     let object = Object(
       uid: 1, gid: 10, mode: 0o777, kind: .file, zone: .user, flags: try Table.flags(cells[0]),
-      acl: .list(AccessControlList([.init(.permit, .everyone, .delete)])))
+      acl: .acl(AccessControlList([.init(.permit, .everyone, .delete)])))
     let parent = Object(
       uid: 1, gid: 10, mode: 0o777, kind: .directory, zone: .user, flags: try Table.flags(cells[1]))
     let person = try Person(cells[2])
     let decision = decide(
-      try Table.rights(cells[3]), on: object, in: parent, by: person.subject, isMember: person.membership)
+      try Table.rights(cells[3]), on: object, in: parent, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[4])))
   }
 
@@ -37,7 +37,7 @@ internal import Testing
       acl: try Table.acl(cells[2]))
     let person = try Person(cells[3])
     let decision = decideFlagChange(
-      to: try Table.flags(cells[1]), on: object, by: person.subject, isMember: person.membership)
+      to: try Table.flags(cells[1]), on: object, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[4])))
   }
 
@@ -46,21 +46,22 @@ internal import Testing
   func unsupportedFlagsAreNotChanged(number: UInt32) {
     let strange = FileFlags(rawValue: number)
     for uid in [UInt32(0), 1] {
-      let subject = Subject(uid: uid, gid: 10)
+      let credentials = Credentials(uid: uid, gid: 10)
       let plain = Object(uid: 1, gid: 10, mode: 0, kind: .file, zone: .user)
-      #expect(decideFlagChange(to: strange, on: plain, by: subject) { _ in .member } == .deny(.ownership))
+      #expect(decideFlagChange(to: strange, on: plain, by: credentials) { _ in .member } == .deny(.ownership))
       let flagged = Object(uid: 1, gid: 10, mode: 0, kind: .file, zone: .user, flags: strange)
-      #expect(decideFlagChange(to: [], on: flagged, by: subject) { _ in .member } == .deny(.ownership))
-      #expect(decideFlagChange(to: [strange, .hidden], on: flagged, by: subject) { _ in .member } == .allow)
+      #expect(decideFlagChange(to: [], on: flagged, by: credentials) { _ in .member } == .deny(.ownership))
+      #expect(
+        decideFlagChange(to: [strange, .hidden], on: flagged, by: credentials) { _ in .member } == .allow)
     }
   }
 
   @Test(arguments: [Zone.top, .system])
-  func flagsOfSealedPlacesStay(zone: Zone) {
+  func flagsOfReadOnlyRegionsStay(zone: Zone) {
     let sealed = Object(uid: 0, gid: 0, mode: 0, kind: .file, zone: zone)
     #expect(
-      decideFlagChange(to: .hidden, on: sealed, by: Subject(uid: 0, gid: 0)) { _ in .member }
-        == .deny(.sealed))
+      decideFlagChange(to: .hidden, on: sealed, by: Credentials(uid: 0, gid: 0)) { _ in .member }
+        == .deny(.readOnly))
   }
 
   private func check(_ row: String) throws {
@@ -71,7 +72,7 @@ internal import Testing
     let parent = Object(uid: 1, gid: 10, mode: 0o777, kind: .directory, zone: .user)
     let person = try Person(cells[2])
     let decision = decide(
-      try Table.rights(cells[3]), on: object, in: parent, by: person.subject, isMember: person.membership)
+      try Table.rights(cells[3]), on: object, in: parent, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[4])))
   }
 
@@ -186,7 +187,7 @@ internal import Testing
     - | file | owner | write,delete | allow
     """)
 
-  // flags | flags of the directory | who | asks | answer; the object's list lets everyone delete it
+  // flags | flags of the directory | who | asks | answer; the object's ACL lets everyone delete it
   static let parents = Table.rows(
     """
     - | - | other | delete | allow
@@ -205,7 +206,7 @@ internal import Testing
     uchg | - | owner | delete | flags
     """)
 
-  // flags | changed to | list | who | answer
+  // flags | changed to | ACL | who | answer
   static let changes = Table.rows(
     """
     - | uchg | none | owner | allow

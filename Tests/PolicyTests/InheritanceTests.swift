@@ -4,17 +4,17 @@
 internal import Policy
 internal import Testing
 
-/// Section 4.1 of the rules: what a new object gets from the list of its directory.
+/// Section 4.1 of the rules: what a new object gets from the ACL of its directory.
 @Suite struct InheritanceTests {
   @Test(arguments: rows)
   func newObjectsInheritEntries(row: String) throws {
     let cells = try Table.cells(row, 3)
-    let list = try Table.list(cells[0])
-    let inherited = list.inherited(byDirectory: cells[1] == "dir")
-    #expect(inherited == (cells[2] == "none" ? nil : try Table.list(cells[2])))
+    let acl = try Table.accessControlList(cells[0])
+    let inherited = acl.inherited(byDirectory: cells[1] == "dir")
+    #expect(inherited == (cells[2] == "none" ? nil : try Table.accessControlList(cells[2])))
   }
 
-  // list of the directory | what is made in it | its list
+  // ACL of the directory | what is made in it | its ACL
   static let rows = Table.rows(
     """
     empty | file | none
@@ -58,24 +58,24 @@ internal import Testing
     """)
 
   @Test func threeLevelsDownAnUnlimitedEntryStillArrives() throws {
-    let top = try Table.list("g50 +read [file,dir,only]")
+    let top = try Table.accessControlList("g50 +read [file,dir,only]")
     let second = try #require(top.inherited(byDirectory: true))
     let third = try #require(second.inherited(byDirectory: true))
-    #expect(third == (try Table.list("g50 +read [inherited,file,dir]")))
-    #expect(third.inherited(byDirectory: false) == (try Table.list("g50 +read [inherited]")))
+    #expect(third == (try Table.accessControlList("g50 +read [inherited,file,dir]")))
+    #expect(third.inherited(byDirectory: false) == (try Table.accessControlList("g50 +read [inherited]")))
   }
 
   @Test func aLimitedEntryGoesOneLevelDown() throws {
-    let top = try Table.list("g50 +read [file,dir,limit]")
+    let top = try Table.accessControlList("g50 +read [file,dir,limit]")
     let second = try #require(top.inherited(byDirectory: true))
     #expect(second.inherited(byDirectory: true) == nil)
     #expect(second.inherited(byDirectory: false) == nil)
   }
 
-  /// What is said about the directory's list as a whole is not said about the new one.
-  @Test func flagsOfTheListAreNotInherited() {
-    let list = AccessControlList(
+  /// What is said about the directory's ACL as a whole is not said about the new one.
+  @Test func flagsOfTheACLAreNotInherited() {
+    let acl = AccessControlList(
       [.init(.permit, .everyone, .read, .fileInherit)], flags: [.noInherit, .deferInherit])
-    #expect(list.inherited(byDirectory: false)?.flags == [])
+    #expect(acl.inherited(byDirectory: false)?.flags == [])
   }
 }

@@ -21,13 +21,13 @@ enum Machine {
     try AccessControlEntry(text: text, names: names)
   }
 
-  /// Reads a list that must be right; nothing stands for a list without entries.
-  static func list(_ lines: String...) throws -> AccessControlList {
+  /// Reads an ACL that must be right; nothing stands for an ACL without entries.
+  static func acl(_ lines: String...) throws -> AccessControlList {
     AccessControlList(try lines.map { try entry($0) })
   }
 
   /// Its lines without numbers, as on a directory.
-  static func text(_ list: AccessControlList?) -> [String]? {
-    list?.entries.map { $0.text(isDirectory: true, names: names) }
+  static func text(_ acl: AccessControlList?) -> [String]? {
+    acl?.entries.map { $0.text(isDirectory: true, names: names) }
   }
 }

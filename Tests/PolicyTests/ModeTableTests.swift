@@ -4,7 +4,7 @@
 internal import Policy
 internal import Testing
 
-/// Section 2 of the rules: what each right falls back to where there is no list.
+/// Section 2 of the rules: what each right falls back to where there is no ACL.
 @Suite struct ModeTableTests {
   @Test(arguments: rows)
   func modeBitsStandForRights(row: String) throws {
@@ -13,7 +13,7 @@ internal import Testing
       uid: 1, gid: 10, mode: try Table.mode(cells[2]), kind: try Table.kind(cells[0]), zone: .user)
     let person = try Person(cells[3])
     let decision = decide(
-      try Table.rights(cells[1]), on: object, by: person.subject, isMember: person.membership)
+      try Table.rights(cells[1]), on: object, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[4])))
   }
 

@@ -36,9 +36,9 @@ extension [UInt8] {
     self = stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
   }
 
-  func list(names: AccountNames = .sample) -> Result<AccessControlList, MalformedList> {
+  func acl(names: AccountNames = .sample) -> Result<AccessControlList, MalformedACL> {
     withUnsafeBytes { bytes in
-      Result { () throws(MalformedList) in try AccessControlList(nfs4: bytes, names: names) }
+      Result { () throws(MalformedACL) in try AccessControlList(nfs4: bytes, names: names) }
     }
   }
 }

@@ -7,27 +7,27 @@ internal import Testing
 
 @Suite struct NFS4Tests {
   @Test(arguments: capturedLists)
-  func whatTheToolsSendIsUnderstood(captured: CapturedList) {
-    #expect([UInt8](hex: captured.hex).list() == captured.meaning)
+  func whatTheToolsSendIsUnderstood(captured: CapturedACL) {
+    #expect([UInt8](hex: captured.hex).acl() == captured.meaning)
   }
 
   /// Byte for byte, wherever there is one way to say it.
   @Test func weWriteWhatTheToolsSend() throws {
     var same = 0
     for captured in capturedLists {
-      guard case .success(let list) = captured.meaning else { continue }
+      guard case .success(let acl) = captured.meaning else { continue }
       // A flag too many, and a name with its domain: we write neither.
       let isOurWay = captured.typed != "f A:g:OWNER@:r" && captured.typed != "f A::alice@localdomain:r"
-      #expect((try list.nfs4(names: .sample) == [UInt8](hex: captured.hex)) == isOurWay, "\(captured.typed)")
+      #expect((try acl.nfs4(names: .sample) == [UInt8](hex: captured.hex)) == isOurWay, "\(captured.typed)")
       same += isOurWay ? 1 : 0
     }
     #expect(same == 32)
   }
 
   @Test func inheritedEntriesAreMarked() throws {
-    let list = AccessControlList([AccessControlEntry(.permit, .owner, .read, .inherited)])
-    #expect(xdr(flags: 0x80).list() == .success(list))
-    #expect(try list.nfs4(names: .sample) == xdr(flags: 0x80))
+    let acl = AccessControlList([AccessControlEntry(.permit, .owner, .read, .inherited)])
+    #expect(xdr(flags: 0x80).acl() == .success(acl))
+    #expect(try acl.nfs4(names: .sample) == xdr(flags: 0x80))
   }
 
   @Test(
@@ -42,10 +42,10 @@ internal import Testing
       (.owner, "OWNER@", 0), (.owningGroup, "GROUP@", 0x40), (.everyone, "EVERYONE@", 0),
     ] as [(Principal, String, UInt32)])
   func everyoneHasAName(principal: Principal, text: String, flags: UInt32) throws {
-    let list = AccessControlList([AccessControlEntry(.permit, principal, .read)])
+    let acl = AccessControlList([AccessControlEntry(.permit, principal, .read)])
     let bytes = xdr(flags: flags, who: Array(text.utf8))
-    #expect(try list.nfs4(names: .sample) == bytes)
-    #expect(bytes.list() == .success(list))
+    #expect(try acl.nfs4(names: .sample) == bytes)
+    #expect(bytes.acl() == .success(acl))
   }
 
   @Test(
@@ -59,43 +59,46 @@ internal import Testing
       ("٣", 0, nil), ("owner@", 0, nil), ("501@localdomain", 0, nil), (" alice", 0, nil),
     ] as [(String, UInt32, Principal?)])
   func namesAreThoseOfThisMachine(text: String, flags: UInt32, principal: Principal?) {
-    let expected: Result<AccessControlList, MalformedList> =
+    let expected: Result<AccessControlList, MalformedACL> =
       principal.map { .success(AccessControlList([AccessControlEntry(.permit, $0, .read)])) }
-      ?? .failure(.malformed("entry 0 is about someone whom this machine does not know"))
-    #expect(xdr(flags: flags, who: Array(text.utf8)).list() == expected)
+      ?? .failure(.malformed("entry 0 is for an account that this machine does not have"))
+    #expect(xdr(flags: flags, who: Array(text.utf8)).acl() == expected)
   }
 
   /// What NFSv4 has and a Mac has not.
   @Test(
     arguments: [
-      (xdr(type: 2, flags: 0x10), "entry 0 is about accesses that succeed or fail"),
-      (xdr(type: 3, flags: 0x20), "entry 0 is about accesses that succeed or fail"),
+      (xdr(type: 2, flags: 0x10), "entry 0 is an audit or alarm entry"),
+      (xdr(type: 3, flags: 0x20), "entry 0 is an audit or alarm entry"),
       (xdr(mask: 0x200), "entry 0 has a right of retention"),
       (xdr(mask: 0x400), "entry 0 has a right of retention"),
       (
         xdr(who: Array("AUTHENTICATED@".utf8)),
-        "entry 0 is about AUTHENTICATED@, whom only a network knows"
+        "entry 0 is for AUTHENTICATED@, which exists only on a network"
       ),
-      (xdr(flags: 0x40, who: Array("NETWORK@".utf8)), "entry 0 is about NETWORK@, whom only a network knows"),
+      (
+        xdr(flags: 0x40, who: Array("NETWORK@".utf8)),
+        "entry 0 is for NETWORK@, which exists only on a network"
+      ),
     ])
   func whatIsNotOursIsRefused(bytes: [UInt8], complaint: String) {
-    #expect(bytes.list() == .failure(.inexpressible(complaint)))
+    #expect(bytes.acl() == .failure(.inexpressible(complaint)))
   }
 
   /// What a Mac has and NFSv4 has not.
   @Test(
     arguments: [
-      (AccessControlList([], flags: .noInherit), "the list has flags of its own"),
-      (AccessControlList([], flags: .deferInherit), "the list has flags of its own"),
+      (AccessControlList([], flags: .noInherit), "the ACL itself has flags"),
+      (AccessControlList([], flags: .deferInherit), "the ACL itself has flags"),
       (one(.everyone, .genericRead), "entry 0 has a generic right"),
       (one(.everyone, [.read, .genericAll]), "entry 0 has a generic right"),
       (one(.everyone, .genericWrite), "entry 0 has a generic right"),
       (one(.everyone, .genericExecute), "entry 0 has a generic right"),
-      (one(.nobody, .read), "entry 0 is about nobody"),
-      (one(Principal(high: 1, low: 2), .read), "entry 0 is about someone of another machine"),
+      (one(.nobody, .read), "entry 0 is for nobody"),
+      (one(Principal(high: 1, low: 2), .read), "entry 0 is for an account of another machine"),
     ])
-  func whatNFS4CanNotSayIsRefused(list: AccessControlList, complaint: String) {
-    #expect(throws: MalformedList.inexpressible(complaint)) { try list.nfs4(names: .sample) }
+  func whatNFS4CanNotSayIsRefused(acl: AccessControlList, complaint: String) {
+    #expect(throws: MalformedACL.inexpressible(complaint)) { try acl.nfs4(names: .sample) }
   }
 
   private static func one(_ principal: Principal, _ rights: Rights) -> AccessControlList {
@@ -105,54 +108,54 @@ internal import Testing
   @Test(
     arguments: [
       ([], "it has no count"), ([0, 0, 0], "it has no count"),
-      ([0, 0, 0, 0, 0], "something follows the last entry"),
+      ([0, 0, 0, 0, 0], "data follows the last entry"),
       ([0, 0, 0, 1], "it is too short for 1 entries"),
       (xdr(count: .max), "it is too short for 4294967295 entries"),
       (xdr(count: 0x1000_0000), "it is too short for 268435456 entries"),
       (xdr(count: 2), "it is too short for 2 entries"),
-      (xdr(count: 0), "something follows the last entry"),
-      (xdr() + [0], "something follows the last entry"),
-      (xdr() + [0, 0, 0, 0], "something follows the last entry"),
-      (xdr().dropLast(), "entry 0 is cut off"), (xdr().dropLast(3), "entry 0 is cut off"),
-      (xdr(length: 9), "entry 0 is cut off"),
+      (xdr(count: 0), "data follows the last entry"),
+      (xdr() + [0], "data follows the last entry"),
+      (xdr() + [0, 0, 0, 0], "data follows the last entry"),
+      (xdr().dropLast(), "entry 0 is truncated"), (xdr().dropLast(3), "entry 0 is truncated"),
+      (xdr(length: 9), "entry 0 is truncated"),
       (xdr(length: 0), "entry 0 has a name of 0 bytes"),
       (xdr(length: .max), "entry 0 has a name of 4294967295 bytes"),
       (xdr(length: .max - 2), "entry 0 has a name of 4294967293 bytes"),
       (xdr(length: 1 << 31), "entry 0 has a name of 2147483648 bytes"),
       (xdr(who: [UInt8](repeating: 0x61, count: 257)), "entry 0 has a name of 257 bytes"),
-      (xdr(filling: [0, 1]), "entry 0 is not filled up with zeros"),
-      (xdr(who: Array("root\0x".utf8)), "entry 0 has a name that is no text"),
-      (xdr(who: [0xff, 0xfe]), "entry 0 has a name that is no text"),
-      (xdr(type: 4), "entry 0 is of an unknown type"), (xdr(type: .max), "entry 0 is of an unknown type"),
+      (xdr(filling: [0, 1]), "entry 0 is not padded with zeros"),
+      (xdr(who: Array("root\0x".utf8)), "entry 0 has a name that is not text"),
+      (xdr(who: [0xff, 0xfe]), "entry 0 has a name that is not text"),
+      (xdr(type: 4), "entry 0 has an unknown type"), (xdr(type: .max), "entry 0 has an unknown type"),
       (xdr(flags: 0x100), "entry 0 has an unknown flag"),
       (xdr(flags: 1 << 31), "entry 0 has an unknown flag"),
       (xdr(mask: 0x800), "entry 0 has an unknown right"),
       (xdr(mask: 0x20_0000), "entry 0 has an unknown right"),
       (xdr(mask: 1 << 31), "entry 0 has an unknown right"),
-      (xdr(count: 2, filling: [0, 0]) + xdr(type: 9).dropFirst(4), "entry 1 is of an unknown type"),
+      (xdr(count: 2, filling: [0, 0]) + xdr(type: 9).dropFirst(4), "entry 1 has an unknown type"),
     ] as [([UInt8], String)])
   func whatIsMalformedIsRefused(bytes: [UInt8], complaint: String) {
-    #expect(bytes.list() == .failure(.malformed(complaint)))
+    #expect(bytes.acl() == .failure(.malformed(complaint)))
   }
 
   @Test func countIsLimited() {
     let entry = Array(xdr().dropFirst(4))
     let full: [UInt8] = [0, 0, 0, 128] + Array(repeating: entry, count: 128).joined()
-    #expect((try? full.list().get())?.entries.count == 128)
+    #expect((try? full.acl().get())?.entries.count == 128)
     let over: [UInt8] = [0, 0, 0, 129] + Array(repeating: entry, count: 129).joined()
-    #expect(over.list() == .failure(.tooManyEntries))
+    #expect(over.acl() == .failure(.tooManyEntries))
   }
 
-  @Test func emptyListIsAList() throws {
-    #expect([UInt8](repeating: 0, count: 4).list() == .success(AccessControlList([])))
+  @Test func emptyACLIsAnACL() throws {
+    #expect([UInt8](repeating: 0, count: 4).acl() == .success(AccessControlList([])))
     #expect(try AccessControlList([]).nfs4(names: .sample) == [0, 0, 0, 0])
   }
 
   @Test func listsComeBackAsTheyWent() throws {
     var random = SeededRandom(seed: 3)
     for _ in 0..<5_000 {
-      let list = random.list(of: nameable, rights: Rights.all.union(.synchronize), flags: [])
-      #expect(try list.nfs4(names: .sample).list() == .success(list))
+      let acl = random.acl(of: nameable, rights: Rights.all.union(.synchronize), flags: [])
+      #expect(try acl.nfs4(names: .sample).acl() == .success(acl))
     }
   }
 
@@ -161,14 +164,14 @@ internal import Testing
     var random = SeededRandom(seed: 4)
     var read = 0
     for _ in 0..<100_000 {
-      let list = random.list(of: nameable, rights: Rights.all.union(.synchronize), flags: [], maximumCount: 3)
-      let bytes = random.mutated(try list.nfs4(names: .sample))
-      guard case .success(let list) = bytes.list() else { continue }
+      let acl = random.acl(of: nameable, rights: Rights.all.union(.synchronize), flags: [], maximumCount: 3)
+      let bytes = random.mutated(try acl.nfs4(names: .sample))
+      guard case .success(let acl) = bytes.acl() else { continue }
       read += 1
-      let again = try list.nfs4(names: .sample)
+      let again = try acl.nfs4(names: .sample)
       // Only the group flag of special names may differ, and a name may become another for the same account.
-      guard again.list() == .success(list) else {
-        Issue.record("\(bytes) became \(list)")
+      guard again.acl() == .success(acl) else {
+        Issue.record("\(bytes) became \(acl)")
         return
       }
     }

@@ -32,11 +32,11 @@ struct NaiveObject {
   var inbox: Bool
   var delivered: Bool
   var flags: UInt32
-  var list: [NaiveEntry]?
+  var acl: [NaiveEntry]?
   var damaged: Bool
 }
 
-struct NaiveAsker {
+struct NaiveCaller {
   enum Answer { case yes, no, unknown }
   var uid: UInt32
   var gid: UInt32
@@ -51,7 +51,7 @@ struct NaiveAsker {
 }
 
 enum NaiveAnswer: Int, CaseIterable {
-  case allow, sealed, place, flags, list, mode, ownership, sticky
+  case allow, sealed, place, flags, acl, mode, ownership, sticky
 }
 
 /// Section 2: the bits.
@@ -74,7 +74,7 @@ private enum Bit {
 struct NaiveDecision {
   let node: NaiveObject
   let parent: NaiveObject?
-  let asker: NaiveAsker
+  let caller: NaiveCaller
 
   /// Section 2: the generic bits.
   func expand(_ rights: UInt32) -> UInt32 {
@@ -104,7 +104,7 @@ struct NaiveDecision {
     }
     if isRestrained(node, r) { return .flags }
     if deletes, let parent, isRestrained(parent, Bit.deleteChild) { return .flags }
-    if asker.uid == 0 {
+    if caller.uid == 0 {
       let needsBit = r & Bit.execute != 0 && node.kind != .directory
       return needsBit && node.mode & 0o111 == 0 ? .mode : .allow
     }
@@ -123,10 +123,10 @@ struct NaiveDecision {
     if changes == 0 { return false }
     if object.flags & 0x2 != 0 || object.flags & 0x2_0000 != 0 { return true }
     if object.flags & 0x4 != 0 || object.flags & 0x4_0000 != 0 {
-      let harmless =
+      let sanitized =
         object.kind == .directory
         ? Bit.write | Bit.append | Bit.writeExtended : Bit.append | Bit.writeExtended
-      if changes & ~harmless != 0 { return true }
+      if changes & ~sanitized != 0 { return true }
     }
     return object.flags & 0x10_0000 != 0 && changes & Bit.delete != 0
   }
@@ -139,7 +139,7 @@ struct NaiveDecision {
   ) {
     if requested == 0 { return ("a", 0, 0) }
     var residual = requested
-    for entry in object.list ?? [] {
+    for entry in object.acl ?? [] {
       if entry.flags & 0x100 != 0 { continue }
       if entry.kind == 3 || entry.kind == 4 { continue }
       let rights = expand(entry.rights)
@@ -157,51 +157,51 @@ struct NaiveDecision {
   }
 
   /// Section 2: principals.
-  func matches(_ entry: NaiveEntry, _ object: NaiveObject) -> NaiveAsker.Answer {
+  func matches(_ entry: NaiveEntry, _ object: NaiveObject) -> NaiveCaller.Answer {
     switch entry.who {
     case .everyone: return .yes
     case .nobody: return .no
     case .foreign: return .unknown
-    case .owner: return asker.uid == object.uid ? .yes : .no
-    case .user: return asker.uid == entry.id ? .yes : .no
-    case .owningGroup: return asker.isIn(object.gid)
-    case .group: return asker.isIn(entry.id)
+    case .owner: return caller.uid == object.uid ? .yes : .no
+    case .user: return caller.uid == entry.id ? .yes : .no
+    case .owningGroup: return caller.isIn(object.gid)
+    case .group: return caller.isIn(entry.id)
     }
   }
 
   /// Section 3.3.
   func deletion() -> NaiveAnswer {
-    if node.damaged { return .list }
-    if node.list != nil {
+    if node.damaged { return .acl }
+    if node.acl != nil {
       let item = evaluate(node, Bit.delete)
-      if item.said == "d" { return .list }
+      if item.said == "d" { return .acl }
       if item.said == "a" { return .allow }
     }
     guard let parent else { return .mode }
-    if parent.damaged { return .list }
-    if parent.list != nil {
+    if parent.damaged { return .acl }
+    if parent.acl != nil {
       let directory = evaluate(parent, Bit.deleteChild)
-      if directory.said == "d" { return .list }
+      if directory.said == "d" { return .acl }
       if directory.said == "a" { return .allow }
     }
     if !hasBits(parent, 2) { return .mode }
-    if parent.mode & 0o1000 != 0 && asker.uid != node.uid && asker.uid != parent.uid { return .sticky }
+    if parent.mode & 0o1000 != 0 && caller.uid != node.uid && caller.uid != parent.uid { return .sticky }
     return .allow
   }
 
   /// Section 3.4.
   func simple(_ request: UInt32) -> NaiveAnswer {
     var r = request
-    let owns = asker.uid == node.uid
+    let owns = caller.uid == node.uid
     if owns { r = r & ~Bit.writeSecurity }
     if r & Bit.chown != 0 { r = r & ~Bit.writeSecurity }
     if r == 0 { return .allow }
-    if node.damaged { return r & (Bit.chown | Bit.writeSecurity) != 0 ? .ownership : .list }
-    if node.list != nil {
+    if node.damaged { return r & (Bit.chown | Bit.writeSecurity) != 0 ? .ownership : .acl }
+    if node.acl != nil {
       let result = evaluate(node, r)
       if result.said == "a" { return .allow }
       if result.said == "d" {
-        return result.refused & (Bit.chown | Bit.writeSecurity) != 0 ? .ownership : .list
+        return result.refused & (Bit.chown | Bit.writeSecurity) != 0 ? .ownership : .acl
       }
       r = result.left
     }
@@ -223,8 +223,8 @@ struct NaiveDecision {
     let ofOwner = (object.mode / 64) % 8
     let ofGroup = (object.mode / 8) % 8
     let ofOthers = object.mode % 8
-    if asker.uid == object.uid { return ofOwner & bits == bits }
-    switch asker.isIn(object.gid) {
+    if caller.uid == object.uid { return ofOwner & bits == bits }
+    switch caller.isIn(object.gid) {
     case .yes: return ofGroup & bits == bits
     case .no: return ofOthers & bits == bits
     // It may be either: both must do.

@@ -5,7 +5,7 @@ internal import Policy
 
 // The notation of the decision tables: one row a line, cells parted by bars.
 //
-//     list        `none`, `empty`, `damaged`, or entries parted by semicolons:
+//     ACL         `none`, `empty`, `damaged`, or entries parted by semicolons:
 //                 who, + or - and rights, flags in brackets
 //     who         root, owner, member (primary group), extra (supplementary group), other,
 //                 lost (no group can be told)
@@ -69,16 +69,26 @@ enum Table {
     return zone
   }
 
+  /// An object as cells say that it is.
+  static func object(
+    _ kind: Object.Kind = .file, zone: Substring = "user", mode: Substring = "0777", acl: Substring
+  ) throws -> Object {
+    Object(
+      uid: 1, gid: 10, mode: try Table.mode(mode), kind: kind, zone: try Table.zone(zone),
+      acl: try Table.acl(acl))
+  }
+
   static func decision(_ cell: Substring) throws -> Decision {
     switch cell {
     case "allow": .allow
-    case "sealed": .deny(.sealed)
+    case "sealed": .deny(.readOnly)
     case "place": .deny(.place)
     case "flags": .deny(.flags)
-    case "list": .deny(.list)
+    case "list": .deny(.acl)
     case "mode": .deny(.mode)
     case "ownership": .deny(.ownership)
     case "sticky": .deny(.sticky)
+    case "boundary": .deny(.boundary)
     default: throw UnreadableRow(cell: cell)
     }
   }
@@ -89,18 +99,18 @@ enum Table {
   }
 }
 
-// Lists.
+// ACLs.
 
 extension Table {
   static func acl(_ cell: Substring) throws -> AccessControl {
     switch cell {
     case "none": .none
     case "damaged": .damaged
-    default: .list(try list(cell))
+    default: .acl(try accessControlList(cell))
     }
   }
 
-  static func list(_ cell: Substring) throws -> AccessControlList {
+  static func accessControlList(_ cell: Substring) throws -> AccessControlList {
     if cell == "empty" { return AccessControlList([]) }
     return AccessControlList(try cell.split(separator: ";").map(entry))
   }
@@ -154,7 +164,7 @@ extension Table {
 
 /// Who asks, and what can be told about their groups.
 struct Person {
-  let subject: Subject
+  let credentials: Credentials
   let membership: @Sendable (UInt32) -> Membership
 
   init(_ cell: Substring) throws {
@@ -170,7 +180,7 @@ struct Person {
   }
 
   private init(_ uid: UInt32, _ gid: UInt32, _ membership: @escaping @Sendable (UInt32) -> Membership) {
-    subject = Subject(uid: uid, gid: gid)
+    credentials = Credentials(uid: uid, gid: gid)
     self.membership = membership
   }
 }

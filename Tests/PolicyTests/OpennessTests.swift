@@ -16,7 +16,7 @@ internal import Testing
     #expect(isSearchableByAll(directory) == (cells[2] == "open"))
   }
 
-  // list | mode | open or closed
+  // ACL | mode | open or closed
   static let searchable = Table.rows(
     """
     none | 111 | open
@@ -52,14 +52,14 @@ internal import Testing
     """)
 
   @Test(arguments: attributes)
-  func attributesAreRefusedByListsOnly(row: String) throws {
+  func attributesAreRefusedByACLsOnly(row: String) throws {
     let cells = try Table.cells(row, 2)
     let object = Object(
       uid: 1, gid: 10, mode: 0, kind: .file, zone: .user, acl: try Table.acl(cells[0]))
     #expect(mayRefuseAttributes(object) == (cells[1] == "refused"))
   }
 
-  // list | shown or refused
+  // ACL | shown or refused
   static let attributes = Table.rows(
     """
     none | shown
@@ -88,16 +88,16 @@ internal import Testing
     var shown = 0
     for _ in 0..<100_000 {
       let question = questions.question()
-      let asker = question.naive.asker
-      let subject = Subject(uid: asker.uid, gid: asker.gid)
+      let caller = question.naive.caller
+      let credentials = Credentials(uid: caller.uid, gid: caller.gid)
       if question.object.isDirectory, isSearchableByAll(question.object) {
         open += 1
-        #expect(decide(.search, on: question.object, by: subject) { _ in .unknown } == .allow)
+        #expect(decide(.search, on: question.object, by: credentials) { _ in .unknown } == .allow)
       }
       if !mayRefuseAttributes(question.object) {
         shown += 1
         let rights: Rights = [.readAttributes, .readSecurity]
-        #expect(decide(rights, on: question.object, by: subject) { _ in .unknown } == .allow)
+        #expect(decide(rights, on: question.object, by: credentials) { _ in .unknown } == .allow)
       }
     }
     #expect(open > 1_000)

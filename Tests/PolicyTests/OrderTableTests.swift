@@ -16,11 +16,11 @@ internal import Testing
       uid: 1, gid: 10, mode: 0o1777, kind: .directory, zone: try Table.zone(cells[0]))
     let person = try Person(cells[5])
     let decision = decide(
-      try Table.rights(cells[6]), on: object, in: parent, by: person.subject, isMember: person.membership)
+      try Table.rights(cells[6]), on: object, in: parent, by: person.credentials, isMember: person.membership)
     #expect(decision == (try Table.decision(cells[7])))
   }
 
-  // zone of the directory | zone | kind | flags | list | who | asks | answer
+  // zone of the directory | zone | kind | flags | ACL | who | asks | answer
   static let rows = Table.rows(
     """
     system | system | file | uchg | damaged | other | write | sealed
@@ -122,14 +122,14 @@ internal import Testing
     """)
 
   /// Any place that is not sealed lets root do what no rule of the place forbids.
-  @Test(arguments: Zone.allCases.filter { !$0.isSealed && !$0.hasFixedNames && !$0.isReadOnly })
-  func rootPassesListsAndModes(zone: Zone) {
+  @Test(arguments: Zone.allCases.filter { !$0.isReadOnly && !$0.hasFixedNames && !$0.isUnchangeable })
+  func rootPassesACLsAndModes(zone: Zone) {
     for acl in [
-      AccessControl.none, .damaged, .list(AccessControlList([.init(.deny, .everyone, .genericAll)])),
+      AccessControl.none, .damaged, .acl(AccessControlList([.init(.deny, .everyone, .genericAll)])),
     ] {
       let object = Object(uid: 1, gid: 10, mode: 0, kind: .directory, zone: zone, acl: acl)
       let everything = Rights.all.subtracting(.delete)
-      #expect(decide(everything, on: object, by: Subject(uid: 0, gid: 0)) { _ in .unknown } == .allow)
+      #expect(decide(everything, on: object, by: Credentials(uid: 0, gid: 0)) { _ in .unknown } == .allow)
     }
   }
 }

@@ -21,16 +21,16 @@ struct Questions {
 
   mutating func question() -> Question {
     let rights = rights()
-    let asker = asker()
+    let caller = caller()
     let (node, object) = thing(isParent: false)
     guard !chance(10) else {
       return Question(
-        rights: rights, naive: NaiveDecision(node: node, parent: nil, asker: asker), object: object,
+        rights: rights, naive: NaiveDecision(node: node, parent: nil, caller: caller), object: object,
         parent: nil)
     }
     let (directory, parent) = thing(isParent: true)
     return Question(
-      rights: rights, naive: NaiveDecision(node: node, parent: directory, asker: asker), object: object,
+      rights: rights, naive: NaiveDecision(node: node, parent: directory, caller: caller), object: object,
       parent: parent)
   }
 
@@ -50,7 +50,7 @@ struct Questions {
     return rights
   }
 
-  private mutating func asker() -> NaiveAsker {
+  private mutating func caller() -> NaiveCaller {
     let bits = below(1 << 16) & below(1 << 16)
     var groups: [UInt32] = []
     var unknown: [UInt32] = []
@@ -58,11 +58,11 @@ struct Questions {
       if bits >> UInt32(index) & 1 != 0 { groups.append(groupID(index)) }
       if bits >> UInt32(index) & 0x700 == 0x100 { unknown.append(groupID(index)) }
     }
-    return NaiveAsker(
+    return NaiveCaller(
       uid: chance(12) ? 0 : 1 + below(4), gid: groupID(Int(below(8))), groups: groups, unknownGroups: unknown)
   }
 
-  /// Among them the numbers that mean something else in Apple's lists, and are ordinary groups here.
+  /// Among them the numbers that mean something else in Apple's ACLs, and are ordinary groups here.
   private func groupID(_ index: Int) -> UInt32 {
     switch index {
     case 0: 0
@@ -77,8 +77,8 @@ struct Questions {
   }
 
   private mutating func thing(isParent: Bool) -> (NaiveObject, Object) {
-    let list = chance(3) ? nil : entries()
-    let isDamaged = list == nil && chance(6)
+    let naiveACL = chance(3) ? nil : entries()
+    let isDamaged = naiveACL == nil && chance(6)
     var flags: UInt32 = 0
     if chance(10) { flags |= 1 << (1 + below(2)) }
     if chance(10) { flags |= 1 << (16 + below(5)) }
@@ -91,9 +91,9 @@ struct Questions {
       kind: naiveKind,
       sealed: sealed, skeleton: skeleton, closed: isClosed, fixture: zone == .containerFixture,
       inbox: zone == .inbox, delivered: zone == .delivered, flags: flags,
-      list: list, damaged: isDamaged)
+      acl: naiveACL, damaged: isDamaged)
     let acl: AccessControl =
-      if let list { .list(AccessControlList(list.map(Self.inOurWords))) } else {
+      if let naiveACL { .acl(AccessControlList(naiveACL.map(Self.inOurWords))) } else {
         isDamaged ? .damaged : .none
       }
     let object = Object(

@@ -95,7 +95,7 @@ internal import Testing
   private func decision(_ rights: Rights, _ object: Object, in parent: Object? = nil, uid: UInt32 = 1)
     -> Decision
   {
-    decide(rights, on: object, in: parent, by: Subject(uid: uid, gid: 1)) { _ in .notMember }
+    decide(rights, on: object, in: parent, by: Credentials(uid: uid, gid: 1)) { _ in .notMember }
   }
 
   @Test(arguments: [UInt32(0), 1])

@@ -43,12 +43,12 @@ private struct Chunk: Sendable {
     var random = Questions(seed: seed)
     for _ in 0..<questions {
       let question = random.question()
-      let asker = question.naive.asker
+      let caller = question.naive.caller
       let decision = decide(
         Rights(rawValue: question.rights), on: question.object, in: question.parent,
-        by: Subject(uid: asker.uid, gid: asker.gid)
+        by: Credentials(uid: caller.uid, gid: caller.gid)
       ) { gid in
-        switch asker.isIn(gid) {
+        switch caller.isIn(gid) {
         case .yes: .member
         case .no: .notMember
         case .unknown: .unknown
@@ -66,10 +66,10 @@ private struct Chunk: Sendable {
   private static func inOurWords(_ answer: NaiveAnswer) -> Decision {
     switch answer {
     case .allow: .allow
-    case .sealed: .deny(.sealed)
+    case .sealed: .deny(.readOnly)
     case .place: .deny(.place)
     case .flags: .deny(.flags)
-    case .list: .deny(.list)
+    case .acl: .deny(.acl)
     case .mode: .deny(.mode)
     case .ownership: .deny(.ownership)
     case .sticky: .deny(.sticky)

@@ -6,9 +6,9 @@ internal import Testing
 @Suite struct TableCountTests {
   @Test func tablesHaveMoreThanFourHundredRows() {
     let lists = [
-      ListTableTests.principals, ListTableTests.order, ListTableTests.genericRights,
-      ListTableTests.remainders,
-      ListTableTests.owners, ListTableTests.states, ListTableTests.questionsAboutGroups,
+      ACLTableTests.principals, ACLTableTests.order, ACLTableTests.genericRights,
+      ACLTableTests.remainders,
+      ACLTableTests.owners, ACLTableTests.states, ACLTableTests.questionsAboutGroups,
     ]
     let deletion = [
       DeletionTableTests.byMode, DeletionTableTests.byList, DeletionTableTests.sticky,

@@ -61,14 +61,14 @@ internal import Testing
   }
 
   @Test(arguments: ["applications", "Users ", "", "etc", "System\0"])
-  func nameThatIsNotOnTheListIsSealed(name: String) {
-    #expect(Zone.top.zone(of: name.utf8).isSealed)
+  func nameThatIsNotOnTheListIsReadOnly(name: String) {
+    #expect(Zone.top.zone(of: name.utf8).isReadOnly)
   }
 
-  @Test func everyStandardDirectoryIsSealedOrSkeleton() {
+  @Test func everyStandardDirectoryIsReadOnlyOrSkeleton() {
     for directory in DomainTree.directories {
       let zone = zone(of: directory.path)
-      #expect(zone.isSealed || zone.isSkeleton, "\(directory.path)")
+      #expect(zone.isReadOnly || zone.isSkeleton, "\(directory.path)")
     }
   }
 
@@ -88,15 +88,15 @@ internal import Testing
     ]
     for zone in Zone.allCases {
       #expect(zone.app == apps[zone], "\(zone)")
-      for name in ["Note.app", "Contents", "Applications", "x"] where !zone.isSealed {
-        #expect(!zone.zone(of: name.utf8).isSealedPlace, "\(zone)")
+      for name in ["Note.app", "Contents", "Applications", "x"] where !zone.isReadOnly {
+        #expect(!zone.zone(of: name.utf8).isReadOnlyRegion, "\(zone)")
       }
     }
   }
 
   @Test(arguments: [Zone.localApp, .networkApp, .userApp, .system])
-  func allThatIsInASealedPlaceIsSealed(zone: Zone) {
-    #expect(zone.isSealed && zone.isSealedPlace && !zone.isSkeleton && zone.inside == zone)
+  func allThatIsInAReadOnlyRegionIsReadOnly(zone: Zone) {
+    #expect(zone.isReadOnly && zone.isReadOnlyRegion && !zone.isSkeleton && zone.inside == zone)
     for name in ["Contents", "Library", "Applications", "Data", ""] {
       #expect(zone.zone(of: name.utf8) == zone)
     }
@@ -147,16 +147,16 @@ internal import Testing
   @Test func containersHaveFixedNamesAndTheirContentsHaveNot() {
     for path in ContainerLayout.directories(of: .data) {
       let zone = zone(of: "/Users/anna/Library/Containers/com.x/" + path)
-      #expect(zone.hasFixedNames == (path == "Data") && !zone.isReadOnly, "\(path)")
+      #expect(zone.hasFixedNames == (path == "Data") && !zone.isUnchangeable, "\(path)")
     }
     #expect(zone(of: "/Users/anna/Library/Containers/com.x").hasFixedNames)
   }
 
   @Test func whatWasDeliveredIsSoAllTheWayDown() {
     let inbox = zone(of: "/Users/anna/Library/Containers/com.x/" + ContainerLayout.inboxPath)
-    #expect(inbox == .inbox && inbox.isDelivery && inbox.isReadOnly && inbox.inside == .delivered)
+    #expect(inbox == .inbox && inbox.isDelivery && inbox.isUnchangeable && inbox.inside == .delivered)
     let deep = ["Data", "Documents", "Inbox", ""].reduce(inbox) { $0.zone(of: $1.utf8) }
-    #expect(deep == .delivered && deep.isDelivery && deep.isReadOnly && deep.inside == .delivered)
+    #expect(deep == .delivered && deep.isDelivery && deep.isUnchangeable && deep.inside == .delivered)
     #expect(Zone.allCases.filter(\.isDelivery) == [.inbox, .delivered])
   }
 

@@ -16,7 +16,7 @@ enum AppWork {
     let domain: AppDomain = words[2] == "-" ? .everyone : .user(words[2])
     guard words[0] != "uninstall-app" else {
       guard let identifier = AppIdentifier(words[3]) else { throw Work.Unknown() }
-      try installer.uninstall(identifier, of: domain, asking: .ourselves)
+      try installer.uninstall(identifier, of: domain, by: .ourselves)
       return
     }
     let source = try words[3].withName { (name) throws(Errno) in
@@ -24,9 +24,9 @@ enum AppWork {
     }
     let name = words[3].split(separator: "/").last.map(String.init) ?? ""
     if words[0] == "install-app" {
-      _ = try installer.install(source.fd, named: name, for: domain, asking: .ourselves)
+      _ = try installer.install(source.fd, named: name, for: domain, by: .ourselves)
     } else {
-      _ = try installer.update(source.fd, named: name, for: domain, asking: .ourselves)
+      _ = try installer.update(source.fd, named: name, for: domain, by: .ourselves)
     }
   }
 }

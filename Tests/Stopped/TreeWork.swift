@@ -35,17 +35,17 @@ enum TreeWork {
         from: DataPackage(directory.fd, path: words[3]), replacing: true
       ) { new in
         let replacer = DataReplacer(
-          store, registry, containers: try Containers(store, registry), watch: NobodyWatches())
-        try replacer.replace(new, asking: .ourselves)
+          store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
+        try replacer.replace(new, by: .ourselves)
       }
     case "deliver":
       let directory = try open(parent)
       let delivery = try container.prepareDelivery(of: name, in: directory.fd)
       let deliverer = Deliverer(
-        store, registry, containers: try Containers(store, registry), watch: NobodyWatches())
-      _ = try deliverer.deliver(delivery, asking: .ourselves)
+        store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
+      _ = try deliverer.deliver(delivery, by: .ourselves)
     default:
-      guard let app = try AppQuestions(store, registry).apps(for: nil).first else { throw Work.Unknown() }
+      guard let app = try AppQueries(store, registry).apps(for: nil).first else { throw Work.Unknown() }
       let directory = try open(parent)
       _ = try container.export(app, to: name, in: directory.fd, at: parent)
     }

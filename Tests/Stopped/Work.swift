@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -23,7 +24,7 @@ enum Work {
     case "make": _ = try Containers(store, registry).make(for: app, home: words[2])
     case "remove":
       _ = try registry.remove(app.identifier, of: nil, keepingData: false)
-      try Containers(store, registry).removeDoomed()
+      try Containers(store, registry).removeMarked()
     case "install": try copy(words[2], into: store) { try $0.place(as: "Editor.app", in: $1) }
     case "replace": try copy(words[2], into: store) { try $0.replace("Editor.app", in: $1) }
     case "install-app", "update-app", "uninstall-app": try AppWork.run(words, store, registry)

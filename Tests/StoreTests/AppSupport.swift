@@ -24,7 +24,7 @@ extension InstalledApp {
 }
 
 /// A store with a registry and one home.
-struct TestHouse {
+struct TestFixture {
   let made: TestStore
   let store: Store
   let registry: Registry

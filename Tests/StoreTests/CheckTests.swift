@@ -137,7 +137,7 @@ internal import Testing
     let found = try findings()
     #expect(found.count == 2 && found.allSatisfy { $0.severity == .failure })
     #expect(found.contains { $0.path.hasSuffix("/Library/null") && $0.problem.contains("device") })
-    #expect(found.contains { $0.path.hasSuffix("/Volumes/disk") && $0.problem.contains("mounted") })
+    #expect(found.contains { $0.path.hasSuffix("/Volumes/disk") && $0.problem.contains("mount of") })
   }
 
   @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
@@ -147,7 +147,7 @@ internal import Testing
     #expect(try findings().contains { $0.problem.contains("which no account has") })
   }
 
-  @Test func damagedListsAndFlags() throws {
+  @Test func damagedACLsAndFlags() throws {
     let file = try store.temporary.write("x", to: "store/tree/Users/Shared/file")
     let prefix = Program.isRoot ? "trusted.insula." : "user.insula."
     #expect(setxattr(file, prefix + "acl", "no list", 7, 0) == 0)
@@ -170,34 +170,34 @@ internal import Testing
   // MARK: Apps
 
   @Test func appsAndContainersThatAreNotAsTheRegistrySays() throws {
-    let house = try TestHouse()
+    let fixture = try TestFixture()
     var app = try InstalledApp.example(groups: ["group.com.example"])
     app.path = "Applications/Editor.app"
-    try house.registry.add(app)
-    let found = try house.findings()
-    #expect(found.map(\.path) == [house.path + "/tree/Applications/Editor.app"])
+    try fixture.registry.add(app)
+    let found = try fixture.findings()
+    #expect(found.map(\.path) == [fixture.path + "/tree/Applications/Editor.app"])
     #expect(found.allSatisfy { $0.severity == .failure && $0.problem.contains("com.example.editor") })
-    try house.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
-    #expect(try house.findings().isEmpty)
-    _ = try house.containers().make(for: app, home: house.account.name)
-    #expect(try house.findings().isEmpty)
-    let container = house.home + "/Library/Containers/com.example.editor"
+    try fixture.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
+    #expect(try fixture.findings().isEmpty)
+    _ = try fixture.containers().make(for: app, home: fixture.account.name)
+    #expect(try fixture.findings().isEmpty)
+    let container = fixture.home + "/Library/Containers/com.example.editor"
     #expect(rmdir(container + "/Data/tmp") == 0)
-    try house.made.temporary.write(
+    try fixture.made.temporary.write(
       "x",
-      to: String(container.dropFirst(house.made.temporary.path.count + 1))
+      to: String(container.dropFirst(fixture.made.temporary.path.count + 1))
         + "/\(ContainerLayout.metadataName)")
-    #expect(mkdir(house.home + "/Library/Group Containers/group.other", 0o700) == 0)
+    #expect(mkdir(fixture.home + "/Library/Group Containers/group.other", 0o700) == 0)
     #expect(
-      try house.findings().map(\.path).sorted()
+      try fixture.findings().map(\.path).sorted()
         == [
           container + "/\(ContainerLayout.metadataName)", container + "/Data/tmp",
-          house.home + "/Library/Group Containers/group.other",
+          fixture.home + "/Library/Group Containers/group.other",
         ])
-    #expect(try house.findings().allSatisfy { $0.severity == .warning })
-    #expect(rmdir(house.home + "/Library/Group Containers/group.other") == 0)
-    _ = try house.containers().make(for: app, home: house.account.name)
-    #expect(try house.findings().isEmpty)
+    #expect(try fixture.findings().allSatisfy { $0.severity == .warning })
+    #expect(rmdir(fixture.home + "/Library/Group Containers/group.other") == 0)
+    _ = try fixture.containers().make(for: app, home: fixture.account.name)
+    #expect(try fixture.findings().isEmpty)
   }
 
   @Test func damagedRegistryIsFound() throws {

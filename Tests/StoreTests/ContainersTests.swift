@@ -11,14 +11,14 @@ internal import TestSupport
 internal import Testing
 
 @Suite struct ContainersTests {
-  private let house: TestHouse
+  private let fixture: TestFixture
   private let containers: Containers
   private let app: InstalledApp
-  private var container: String { house.home + "/Library/Containers/com.example.editor" }
+  private var container: String { fixture.home + "/Library/Containers/com.example.editor" }
 
   init() throws {
-    house = try TestHouse()
-    containers = try house.containers()
+    fixture = try TestFixture()
+    containers = try fixture.containers()
     app = try InstalledApp.example(groups: ["group.com.example"], clouds: ["iCloud.com.example.editor"])
   }
 
@@ -37,20 +37,23 @@ internal import Testing
     try? FileManager.default.destinationOfSymbolicLink(atPath: path)
   }
 
-  private func make() throws -> [ContainerRecord] { try containers.make(for: app, home: house.account.name) }
+  private func make() throws -> [ContainerRecord] {
+    try containers.make(for: app, home: fixture.account.name)
+  }
 
   @Test func containerHasItsDirectoriesAndIsItsOwners() throws {
     let made = try make()
     #expect(made.map(\.kind) == [.data, .group, .cloud])
-    #expect(try house.registry.containers().sorted { $0.uuid < $1.uuid } == made.sorted { $0.uuid < $1.uuid })
+    #expect(
+      try fixture.registry.containers().sorted { $0.uuid < $1.uuid } == made.sorted { $0.uuid < $1.uuid })
     #expect(try names(container) == [ContainerLayout.metadataName, "Data"])
     #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
     #expect(try names(container + "/Data/Library") == ["Application Support", "Caches", "Preferences"])
-    let library = house.home + "/Library"
+    let library = fixture.home + "/Library"
     #expect(try names(library + "/Group Containers/group.com.example") == [ContainerLayout.metadataName])
     #expect(try names(library + "/Mobile Documents/iCloud~com~example~editor") == ["Documents"])
     let all = try Program.run(["find", library, "-printf", "%y %m %U %G\n"]).output
-    let expected = ["d 700", "f 600", "l 777"].map { "\($0) \(house.account.uid) \(house.account.gid)" }
+    let expected = ["d 700", "f 600", "l 777"].map { "\($0) \(fixture.account.uid) \(fixture.account.gid)" }
     #expect(Set(all.split(separator: "\n").map(String.init)) == Set(expected))
   }
 
@@ -58,7 +61,7 @@ internal import Testing
     let made = try make()
     for (path, record, contentClass) in [
       (container, made[0], 2),
-      (house.home + "/Library/Group Containers/group.com.example", made[1], 7),
+      (fixture.home + "/Library/Group Containers/group.com.example", made[1], 7),
     ] {
       let data = try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(ContainerLayout.metadataName)"))
       let list = try #require(
@@ -71,8 +74,8 @@ internal import Testing
       #expect(list["MCMMetadataActiveDPClass"] as? Int == 0)
       #expect((list["MCMMetadataInfo"] as? [String: Int])?.keys.count == 1)
       let user = try #require(list["MCMMetadataUserIdentity"] as? [String: Any])
-      #expect(user["posixUID"] as? UInt32 == house.account.uid)
-      #expect(user["posixGID"] as? UInt32 == house.account.gid && user["version"] as? Int == 2)
+      #expect(user["posixUID"] as? UInt32 == fixture.account.uid)
+      #expect(user["posixGID"] as? UInt32 == fixture.account.gid && user["version"] as? Int == 2)
     }
   }
 
@@ -80,24 +83,24 @@ internal import Testing
     _ = try make()
     let link = container + "/Data/Editor.app"
     #expect(target(link) == "../../../../../../Applications/Editor.app")
-    try house.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
+    try fixture.made.temporary.makeDirectory("store/tree/Applications/Editor.app")
     #expect(
       realpath(link, nil).map { String(cString: $0) }?.hasSuffix("/tree/Applications/Editor.app") == true)
     let own = try InstalledApp.example(
-      "com.example.own", user: house.account.uid, name: "Own")
+      "com.example.own", user: fixture.account.uid, name: "Own")
     var moved = own
-    moved.path = "Users/\(house.account.name)/Applications/Own.app"
-    _ = try containers.make(for: moved, home: house.account.name)
-    let ownLink = house.home + "/Library/Containers/com.example.own/Data/Own.app"
+    moved.path = "Users/\(fixture.account.name)/Applications/Own.app"
+    _ = try containers.make(for: moved, home: fixture.account.name)
+    let ownLink = fixture.home + "/Library/Containers/com.example.own/Data/Own.app"
     #expect(target(ownLink) == "../../../../Applications/Own.app")
   }
 
   @Test func makingItAgainChangesNothing() throws {
     let first = try make()
     try Data("mine".utf8).write(to: URL(fileURLWithPath: container + "/Data/Documents/file"))
-    let before = try Program.run(["find", house.home, "-printf", "%p %i %m %T@ %C@\n"]).output
+    let before = try Program.run(["find", fixture.home, "-printf", "%p %i %m %T@ %C@\n"]).output
     #expect(try make() == first)
-    #expect(try Program.run(["find", house.home, "-printf", "%p %i %m %T@ %C@\n"]).output == before)
+    #expect(try Program.run(["find", fixture.home, "-printf", "%p %i %m %T@ %C@\n"]).output == before)
   }
 
   @Test func whatIsMissingIsMadeAgain() throws {
@@ -110,21 +113,21 @@ internal import Testing
     #expect(try names(container) == [ContainerLayout.metadataName, "Data"])
     #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
     #expect(try names(container + "/Data/Library") == ["Application Support", "Caches", "Preferences"])
-    #expect(try status(container + "/Data/tmp").st_uid == house.account.uid)
+    #expect(try status(container + "/Data/tmp").st_uid == fixture.account.uid)
   }
 
   @Test func linkFollowsTheBundleThatGotAnotherName() throws {
     _ = try make()
     var app = app
     app.path = "Applications/Utilities/Writer.app"
-    _ = try containers.make(for: app, home: house.account.name)
+    _ = try containers.make(for: app, home: fixture.account.name)
     #expect(try names(container + "/Data") == ["Documents", "Library", "Writer.app", "tmp"])
     #expect(target(container + "/Data/Writer.app") == "../../../../../../Applications/Utilities/Writer.app")
   }
 
   @Test func whatStandsInTheWayIsNotTouched() throws {
-    let library = house.home + "/Library"
-    let outside = try house.made.temporary.makeDirectory("outside", mode: 0o711)
+    let library = fixture.home + "/Library"
+    let outside = try fixture.made.temporary.makeDirectory("outside", mode: 0o711)
     // A link would lead out of the home.
     #expect(symlink(outside, library + "/Containers") == 0)
     #expect(
@@ -135,8 +138,8 @@ internal import Testing
     if Program.isRoot {
       #expect(
         storeError { _ = try make() }
-          == .noContainer(path: library + "/Containers", what: "it belongs to uid 0 and not to 65534"))
-      #expect(chown(library + "/Containers", house.account.uid, house.account.gid) == 0)
+          == .noContainer(path: library + "/Containers", what: "it belongs to uid 0, not to 65534"))
+      #expect(chown(library + "/Containers", fixture.account.uid, fixture.account.gid) == 0)
     }
     #expect(symlink(outside, container) == 0)
     #expect(
@@ -158,56 +161,56 @@ internal import Testing
     }
     #expect(
       storeError { _ = try containers.make(for: app, home: "no-such") }
-        == .noHome(path: house.path + "/tree/Users/no-such"))
-    #expect((try? house.registry.containers())?.isEmpty == true)
+        == .noHome(path: fixture.path + "/tree/Users/no-such"))
+    #expect((try? fixture.registry.containers())?.isEmpty == true)
   }
 
   @Test func removalTakesTheAppsOwnAndLeavesTheCloud() throws {
-    try house.registry.add(app)
+    try fixture.registry.add(app)
     _ = try make()
-    let outside = try house.made.temporary.write("kept", to: "outside")
+    let outside = try fixture.made.temporary.write("kept", to: "outside")
     #expect(symlink(outside, container + "/Data/Documents/link") == 0)
     #expect(mkdir(container + "/Data/Documents/deep", 0) == 0)
     for name in ["link", "deep"] {
-      #expect(lchown(container + "/Data/Documents/" + name, house.account.uid, house.account.gid) == 0)
+      #expect(lchown(container + "/Data/Documents/" + name, fixture.account.uid, fixture.account.gid) == 0)
     }
-    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
-    #expect(try containers.removeDoomed().records.map(\.kind) == [.data, .group])
-    #expect(try names(house.home + "/Library/Containers").isEmpty)
-    #expect(try names(house.home + "/Library/Group Containers").isEmpty)
-    #expect(try names(house.home + "/Library/Mobile Documents") == ["iCloud~com~example~editor"])
-    #expect(try house.registry.containers().map(\.kind) == [.cloud])
-    #expect(house.made.temporary.text(of: "outside") == "kept")
-    #expect(try names(house.path + "/state/staging").isEmpty)
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(try containers.removeMarked().records.map(\.kind) == [.data, .group])
+    #expect(try names(fixture.home + "/Library/Containers").isEmpty)
+    #expect(try names(fixture.home + "/Library/Group Containers").isEmpty)
+    #expect(try names(fixture.home + "/Library/Mobile Documents") == ["iCloud~com~example~editor"])
+    #expect(try fixture.registry.containers().map(\.kind) == [.cloud])
+    #expect(fixture.made.temporary.text(of: "outside") == "kept")
+    #expect(try names(fixture.path + "/state/staging").isEmpty)
   }
 
-  @Test func keptDataIsTheNextInstallationsAndDoomedDataIsNot() throws {
-    try house.registry.add(app)
+  @Test func keptDataIsTheNextInstallationsAndMarkedDataIsNot() throws {
+    try fixture.registry.add(app)
     let first = try make()
     let file = container + "/Data/Documents/file"
     try Data("mine".utf8).write(to: URL(fileURLWithPath: file))
-    #expect(chown(file, house.account.uid, house.account.gid) == 0)
-    _ = try house.registry.remove(app.identifier, of: nil, keepingData: true)
-    #expect(try containers.removeDoomed().records.isEmpty)
-    try house.registry.add(app)
+    #expect(chown(file, fixture.account.uid, fixture.account.gid) == 0)
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: true)
+    #expect(try containers.removeMarked().records.isEmpty)
+    try fixture.registry.add(app)
     #expect(try make() == first)
     #expect(FileManager.default.fileExists(atPath: file))
-    // Stopped before what was doomed could be removed, and installed anew.
-    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
-    try house.registry.add(app)
+    // Stopped before what was marked for removal could be removed, and installed again.
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    try fixture.registry.add(app)
     let second = try make()
-    #expect(second[0].uuid != first[0].uuid && !second[0].isDoomed)
+    #expect(second[0].uuid != first[0].uuid && !second[0].isMarkedForRemoval)
     #expect(!FileManager.default.fileExists(atPath: file))
     #expect(try names(container + "/Data") == ["Documents", "Editor.app", "Library", "tmp"])
   }
 
   @Test func containerOfAHomeThatIsGoneIsForgotten() throws {
-    try house.registry.add(app)
+    try fixture.registry.add(app)
     _ = try make()
-    try Homes(tree: house.store.tree, path: "/p", mode: house.store.description.mode).remove(
-      house.account.name)
-    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
-    #expect(try containers.removeDoomed().records.count == 2)
-    #expect(try house.registry.containers(isDoomed: true).isEmpty)
+    try Homes(tree: fixture.store.tree, path: "/p", mode: fixture.store.description.mode).remove(
+      fixture.account.name)
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(try containers.removeMarked().records.count == 2)
+    #expect(try fixture.registry.containers(isMarkedForRemoval: true).isEmpty)
   }
 }

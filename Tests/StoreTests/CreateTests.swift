@@ -101,7 +101,7 @@ internal import Testing
   @Test func missingParentIsNamed() throws {
     let temporary = try TemporaryDirectory()
     let parent = temporary.appending("nowhere")
-    #expect(throws: StoreError.failed(doing: "make a store in", path: parent, errno: .ENOENT)) {
+    #expect(throws: StoreError.failed(doing: "create a store in", path: parent, errno: .ENOENT)) {
       try Store.create(at: parent + "/store", TestStore.description)
     }
   }
@@ -116,7 +116,7 @@ internal import Testing
   @Test func nameThatIsTooLongIsRefusedByName() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.appending(String(repeating: "x", count: 250))
-    #expect(throws: StoreError.failed(doing: "make the store", path: path, errno: .ENAMETOOLONG)) {
+    #expect(throws: StoreError.failed(doing: "create the store", path: path, errno: .ENAMETOOLONG)) {
       try Store.create(at: path, TestStore.description)
     }
     #expect(try temporary.names() == [])

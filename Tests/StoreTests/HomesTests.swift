@@ -46,7 +46,7 @@ internal import Testing
     #expect(try store.temporary.names(in: "store/tree/Users") == ["Shared", name])
   }
 
-  @Test func homeBeginsWithListsAndFlags() throws {
+  @Test func homeBeginsWithACLsAndFlags() throws {
     try homes.add(name)
     let account = try #require(Account.named(name))
     let metadata = Metadata(isSystem: Program.isRoot)
@@ -59,7 +59,7 @@ internal import Testing
         entries.append(
           AccessControlEntry(.permit, .user(account.uid), .all, [.fileInherit, .directoryInherit]))
       }
-      #expect(security.acl == .list(AccessControlList(entries)), "\(path)")
+      #expect(security.acl == .acl(AccessControlList(entries)), "\(path)")
       #expect(security.flags == (path == "/Library" ? .hidden : []), "\(path)")
     }
   }

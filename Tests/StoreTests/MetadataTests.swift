@@ -14,7 +14,7 @@ internal import Testing
   private let temporary: TemporaryDirectory
   private let metadata = Metadata(isSystem: Program.isRoot)
   private let list = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
-  private var listName: String { Program.isRoot ? "trusted.insula.acl" : "user.insula.acl" }
+  private var aclName: String { Program.isRoot ? "trusted.insula.acl" : "user.insula.acl" }
 
   init() throws { temporary = try TemporaryDirectory() }
 
@@ -33,17 +33,17 @@ internal import Testing
   @Test func whatIsWrittenIsRead() throws {
     try withFile { (file) throws(Errno) in
       #expect(try metadata.security(of: file) == .none)
-      try metadata.setList(list, on: file)
+      try metadata.setACL(list, on: file)
       try metadata.setFlags([.userImmutable, .archived], on: file)
       #expect(
-        try metadata.security(of: file) == Security(acl: .list(list), flags: [.userImmutable, .archived]))
-      try metadata.setList(AccessControlList([]), on: file)
-      #expect(try metadata.security(of: file).acl == .list(AccessControlList([])))
-      try metadata.setList(nil, on: file)
+        try metadata.security(of: file) == Security(acl: .acl(list), flags: [.userImmutable, .archived]))
+      try metadata.setACL(AccessControlList([]), on: file)
+      #expect(try metadata.security(of: file).acl == .acl(AccessControlList([])))
+      try metadata.setACL(nil, on: file)
       try metadata.setFlags([], on: file)
       #expect(try metadata.security(of: file) == .none)
       // Nothing is left, and nothing can be removed twice.
-      try metadata.setList(nil, on: file)
+      try metadata.setACL(nil, on: file)
     }
     #expect(listxattr(temporary.appending("file"), nil, 0) == 0)
   }
@@ -60,13 +60,13 @@ internal import Testing
   }
 
   /// With many other attributes, whose names do not fit into the room that is tried first.
-  @Test func listIsFoundAmongManyAttributes() throws {
+  @Test func aclIsFoundAmongManyAttributes() throws {
     try withFile { (file) throws(Errno) in
-      try metadata.setList(list, on: file)
+      try metadata.setACL(list, on: file)
       for number in 0..<60 {
         #expect(setxattr(temporary.appending("file"), "user.number-\(number)", "x", 1, 0) == 0)
       }
-      #expect(try metadata.security(of: file) == Security(acl: .list(list)))
+      #expect(try metadata.security(of: file) == Security(acl: .acl(list)))
     }
   }
 
@@ -74,7 +74,7 @@ internal import Testing
     try withFile { (file) throws(Errno) in
       let path = temporary.appending("file")
       for bytes in [[], [0], list.filesec.dropLast(), list.filesec + [0]] as [[UInt8]] {
-        #expect(setxattr(path, listName, bytes, bytes.count, 0) == 0)
+        #expect(setxattr(path, aclName, bytes, bytes.count, 0) == 0)
         #expect(try metadata.security(of: file).acl == .damaged)
       }
       let flagsName = Program.isRoot ? "trusted.insula.flags" : "user.insula.flags"
@@ -91,8 +91,8 @@ internal import Testing
     for mode in [0o000, 0o444, 0o200] as [UInt32] {
       try withFile("file\(mode)") { (file) throws(Errno) in
         try file.changeMode(mode)
-        try metadata.setList(list, on: file)
-        #expect(try metadata.security(of: file) == Security(acl: .list(list)))
+        try metadata.setACL(list, on: file)
+        #expect(try metadata.security(of: file) == Security(acl: .acl(list)))
         #expect(try file.status().permissions == mode)
       }
     }

@@ -12,24 +12,25 @@ internal import Testing
 
 /// What is removed for a user when a container goes, and what is not.
 @Suite(.enabled(if: Program.isRoot, "only root can make what belongs to others")) struct OwnersRemovalTests {
-  private let house: TestHouse
+  private let fixture: TestFixture
   private let containers: Containers
   private let app: InstalledApp
-  private var library: String { house.home + "/Library/Containers" }
+  private var library: String { fixture.home + "/Library/Containers" }
   private var container: String { library + "/com.example.editor" }
   private var documents: String { container + "/Data/Documents" }
 
   init() throws {
-    house = try TestHouse()
-    containers = try house.containers()
+    fixture = try TestFixture()
+    containers = try fixture.containers()
     app = try InstalledApp.example()
-    try house.registry.add(app)
-    _ = try containers.make(for: app, home: house.account.name)
+    try fixture.registry.add(app)
+    _ = try containers.make(for: app, home: fixture.account.name)
   }
 
   private func shell(_ script: String) throws {
     let script = """
-      as_owner() { setpriv --reuid=\(house.account.uid) --regid=\(house.account.gid) --clear-groups "$@"; }
+      as_owner() {
+        setpriv --reuid=\(fixture.account.uid) --regid=\(fixture.account.gid) --clear-groups "$@"; }
       protect() { setfattr -n trusted.insula.flags -v "$1" "$2"; }
       \(script)
       """
@@ -38,8 +39,8 @@ internal import Testing
   }
 
   private func remove() throws -> Containers.Removal {
-    _ = try house.registry.remove(app.identifier, of: nil, keepingData: false)
-    return try containers.removeDoomed()
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    return try containers.removeMarked()
   }
 
   private func names(_ path: String) -> [String] {
@@ -71,14 +72,14 @@ internal import Testing
     #expect(names(library).count == 1 && place.hasPrefix(".com.example.editor.left-"))
     #expect(left.path.contains(place))
     var status = stat()
-    #expect(lstat("\(house.path)/tree/\(left.path)", &status) == 0)
+    #expect(lstat("\(fixture.path)/tree/\(left.path)", &status) == 0)
     #expect(names("\(library)/\(place)/Data") == ["Documents"], "all else is gone")
-    #expect(try house.registry.containers(kind: .data) == [])
-    #expect(names(house.path + "/state/staging") == [])
-    #expect(try house.findings().contains { $0.path.hasSuffix(place) }, "a check names it")
+    #expect(try fixture.registry.containers(kind: .data) == [])
+    #expect(names(fixture.path + "/state/staging") == [])
+    #expect(try fixture.findings().contains { $0.path.hasSuffix(place) }, "a check names it")
     // The next installation gets nothing of it.
-    try house.registry.add(app)
-    _ = try containers.make(for: app, home: house.account.name)
+    try fixture.registry.add(app)
+    _ = try containers.make(for: app, home: fixture.account.name)
     #expect(names(documents) == [])
   }
 
@@ -104,14 +105,14 @@ internal import Testing
     #expect(failure == .notPermitted(doing: "remove the container", path: container))
     #expect(names(documents) == ["kept"])
     try shell("setfattr -x trusted.insula.flags '\(container)'")
-    #expect(try containers.removeDoomed().left.isEmpty)
+    #expect(try containers.removeMarked().left.isEmpty)
     #expect(names(library) == [])
   }
 
   /// What lies in the place of a container and was not made there is not removed, whoever it belongs to.
   @Test(arguments: ["mv", "copy", "link", "file"]) func anotherDirectoryInItsPlaceStays(how: String) throws {
     try shell("as_owner touch mine")
-    let aside = house.home + "/aside"
+    let aside = fixture.home + "/aside"
     #expect(rename(container, aside) == 0)
     switch how {
     case "mv":
@@ -125,14 +126,15 @@ internal import Testing
     }
     let before = names(container)
     let removal = try remove()
-    #expect(removal.left.map(\.path) == ["Users/\(house.account.name)/Library/Containers/com.example.editor"])
-    #expect(removal.left.first?.reason.contains("not the directory that was made") == true)
+    #expect(
+      removal.left.map(\.path) == ["Users/\(fixture.account.name)/Library/Containers/com.example.editor"])
+    #expect(removal.left.first?.reason.contains("not the directory that was created") == true)
     #expect(names(container) == before && names(aside + "/Data/Documents") == ["mine"])
-    #expect(try house.registry.containers(kind: .data) == [])
+    #expect(try fixture.registry.containers(kind: .data) == [])
   }
 
   private func shell2(_ script: String) throws {
-    let result = try Program.run(["sh", "-ec", script], in: house.path + "/tree/Users")
+    let result = try Program.run(["sh", "-ec", script], in: fixture.path + "/tree/Users")
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
@@ -140,7 +142,7 @@ internal import Testing
   @Test(arguments: [true, false]) func containerOfAnEarlierVersionIsKnownByWhatDescribesIt(isIt: Bool) throws
   {
     let changed = try Program.run(
-      ["sqlite3", house.path + "/state/insula.db", "UPDATE containers SET inode = NULL"])
+      ["sqlite3", fixture.path + "/state/insula.db", "UPDATE containers SET inode = NULL"])
     #expect(changed.status == 0)
     if !isIt { #expect(unlink("\(container)/\(ContainerLayout.metadataName)") == 0) }
     #expect(try remove().left.isEmpty == isIt)
@@ -148,15 +150,15 @@ internal import Testing
   }
 
   @Test func copyOfAStoreHasTheSameContainers() throws {
-    let copy = house.made.temporary.appending("copy")
-    let made = try Program.run(["cp", "-a", house.path, copy])
+    let copy = fixture.made.temporary.appending("copy")
+    let made = try Program.run(["cp", "-a", fixture.path, copy])
     #expect(made.status == 0, "\(made.errors)")
     let store = try Store(opening: copy, .inspect)
     let registry = try Registry(state: store.state, path: copy + "/state")
     _ = try registry.remove(app.identifier, of: nil, keepingData: false)
-    let removal = try Containers(store, registry).removeDoomed()
+    let removal = try Containers(store, registry).removeMarked()
     #expect(removal.left.isEmpty && removal.records.count == 1)
-    #expect(names("\(copy)/tree/Users/\(house.account.name)/Library/Containers") == [])
+    #expect(names("\(copy)/tree/Users/\(fixture.account.name)/Library/Containers") == [])
     #expect(names(library) == ["com.example.editor"])
   }
 }

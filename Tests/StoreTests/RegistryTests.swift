@@ -98,7 +98,7 @@ internal import Testing
     #expect(try registry.apps() == [app])
   }
 
-  @Test(arguments: [false, true]) func removalDoomsWhatNobodyHasAnyMore(keepingData: Bool) throws {
+  @Test(arguments: [false, true]) func removalMarksWhatNobodyHasAnyMore(keepingData: Bool) throws {
     let registry = try open()
     let editor = try InstalledApp.example(groups: ["group.a", "group.b"], clouds: ["iCloud.a"])
     try registry.add(editor)
@@ -119,8 +119,8 @@ internal import Testing
       _ = try note(.cloud, "iCloud.a", user)
     }
     #expect(try registry.remove(editor.identifier, of: nil, keepingData: keepingData) == editor)
-    let doomed = try registry.containers(isDoomed: true).map(\.path)
-    #expect(doomed == (keepingData ? [] : ["Users/501/data/com.example.editor", "Users/501/group/group.a"]))
+    let marked = try registry.containers(isMarkedForRemoval: true).map(\.path)
+    #expect(marked == (keepingData ? [] : ["Users/501/data/com.example.editor", "Users/501/group/group.a"]))
     #expect(try registry.containers().count == 10)
     #expect(
       storeError { _ = try registry.remove(editor.identifier, of: nil, keepingData: keepingData) }

@@ -10,16 +10,16 @@ internal import TestSupport
 internal import Testing
 
 /// A store with a home that nobody holds open, so that another program can work on it.
-private struct StoppedHouse {
+private struct StoppedFixture {
   let made: TestStore
   let account: Account
   let app: InstalledApp
   var path: String { made.path }
 
   init() throws {
-    let house = try TestHouse()
-    made = house.made
-    account = house.account
+    let fixture = try TestFixture()
+    made = fixture.made
+    account = fixture.account
     try made.temporary.makeDirectory("store/tree/Applications/Editor.app")
     app = try InstalledApp.example(groups: ["group.com.example"], clouds: ["iCloud.com.example.editor"])
   }
@@ -102,9 +102,9 @@ private struct StoppedHouse {
   }
 
   @Test func registryIsAsBeforeOrAsAfter() throws {
-    let house = try StoppedHouse()
-    let points = try forEachStop(5, ["change", house.path]) { end, stop in
-      try house.look { (_, registry) in
+    let fixture = try StoppedFixture()
+    let points = try forEachStop(5, ["change", fixture.path]) { end, stop in
+      try fixture.look { (_, registry) in
         let problems = try registry.problems()
         #expect(problems.isEmpty, "at \(stop)")
         let apps = try registry.apps()
@@ -112,79 +112,82 @@ private struct StoppedHouse {
         #expect(apps.count <= 1 && apps.allSatisfy { $0.groups.count == ($0.version == "7" ? 1 : 2) })
         if let app = apps.first { _ = try registry.remove(app.identifier, of: nil, keepingData: true) }
       }
-      if stop % 2 == 0 { try house.forgetRegistry() }
+      if stop % 2 == 0 { try fixture.forgetRegistry() }
     }
     #expect(points >= 100)
   }
 
   @Test func containersAreWholeOrNotThere() throws {
-    let house = try StoppedHouse()
+    let fixture = try StoppedFixture()
     var seen: Set<Int> = []
-    let points = try forEachStop(10, ["make", house.path, house.account.name]) { end, stop in
-      try house.look { (store, registry) in
-        let made = try house.containers()
+    let points = try forEachStop(10, ["make", fixture.path, fixture.account.name]) { end, stop in
+      try fixture.look { (store, registry) in
+        let made = try fixture.containers()
         seen.insert(made.count)
         #expect(made.allSatisfy { $0.isWhole }, "at \(stop)")
-        #expect(try house.findings(store).isEmpty, "at \(stop)")
+        #expect(try fixture.findings(store).isEmpty, "at \(stop)")
         // It can be done to its end now.
         let containers = try Containers(store, registry)
-        let records = try containers.make(for: house.app, home: house.account.name)
-        let whole = try house.containers()
+        let records = try containers.make(for: fixture.app, home: fixture.account.name)
+        let whole = try fixture.containers()
         #expect(whole.count == 3 && whole.allSatisfy { $0.isWhole }, "at \(stop)")
         #expect(try registry.containers().count == 3)
         if end == .done { #expect(seen == [0, 1, 2, 3], "it was stopped at every stage") }
         for record in records { try containers.remove(record) }
-        #expect(try house.staged() == [], "at \(stop)")
+        #expect(try fixture.staged() == [], "at \(stop)")
       }
     }
     #expect(points >= 100)
   }
 
   @Test func removalIsEndedByTheNext() throws {
-    let house = try StoppedHouse()
-    try house.install()
-    let points = try forEachStop(7, ["remove", house.path]) { end, stop in
-      try house.look { (store, registry) in
-        let made = try house.containers()
+    let fixture = try StoppedFixture()
+    try fixture.install()
+    let points = try forEachStop(7, ["remove", fixture.path]) { end, stop in
+      try fixture.look { (store, registry) in
+        let made = try fixture.containers()
         let apps = try registry.apps()
         #expect(made.allSatisfy { $0.isWhole }, "at \(stop)")
         #expect(apps.isEmpty || made.count == 3, "all is there as long as the app is, at \(stop)")
-        #expect(try house.findings(store).isEmpty, "at \(stop)")
+        #expect(try fixture.findings(store).isEmpty, "at \(stop)")
         if !apps.isEmpty {
-          _ = try registry.remove(house.app.identifier, of: nil, keepingData: false)
+          _ = try registry.remove(fixture.app.identifier, of: nil, keepingData: false)
         }
-        try Containers(store, registry).removeDoomed()
-        #expect(try house.containers().map(\.kind) == [.cloud], "at \(stop)")
-        #expect(try house.staged() == [], "at \(stop)")
+        try Containers(store, registry).removeMarked()
+        #expect(try fixture.containers().map(\.kind) == [.cloud], "at \(stop)")
+        #expect(try fixture.staged() == [], "at \(stop)")
       }
-      try house.install()
+      try fixture.install()
     }
     #expect(points >= 100)
   }
 
   @Test(arguments: ["install", "replace"]) func bundleIsTheOldOneOrTheNew(work: String) throws {
-    let house = try StoppedHouse()
-    let source = try house.made.temporary.makeDirectory("Editor.app")
+    let fixture = try StoppedFixture()
+    let source = try fixture.made.temporary.makeDirectory("Editor.app")
     for name in ["a", "b", "c"] {
-      try house.made.temporary.makeDirectory("Editor.app/\(name)")
-      for number in 0..<6 { try house.made.temporary.write("\(number)", to: "Editor.app/\(name)/\(number)") }
+      try fixture.made.temporary.makeDirectory("Editor.app/\(name)")
+      for number in 0..<6 {
+        try fixture.made.temporary.write("\(number)", to: "Editor.app/\(name)/\(number)")
+      }
     }
     let place = "store/tree/Applications/Editor.app"
-    if work == "install" { rmdir(house.made.temporary.appending(place)) }
-    let points = try forEachStop(work == "install" ? 8 : 10, [work, house.path, source]) { end, stop in
-      let isThere = try house.made.temporary.names(in: "store/tree/Applications").contains("Editor.app")
-      let isNew = try isThere && !house.made.temporary.names(in: place).isEmpty
+    if work == "install" { rmdir(fixture.made.temporary.appending(place)) }
+    let points = try forEachStop(work == "install" ? 8 : 10, [work, fixture.path, source]) { end, stop in
+      let isThere = try fixture.made.temporary.names(in: "store/tree/Applications").contains("Editor.app")
+      let isNew = try isThere && !fixture.made.temporary.names(in: place).isEmpty
       if end == .done { #expect(isNew) }
       #expect(work == "install" ? isThere == isNew : isThere, "at \(stop)")
       if isNew {
-        let same = try Program.run(["diff", "-r", source, house.made.temporary.appending(place)]).status == 0
+        let same =
+          try Program.run(["diff", "-r", source, fixture.made.temporary.appending(place)]).status == 0
         #expect(same, "at \(stop)")
-        let applications = try TemporaryDirectory.open(house.path + "/tree/Applications")
+        let applications = try TemporaryDirectory.open(fixture.path + "/tree/Applications")
         try "Editor.app".withName { (name) throws(Errno) in try applications.fd.removeTree(name) }
-        if work == "replace" { try house.made.temporary.makeDirectory(place) }
+        if work == "replace" { try fixture.made.temporary.makeDirectory(place) }
       }
       // What was stopped leaves nothing for long.
-      #expect(try house.staged().count <= 1, "at \(stop)")
+      #expect(try fixture.staged().count <= 1, "at \(stop)")
     }
     #expect(points >= 50)
   }

@@ -89,7 +89,7 @@ struct AnswersUnderWayTests {
 
   private func views() throws -> (tree: Tree, other: View, connection: CountingConnection) {
     // Names are given out again at once after they were withdrawn.
-    let tree = try Tree { $0.restSeconds = 0 }
+    let tree = try Tree { $0.backoffSeconds = 0 }
     let other = try View(tree.volume)
     let connection = CountingConnection()
     other.started(connection)

@@ -217,7 +217,7 @@ struct CachingTests {
   }
 
   /// Nor does one get into a directory in which nothing is remembered, and where nothing would be withdrawn.
-  @Test func nameMovedIntoARestlessDirectoryIsWithdrawn() throws {
+  @Test func nameMovedIntoADirectoryInBackoffIsWithdrawn() throws {
     let tree = try Tree()
     let view = tree.view
     func withdrawals() -> Int { tree.connection.take().count { $0 == .entries } }

@@ -203,7 +203,9 @@ internal import Testing
     let document = try test.view.make("\(container)/Data/Documents/file")
     let link = try test.view.node("\(container)/Data/X.app")
     let data = try test.view.node("\(container)/Data")
-    func zones() throws -> [Zone] { try [document, link, data].map { try test.view.nodes.pin($0).zone } }
+    func zones() throws -> [Zone] {
+      try [document, link, data].map { try test.view.nodes.reference(to: $0).zone }
+    }
     #expect(try zones() == [.user, .containerFixture, .containerData])
     // No home any more: nothing in it is a container's.
     try test.view.rename("Users/anna", to: "Users/Shared/anna")

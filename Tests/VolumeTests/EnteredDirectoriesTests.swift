@@ -30,29 +30,29 @@ struct EnteredDirectoriesTests {
   }
 
   @Test func whereRefusalsAreAlwaysUnderWayADirectoryIsHeld() {
-    var besieged = Besieged()
+    var refusalRates = RefusalRates()
     func isHeld(_ directory: UInt32, times: Int = 1, holdsEntered: Bool = true) -> Bool {
-      (0..<times).map { _ in besieged.refused(in: directory, holdsEntered: holdsEntered) }.contains(true)
+      (0..<times).map { _ in refusalRates.refused(in: directory, holdsEntered: holdsEntered) }.contains(true)
     }
     let atFirst = isHeld(7)
-    besieged.found(in: 7)
+    refusalRates.found(in: 7)
     let onceFound = isHeld(7, times: 1000)
     #expect(!atFirst && !onceFound)
-    besieged.found(in: 7)
+    refusalRates.found(in: 7)
     let (afterMany, elsewhere) = (isHeld(7), isHeld(8))
     #expect(afterMany && !elsewhere)
     // Where nobody has ever been, people may look at what is in a directory as often as they like.
     _ = isHeld(9, times: 1000, holdsEntered: false)
-    besieged.found(in: 9)
+    refusalRates.found(in: 9)
     let neverEntered = isHeld(9, holdsEntered: false)
     #expect(!neverEntered)
   }
 
   /// However often someone is refused, the daemon looks at all processes but now and then.
   @Test func looksAreLimited() {
-    let presence = Presence()
+    let scanner = WorkingDirectoryScanner()
     var looks = 0
-    while looks < 10_000, presence.look(on: 1, for: 54321) != nil { looks += 1 }
+    while looks < 10_000, scanner.scan(on: 1, for: 54321) != nil { looks += 1 }
     #expect(looks < 10_000)
   }
 }

@@ -110,8 +110,7 @@ final class Tree: Sendable {
     _ = connection.take()
   }
 
-  // A view is kept by its volume until it ends.
-  deinit { volume.forEachView { $0.ended() } }
+  deinit { view.ended() }
 
   func path(_ name: String) -> String { temporary.appending(name) }
   var shared: String { path("Users/Shared") }

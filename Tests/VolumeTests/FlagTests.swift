@@ -48,7 +48,7 @@ struct FlagTests {
       ),
       (
         "list",
-        { v, c throws(Errno) in try v.setList(file, AccessControlEntry(.deny, .nobody, .read), by: c) }
+        { v, c throws(Errno) in try v.setACL(file, AccessControlEntry(.deny, .nobody, .read), by: c) }
       ),
       ("unlink", { v, c throws(Errno) in try v.remove(file, by: c) }),
       ("rename", { v, c throws(Errno) in try v.rename(file, to: dir + "/new", by: c) }),
@@ -198,7 +198,7 @@ struct FlagTests {
     let node = try view.make(file, mode: 0o644, by: .alice)
     try tree.temporary.write("12345", to: file)
     if how == "list" {
-      try view.setList(file, AccessControlEntry(.permit, .bob, .append))
+      try view.setACL(file, AccessControlEntry(.permit, .bob, .append))
     } else {
       try view.change(file) { $0.mode = 0o666 }
       try view.setFlags(file, how)
@@ -251,7 +251,7 @@ struct FlagTests {
     let node = try view.make(file, mode: 0o644, by: .alice)
     let reader = try view.open(node, flags: O_RDONLY, clearsSetID: false, by: .alice)
     #expect(reader.mode.contains(.passthrough))
-    try view.setList(file, AccessControlEntry(.permit, .bob, [.append, .read]))
+    try view.setACL(file, AccessControlEntry(.permit, .bob, [.append, .read]))
     let appender = try view.open(node, flags: O_WRONLY | O_APPEND, clearsSetID: false, by: .bob)
     #expect(appender.mode.contains([.passthrough, .direct]) && appender.backing == reader.backing)
     // A map of it would go past the daemon.

@@ -13,7 +13,7 @@ internal import Testing
 /// Who may do what, asked through the operations themselves.
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct GateTests {
-  @Test func sealedPlacesAreReadOnlyForRootToo() throws {
+  @Test func readOnlyRegionsAreReadOnlyForRootToo() throws {
     let tree = try Tree()
     try tree.temporary.write("x", to: "System/Library/file")
     let view = tree.view
@@ -338,12 +338,12 @@ struct GateTests {
         try v.open("Users/Shared/file", O_RDONLY, by: Caller(uid: uid, gid: gid, pid: member.pid))
       }
     }
-    try view.setList("Users/Shared/file", AccessControlEntry(.deny, .group(54499), .read))
+    try view.setACL("Users/Shared/file", AccessControlEntry(.deny, .group(54499), .read))
     #expect(read(54321, 54321) == nil)
     #expect(read(54322, 54321) == .EACCES)
     #expect(read(54321, 54322) == .EACCES)
     try view.change("Users/Shared/file") { $0.mode = 0o600 }
-    try view.setList("Users/Shared/file", AccessControlEntry(.permit, .group(54400), .read))
+    try view.setACL("Users/Shared/file", AccessControlEntry(.permit, .group(54400), .read))
     #expect(read(54321, 54321) == nil)
     #expect(read(54322, 54321) == .EACCES)
     #expect(read(54321, 54322) == .EACCES)

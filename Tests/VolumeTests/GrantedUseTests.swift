@@ -103,7 +103,7 @@ struct GrantedUseTests {
     let usersHandle = try tree.view.open(usersNode, flags: O_RDWR, clearsSetID: false, by: .root).handle
     #expect(lock(view, node, handle, .write) == nil)
     #expect(lock(tree.view, usersNode, usersHandle, .write) == .EAGAIN)
-    view.withdraw(place)
+    view.granted.withdraw(place)
     #expect(lock(tree.view, usersNode, usersHandle, .write) == nil)
     #expect(lock(tree.view, usersNode, usersHandle, .none) == nil)
     #expect(lock(view, node, handle, .write) == .EPERM)
@@ -136,13 +136,13 @@ struct GrantedUseTests {
       try String(contentsOfFile: tree.path("Users/Shared/dir/file"), encoding: .utf8)
     }
     #expect(write("granted", fromCache: false) == nil)
-    view.grantedUse.beginDraining()
+    view.granted.use.beginDraining()
     view.scope.change { $0.withdraw(place) }
-    view.settleScope()
+    view.granted.applyScope()
     #expect(write("refused", fromCache: false) == .EPERM)
     #expect(write("written", fromCache: true) == nil)
     #expect(try text() == "written")
-    view.grantedUse.endDraining()
+    view.granted.use.endDraining()
     for fromCache in [false, true] { #expect(write("refused", fromCache: fromCache) == .EPERM) }
     #expect(try text() == "written")
   }
@@ -158,7 +158,7 @@ struct GrantedUseTests {
     let node = try view.node("Users/Shared/dir/file")
     let signs = Signs()
     let user = try JoinableThread(name: "user") {
-      try? view.whileGranted(node, access) {
+      try? view.granted.whileGranted(node, access) {
         signs.hasBegun.store(true, ordering: .sequentiallyConsistent)
         Signs.wait(for: signs.mayEnd)
         signs.wasLate.store(
@@ -167,11 +167,11 @@ struct GrantedUseTests {
     }
     Signs.wait(for: signs.hasBegun)
     let revoker = try JoinableThread(name: "revoker") {
-      view.withdraw(place)
+      view.granted.withdraw(place)
       signs.isWithdrawn.store(true, ordering: .sequentiallyConsistent)
     }
     // As soon as it is refused to others, it could have returned.
-    while view.errno({ (view) throws(Errno) in try view.whileGranted(node, access) {} }) != .EPERM {
+    while view.errno({ (view) throws(Errno) in try view.granted.whileGranted(node, access) {} }) != .EPERM {
       usleep(100)
     }
     usleep(50_000)

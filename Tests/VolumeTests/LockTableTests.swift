@@ -179,7 +179,7 @@ struct LockTableTests {
     #expect(try rivals.set(0, owner: 5, Self.write) == 0)
   }
 
-  /// What is given back between the first look and the wait is had at once: nobody waits for ever.
+  /// What is released between the first look and the wait is had at once: nobody waits for ever.
   @Test func waiterLooksAgainBeforeItWaits() throws {
     let rivals = try Rivals()
     for round in 0..<3000 {

@@ -15,7 +15,7 @@ internal import Testing
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct NameLockTests {
   /// Two views of one tree, and what is done through the other one again and again, until this goes.
-  private final class House: Sendable {
+  private final class Fixture: Sendable {
     let tree: Tree
     let other: View
     let isOver = Atomic<Bool>(false)
@@ -31,7 +31,7 @@ struct NameLockTests {
 
     /// Does `neighbour` beside `body`, both again and again.
     func beside(
-      _ neighbour: @escaping @Sendable (House) -> Void, _ body: () throws -> Void
+      _ neighbour: @escaping @Sendable (Fixture) -> Void, _ body: () throws -> Void
     ) throws {
       let thread = try JoinableThread(name: "neighbour") { [self] in
         while !isOver.load(ordering: .sequentiallyConsistent) {
@@ -60,11 +60,11 @@ struct NameLockTests {
   /// In a directory where all may write, but take away only what is theirs.
   @Test(arguments: ["removed", "moved", "replaced"])
   func whatSomeoneElseMakesMeanwhileIsNotTaken(how: String) throws {
-    let house = try House()
-    let parent = try house.other.node(Self.dir)
+    let fixture = try Fixture()
+    let parent = try fixture.other.node(Self.dir)
     var made = 0
-    try house.beside({ house in
-      let other = house.other
+    try fixture.beside({ fixture in
+      let other = fixture.other
       try? "file".withName { (name) throws(Errno) in
         if how == "removed" {
           try other.remove(name, in: parent, directory: false, by: .bob)
@@ -76,7 +76,7 @@ struct NameLockTests {
         }
       }
     }) {
-      let view = house.view
+      let view = fixture.view
       for _ in 0..<2000 {
         // What the other one may take: this, or by what it has now.
         if how == "replaced" { _ = try? view.make(Self.dir + "/mine", by: .bob) }
@@ -96,14 +96,14 @@ struct NameLockTests {
 
   /// Who opens a file or makes it has one, though another view makes it and takes it away all the while.
   @Test func whatIsOpenedOrMadeIsThere() throws {
-    let house = try House()
-    try house.beside({ house in
-      _ = try? house.other.make(Self.file)
-      try? house.other.remove(Self.file)
+    let fixture = try Fixture()
+    try fixture.beside({ fixture in
+      _ = try? fixture.other.make(Self.file)
+      try? fixture.other.remove(Self.file)
     }) {
       for _ in 0..<5000 {
-        #expect(house.view.errno { (view) throws(Errno) in try view.make(Self.file) } == nil)
-        try? house.view.remove(Self.file)
+        #expect(fixture.view.errno { (view) throws(Errno) in try view.make(Self.file) } == nil)
+        try? fixture.view.remove(Self.file)
       }
     }
   }
@@ -112,66 +112,66 @@ struct NameLockTests {
 
   /// What is found by a name that leads elsewhere by then is known by where it is.
   @Test func whatMovesMeanwhileIsWhereItIs() throws {
-    let house = try House()
-    try house.view.makeDirectory(Self.here)
-    let parent = try house.view.node(Self.dir)
+    let fixture = try Fixture()
+    try fixture.view.makeDirectory(Self.here)
+    let parent = try fixture.view.node(Self.dir)
     var found = 0
     for round in 0..<3000 {
       let mayMove = Atomic<Bool>(false)
       let mover = try JoinableThread(name: "mover") {
         while !mayMove.load(ordering: .sequentiallyConsistent) {}
-        try? house.other.rename(Self.here, to: Self.there)
+        try? fixture.other.rename(Self.here, to: Self.there)
       }
       mayMove.store(true, ordering: .sequentiallyConsistent)
       for _ in 0..<round % 8 { sched_yield() }
       let node = try? "box".withName { (name) throws(Errno) in
-        try house.view.lookup(name, in: parent, by: .root).node
+        try fixture.view.lookup(name, in: parent, by: .root).node
       }
       mover.join()
       if let node {
         found += 1
-        #expect(house.view.nodes.with(node) { $0.zone } == .local)
-        house.view.forget(node, count: .max)
+        #expect(fixture.view.nodes.with(node) { $0.zone } == .local)
+        fixture.view.forget(node, count: .max)
       }
-      try house.other.rename(Self.there, to: Self.here)
+      try fixture.other.rename(Self.there, to: Self.here)
     }
     #expect(found > 10, "\(found)")
   }
 
   /// Also what is found in a directory that is elsewhere by then: it is looked for again.
   @Test func whatIsInADirectoryThatMovesIsWhereThatIs() throws {
-    let house = try House()
-    let box = try house.view.makeDirectory(Self.here)
-    try house.view.make(Self.here + "/file")
+    let fixture = try Fixture()
+    let box = try fixture.view.makeDirectory(Self.here)
+    try fixture.view.make(Self.here + "/file")
     func find() throws(Errno) -> NodeID? {
       try "file".withName { (name) throws(Errno) in
-        try house.view.lookup(name, in: box, by: .root).node
+        try fixture.view.lookup(name, in: box, by: .root).node
       }
     }
-    let directory = try house.view.nodes.pin(box)
-    try house.other.rename(Self.here, to: Self.there)
+    let directory = try fixture.view.nodes.reference(to: box)
+    try fixture.other.rename(Self.here, to: Self.there)
     #expect(throws: Errno.ESTALE) {
       try "file".withName { (name) throws(Errno) in
-        try house.view.entry(name, in: directory, 0, by: .root)
+        try fixture.view.entry(name, in: directory, 0, by: .root)
       }
     }
     let file = try #require(try find())
-    #expect(house.view.nodes.with(file) { $0.zone } == .local)
+    #expect(fixture.view.nodes.with(file) { $0.zone } == .local)
   }
 
   /// A name that stands for something else by then teaches nothing about what was found by it.
-  @Test func whatIsExchangedMeanwhileKeepsItsList() throws {
-    let house = try House()
-    for name in ["file", "closed"] { try house.view.make(Self.dir + "/" + name, by: .alice) }
-    try house.view.setList(Self.dir + "/closed", AccessControlEntry(.deny, .bob, .read))
-    let closed = try house.view.find(Self.dir + "/closed").attributes.status.st_ino
-    let view = try View(house.tree.volume)
+  @Test func whatIsExchangedMeanwhileKeepsItsACL() throws {
+    let fixture = try Fixture()
+    for name in ["file", "closed"] { try fixture.view.make(Self.dir + "/" + name, by: .alice) }
+    try fixture.view.setACL(Self.dir + "/closed", AccessControlEntry(.deny, .bob, .read))
+    let closed = try fixture.view.find(Self.dir + "/closed").attributes.status.st_ino
+    let view = try View(fixture.tree.volume)
     view.started(RecordingConnection(passthrough: false, canWithdraw: true))
     defer { view.ended() }
     let parent = try view.node(Self.dir)
     var seen: [Bool: Int] = [:]
-    try house.beside({ house in
-      try? house.other.rename(Self.file, to: Self.dir + "/closed", flags: 2)
+    try fixture.beside({ fixture in
+      try? fixture.other.rename(Self.file, to: Self.dir + "/closed", flags: 2)
     }) {
       for _ in 0..<5000 {
         let entry = try "file".withName { (name) throws(Errno) in

@@ -54,7 +54,7 @@ internal import Testing
     let each = Double(try Self.residentBytes() - before) / 1_000_000
     #expect(state.slab.count == 1_010_000)
 
-    // Every one of them is found, and all of the memory is given back.
+    // Every one of them is found, and all of the memory is released.
     for number in UInt64(0)..<1_010_000 {
       guard let index = state.find(.numbered(number, device: 64768)), state.remove(index) == -1 else {
         throw Errno.ESTALE

@@ -25,11 +25,11 @@ private final class Model {
       names = [name]
     }
   }
-  private final class Pinned {
-    let pin: NodeTable.Pin
+  private final class Held {
+    let reference: NodeTable.Reference
     let object: Object
-    init(_ pin: consuming NodeTable.Pin, _ object: Object) {
-      self.pin = pin
+    init(_ reference: consuming NodeTable.Reference, _ object: Object) {
+      self.reference = reference
       self.object = object
     }
   }
@@ -44,7 +44,7 @@ private final class Model {
   var lastSerial = 0
   var evictions = 0
   var lost = 0
-  private var pinned: [Pinned] = []
+  private var held: [Held] = []
   private var random: SeededRandom
 
   init(seed: UInt64, handles: Bool, capacity: Int) throws {
@@ -66,11 +66,11 @@ private final class Model {
   }
 
   private func intern(path: String, name: String, parent: NodeID) throws(Errno) -> NodeID {
-    let place = try table.pin(parent)
+    let place = try table.reference(to: parent)
     return try name.withName { (name) throws(Errno) in
       let object = try place.fd.child(name)
       let status = try object.fd.status()
-      return try table.intern(object, status, named: name, in: try table.pin(parent), zone: .user)
+      return try table.intern(object, status, named: name, in: try table.reference(to: parent), zone: .user)
     }
   }
 
@@ -79,7 +79,7 @@ private final class Model {
     case 0..<15: try create()
     case 15..<45: try lookup()
     case 45..<60: try forget()
-    case 60..<80: try pin()
+    case 60..<80: try hold()
     case 80..<84: unpin()
     case 84..<88: try link()
     case 88..<92: try move()
@@ -135,28 +135,28 @@ private final class Model {
   }
 
   private func unpin() {
-    guard !pinned.isEmpty else { return }
-    let object = pinned.remove(at: .random(in: 0..<pinned.count, using: &random)).object
+    guard !held.isEmpty else { return }
+    let object = held.remove(at: .random(in: 0..<held.count, using: &random)).object
     if let id = object.id { expectGone(object, id) }
   }
 
-  /// Without lookups and pins a node is gone.
+  /// Without lookups and references a node is gone.
   private func expectGone(_ object: Object, _ id: NodeID) {
-    guard object.lookups == 0, !pinned.contains(where: { $0.object === object }) else { return }
+    guard object.lookups == 0, !held.contains(where: { $0.object === object }) else { return }
     object.id = nil
-    #expect(throws: Errno.ESTALE) { _ = try table.pin(id) }
+    #expect(throws: Errno.ESTALE) { _ = try table.reference(to: id) }
     if object.names.isEmpty { objects.removeAll { $0 === object } }
   }
 
-  private func pin() throws {
+  private func hold() throws {
     guard let object = objects.filter({ $0.id != nil }).randomElement(using: &random), let id = object.id
     else { return }
     if table.with(id, { $0.descriptor < 0 }) == true { evictions += 1 }
     do throws(Errno) {
-      let pin = try table.pin(id)
-      #expect(try pin.fd.status().st_size == object.serial, "another object's descriptor")
-      #expect(pin.id == id)
-      if pinned.count < 8 { pinned.append(Pinned(pin, object)) }
+      let reference = try table.reference(to: id)
+      #expect(try reference.fd.status().st_size == object.serial, "another object's descriptor")
+      #expect(reference.id == id)
+      if held.count < 8 { held.append(Held(reference, object)) }
     } catch {
       #expect(object.mayBeLost, "\(error) for an object that is there")
       #expect([.ESTALE, .ENOENT].contains(error))
@@ -232,7 +232,7 @@ private final class Model {
 
   /// Gives everything back.
   func finish() {
-    pinned = []
+    held = []
     for object in objects {
       if let id = object.id, object.lookups > 0 { table.forget(id, count: object.lookups) }
     }
@@ -243,11 +243,11 @@ private final class Model {
 
   func expectCounts(capacity: Int) {
     let live = objects.count { $0.id != nil }
-    // A pin may keep what has been forgotten.
+    // A reference may keep what has been forgotten.
     #expect(
-      table.counts.nodes >= directories.count && table.counts.nodes <= directories.count + live + pinned.count
+      table.counts.nodes >= directories.count && table.counts.nodes <= directories.count + live + held.count
     )
-    #expect(table.counts.descriptors <= 2 * capacity + pinned.count + 1)
+    #expect(table.counts.descriptors <= 2 * capacity + held.count + 1)
   }
 }
 
@@ -277,7 +277,7 @@ struct NodeTableTests {
         let object = try directory.fd.child(name)
         let status = try object.fd.status()
         return (
-          try table.intern(object, status, named: name, in: try table.pin(.root), zone: .user),
+          try table.intern(object, status, named: name, in: try table.reference(to: .root), zone: .user),
           UInt64(status.st_ino)
         )
       }
@@ -291,16 +291,16 @@ struct NodeTableTests {
       // A program that another test starts just now has the descriptor too, until it runs.
       _ = eventually {
         table.releaseDescriptors(100)
-        return (try? table.pin(first).id) == nil
+        return (try? table.reference(to: first).id) == nil
       }
-      #expect(throws: (any Error).self) { _ = try table.pin(first) }
+      #expect(throws: (any Error).self) { _ = try table.reference(to: first) }
       try temporary.write("second", to: "file")
-      #expect(throws: Errno.ESTALE) { _ = try table.pin(first) }
+      #expect(throws: Errno.ESTALE) { _ = try table.reference(to: first) }
       let (second, nextInode) = try intern()
       if inode == nextInode { reused += 1 }
       #expect(first != second)
-      #expect(try table.pin(second).id == second)
-      #expect(throws: Errno.ESTALE) { _ = try table.pin(first) }
+      #expect(try table.reference(to: second).id == second)
+      #expect(throws: Errno.ESTALE) { _ = try table.reference(to: first) }
       table.forget(first, count: 1)
       table.forget(second, count: 1)
       #expect(unlink(temporary.appending("file")) == 0)
@@ -322,7 +322,7 @@ struct NodeTableTests {
       try name.withName { (name) throws(Errno) in
         let object = try directory.fd.child(name)
         let status = try object.fd.status()
-        return try table.intern(object, status, named: name, in: try table.pin(parent), zone: .user)
+        return try table.intern(object, status, named: name, in: try table.reference(to: parent), zone: .user)
       }
     }
     for number in 0..<length {
@@ -331,7 +331,7 @@ struct NodeTableTests {
     }
     #expect(try intern("d0", in: nodes[length]) == nodes[1])
     table.releaseDescriptors(100)
-    for node in nodes.dropFirst() { #expect(throws: Errno.ESTALE) { _ = try table.pin(node) } }
+    for node in nodes.dropFirst() { #expect(throws: Errno.ESTALE) { _ = try table.reference(to: node) } }
   }
 
   @Test(arguments: [false, true])
@@ -342,16 +342,18 @@ struct NodeTableTests {
     for name in ["dir", "dir/sub", "dir/sub/Shared", "beside"] { try view.makeDirectory("Users/" + name) }
     let inside = [try view.node("Users/dir/sub"), try view.make("Users/dir/sub/Shared/file")]
     let beside = try view.node("Users/beside")
-    func zones() throws -> [Zone] { try inside.map { try view.nodes.pin($0).zone } }
+    func zones() throws -> [Zone] { try inside.map { try view.nodes.reference(to: $0).zone } }
     #expect(try zones() == [.user, .user])
     try view.rename("Users/dir", to: "Library/Mine")
-    #expect(try zones() == [.local, .local] && view.nodes.pin(try view.node("Library/Mine")).zone == .local)
-    #expect(try view.nodes.pin(beside).zone == .home)
+    #expect(
+      try zones() == [.local, .local]
+        && view.nodes.reference(to: try view.node("Library/Mine")).zone == .local)
+    #expect(try view.nodes.reference(to: beside).zone == .home)
     try view.rename("Library/Mine", to: "Network/theirs")
     #expect(try zones() == [.network, .network])
     // Changed places: each belongs to where it is.
     try view.rename("Network/theirs", to: "Users/beside", flags: 2)
-    #expect(try zones() == [.user, .user] && view.nodes.pin(beside).zone == .network)
+    #expect(try zones() == [.user, .user] && view.nodes.reference(to: beside).zone == .network)
   }
 
   @Test func idsThatWereNeverGivenOutFindNothing() throws {
@@ -364,12 +366,12 @@ struct NodeTableTests {
     let ids =
       [0, 2, 3, .max, 1 << 32, 1 << 32 | 1, UInt64(UInt32.max)] + (0..<10_000).map { _ in random.next() }
     for raw in ids {
-      #expect(throws: Errno.ESTALE) { _ = try table.pin(NodeID(raw)) }
+      #expect(throws: Errno.ESTALE) { _ = try table.reference(to: NodeID(raw)) }
       table.forget(NodeID(raw), count: 1)
     }
     // The root is the mount's for as long as it is there.
     table.forget(.root, count: .max)
-    #expect(try table.pin(.root).zone == .top)
+    #expect(try table.reference(to: .root).zone == .top)
   }
 }
 

@@ -11,7 +11,7 @@ internal import TestSupport
 internal import Testing
 @testable internal import Volume
 
-/// What is remembered of lists, and what the kernel is told when they change.
+/// What is remembered of ACLs, and what the kernel is told when they change.
 @Suite(.enabled(if: Program.isRoot, "acting as several users needs root"))
 struct SecurityCacheTests {
   private let dir = "Users/Shared/dir"
@@ -19,7 +19,7 @@ struct SecurityCacheTests {
 
   private func tree() throws -> Tree {
     // A directory that has closed is remembered again at once: what that costs others is tested elsewhere.
-    let tree = try Tree { $0.restSeconds = 0 }
+    let tree = try Tree { $0.backoffSeconds = 0 }
     try tree.view.makeDirectory(dir, mode: 0o755, by: .alice)
     try tree.view.make(file, mode: 0o644, by: .alice)
     return tree
@@ -29,7 +29,7 @@ struct SecurityCacheTests {
     try #require(tree.view.nodes.with(try tree.view.node(path)) { $0.flags })
   }
 
-  @Test func objectsWithoutListsAreAskedOnce() throws {
+  @Test func objectsWithoutACLsAreReadOnce() throws {
     let tree = try tree()
     // What is made is known; what is found is learned.
     try tree.temporary.write("x", to: dir + "/found")
@@ -45,7 +45,7 @@ struct SecurityCacheTests {
   }
 
   @Test(arguments: ["deny", "allow", "flags"])
-  func listThatClosesADirectoryWithdrawsNames(how: String) throws {
+  func aclThatClosesADirectoryWithdrawsNames(how: String) throws {
     let tree = try tree()
     let view = tree.view
     let day = view.volume.settings.cacheSeconds
@@ -53,24 +53,24 @@ struct SecurityCacheTests {
     _ = tree.connection.take()
     let closes = how == "deny"
     switch how {
-    case "deny": try view.setList(dir, AccessControlEntry(.deny, .bob, .search))
-    case "allow": try view.setList(dir, AccessControlEntry(.permit, .bob, .all))
+    case "deny": try view.setACL(dir, AccessControlEntry(.deny, .bob, .search))
+    case "allow": try view.setACL(dir, AccessControlEntry(.permit, .bob, .all))
     default: try view.setFlags(dir, "hidden")
     }
     #expect(tree.connection.take().contains(.entries) == closes)
     #expect(try view.find(file, by: .alice).validity == (closes ? 0 : day))
-    try view.setList(dir, AccessControlEntry(.deny, .bob, .read))
+    try view.setACL(dir, AccessControlEntry(.deny, .bob, .read))
     #expect(!tree.connection.take().contains(.entries))
     #expect(try view.find(file, by: .bob).validity == day)
-    // A list that only names someone for later closes nothing now.
-    try view.setList(dir, AccessControlEntry(.deny, .bob, .search, [.directoryInherit, .onlyInherit]))
+    // An ACL that only names someone for later closes nothing now.
+    try view.setACL(dir, AccessControlEntry(.deny, .bob, .search, [.directoryInherit, .onlyInherit]))
     #expect(!tree.connection.take().contains(.entries))
   }
 
-  @Test func directoryThatInheritsAListIsClosedFromTheStart() throws {
+  @Test func directoryThatInheritsAnACLIsClosedFromTheStart() throws {
     let tree = try tree()
     let view = tree.view
-    try view.setList(dir, AccessControlEntry(.deny, .bob, .search, .directoryInherit))
+    try view.setACL(dir, AccessControlEntry(.deny, .bob, .search, .directoryInherit))
     try view.change(dir) { $0.mode = 0o777 }
     try view.makeDirectory(dir + "/sub", mode: 0o777, by: .alice)
     try view.make(dir + "/sub/file", by: .alice)
@@ -85,19 +85,19 @@ struct SecurityCacheTests {
     func validity() throws -> Double { try view.attributes(of: node, handle: nil, by: .alice).validity }
     #expect(try validity() == day)
     _ = tree.connection.take()
-    try view.setList(file, AccessControlEntry(.deny, .bob, .readAttributes))
+    try view.setACL(file, AccessControlEntry(.deny, .bob, .readAttributes))
     #expect(tree.connection.take() == [.attributes(node)])
     #expect(try validity() == 0 && view.find(file).attributes.validity == 0)
     var change = AttributeChange()
     change.mode = 0o640
     #expect(
       try view.setAttributes(of: node, handle: nil, to: change, by: .alice).validity == 0)
-    try view.setList(file, AccessControlEntry(.deny, .bob, .write))
+    try view.setACL(file, AccessControlEntry(.deny, .bob, .write))
     #expect(try validity() == day)
     // The directory's listing would take the kernel to ask for its attributes in the reader's name.
     func listing() throws -> OpenMode { try view.openDirectory(try view.node(dir), by: .alice).mode }
     #expect(try listing().contains(.cacheListing))
-    try view.setList(dir, AccessControlEntry(.deny, .bob, .readSecurity))
+    try view.setACL(dir, AccessControlEntry(.deny, .bob, .readSecurity))
     #expect(try !listing().contains(.cacheListing))
   }
 
@@ -109,12 +109,12 @@ struct SecurityCacheTests {
     try other.find(file, by: .bob)
     let node = try other.node(file)
     _ = connection.take()
-    try tree.view.setList(file, AccessControlEntry(.deny, .bob, [.read, .readAttributes]))
+    try tree.view.setACL(file, AccessControlEntry(.deny, .bob, [.read, .readAttributes]))
     // And names, since the attributes may not have arrived yet.
     #expect(connection.take() == [.attributes(node), .entries])
     #expect(throws: Errno.EACCES) { try other.open(file, O_RDONLY, by: .bob) }
     #expect(throws: Errno.EACCES) { try other.stat(file, by: .bob) }
-    try tree.view.setList(dir, AccessControlEntry(.deny, .bob, .search))
+    try tree.view.setACL(dir, AccessControlEntry(.deny, .bob, .search))
     #expect(connection.take().contains(.entries))
     try other.setFlags(file, "uchg")
     #expect(throws: Errno.EPERM) { try tree.view.open(file, O_WRONLY, by: .root) }
@@ -126,7 +126,7 @@ struct SecurityCacheTests {
     let view = tree.view
     let node = try view.node(file)
     let before = tree.volume.securities.changes
-    try view.setList(file, AccessControlEntry(.deny, .bob, .read))
+    try view.setACL(file, AccessControlEntry(.deny, .bob, .read))
     view.noteSecurity(.none, of: node, readAfter: before)
     view.noteSecurity(Security(flags: .hidden), of: node, readAfter: before)
     #expect(throws: Errno.EACCES) { try view.open(file, O_RDONLY, by: .bob) }
@@ -154,11 +154,11 @@ struct SecurityCacheTests {
     #expect(cache.count < SecurityCache.capacity)
   }
 
-  /// More lists than are remembered: they are read again.
-  @Test func listThatWasForgottenIsReadAgain() throws {
+  /// More ACLs than are remembered: they are read again.
+  @Test func aclThatWasForgottenIsReadAgain() throws {
     let tree = try tree()
     let view = tree.view
-    try view.setList(file, AccessControlEntry(.deny, .bob, .read))
+    try view.setACL(file, AccessControlEntry(.deny, .bob, .read))
     #expect(throws: Errno.EACCES) { try view.open(file, O_RDONLY, by: .bob) }
     for number in 0..<UInt64(SecurityCache.capacity) {
       tree.volume.securities.note(

@@ -10,8 +10,8 @@ internal import TestSupport
 @testable internal import Volume
 
 extension View {
-  static let listDoor = "system.insula.acl"
-  static let flagsDoor = "system.insula.flags"
+  static let aclAlias = "system.insula.acl"
+  static let flagsAlias = "system.insula.flags"
 
   func setAttribute(
     _ name: String, of path: String, to value: [UInt8], flags: Int32 = 0, by caller: Caller = .root
@@ -48,37 +48,37 @@ extension View {
     }
   }
 
-  /// Gives an object a list through its door.
-  func setList(_ path: String, _ entries: AccessControlEntry..., by caller: Caller = .root) throws(Errno) {
-    try setAttribute(Self.listDoor, of: path, to: AccessControlList(entries).filesec, by: caller)
+  /// Gives an object an ACL through its xattr alias.
+  func setACL(_ path: String, _ entries: AccessControlEntry..., by caller: Caller = .root) throws(Errno) {
+    try setAttribute(Self.aclAlias, of: path, to: AccessControlList(entries).filesec, by: caller)
   }
 
-  /// An object's list as its door shows it; nil if there is none.
-  func list(of path: String, by caller: Caller = .root) throws(Errno) -> AccessControlList? {
+  /// An object's ACL as its xattr alias shows it; nil if there is none.
+  func acl(of path: String, by caller: Caller = .root) throws(Errno) -> AccessControlList? {
     let bytes: [UInt8]
-    do throws(Errno) { bytes = try attribute(Self.listDoor, of: path, by: caller) } catch .ENODATA {
+    do throws(Errno) { bytes = try attribute(Self.aclAlias, of: path, by: caller) } catch .ENODATA {
       return nil
     }
     return try withRoom(bytes.count) { (room) throws(Errno) in
       room.copyBytes(from: bytes)
-      do throws(MalformedList) { return try AccessControlList(filesec: UnsafeRawBufferPointer(room)) } catch {
+      do throws(MalformedACL) { return try AccessControlList(filesec: UnsafeRawBufferPointer(room)) } catch {
         throw .EINVAL
       }
     }
   }
 
   func setFlags(_ path: String, _ words: String, by caller: Caller = .root) throws(Errno) {
-    try setAttribute(Self.flagsDoor, of: path, to: Array(words.utf8), by: caller)
+    try setAttribute(Self.flagsAlias, of: path, to: Array(words.utf8), by: caller)
   }
 
   func flags(of path: String) throws(Errno) -> String {
-    String(decoding: try attribute(Self.flagsDoor, of: path), as: UTF8.self)
+    String(decoding: try attribute(Self.flagsAlias, of: path), as: UTF8.self)
   }
 
   /// Like ``errno(_:)``, on a thread that keeps its rights while it makes things in another's name, as the
   /// daemon's do.
   ///
-  /// Where lists give more than modes, that counts; a test's own thread must not, since programs that it
+  /// Where ACLs give more than modes, that counts; a test's own thread must not, since programs that it
   /// starts would inherit it.
   func errnoOfWorker(_ body: @Sendable (View) throws(Errno) -> Void) -> Errno? {
     let outcome = Mutex<Errno?>(.EIO)

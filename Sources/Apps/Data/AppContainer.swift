@@ -101,7 +101,7 @@ package final class AppContainer {
   var hasData: Bool {
     get throws(DataFailure) {
       let known = Set(ContainerLayout.directories(of: .data))
-      return try explaining("look through", path) { () throws(Errno) in
+      return try explaining("search", path) { () throws(Errno) in
         for path in known {
           for entry in try entries(of: path) {
             let name = String(decoding: entry.name, as: UTF8.self)

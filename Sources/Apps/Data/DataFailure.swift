@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 package import LinuxIO
-package import Store
 
 /// Why an app's data are not moved; nothing has changed then.
 package enum DataFailure: Error, Equatable, Sendable {
@@ -18,13 +17,13 @@ extension DataFailure: CustomStringConvertible {
   package var description: String {
     switch self {
     case .notAPackage(let path, let reason):
-      "\(path) is no package of an app's data: \(reason); 'insula export' makes one, and so does Xcode"
+      "\(path) is not a package of an app's data: \(reason); 'insula export' and Xcode create such packages"
     case .otherApp(let path, let identifier):
-      "\(path) holds the data of \(identifier), which is not installed here; to give them to another app, "
-        + "name it with '--to ID'"
+      "\(path) has the data of \(identifier), which is not installed here; to import it into another app, "
+        + "use '--to ID'"
     case .hasData(let path):
-      "there are data in \(path) already, and nothing was changed; '--replace' replaces all of them"
-    case .exists(let path): "\(path) exists, and nothing was changed; give the package another name"
+      "\(path) already has data; nothing was changed; '--replace' replaces all of it"
+    case .exists(let path): "\(path) already exists; nothing was changed; give the package another name"
     case .notCopied(let from, let failure): "\(from): \(failure); nothing was changed"
     case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"
     }

@@ -5,7 +5,7 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Policy
-package import Store
+internal import Store
 
 extension AppContainer {
   /// Replaces the app's data by those of a package.
@@ -31,9 +31,16 @@ extension AppContainer {
     do {
       try build(temporary, package, copy)
       try synchronize()
-      try exchange(NewData(copy: temporary, home: home, identifier: identifier))
     } catch {
       discard(temporary)
+      throw error
+    }
+    let built = identity(of: temporary)
+    do {
+      try exchange(NewData(copy: temporary, home: home, identifier: identifier))
+    } catch {
+      // Whoever fails may have exchanged them before, and then this is the name of the user's own data.
+      if let built, identity(of: temporary) == built { discard(temporary) }
       throw error
     }
     // What has this name now is the old one. Should it stay, the next import takes it away.
@@ -43,13 +50,20 @@ extension AppContainer {
 
   static let importPurpose = "import"
 
+  private func identity(of name: String) -> ObjectIdentity? {
+    guard let object = try? containers.fd.child(name), let status = try? object.fd.status() else {
+      return nil
+    }
+    return ObjectIdentity(status, of: object.fd)
+  }
+
   /// Makes a container of the package's data and of what the old one has of its own.
   ///
   /// Until it is finished it is ours alone.
   private func build(_ name: String, _ package: DataPackage, _ copy: DataCopy) throws(DataFailure) {
     let top = try makeOwnDirectory(name, in: containers.fd)
     // What the directories above pass on is not the container's.
-    try? access.setList(nil, on: top.fd)
+    try? access.setACL(nil, on: top.fd)
     let data = try makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
     do throws(TreeCopyFailure) {
       for name in package.directories {

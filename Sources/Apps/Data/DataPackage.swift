@@ -6,7 +6,7 @@ internal import CLinux
 internal import Glibc
 package import LinuxIO
 package import Policy
-package import Store
+internal import Store
 
 /// A package of an app's data, as Xcode exports containers: `AppData`, which is what the app has as its home
 /// and the file that describes the container, and `AppDataInfo.plist`, which says whose they are.
@@ -35,7 +35,7 @@ package final class DataPackage {
       bytes = try directory.contents(of: Self.infoName, limit: 1 << 20)
       data = try directory.openDirectory(Self.dataName)
     } catch .ENOENT, .ENOTDIR, .ELOOP, .EINVAL {
-      throw refuse("it has no \(Self.infoName), or no \(Self.dataName)")
+      throw refuse("it has no \(Self.infoName) or no \(Self.dataName)")
     } catch {
       throw .failed(doing: "read", path: path, errno: error)
     }
@@ -55,7 +55,7 @@ package final class DataPackage {
     guard let text = list.dictionary?["CFBundleIdentifier"]?.string else {
       throw refuse("its \(infoName) has no CFBundleIdentifier")
     }
-    guard let identifier = AppIdentifier(text) else { throw refuse("'\(text)' is no app's identifier") }
+    guard let identifier = AppIdentifier(text) else { throw refuse("'\(text)' is not an app's identifier") }
     return identifier
   }
 
@@ -73,9 +73,9 @@ package final class DataPackage {
     var found: [String] = []
     for (name, status) in entries where name != ContainerLayout.metadataName && !ignored.contains(name) {
       guard ContainerLayout.dataDirectories.contains(name) else {
-        throw refuse("'\(dataName)/\(name)' is nothing that a container has")
+        throw refuse("a container has no '\(dataName)/\(name)'")
       }
-      guard status.isDirectory else { throw refuse("'\(dataName)/\(name)' is no directory") }
+      guard status.isDirectory else { throw refuse("'\(dataName)/\(name)' is not a directory") }
       found.append(name)
     }
     return found.sorted()
@@ -109,7 +109,7 @@ extension AppContainer {
     } catch .EEXIST {
       throw .exists(path: target)
     } catch {
-      throw failure ?? .failed(doing: "make", path: target, errno: error)
+      throw failure ?? .failed(doing: "create", path: target, errno: error)
     }
     return DataReport(count: copy.count, omissions: copy.omissions)
   }

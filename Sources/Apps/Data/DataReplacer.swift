@@ -24,27 +24,33 @@ package struct DataReplacer {
   private let store: Store
   private let registry: Registry
   private let containers: Containers
-  private let watch: any TreeWatch
+  private let observer: any TreeObserver
 
-  package init(_ store: Store, _ registry: Registry, containers: Containers, watch: any TreeWatch) {
+  package init(_ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver) {
     self.store = store
     self.registry = registry
     self.containers = containers
-    self.watch = watch
+    self.observer = observer
   }
 
   /// Exchanges a container with the new one beside it, which has the old one's name there afterwards.
-  package func replace(_ new: NewData, asking asker: Asker) throws(AppFailure) {
+  package func replace(_ new: NewData, by caller: CallerIdentity) throws(AppFailure) {
     let container = try NotedContainer(
-      new.identifier, home: new.home, store, registry, doing: "replace", asking: asker)
+      new.identifier, home: new.home, store, registry, doing: "replace", by: caller)
     try checkCopy(new.copy, container)
     do throws(StoreError) {
       // What describes it and what it consists of is ours to say, whatever was put there.
       let app = try registry.app(new.identifier, for: container.record.user)
       try containers.complete(container.record, named: new.copy, in: container.parent.fd, app)
-      try exchange(new, container)
-      _ = try containers.noteIdentity(
-        of: container.record, named: container.record.path.splitAtName.name, in: container.parent.fd)
+      // Before anything changes: the disk may have no room for it.
+      let noted = try containers.noteIdentity(of: container.record, named: new.copy, in: container.parent.fd)
+      do throws(StoreError) {
+        try exchange(new, container)
+      } catch {
+        let name = container.path.splitAtName.name
+        _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
+        throw error
+      }
     } catch {
       throw .store(error)
     }
@@ -54,7 +60,7 @@ package struct DataReplacer {
     let name = container.path.splitAtName.name
     let parent = container.parent.fd
     do throws(Errno) {
-      try watch.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
+      try observer.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
         try parent.rename(new.copy, to: parent, name, flags: UInt32(CLX_RENAME_EXCHANGE))
       }
       try parent.synchronize(dataOnly: false)

@@ -13,23 +13,23 @@ package struct Deliverer {
   private let store: Store
   private let registry: Registry
   private let containers: Containers
-  private let watch: any TreeWatch
+  private let observer: any TreeObserver
 
-  package init(_ store: Store, _ registry: Registry, containers: Containers, watch: any TreeWatch) {
+  package init(_ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver) {
     self.store = store
     self.registry = registry
     self.containers = containers
-    self.watch = watch
+    self.observer = observer
   }
 
   /// Delivers a copy that lies beside a container, and gives the path that it has then, below the root of the
   /// tree.
   ///
   /// Where its name is taken, it gets a number.
-  package func deliver(_ delivery: Delivery, asking asker: Asker) throws(AppFailure) -> String {
+  package func deliver(_ delivery: Delivery, by caller: CallerIdentity) throws(AppFailure) -> String {
     try checkNames(delivery)
     let container = try NotedContainer(
-      delivery.identifier, home: delivery.home, store, registry, doing: "deliver to", asking: asker)
+      delivery.identifier, home: delivery.home, store, registry, doing: "deliver to", by: caller)
     let (above, path) = (container.above, container.path)
     try checkCopy(
       delivery.copy, in: container.parent.fd, "\(above)/\(delivery.copy)", owner: container.record.user)
@@ -61,7 +61,7 @@ package struct Deliverer {
     while true {
       let candidate = number == 1 ? name : Self.numbered(name, number)
       do throws(Errno) {
-        try watch.changing(change) { () throws(Errno) in
+        try observer.changing(change) { () throws(Errno) in
           try parent.rename(delivery.copy, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
         try inbox.synchronize(dataOnly: false)

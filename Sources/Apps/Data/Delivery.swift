@@ -30,7 +30,7 @@ extension AppContainer {
       throw .failed(doing: "deliver to", path: path, errno: .EINVAL)
     }
     // Links were followed when it was named: one that is still here leads nowhere.
-    let isLink = try explaining("look at", name) { () throws(Errno) in try source.status(of: name).isSymlink }
+    let isLink = try explaining("examine", name) { () throws(Errno) in try source.status(of: name).isSymlink }
     if isLink { throw .failed(doing: "open", path: name, errno: .ENOENT) }
     let workshop = self.workshop(Self.deliveryPurpose)
     try clear(workshop)

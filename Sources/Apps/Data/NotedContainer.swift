@@ -6,7 +6,7 @@ internal import Policy
 internal import Store
 
 /// The container of an app in a home, as the registry has it, for an order of someone who may move things in
-/// that home.
+/// this home.
 struct NotedContainer: ~Copyable {
   let record: ContainerRecord
   /// The directory that it is in, below the root of the tree, and open.
@@ -16,7 +16,7 @@ struct NotedContainer: ~Copyable {
 
   init(
     _ identifier: AppIdentifier, home: String, _ store: Store, _ registry: Registry, doing: String,
-    asking asker: Asker
+    by caller: CallerIdentity
   ) throws(AppFailure) {
     let above = "Users/\(home)/\(ContainerLayout.directory(of: .data))"
     let path = "\(above)/\(ContainerLayout.name(of: identifier, .data))"
@@ -29,17 +29,18 @@ struct NotedContainer: ~Copyable {
     let owner = try Self.opening("\(store.path)/tree/\(above)") { () throws(Errno) in
       try parent.fd.status().st_uid
     }
-    guard asker.uid == owner || asker.uid == 0 || asker.uid == ProcessID.user else {
+    guard caller.uid == owner || caller.uid == 0 || caller.uid == ProcessID.user else {
       throw .notAllowed(doing: doing, path: "\(store.path)/tree/\(path)")
     }
     let noted: [ContainerRecord]
     do throws(StoreError) {
-      noted = try registry.containers(kind: .data, identifier: identifier, user: owner, isDoomed: false)
+      noted = try registry.containers(
+        kind: .data, identifier: identifier, user: owner, isMarkedForRemoval: false)
     } catch {
       throw .store(error)
     }
     guard let record = noted.first(where: { $0.path == path }) else {
-      throw .notInstalled(identifier: identifier.text, domain: "that home")
+      throw .notInstalled(identifier: identifier.text, domain: "this home")
     }
     self.record = record
     self.above = above

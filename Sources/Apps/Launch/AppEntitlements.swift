@@ -65,14 +65,14 @@ package struct AppEntitlements: Equatable, Sendable {
     _ key: String, in signed: PropertyList.Dictionary
   ) throws(AppFailure) -> [String] {
     guard let value = signed[key] else { return [] }
-    guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is no array") }
+    guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is not an array") }
     guard list.count <= mostExceptions else {
-      throw .badEntitlement(key: key, reason: "it lists more than \(mostExceptions)")
+      throw .badEntitlement(key: key, reason: "it has more than \(mostExceptions) elements")
     }
     var paths: [String] = []
     for item in list {
       guard let path = item.string else {
-        throw .badEntitlement(key: key, reason: "there is something else than text in it")
+        throw .badEntitlement(key: key, reason: "an element is not a string")
       }
       paths.append(path)
     }
@@ -83,11 +83,11 @@ package struct AppEntitlements: Equatable, Sendable {
     _ path: String, _ key: String, isInHome: Bool, isWritable: Bool
   ) throws(AppFailure) -> Exception {
     guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-      throw .badEntitlement(key: key, reason: "'\(path)' is no path that begins with a slash")
+      throw .badEntitlement(key: key, reason: "'\(path)' does not begin with a slash")
     }
     let names = path.split(separator: "/").map(String.init)
     guard !names.contains("."), !names.contains(".."), names.allSatisfy({ $0.utf8.count <= 255 }) else {
-      throw .badEntitlement(key: key, reason: "'\(path)' can't be followed name by name")
+      throw .badEntitlement(key: key, reason: "'\(path)' contains '.', '..' or a name that is too long")
     }
     return Exception(
       path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.hasSuffix("/"))
@@ -99,7 +99,7 @@ extension PropertyList.Dictionary {
   func grants(_ key: String) throws(AppFailure) -> Bool {
     guard let value = self[key] else { return false }
     guard case .boolean(let isSet) = value else {
-      throw .badEntitlement(key: key, reason: "it is neither true nor false")
+      throw .badEntitlement(key: key, reason: "it is not a boolean")
     }
     return isSet
   }

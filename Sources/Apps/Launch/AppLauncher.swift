@@ -11,7 +11,7 @@ internal import Synchronization
 
 /// Finds out whether an app may run, and what is there for it then.
 ///
-/// What was found good is remembered for as long as the files that it hangs on stay as they are.
+/// What was found good is remembered for as long as the files that it depends on stay as they are.
 package final class AppLauncher: Sendable {
   private struct Verdict {
     let seal: [UInt8]
@@ -85,17 +85,17 @@ package final class AppLauncher: Sendable {
 
   private func open(_ app: InstalledApp) throws(AppFailure) -> OwnedFD {
     do throws(Errno) {
-      return try Self.openQuietly(app.path, below: store.tree)
+      return try Self.openNoatime(app.path, below: store.tree)
     } catch {
       throw .failed(doing: "open", path: "/\(app.path)", errno: error)
     }
   }
 
   /// Reading leaves no trace in what is sealed, where that can be had.
-  private static func openQuietly(_ path: String, below tree: FD) throws(Errno) -> OwnedFD {
+  private static func openNoatime(_ path: String, below tree: FD) throws(Errno) -> OwnedFD {
     let directory = try tree.openDirectory(at: path)
-    guard let quiet = try? PrivateMount.quiet(directory.fd) else { return directory }
-    return try quiet.fd.open(Name.here, O_RDONLY | O_DIRECTORY)
+    guard let noatime = try? PrivateMount.noatime(directory.fd) else { return directory }
+    return try noatime.fd.open(Name.here, O_RDONLY | O_DIRECTORY)
   }
 }
 

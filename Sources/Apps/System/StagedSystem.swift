@@ -29,7 +29,7 @@ final class StagedSystem {
     try attempting("clear", store.path) { () throws(Errno) in
       try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
     }
-    let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
+    let owner = try attempting("examine", store.path) { () throws(Errno) in try store.directory.status() }
     var rules = DataCopy.Rules(from: .package, to: .package)
     rules.owner = (owner.st_uid, owner.st_gid)
     rules.keepsSecurity = false
@@ -71,17 +71,17 @@ final class StagedSystem {
   /// Gives everything the owner that is sealed, makes sure that all is as it is sealed, and forces it to
   /// disk.
   func finish(_ seal: SystemSeal) throws(SystemFailure) {
-    let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
+    let owner = try attempting("examine", store.path) { () throws(Errno) in try store.directory.status() }
     try withDirectory { (top) throws(SystemFailure) in
       for entry in seal.entries where entry.uid != 0 || entry.gid != 0 {
         guard store.description.mode == .system else { throw .ownersInRootlessStore(path: source) }
-        try attempting("give its owner to", entry.text) { () throws(Errno) in
+        try attempting("set the owner of", entry.text) { () throws(Errno) in
           try Self.give(
             entry, in: top, uid: entry.uid == 0 ? owner.st_uid : entry.uid,
             gid: entry.gid == 0 ? owner.st_gid : entry.gid)
         }
       }
-      try attempting("complete", source) { () throws(Errno) in try Self.settleSignature(in: top) }
+      try attempting("complete", source) { () throws(Errno) in try Self.normalizeSignature(in: top) }
       let findings: [SystemFinding]
       do throws(SystemSealFailure) {
         findings = try seal.findings(in: top, .installed(uid: owner.st_uid, gid: owner.st_gid))
@@ -112,7 +112,7 @@ final class StagedSystem {
   }
 
   /// What is not sealed has one form.
-  private static func settleSignature(in top: FD) throws(Errno) {
+  private static func normalizeSignature(in top: FD) throws(Errno) {
     let directory = try top.openDirectory(SystemSeal.directoryName)
     try directory.fd.changeMode(0o755)
     for name in [SystemSeal.sealName, SystemSeal.signatureName] {

@@ -19,11 +19,11 @@ struct SystemCheck {
     // A missing '/System' is reported as all of the skeleton is.
     let current = finding(
       in: SystemDomain.treePath, versions.current, isDeep, missing: nil,
-      "install a version again with 'insula system update', or go back with 'insula system rollback'")
+      "install a version again with 'insula system update', or return with 'insula system rollback'")
     let previous = versions.previous.flatMap {
       finding(
-        in: SystemDomain.previousPath, $0, isDeep, missing: "is missing, the system to go back to",
-        "it can't be gone back to; the next 'insula system update' replaces it")
+        in: SystemDomain.previousPath, $0, isDeep, missing: "is missing: the previous system domain",
+        "rollback is not possible; the next 'insula system update' replaces it")
     }
     return [current, previous].compactMap(\.self)
   }
@@ -41,7 +41,7 @@ struct SystemCheck {
       try domain.check(tree.fd, version, path, isDeep: isDeep)
       return nil
     } catch {
-      return finding("is not the system that was installed: \(error)")
+      return finding("is not the system domain that was installed: \(error)")
     }
   }
 }

@@ -19,19 +19,19 @@ package final class SystemDomain: Sendable {
   let store: Store
   let registry: Registry
   let trust: Trust
-  let watch: any TreeWatch
+  let observer: any TreeObserver
   let time: @Sendable () -> Int64
   /// One exchange at a time, whichever object makes it.
   private static let turn = Mutex(())
 
   package init(
-    _ store: Store, _ registry: Registry, trust: Trust, watch: any TreeWatch = NobodyWatches(),
+    _ store: Store, _ registry: Registry, trust: Trust, observer: any TreeObserver = NoTreeObserver(),
     time: @escaping @Sendable () -> Int64 = { Int64(Glibc.time(nil)) }
   ) {
     self.store = store
     self.registry = registry
     self.trust = trust
-    self.watch = watch
+    self.observer = observer
     self.time = time
   }
 
@@ -55,7 +55,7 @@ package final class SystemDomain: Sendable {
   /// `name` is what its user calls it.
   @discardableResult
   package func update(
-    from source: FD, named name: String, progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+    from source: FD, named name: String, _ wait: InstallWait = .init()
   ) throws(SystemFailure) -> SystemVersions {
     try inTurn { () throws(SystemFailure) in
       let directory = try recovered()
@@ -65,7 +65,9 @@ package final class SystemDomain: Sendable {
       guard announced.rootHash != versions.current.root else {
         throw .sameVersion(version: announced.seal.version)
       }
-      let staged = try StagedSystem(source, named: name, in: store, progress)
+      let report = InstallReport(wait)
+      report.enter(.copying)
+      let staged = try StagedSystem(source, named: name, in: store) { report.copied($0) }
       let signed = try staged.withDirectory { (copy) throws(SystemFailure) in
         let signed = try signature(in: copy, name)
         guard signed.rootHash == announced.rootHash else {
@@ -87,7 +89,7 @@ package final class SystemDomain: Sendable {
         remove(Self.nextName, in: directory.fd)
         throw error
       }
-      return try settle(directory.fd)
+      return try reconcile(directory.fd)
     }
   }
 
@@ -114,7 +116,7 @@ package final class SystemDomain: Sendable {
         try? stored { () throws(StoreError) in try registry.abandonSystem() }
         throw error
       }
-      return try settle(directory.fd)
+      return try reconcile(directory.fd)
     }
   }
 
@@ -180,7 +182,7 @@ package final class SystemDomain: Sendable {
     _ tree: FD, root: [UInt8], _ path: String, _ progress: @escaping (Int64) -> Void
   ) throws(SystemFailure) {
     let signature = try noted(tree, root: root, path)
-    let owner = try attempting("look at", store.path) { () throws(Errno) in try store.directory.status() }
+    let owner = try attempting("examine", store.path) { () throws(Errno) in try store.directory.status() }
     let findings: [SystemFinding]
     do throws(SystemSealFailure) {
       findings = try signature.seal.findings(
@@ -209,7 +211,7 @@ package final class SystemDomain: Sendable {
     _ name: String, in directory: FD, _ root: [UInt8], before: [UInt8]
   ) throws(SystemFailure) {
     try attempting("replace", "\(store.path)/tree/\(Self.treeName)") { () throws(Errno) in
-      try watch.changing(.system(root: root, before: before)) { () throws(Errno) in
+      try observer.changing(.system(root: root, before: before)) { () throws(Errno) in
         try name.withName { (name) throws(Errno) in
           try Self.treeName.withName { (tree) throws(Errno) in
             try directory.rename(name, to: store.tree, tree, flags: UInt32(CLX_RENAME_EXCHANGE))
@@ -220,14 +222,14 @@ package final class SystemDomain: Sendable {
   }
 
   /// The exchange is made: what was current becomes what can be gone back to.
-  private func settle(_ directory: FD) throws(SystemFailure) -> SystemVersions {
+  private func reconcile(_ directory: FD) throws(SystemFailure) -> SystemVersions {
     try attempting("write to disk", store.path) { () throws(Errno) in
       try store.tree.synchronize(dataOnly: false)
       try directory.synchronize(dataOnly: false)
     }
     let versions = try self.versions()
     if Self.root(of: Self.nextName, in: directory) == versions.current.root {
-      try attempting("keep the version before in", path) { () throws(Errno) in
+      try attempting("keep the previous version in", path) { () throws(Errno) in
         let isThere = Self.root(of: Self.previousName, in: directory) != nil
         try directory.rename(
           Self.nextName, to: directory, Self.previousName,
@@ -250,7 +252,7 @@ package final class SystemDomain: Sendable {
       return directory
     }
     if Self.root(of: Self.treeName, in: store.tree) == next.root {
-      _ = try settle(directory.fd)
+      _ = try reconcile(directory.fd)
     } else {
       remove(Self.nextName, in: directory.fd)
       try stored { () throws(StoreError) in try registry.abandonSystem() }

@@ -27,15 +27,15 @@ extension SystemFailure: CustomStringConvertible {
     case .notSigned(let path, let failure): "\(path): \(failure)"
     case .notSealable(let path, let failure): "\(path): \(failure)"
     case .differs(let path, let findings):
-      "\(path) is not what its signature says: \(findings.first?.description ?? "")"
+      "\(path) does not match its signature: \(findings.first?.description ?? "")"
         + (findings.count > 1 ? ", and \(findings.count - 1) more" : "")
     case .skeleton(let path, let directory, let what): "\(path): '\(directory)' \(what)"
     case .ownersInRootlessStore(let path):
-      "\(path) has files of several owners, and in a rootless store all is its user's"
+      "\(path) has files of several owners, but in a rootless store everything belongs to its user"
     case .sameVersion(let version):
-      "this is the system that is there already" + (version.isEmpty ? "" : ", version \(version)")
-        + "; one that was damaged is replaced by the same tree, signed with another '--version'"
-    case .noPrevious: "there is no version before this one to go back to"
+      "this system domain is already installed" + (version.isEmpty ? "" : ", version \(version)")
+        + "; to replace a damaged one, sign the same tree with another '--version'"
+    case .noPrevious: "there is no previous version to return to"
     case .notCopied(let path, let failure): "\(path): \(failure); nothing was changed"
     case .store(let error): error.description
     case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"

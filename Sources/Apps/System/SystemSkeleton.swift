@@ -38,13 +38,13 @@ enum SystemSkeleton {
       let name = directory.path.isEmpty ? "." : directory.path
       func refuse(_ what: String) -> SystemFailure { .skeleton(path: path, directory: name, what: what) }
       guard let entry = seal.entry(at: Array(directory.path.utf8)), entry.kind == .directory else {
-        throw refuse("is missing, or no directory")
+        throw refuse("is missing or not a directory")
       }
       let mode = String(directory.mode, radix: 8)
       guard entry.mode == directory.mode else {
-        throw refuse("has mode \(String(entry.mode, radix: 8)) and must have \(mode): 'chmod \(mode)' it")
+        throw refuse("has mode \(String(entry.mode, radix: 8)); change it to \(mode) with chmod")
       }
-      guard entry.uid == 0, entry.gid == 0 else { throw refuse("must be root's") }
+      guard entry.uid == 0, entry.gid == 0 else { throw refuse("must belong to root") }
     }
   }
 }

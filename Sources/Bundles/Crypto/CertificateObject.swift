@@ -40,15 +40,15 @@ struct CertificateList: ~Copyable {
   init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
   static func holding(_ certificates: some Sequence<Certificate>) throws(CryptoFailure) -> CertificateList {
-    guard let pointer = ccrypto_certificates_new() else { throw CryptoFailure(doing: "make a list") }
+    guard let pointer = ccrypto_certificates_new() else { throw CryptoFailure(doing: "create a list") }
     let list = CertificateList(owning: pointer)
     for certificate in certificates {
       let object = try CertificateObject.reading(certificate.der)
       // The list frees what is in it.
-      guard X509_up_ref(object.pointer) == 1 else { throw CryptoFailure(doing: "make a list") }
+      guard X509_up_ref(object.pointer) == 1 else { throw CryptoFailure(doing: "create a list") }
       guard ccrypto_certificates_push(pointer, object.pointer) > 0 else {
         X509_free(object.pointer)
-        throw CryptoFailure(doing: "make a list")
+        throw CryptoFailure(doing: "create a list")
       }
     }
     return list

@@ -35,7 +35,7 @@ package struct CertificatePlan: Sendable {
   package func issued(
     for key: borrowing PrivateKey, by issuer: Certificate?, with issuerKey: borrowing PrivateKey
   ) throws(CryptoFailure) -> Certificate {
-    let doing = "make a certificate"
+    let doing = "create a certificate"
     guard let pointer = X509_new() else { throw CryptoFailure(doing: doing) }
     let made = CertificateObject(owning: pointer)
     let issuerObject: CertificateObject
@@ -101,11 +101,11 @@ package struct CertificatePlan: Sendable {
     _ kind: Int32, _ value: String, to certificate: OpaquePointer, _ context: inout X509V3_CTX
   ) throws(CryptoFailure) {
     guard let made = X509V3_EXT_nconf_nid(nil, &context, kind, value) else {
-      throw CryptoFailure(doing: "make the extension '\(value)'")
+      throw CryptoFailure(doing: "create the extension '\(value)'")
     }
     defer { X509_EXTENSION_free(made) }
     guard X509_add_ext(certificate, made, -1) == 1 else {
-      throw CryptoFailure(doing: "make the extension '\(value)'")
+      throw CryptoFailure(doing: "create the extension '\(value)'")
     }
   }
 }

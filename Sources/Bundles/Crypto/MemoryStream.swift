@@ -11,7 +11,7 @@ struct MemoryStream: ~Copyable {
 
   /// Makes an empty one, to write to.
   init() throws(CryptoFailure) {
-    guard let pointer = BIO_new(BIO_s_mem()) else { throw CryptoFailure(doing: "make room") }
+    guard let pointer = BIO_new(BIO_s_mem()) else { throw CryptoFailure(doing: "allocate memory") }
     self.pointer = pointer
   }
 
@@ -23,7 +23,7 @@ struct MemoryStream: ~Copyable {
     guard
       bytes.isEmpty
         || (BIO_write_ex(stream.pointer, bytes, bytes.count, &written) == 1 && written == bytes.count)
-    else { throw CryptoFailure(doing: "make room") }
+    else { throw CryptoFailure(doing: "allocate memory") }
     return stream
   }
 

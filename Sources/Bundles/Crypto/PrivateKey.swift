@@ -15,7 +15,7 @@ package struct PrivateKey: ~Copyable {
 
   /// Makes a new one.
   package static func generated() throws(CryptoFailure) -> PrivateKey {
-    guard let pointer = ccrypto_generate_p256() else { throw CryptoFailure(doing: "make a key") }
+    guard let pointer = ccrypto_generate_p256() else { throw CryptoFailure(doing: "create a key") }
     return PrivateKey(owning: pointer)
   }
 

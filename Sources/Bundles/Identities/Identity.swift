@@ -22,14 +22,14 @@ package struct Identity: ~Copyable {
       throw .damaged(name, "its chain of certificates is too long")
     }
     guard let team = leaf.team, Self.isAllowed(team: team) else {
-      throw .damaged(name, "its certificate names no team (an organizational unit)")
+      throw .damaged(name, "its certificate has no team (organizational unit)")
     }
     guard !leaf.isAuthority, leaf.isForCode, leaf.hasP256Key else {
-      throw .damaged(name, "its first certificate is not one for signing code with ECDSA on P-256")
+      throw .damaged(name, "its first certificate is not for code signing with ECDSA on P-256")
     }
     do throws(CryptoFailure) {
       guard try parts.key.belongs(to: leaf) else {
-        throw CryptoFailure("use the key", "it is not the key of the first certificate")
+        throw CryptoFailure("use the key", "it does not match the first certificate")
       }
     } catch {
       throw .damaged(name, error.description)
@@ -96,7 +96,9 @@ extension Identity {
   package borrowing func exported(passphrase: String) throws(CryptoFailure) -> [UInt8] {
     let doing = "export the identity"
     guard !passphrase.isEmpty else { throw CryptoFailure(doing, "the passphrase is empty") }
-    guard !passphrase.utf8.contains(0) else { throw CryptoFailure(doing, "the passphrase has a zero in it") }
+    guard !passphrase.utf8.contains(0) else {
+      throw CryptoFailure(doing, "the passphrase contains a zero byte")
+    }
     let own = try CertificateObject.reading(leaf.der)
     let others = try CertificateList.holding(chain.dropFirst())
     guard

@@ -16,7 +16,7 @@ package struct IdentityDirectory {
   private static let authorityName = "authority"
   private static let maximumFileSize = 1 << 20
   private static let year: Int64 = 365 * 86400
-  /// A root must outlive what it has issued, and replacing it means to be trusted anew by everyone.
+  /// A root must outlive what it has issued, and replacing it means to be trusted again by everyone.
   private static let authorityYears: Int64 = 20
   private static let identityYears: Int64 = 5
   /// The clock of whoever verifies may be behind.
@@ -122,7 +122,8 @@ package struct IdentityDirectory {
       certificate.isValid(at: time)
     else {
       throw .damaged(
-        Self.authorityName, "it is no root that is valid now; move authority.pem away, and a new one is made")
+        Self.authorityName,
+        "it is not a root that is valid now; if you move authority.pem away, a new one is created")
     }
     return Authority(certificate: certificate, found)
   }

@@ -25,29 +25,31 @@ extension IdentityFailure: CustomStringConvertible {
   package var description: String {
     switch self {
     case .badName(let name):
-      "'\(name)' can't be the name of an identity: it has 1 to 64 bytes, no '/', and no dot at its start"
+      "'\(name)' can't be the name of an identity: a name has 1 to 64 bytes, contains no '/' "
+        + "and does not begin with a dot"
     case .badTeam(let team):
-      "'\(team)' can't be the name of a team: it has 1 to 64 letters, digits, hyphens and dots"
+      "'\(team)' can't be the name of a team: a name has 1 to 64 letters, digits, hyphens and dots"
     case .exists(let name):
-      "there is an identity '\(name)' already, nothing was changed; 'insula identity list' shows them"
+      "the identity '\(name)' already exists; nothing was changed; 'insula identity list' lists all"
     case .notThere(let name):
-      "there is no identity '\(name)'; 'insula identity list' shows them, 'insula identity new' makes one"
+      "there is no identity '\(name)'; 'insula identity list' lists all, "
+        + "and 'insula identity new' creates one"
     case .damaged(let name, let reason):
       "'\(name)' can't be used: \(reason)"
     case .openToOthers(let name):
-      "the private key of '\(name)' can be read by others than its owner; "
-        + "close it (chmod 600), and think about who may have it already"
+      "other users can read the private key of '\(name)'; "
+        + "restrict access (chmod 600), and consider whether somebody has copied it"
     case .hasPrivateKey:
-      "there is a private key in it, which nobody else should have; nothing was done. "
-        + "Ask for the root's certificate alone ('insula identity export')"
+      "the file contains a private key, which should be kept secret; nothing was changed; "
+        + "use the root's certificate alone ('insula identity export')"
     case .notOneCertificate:
-      "it must be exactly one certificate in PEM ('-----BEGIN CERTIFICATE-----')"
+      "the file must contain exactly one certificate in PEM ('-----BEGIN CERTIFICATE-----')"
     case .notARoot(let name, let reason):
       "'\(name)' can't be trusted as a root: \(reason)"
     case .alreadyTrusted(let name):
-      "'\(name)' is trusted already"
+      "'\(name)' is already trusted"
     case .notTrusted(let name):
-      "no trusted root has the name or fingerprint '\(name)'; 'insula trust list' shows them"
+      "no trusted root has the name or fingerprint '\(name)'; 'insula trust list' lists all"
     case .ambiguous(let name):
       "several trusted roots match '\(name)'; give the fingerprint ('insula trust list' shows it)"
     case .crypto(let reason):

@@ -36,7 +36,7 @@ struct KeyAndChain: ~Copyable {
     let key = keyPointer.map { PrivateKey(owning: $0) }
     guard isRead else { throw CryptoFailure(doing: doing) }
     guard let key else { throw CryptoFailure(doing, "it has no private key") }
-    guard let leaf else { throw CryptoFailure(doing, "it has no certificate of the key") }
+    guard let leaf else { throw CryptoFailure(doing, "it has no certificate for the key") }
     var found = [try Certificate(leaf.pointer)]
     if let others { found += try others.certificates() }
     return KeyAndChain(key, try Certificate.chain(of: found))

@@ -30,7 +30,8 @@ package struct TrustDirectory {
       }
       let certificate = try Self.only(in: text)
       guard file == certificate.fingerprintText + Self.suffix else {
-        throw .damaged(file, "it holds the certificate \(certificate.fingerprintText); rename or remove it")
+        throw .damaged(
+          file, "it contains the certificate \(certificate.fingerprintText); rename or remove it")
       }
       found.append(certificate)
     }
@@ -102,19 +103,19 @@ package struct TrustDirectory {
   private static func checkRoot(_ certificate: Certificate, at time: Int64) throws(IdentityFailure) {
     func refuse(_ reason: String) -> IdentityFailure { .notARoot(certificate.name, reason) }
     guard certificate.isAuthority else {
-      throw refuse("it is not an authority's; give the last certificate of the chain, the root")
+      throw refuse("it is not a CA certificate; use the last certificate of the chain, the root")
     }
     guard certificate.isForCode else {
-      throw refuse("its authority does not issue certificates for signing code")
+      throw refuse("it is a CA that does not issue certificates for code signing")
     }
     guard time <= certificate.validUntil else {
-      throw refuse("it has expired on \(calendarDay(certificate.validUntil))")
+      throw refuse("it expired on \(calendarDay(certificate.validUntil))")
     }
     guard time >= certificate.validFrom else {
       throw refuse("it is not valid before \(calendarDay(certificate.validFrom))")
     }
     // Nobody looks at a root's own signature later.
     let isSound = try translating { () throws(CryptoFailure) in try certificate.isSoundRoot() }
-    guard isSound else { throw refuse("it is not signed by itself, or its key or signature is weak") }
+    guard isSound else { throw refuse("it is not self-signed, or its key or signature is weak") }
   }
 }

@@ -21,7 +21,7 @@ struct BinaryReader {
 
   init(_ bytes: [UInt8]) throws(PropertyListError) {
     guard bytes.starts(with: "bplist0".utf8), bytes.count >= 8 + 32 else {
-      throw PropertyListError("a binary property list of another version, or cut off")
+      throw PropertyListError("a binary property list of an unknown version, or truncated")
     }
     let trailer = bytes.count - 32
     self.bytes = bytes
@@ -34,7 +34,7 @@ struct BinaryReader {
     // The table lies between the objects and the trailer.
     guard count > 0, top < count, table >= 8 + 1, table <= trailer, count <= (trailer - table) / offsetSize
     else {
-      throw PropertyListError("a table of objects that does not fit", at: trailer)
+      throw PropertyListError("an object table that does not fit", at: trailer)
     }
     self.count = count
     self.topObject = top
@@ -56,19 +56,19 @@ struct BinaryReader {
     guard values <= PropertyList.valueLimit else { throw PropertyListError("too many values", at: table) }
     guard index < count, let offset = Self.number(bytes, table + index * offsetSize, offsetSize),
       offset >= 8, offset < table
-    else { throw PropertyListError("a reference to no object", at: table) }
+    else { throw PropertyListError("a reference to an object that does not exist", at: table) }
     let marker = bytes[offset]
     switch marker >> 4 {
     case 0x0:
       switch marker {
       case 0x08: return .boolean(false)
       case 0x09: return .boolean(true)
-      default: throw PropertyListError("an object of no known kind", at: offset)
+      default: throw PropertyListError("an object of unknown type", at: offset)
       }
     case 0x1: return try integer(offset)
     case 0x2: return .real(try real(offset, marker))
     case 0x3:
-      guard marker == 0x33 else { throw PropertyListError("an object of no known kind", at: offset) }
+      guard marker == 0x33 else { throw PropertyListError("an object of unknown type", at: offset) }
       return .date(try real(offset, marker))
     case 0x4, 0x5, 0x6:
       if let value = known[index] { return value }
@@ -83,7 +83,7 @@ struct BinaryReader {
       }
       return .uid(UInt64(number))
     case 0xa, 0xd: return try container(index, offset, isDictionary: marker >> 4 == 0xd)
-    default: throw PropertyListError("an object of no known kind", at: offset)
+    default: throw PropertyListError("an object of unknown type", at: offset)
     }
   }
 
@@ -126,7 +126,7 @@ struct BinaryReader {
       start += 1 + 1 << Int(bytes[start] & 0xf)
     }
     guard start <= table, count <= (table - start) / itemSize else {
-      throw PropertyListError("an object that is longer than the list", at: offset)
+      throw PropertyListError("an object that is longer than the property list", at: offset)
     }
     return (count, start)
   }
@@ -151,8 +151,10 @@ struct BinaryReader {
   private mutating func container(
     _ index: Int, _ offset: Int, isDictionary: Bool
   ) throws(PropertyListError) -> PropertyList {
-    guard !open.contains(index) else { throw PropertyListError("an object that is in itself", at: offset) }
-    guard open.count < PropertyList.depthLimit else { throw PropertyListError("nested too deep", at: offset) }
+    guard !open.contains(index) else { throw PropertyListError("an object that contains itself", at: offset) }
+    guard open.count < PropertyList.depthLimit else {
+      throw PropertyListError("nested too deeply", at: offset)
+    }
     open.append(index)
     defer { open.removeLast() }
     let (count, start) = try extent(offset, itemSize: referenceSize * (isDictionary ? 2 : 1))
@@ -164,7 +166,7 @@ struct BinaryReader {
     var found: [(key: String, value: PropertyList)] = []
     for item in 0..<count {
       guard case .string(let key) = try object(reference(start, item)) else {
-        throw PropertyListError("a key that is no string", at: offset)
+        throw PropertyListError("a key that is not a string", at: offset)
       }
       found.append((key, try object(reference(start, count + item))))
     }

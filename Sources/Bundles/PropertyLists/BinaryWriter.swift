@@ -19,7 +19,7 @@ private struct BinaryWriter {
   /// How many objects there are at most; it decides the size of references.
   func count(_ value: PropertyList, depth: Int) throws(PropertyListError) -> Int {
     guard depth < PropertyList.depthLimit || !value.isContainer else {
-      throw PropertyListError("nested too deep")
+      throw PropertyListError("nested too deeply")
     }
     var total = 1
     switch value {

@@ -23,7 +23,7 @@ package enum PropertyList: Sendable {
 extension PropertyList {
   /// Keys and values, ordered by the bytes of the keys.
   ///
-  /// Keys are told apart by their bytes: two spellings of one letter are two keys, though Swift calls the
+  /// Keys are distinguished by their bytes: two spellings of one letter are two keys, though Swift calls the
   /// strings equal.
   package struct Dictionary: Sendable {
     package private(set) var entries: [(key: String, value: PropertyList)]

@@ -116,7 +116,7 @@ extension XMLReader {
       position += 1
       return .container(name)
     }
-    guard isAt("/>") else { throw error("<\(name) goes on with something that does not belong there") }
+    guard isAt("/>") else { throw error("unexpected text in the tag <\(name)") }
     position += 2
     return .empty(name)
   }

@@ -43,7 +43,7 @@ extension XMLReader {
   /// A part of a text that is taken literally, or is not part of it.
   private mutating func section(into text: inout [UInt8]) throws(PropertyListError) {
     guard isAt("<![CDATA[") else {
-      guard try skipsAside() else { throw error("an element where only text belongs") }
+      guard try skipsAside() else { throw error("an element where only text is allowed") }
       return
     }
     position += 9
@@ -70,7 +70,7 @@ extension XMLReader {
     case "quot": text.append(0x22)
     case "apos": text.append(0x27)
     default:
-      guard let scalar = Self.numbered(name) else { throw error("an entity that is not known") }
+      guard let scalar = Self.numbered(name) else { throw error("an unknown entity") }
       text.append(contentsOf: Array(Character(scalar).utf8))
     }
     position = end + 1

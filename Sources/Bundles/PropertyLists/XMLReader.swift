@@ -26,14 +26,14 @@ struct XMLReader {
   mutating func document() throws(PropertyListError) -> PropertyList {
     try skipProlog()
     guard try startTag(allowingAttributes: true) == .container("plist") else {
-      throw error("a property list starts with <plist>")
+      throw error("a property list must begin with <plist>")
     }
     try skipMisc()
     let value = try value(depth: 0)
     try skipMisc()
     try endTag("plist")
     try skipMisc()
-    guard position == bytes.count else { throw error("something behind the end of the property list") }
+    guard position == bytes.count else { throw error("data after the end of the property list") }
     return value
   }
 
@@ -58,12 +58,12 @@ struct XMLReader {
     case .empty("data"): return .data([])
     case .empty("true"): return .boolean(true)
     case .empty("false"): return .boolean(false)
-    case .empty(let name): throw error("<\(name)/> says nothing")
+    case .empty(let name): throw error("<\(name)/> has no value")
     case .container("dict"): return try dictionary(depth: depth + 1)
     case .container("array"): return try array(depth: depth + 1)
     case .container("true"), .container("false"):
       let name = tag.name
-      guard try text(until: name).isEmpty else { throw error("<\(name)> with something in it") }
+      guard try text(until: name).isEmpty else { throw error("<\(name)> must be empty") }
       return .boolean(name == "true")
     case .container(let name): return try scalar(name, text(until: name))
     }
@@ -78,15 +78,15 @@ struct XMLReader {
       guard let data = Base64.decode(text) else { throw error("<data> that is not base64") }
       return .data(data)
     case "integer":
-      guard let number = Self.integer(text) else { throw error("<integer> that is none, or is too large") }
+      guard let number = Self.integer(text) else { throw error("<integer> that is invalid or too large") }
       return number
     case "real":
-      guard let number = Self.real(text) else { throw error("<real> that is no number") }
+      guard let number = Self.real(text) else { throw error("<real> that is not a number") }
       return .real(number)
     case "date":
-      guard let date = PropertyListDate.seconds(text) else { throw error("<date> that is none") }
+      guard let date = PropertyListDate.seconds(text) else { throw error("<date> that is not a date") }
       return .date(date)
-    default: throw error("<\(name)> is not known")
+    default: throw error("unknown element <\(name)>")
     }
   }
 
@@ -110,7 +110,7 @@ struct XMLReader {
       switch try startTag() {
       case .empty("key"): key = ""
       case .container("key"): key = try string(text(until: "key"))
-      default: throw error("a dictionary has a <key> before each value")
+      default: throw error("a dictionary must have a <key> before each value")
       }
       try skipMisc()
       found.append((key, try value(depth: depth)))
@@ -125,7 +125,7 @@ struct XMLReader {
   }
 
   private func checkDepth(_ depth: Int) throws(PropertyListError) {
-    guard depth <= PropertyList.depthLimit else { throw error("nested too deep") }
+    guard depth <= PropertyList.depthLimit else { throw error("nested too deeply") }
   }
 
   func error(_ reason: String) -> PropertyListError { PropertyListError(reason, at: position) }

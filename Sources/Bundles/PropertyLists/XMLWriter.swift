@@ -34,7 +34,7 @@ private struct XMLWriter {
 
   mutating func write(_ value: PropertyList, level: Int) throws(PropertyListError) {
     guard level < PropertyList.depthLimit || !value.isContainer else {
-      throw PropertyListError("nested too deep")
+      throw PropertyListError("nested too deeply")
     }
     switch value {
     case .dictionary(let dictionary): try write(dictionary, level: level)
@@ -51,7 +51,7 @@ private struct XMLWriter {
     case .boolean(let isTrue): line(isTrue ? "<true/>" : "<false/>", level)
     case .date(let seconds):
       guard let text = PropertyListDate.text(seconds) else {
-        throw PropertyListError("a date that XML can't hold")
+        throw PropertyListError("a date that XML can't represent")
       }
       line("<date>\(text)</date>", level)
     case .uid(let number):
@@ -98,7 +98,7 @@ private struct XMLWriter {
       // Other readers take a bare one for a line's end.
       case 0x0d: bytes += "&#13;".utf8
       case 0x09, 0x0a, 0x20...: bytes.append(byte)
-      default: throw PropertyListError("a control character, which XML can't hold")
+      default: throw PropertyListError("a control character, which XML can't represent")
       }
     }
     bytes += "</\(name)>\n".utf8

@@ -6,7 +6,7 @@ extension CodeBundle {
   ///
   /// `seal` is ``sealDigest()`` as it was when the signature was last verified: it stands for all parts of
   /// it.
-  package func entitlements(pinnedBy seal: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
+  package func entitlements(installed seal: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
     var parts: [String: [UInt8]] = [:]
     let found = try Self.sealDigest { (name) throws(Finding) in
       let part = try signaturePart(name)

@@ -18,7 +18,7 @@ extension CodeBundle {
       let firstVersion = try SealRules.firstVersion(shape)
       let found = try SealWalk(self, rules, .sealing(firstVersion: firstVersion)).run()
       findings = (found.findings + LinkCheck(found.items, self).findings()).map { fromRoot($0) }
-      findings += strangersInRoot()
+      findings += unexpectedInRoot()
       if findings.isEmpty {
         var entries: [ResourceSeal.Entry] = []
         for item in found.items {
@@ -72,7 +72,7 @@ extension CodeBundle {
   }
 
   /// What lies beside `Contents` and does not belong there.
-  func strangersInRoot() -> [Finding] {
+  func unexpectedInRoot() -> [Finding] {
     guard shape == .contents else { return [] }
     do throws(Errno) {
       return try root.names(besides: SealLayout.rootFiles).filter { !$0.hasSameBytes(as: "Contents") }.map {
@@ -101,15 +101,15 @@ extension CodeBundle {
 extension FD {
   /// The names in a directory that are not those of regular files with one of the known names.
   fileprivate func names(besides known: [String]) throws(Errno) -> [String] {
-    var strangers: [String] = []
+    var unexpected: [String] = []
     for (bytes, _) in try entries() {
       let name = String(decoding: bytes, as: UTF8.self)
       if known.contains(where: { $0.hasSameBytes(as: name) }) {
         let isRegular = try status(of: bytes).isRegular
         if isRegular { continue }
       }
-      strangers.append(name)
+      unexpected.append(name)
     }
-    return strangers
+    return unexpected
   }
 }

@@ -20,7 +20,7 @@ extension CodeBundle {
       } else if seal.rules.areWeak {
         findings.append(Finding(.weakRules, SealLayout.codeResourcesPath))
       }
-      findings = findings.map { fromRoot($0) } + strangersInRoot()
+      findings = findings.map { fromRoot($0) } + unexpectedInRoot()
       return findings.sortedByPath()
     } catch {
       return [fromRoot(error)]
@@ -74,7 +74,7 @@ extension CodeBundle {
         return [error.inside(item.path)]
       }
     case (_, .nested) where item.kind != .directory:
-      return [Finding(.typeChanged, item.path, detail: "sealed as code of its own")]
+      return [Finding(.typeChanged, item.path, detail: "it was sealed as nested code")]
     default: return [Finding(.typeChanged, item.path)]
     }
   }

@@ -59,7 +59,7 @@ struct LinkCheck {
         if let answer = follow(next, &pending) { return answer.reason }
       case nil:
         if pending.isEmpty, optional.contains(sealedPath(place)) { return nil }
-        return "it leads to '\(place.joined(separator: "/"))', which is not sealed or not there"
+        return "it leads to '\(place.joined(separator: "/"))', which is not sealed or does not exist"
       }
     }
     // A directory, and what is in it is sealed unless it is the one with Contents in it.

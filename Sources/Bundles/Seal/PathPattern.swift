@@ -24,7 +24,7 @@ indirect enum PathPattern: Equatable {
 
   init(_ text: String) throws(Finding) {
     guard text.utf8.count <= Self.lengthLimit else {
-      throw Finding(.badRules, detail: "a pattern of \(text.utf8.count) bytes")
+      throw Finding(.badRules, detail: "a pattern is too long: \(text.utf8.count) bytes")
     }
     var reader = PatternReader(text)
     self = try reader.choice(depth: 0)
@@ -114,7 +114,7 @@ private struct PatternReader {
   }
 
   mutating func choice(depth: Int) throws(Finding) -> PathPattern {
-    guard depth <= PathPattern.groupLimit else { throw failure("groups are nested too deep") }
+    guard depth <= PathPattern.groupLimit else { throw failure("groups are nested too deeply") }
     var branches = [try sequence(depth)]
     while takes("|") { branches.append(try sequence(depth)) }
     return branches.count == 1 ? branches[0] : .choice(branches)
@@ -219,7 +219,7 @@ private struct PatternReader {
       let last = bytes[position + 1]
       position += 2
       guard byte <= last, last < 0x80, last != UInt8(ascii: "[") else {
-        throw failure("a range that is none")
+        throw failure("an invalid range")
       }
       for member in byte...last { found.insert(member) }
     }
@@ -230,7 +230,7 @@ private struct PatternReader {
     guard bytes[position + 1] == UInt8(ascii: ":"),
       let end = bytes[start...].firstIndex(of: UInt8(ascii: ":")),
       end + 1 < bytes.count, bytes[end + 1] == UInt8(ascii: "]")
-    else { throw failure("a class of characters that is not known") }
+    else { throw failure("an unknown character class") }
     let ranges: [ClosedRange<UInt8>]
     switch String(decoding: bytes[start..<end], as: UTF8.self) {
     case "alpha": ranges = [0x41...0x5a, 0x61...0x7a]
@@ -245,7 +245,7 @@ private struct PatternReader {
     case "print": ranges = [0x20...0x7e]
     case "graph": ranges = [0x21...0x7e]
     case "cntrl": ranges = [0x01...0x1f, 0x7f...0x7f]
-    default: throw failure("a class of characters that is not known")
+    default: throw failure("an unknown character class")
     }
     for range in ranges { for byte in range { set.insert(byte) } }
     position = end + 2

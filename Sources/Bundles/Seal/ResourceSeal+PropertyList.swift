@@ -61,7 +61,7 @@ extension ResourceSeal {
       files.append((entry.path, entry.isOptionalInFirstVersion ? .dictionary(value) : .data(digest)))
     }
     guard let first = PropertyList.Dictionary(files), let second = PropertyList.Dictionary(files2) else {
-      throw PropertyListError("a path is there twice")
+      throw PropertyListError("a path occurs twice")
     }
     var list = PropertyList.Dictionary()
     list["files"] = .dictionary(first)
@@ -93,19 +93,21 @@ extension ResourceSeal.Entry {
   init(_ path: String, _ value: PropertyList) throws(Finding) {
     try Self.checkPath(path)
     if let digest = value.data {
-      guard digest.count == ResourceSeal.Algorithm.sha1.length else { throw Self.malformed(path, "no SHA-1") }
+      guard digest.count == ResourceSeal.Algorithm.sha1.length else {
+        throw Self.malformed(path, "not a SHA-1 digest")
+      }
       self.init(path: path, content: .file(.sha1, digest: digest), isOptional: false)
       return
     }
-    guard let entry = value.dictionary else { throw Self.malformed(path, "no dictionary") }
+    guard let entry = value.dictionary else { throw Self.malformed(path, "not a dictionary") }
     var isOptional = false
     if let value = entry["optional"] {
-      guard let flag = value.boolean else { throw Self.malformed(path, "'optional' is no boolean") }
+      guard let flag = value.boolean else { throw Self.malformed(path, "'optional' is not a boolean") }
       isOptional = flag
     }
     let contents = [try Self.file(path, entry), try Self.symlink(path, entry), try Self.nested(path, entry)]
     let found = contents.compactMap { $0 }
-    guard found.count == 1 else { throw Self.malformed(path, "not just one of hash, symlink and cdhash") }
+    guard found.count == 1 else { throw Self.malformed(path, "not exactly one of hash, symlink and cdhash") }
     self.init(path: path, content: found[0], isOptional: isOptional)
   }
 
@@ -117,7 +119,7 @@ extension ResourceSeal.Entry {
     for algorithm in [.sha256, .sha512, .sha384, .sha256Truncated, .sha1] as [ResourceSeal.Algorithm] {
       guard let value = entry[algorithm.key] else { continue }
       guard let digest = value.data, digest.count == algorithm.length else {
-        throw malformed(path, "'\(algorithm.key)' is no such digest")
+        throw malformed(path, "'\(algorithm.key)' is not such a digest")
       }
       return .file(algorithm, digest: digest)
     }
@@ -128,7 +130,7 @@ extension ResourceSeal.Entry {
     -> ResourceSeal.Content?
   {
     guard let value = entry["symlink"] else { return nil }
-    guard let target = value.string, !target.isEmpty else { throw malformed(path, "'symlink' is no path") }
+    guard let target = value.string, !target.isEmpty else { throw malformed(path, "'symlink' is not a path") }
     return .symlink(target: target)
   }
 

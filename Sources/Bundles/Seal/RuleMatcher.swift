@@ -76,7 +76,9 @@ struct RuleMatcher {
 
   private mutating func state(for set: [Int]) throws(Finding) -> Int {
     if let number = numbers[set] { return number }
-    guard states.count < Self.stateLimit else { throw Finding(.badRules, detail: "they are too complicated") }
+    guard states.count < Self.stateLimit else {
+      throw Finding(.badRules, detail: "the rules are too complex")
+    }
     let number = states.count
     states.append(set)
     numbers[set] = number
@@ -117,7 +119,7 @@ struct RuleMatcher {
   // MARK: Steps
 
   private mutating func add(_ step: Step) throws(Finding) -> Int {
-    guard steps.count < Self.stepLimit else { throw Finding(.badRules, detail: "they are too long") }
+    guard steps.count < Self.stepLimit else { throw Finding(.badRules, detail: "the rules are too long") }
     steps.append(step)
     return steps.count - 1
   }
@@ -125,7 +127,7 @@ struct RuleMatcher {
   /// Adds the steps of a pattern that leads to `next`; returns the first.
   private mutating func compile(_ pattern: PathPattern, before next: Int) throws(Finding) -> Int {
     visits += 1
-    guard visits < Self.visitLimit else { throw Finding(.badRules, detail: "they are too long") }
+    guard visits < Self.visitLimit else { throw Finding(.badRules, detail: "the rules are too long") }
     switch pattern {
     case .one(let set): return try add(.byte(set, next: next))
     case .start: return try add(.start(next: next))

@@ -45,7 +45,7 @@ package struct SealRule: Equatable, Sendable {
       func flag(_ key: String) throws(Finding) -> Bool {
         guard let value = dictionary[key] else { return false }
         guard let flag = value.boolean else {
-          throw Finding(.badRules, detail: "'\(pattern)': \(key) is no boolean")
+          throw Finding(.badRules, detail: "'\(pattern)': \(key) is not a boolean")
         }
         return flag
       }
@@ -54,7 +54,7 @@ package struct SealRule: Equatable, Sendable {
       isNested = try flag("nested")
       if let value = dictionary["weight"] {
         guard let number = value.number, number.isFinite, number >= 0 else {
-          throw Finding(.badRules, detail: "'\(pattern)': the weight is none")
+          throw Finding(.badRules, detail: "'\(pattern)': the weight is not a number")
         }
         weight = number
       }
@@ -73,7 +73,7 @@ package struct SealRules: Equatable, Sendable {
 
   /// Takes rules with patterns that can be read.
   package init(_ rules: [SealRule]) throws(Finding) {
-    guard rules.count <= Self.limit else { throw Finding(.badRules, detail: "there are too many") }
+    guard rules.count <= Self.limit else { throw Finding(.badRules, detail: "there are too many rules") }
     self.rules = rules.sorted { $0.pattern.precedes($1.pattern) }
     _ = try matcher()
   }

@@ -44,7 +44,7 @@ final class SealWalk: Sendable {
   let bundle: CodeBundle
   let rules: SealRules
   let purpose: SealPurpose
-  let pile: WorkPile<Work>
+  let stack: WorkStack<Work>
   private let results = SharedResults()
 
   /// An open directory that work waits for.
@@ -94,7 +94,7 @@ final class SealWalk: Sendable {
     self.bundle = bundle
     self.rules = rules
     self.purpose = purpose
-    pile = WorkPile([.directory("", in: nil)])
+    stack = WorkStack([.directory("", in: nil)])
   }
 
   /// Walks; returns what there is, ordered by path, and what is wrong with some of it.
@@ -104,7 +104,7 @@ final class SealWalk: Sendable {
     var firstVersion: FirstVersion?
     if case .sealing(let rules) = purpose { firstVersion = FirstVersion(rules, try rules.matcher()) }
     let first = firstVersion
-    pile.work(name: "seal") {
+    stack.work(name: "seal") {
       let walker = SealWalker(walk: self, matcher: matcher, firstVersion: first)
       return { walker.work(on: $0) }
     }

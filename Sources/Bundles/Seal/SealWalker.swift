@@ -86,8 +86,8 @@ final class SealWalker {
       }
     }
     // Those that are added last are taken first: the files, whose directory is open.
-    walk.pile.add(directories)
-    walk.pile.add(
+    walk.stack.add(directories)
+    walk.stack.add(
       stride(from: 0, to: files.count, by: Self.handful).map {
         .files(Array(files[$0..<min($0 + Self.handful, files.count)]), in: directory)
       })
@@ -122,7 +122,7 @@ final class SealWalker {
       }
     case Int32(DT_LNK):
       // Nothing says where it leads.
-      guard isSealed else { throw Finding(.badSymlink, path, detail: "the rules leave it unsealed") }
+      guard isSealed else { throw Finding(.badSymlink, path, detail: "the rules exclude it") }
       items.append(
         SealItem(
           path: path, kind: .symlink(target: try target(of: name, path, in: directory)),
@@ -181,7 +181,7 @@ final class SealWalker {
       try name.withName { (name) throws(Errno) in try directory.owned.fd.linkTarget(of: name) }
     }
     guard let text = Self.sealable(target) else {
-      throw Finding(.badSymlink, path, detail: "a target that can't be sealed")
+      throw Finding(.badSymlink, path, detail: "its target can't be sealed")
     }
     return text
   }

@@ -4,8 +4,8 @@
 internal import Glibc
 package import LinuxIO
 
-/// By what a bundle that is served is known to be the one that was signed.
-package enum SealPin: Equatable, Sendable {
+/// The digest that proves that a served bundle is the one that was installed.
+package enum InstalledDigest: Equatable, Sendable {
   /// By ``CodeBundle/sealDigest()``, which must be one of these.
   case digests([[UInt8]])
   /// By what the seal of the bundle around it says.
@@ -14,8 +14,9 @@ package enum SealPin: Equatable, Sendable {
 
 /// What the seal of a bundle says of all that is in it, loaded from the bundle itself.
 ///
-/// Neither certificates nor the time count: the pin says that this is what someone has found good before.
-/// What is wrong with one file is no reason not to have the seal; what is wrong with the signature is.
+/// Neither certificates nor the time count: the installed digest says that this is what has been verified
+/// before. What is wrong with one file is no reason not to have the seal; what is wrong with the signature
+/// is.
 package final class BundleContents: SealedContents {
   /// In front of all sealed paths: `Contents/` or nothing.
   private let prefix: String
@@ -23,8 +24,8 @@ package final class BundleContents: SealedContents {
   private let rules: PathRules
 
   /// Loads the seal of the bundle that a directory, open for reading or just named, is.
-  package init(in root: FD, pin: SealPin) throws(Finding) {
-    let signature = try SignedBundle.find(in: root, pin)
+  package init(in root: FD, installed: InstalledDigest) throws(Finding) {
+    let signature = try SignedBundle.find(in: root, installed)
     let seal = try ResourceSeal(reading: signature.resources)
     prefix = signature.prefix
     rules = PathRules(seal.rules)
@@ -49,12 +50,12 @@ package final class BundleContents: SealedContents {
       }
       return .free
     case .unsealed(let path):
-      return try stranger(path + "/" + String(decoding: name, as: UTF8.self), name, type)
+      return try unexpected(path + "/" + String(decoding: name, as: UTF8.self), name, type)
     case .sealed(let number):
       guard let found = tree.find(name, in: number) else {
         let path = tree.path(of: number)
         let text = String(decoding: name, as: UTF8.self)
-        return try stranger(path.isEmpty ? text : path + "/" + text, name, type)
+        return try unexpected(path.isEmpty ? text : path + "/" + text, name, type)
       }
       guard type == tree.kind(of: found)?.type else { throw Finding(.typeChanged, tree.path(of: found)) }
       return .sealed(found)
@@ -62,7 +63,7 @@ package final class BundleContents: SealedContents {
   }
 
   /// Where something stands that the seal does not list.
-  private func stranger(
+  private func unexpected(
     _ path: String, _ name: UnsafeBufferPointer<UInt8>, _ type: FileMode
   ) throws(Finding) -> SealedPosition {
     guard String(validating: name, as: UTF8.self) != nil, name.allSatisfy({ $0 >= 0x20 || $0 == 0x09 }) else {
@@ -89,7 +90,7 @@ package final class BundleContents: SealedContents {
       return .unsealed(path: path)
     case S_IFLNK:
       if rule?.isOmitted ?? true {
-        throw Finding(.badSymlink, path, detail: "the rules leave it unsealed")
+        throw Finding(.badSymlink, path, detail: "the rules exclude it")
       }
       throw Finding(.added, path)
     default:

@@ -2,12 +2,12 @@
 // Copyright the Insula authors
 
 extension CodeBundle {
-  /// Looks at all that a launch hangs on: that the signature is the one that is known by its digest, and that
-  /// the executable, Info.plist and the entitlements are those that were signed; gives the entitlements.
+  /// Looks at all that a launch depends on: that the signature is the one that is known by its digest, and
+  /// that the executable, Info.plist and the entitlements are those that were signed; gives the entitlements.
   ///
   /// Every other file is looked at when it is opened. Neither certificates nor the time count.
-  package func checkForLaunch(seal pin: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
-    guard try sealDigest() == pin else { throw Finding(.signatureMismatch) }
+  package func checkForLaunch(seal installed: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
+    guard try sealDigest() == installed else { throw Finding(.signatureMismatch) }
     guard let content = try signaturePart(SealLayout.codeDirectory) else { throw Finding(.unsigned) }
     let directory: CodeDirectory
     do throws(MalformedCodeDirectory) {

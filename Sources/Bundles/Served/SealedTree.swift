@@ -194,14 +194,14 @@ struct SealedTree: Sendable {
       guard let name = UInt32(exactly: start), let payload = UInt32(exactly: payloadStart),
         let nameLength = UInt16(exactly: payloadStart - start),
         let payloadLength = UInt16(exactly: bytes.count - payloadStart), items.count < Int(UInt32.max)
-      else { throw ResourceSeal.malformed("there is too much in it") }
+      else { throw ResourceSeal.malformed("it has too many entries") }
       items.append(
         Item(
           parent: parent, name: name, payload: payload, nameLength: nameLength, payloadLength: payloadLength,
           kind: kind, isOptional: isOptional))
     }
 
-    /// The tree; throws if a path is there twice, as two things.
+    /// The tree; throws if a path occurs twice, as two things.
     consuming func tree() throws(Finding) -> SealedTree { try SealedTree(items, bytes, directoryItems.count) }
   }
 
@@ -230,7 +230,7 @@ struct SealedTree: Sendable {
     }
     for (one, other) in zip(items.dropFirst(), items.dropFirst(2)) where one.parent == other.parent {
       if slice(one.name, one.nameLength) == slice(other.name, other.nameLength) {
-        throw ResourceSeal.malformed("a path is there twice")
+        throw ResourceSeal.malformed("a path occurs twice")
       }
     }
   }

@@ -19,18 +19,18 @@ struct SignedBundle {
 
   /// Finds the signature in one of the two places where it can be: a directory that someone has added is no
   /// reason to take one shape for the other.
-  static func find(in root: FD, _ pin: SealPin) throws(Finding) -> SignedBundle {
+  static func find(in root: FD, _ installed: InstalledDigest) throws(Finding) -> SignedBundle {
     let contents = try? root.openDirectoryToExamine("Contents")
-    guard let contents else { return try SignedBundle(in: root, prefix: "", pin) }
+    guard let contents else { return try SignedBundle(in: root, prefix: "", installed) }
     do throws(Finding) {
-      return try SignedBundle(in: contents.fd, prefix: "Contents/", pin)
+      return try SignedBundle(in: contents.fd, prefix: "Contents/", installed)
     } catch {
-      if let flat = try? SignedBundle(in: root, prefix: "", pin) { return flat }
+      if let flat = try? SignedBundle(in: root, prefix: "", installed) { return flat }
       throw error
     }
   }
 
-  private init(in base: FD, prefix: String, _ pin: SealPin) throws(Finding) {
+  private init(in base: FD, prefix: String, _ installed: InstalledDigest) throws(Finding) {
     self.prefix = prefix
     var parts: [(name: String, bytes: [UInt8])] = []
     for name in SealLayout.parts {
@@ -47,7 +47,7 @@ struct SignedBundle {
     } catch {
       throw Finding(.malformedCodeDirectory, detail: error.reason)
     }
-    switch pin {
+    switch installed {
     case .digests(let known):
       guard known.contains(try CodeBundle.sealDigest(part)) else { throw Finding(.signatureMismatch) }
     case .nested(let seal):

@@ -66,15 +66,15 @@ struct ChainVerification {
   private func findingOfPurpose(_ chain: [Certificate]) -> Finding? {
     for (index, certificate) in chain.enumerated() {
       guard certificate.isAuthority == (index > 0) else {
-        let what = index > 0 ? "is no authority" : "is an authority's"
+        let what = index > 0 ? "is not a CA certificate" : "is a CA certificate"
         return Finding(.wrongPurpose, detail: "'\(certificate.name)' \(what)")
       }
       guard certificate.isForCode else {
-        return Finding(.wrongPurpose, detail: "'\(certificate.name)' is not for signing code")
+        return Finding(.wrongPurpose, detail: "'\(certificate.name)' is not for code signing")
       }
     }
     guard let leaf = chain.first, leaf.hasP256Key else {
-      return Finding(.wrongPurpose, detail: "the signer's key is not one of ECDSA on P-256")
+      return Finding(.wrongPurpose, detail: "the signer's key is not an ECDSA key on P-256")
     }
     return nil
   }

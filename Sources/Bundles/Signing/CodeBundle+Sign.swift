@@ -20,7 +20,7 @@ extension SigningFailure: CustomStringConvertible {
     case .refused(let findings): findings.map(\.message).joined(separator: "\n")
     case .notValidNow(let identity, let certificate, let until):
       "the identity '\(identity)' can't sign now: the certificate '\(certificate)' is valid until "
-        + "\(calendarDay(until)); make a new one with 'insula identity new'"
+        + "\(calendarDay(until)); create a new one with 'insula identity new'"
     case .crypto(let reason): reason
     case .notWritten(let path, let errno): "can't write \(path): \(errno.message)"
     }
@@ -28,7 +28,7 @@ extension SigningFailure: CustomStringConvertible {
 }
 
 extension CodeBundle {
-  /// Signs this bundle, and before it those that are in it; what was signed before is signed anew.
+  /// Signs this bundle, and before it those that are in it; what was signed before is signed again.
   ///
   /// `entitlements` is a property list, kept byte for byte; bundles inside keep those they have. `time` is
   /// now, in seconds since 1970. Returns what the seal of a bundle around this one says of it. The new

@@ -31,11 +31,11 @@ extension CodeDirectory {
     var reader = HeaderReader(bytes)
     guard try reader.number() == magic else { throw MalformedCodeDirectory("it has no magic number") }
     guard try reader.number() == bytes.count else {
-      throw MalformedCodeDirectory("its length is not what it says")
+      throw MalformedCodeDirectory("its length does not match its header")
     }
     let version = try reader.number()
     guard let headerSize = knownVersions[version] else {
-      throw MalformedCodeDirectory("it is of the unknown version 0x\(String(version, radix: 16))")
+      throw MalformedCodeDirectory("it has the unknown version 0x\(String(version, radix: 16))")
     }
     let flags = try reader.number()
     let pagesStart = Int(try reader.number())
@@ -43,19 +43,19 @@ extension CodeDirectory {
     let partCount = Int(try reader.number())
     let pageCount = Int(try reader.number())
     let shortSize = try reader.number()
-    try reader.expect([UInt8(Self.digestSize), sha256Kind], "another digest than SHA-256")
+    try reader.expect([UInt8(Self.digestSize), sha256Kind], "a digest other than SHA-256")
     try reader.expect([0], "a platform")
-    try reader.expect([pageBits], "another size of pages than 4096")
-    try reader.expect([0, 0, 0, 0], "something where nothing may be")
+    try reader.expect([pageBits], "a page size other than 4096")
+    try reader.expect([0, 0, 0, 0], "data in a field that must be empty")
     try reader.expect([0, 0, 0, 0], "scattered pages")
     let teamStart = Int(try reader.number())
     var size = UInt64(shortSize)
     if version >= 0x20300 {
-      try reader.expect([0, 0, 0, 0], "something where nothing may be")
+      try reader.expect([0, 0, 0, 0], "data in a field that must be empty")
       let longSize = try reader.longNumber()
       if longSize != 0 {
         guard shortSize == .max, longSize > UInt64(UInt32.max) else {
-          throw MalformedCodeDirectory("it gives the executable two sizes")
+          throw MalformedCodeDirectory("it has two sizes for the executable")
         }
         size = longSize
       }
@@ -64,7 +64,7 @@ extension CodeDirectory {
     var runtime: UInt32 = 0
     if version >= 0x20500 {
       runtime = try reader.number()
-      try reader.expect([0, 0, 0, 0], "something where nothing may be")
+      try reader.expect([0, 0, 0, 0], "data in a field that must be empty")
     }
 
     guard identifierStart == headerSize else { throw MalformedCodeDirectory("its identifier is misplaced") }
@@ -82,7 +82,7 @@ extension CodeDirectory {
 
     // No sum below overflows: all numbers have 32 bits, and Int has 64.
     guard size <= Self.maximumExecutableSize, pageCount == Self.pageCount(of: size) else {
-      throw MalformedCodeDirectory("its pages are not those of an executable of \(size) bytes")
+      throw MalformedCodeDirectory("its pages do not match an executable of \(size) bytes")
     }
     guard partCount <= 16, pagesStart == end + partCount * Self.digestSize,
       bytes.count == pagesStart + pageCount * Self.digestSize
@@ -93,7 +93,7 @@ extension CodeDirectory {
       let digest = Array(bytes[start..<start + Self.digestSize])
       if digest == noDigest { continue }
       guard let part = Part(rawValue: number) else {
-        throw MalformedCodeDirectory("it seals the unknown part \(number)")
+        throw MalformedCodeDirectory("it has a digest of the unknown part \(number)")
       }
       digests[part] = digest
     }
@@ -150,11 +150,11 @@ extension CodeDirectory {
     at start: Int, in bytes: [UInt8], _ what: String
   ) throws(MalformedCodeDirectory) -> (text: String, end: Int) {
     guard start < bytes.count, let end = bytes[start...].prefix(256).firstIndex(of: 0), end > start else {
-      throw MalformedCodeDirectory("its \(what) is empty, or has no end")
+      throw MalformedCodeDirectory("its \(what) is empty or not terminated")
     }
     guard let text = String(validating: bytes[start..<end], as: UTF8.self),
       text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7f })
-    else { throw MalformedCodeDirectory("its \(what) is no text") }
+    else { throw MalformedCodeDirectory("its \(what) is not text") }
     return (text, end + 1)
   }
 }
@@ -167,7 +167,7 @@ private struct HeaderReader {
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
   private mutating func take(_ count: Int) throws(MalformedCodeDirectory) -> ArraySlice<UInt8> {
-    guard bytes.count - position >= count else { throw MalformedCodeDirectory("it is cut off") }
+    guard bytes.count - position >= count else { throw MalformedCodeDirectory("it is truncated") }
     defer { position += count }
     return bytes[position..<position + count]
   }

@@ -5,7 +5,7 @@
 /// parts.
 ///
 /// Its form is Apple's (magic 0xfade0c02); `CodeDirectory+Form.swift` says where what lies. All other files
-/// of a bundle hang on it by CodeResources, and an app's version by Info.plist.
+/// of a bundle depend on it by CodeResources, and an app's version by Info.plist.
 package struct CodeDirectory: Equatable, Sendable {
   /// The bundle's identifier.
   package var identifier: String
@@ -57,12 +57,14 @@ package struct CodeDirectory: Equatable, Sendable {
     var found: [Finding] = []
     if !identifier.utf8.elementsEqual(parts.identifier.utf8) {
       found.append(
-        Finding(.otherBundle, detail: "it is of '\(identifier)', and the bundle is '\(parts.identifier)'"))
+        Finding(
+          .otherBundle, detail: "it belongs to '\(identifier)', but the bundle is '\(parts.identifier)'"))
     }
     // We seal no requirements of the bundle's own; where another program did, nobody would look at them.
     if digests[.requirements] != nil {
       found.append(
-        Finding(.malformedCodeDirectory, detail: "it seals requirements, which are not understood here"))
+        Finding(
+          .malformedCodeDirectory, detail: "it has a digest of requirements, which insula does not support"))
     }
     // The version is in Info.plist, and nowhere here.
     var signed = parts

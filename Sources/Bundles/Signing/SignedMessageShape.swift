@@ -31,18 +31,18 @@ struct SignedMessageShape {
     var message = outer.reader
     guard message.skip(Self.signedData), let wrapper = message.next(DERReader.context0), message.isAtEnd
     else {
-      throw malformed("it is no signed message")
+      throw malformed("it is not a signed message")
     }
     var wrapped = wrapper.reader
     guard let body = wrapped.next(DERReader.sequence), wrapped.isAtEnd else {
-      throw malformed("it is no signed message")
+      throw malformed("it is not a signed message")
     }
 
     var fields = body.reader
-    guard fields.skip(Self.versionOne) else { throw malformed("it is of another version") }
+    guard fields.skip(Self.versionOne) else { throw malformed("it has an unknown version") }
     guard let algorithms = fields.next(DERReader.set), Self.isAlgorithm(algorithms.contents, Self.sha256)
     else {
-      throw malformed("it uses another digest than SHA-256")
+      throw malformed("it uses a digest other than SHA-256")
     }
     guard let content = fields.next(DERReader.sequence), content.contents.elementsEqual(Self.data) else {
       throw malformed("it is not a detached signature of data")
@@ -50,28 +50,28 @@ struct SignedMessageShape {
     guard let list = fields.next(DERReader.context0) else { throw malformed("it has no certificates") }
     certificates = try Self.ordered(list)
     guard let signers = fields.next(DERReader.set), fields.isAtEnd else {
-      throw malformed("it has something beside certificates and signers")
+      throw malformed("it has more than certificates and signers")
     }
 
     var all = signers.reader
     guard let one = all.next(DERReader.sequence), all.isAtEnd else {
-      throw malformed("it has not one signer")
+      throw malformed("it does not have exactly one signer")
     }
     var parts = one.reader
     guard parts.skip(Self.versionOne), let name = parts.next(DERReader.sequence) else {
-      throw malformed("its signer is not named by issuer and serial number")
+      throw malformed("its signer is not identified by issuer and serial number")
     }
     signer = name.contents
     guard let digest = parts.next(DERReader.sequence), Self.isAlgorithm(digest.whole, Self.sha256) else {
-      throw malformed("it uses another digest than SHA-256")
+      throw malformed("it uses a digest other than SHA-256")
     }
     guard parts.next(DERReader.context0) != nil else { throw malformed("it has no signed attributes") }
     guard let method = parts.next(DERReader.sequence), method.contents.elementsEqual(Self.ecdsaWithSHA256)
     else {
-      throw malformed("it is not made by ECDSA with SHA-256")
+      throw malformed("it is not an ECDSA signature with SHA-256")
     }
     guard parts.next(DERReader.octets) != nil, parts.isAtEnd else {
-      throw malformed("it has something beside its one signature")
+      throw malformed("it has more than one signature")
     }
   }
 
@@ -89,7 +89,9 @@ struct SignedMessageShape {
     while !reader.isAtEnd {
       guard let next = reader.next(DERReader.sequence), found.count < maximumCertificates,
         found.last.map({ $0.lexicographicallyPrecedes(next.whole) }) ?? true
-      else { throw Finding(.malformedSignature, detail: "its certificates are too many, or not in order") }
+      else {
+        throw Finding(.malformedSignature, detail: "it has too many certificates, or they are not in order")
+      }
       found.append(next.whole)
     }
     return found

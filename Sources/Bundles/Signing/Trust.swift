@@ -55,7 +55,7 @@ package struct Trust: Sendable {
     }
     guard try leaf.issuerAndSerial().elementsEqual(shape.signer) else {
       return .failure(
-        Finding(.malformedSignature, detail: "it spells the signer's name as the certificate does not"))
+        Finding(.malformedSignature, detail: "it spells the signer's name differently from the certificate"))
     }
 
     var certificates: [Certificate] = []
@@ -68,10 +68,10 @@ package struct Trust: Sendable {
     // Others would be bits that nobody has looked at.
     guard certificates.allSatisfy(chain.contains) else {
       return .failure(
-        Finding(.malformedSignature, detail: "it has a certificate that is not of the signer's chain"))
+        Finding(.malformedSignature, detail: "it has a certificate that is not in the signer's chain"))
     }
     guard let team = leaf.team else {
-      return .failure(Finding(.teamMismatch, detail: "'\(leaf.name)' is of no team, or of several"))
+      return .failure(Finding(.teamMismatch, detail: "'\(leaf.name)' has no team, or several"))
     }
     return .success(
       Signer(chain: chain, name: leaf.name, team: team, signingTime: message.signingTime()))

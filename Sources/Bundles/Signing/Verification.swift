@@ -79,8 +79,8 @@ extension CodeBundle {
     let content = try signaturePart(SealLayout.codeDirectory)
     let signature = try signaturePart(SealLayout.codeSignature)
     guard content != nil || signature != nil else { throw Finding(.unsigned) }
-    guard let content else { throw Finding(.malformedCodeDirectory, detail: "it is not there") }
-    guard let signature else { throw Finding(.malformedSignature, detail: "it is not there") }
+    guard let content else { throw Finding(.malformedCodeDirectory, detail: "it is missing") }
+    guard let signature else { throw Finding(.malformedSignature, detail: "it is missing") }
 
     let directory: CodeDirectory
     do throws(MalformedCodeDirectory) {
@@ -95,7 +95,7 @@ extension CodeBundle {
       let signer = try trust.signer(of: content, by: signature, at: time)
       guard let team = directory.team, team.utf8.elementsEqual(signer.team.utf8) else {
         let named = directory.team.map { "'\($0)'" } ?? "none"
-        throw Finding(.teamMismatch, detail: "\(named), and '\(signer.name)' is of '\(signer.team)'")
+        throw Finding(.teamMismatch, detail: "\(named), and '\(signer.name)' is in '\(signer.team)'")
       }
       result.signer = signer
     } catch {
@@ -116,7 +116,7 @@ extension CodeBundle {
       return verification.findings.map { $0.kind == .unsigned ? Finding(.nestedUnsigned, $0.path) : $0 }
     }
     guard let requirement = Requirement(seal.requirement) else {
-      return [Finding(.nestedRejected, detail: "its requirement is not understood: \(seal.requirement)")]
+      return [Finding(.nestedRejected, detail: "its requirement is not supported: \(seal.requirement)")]
     }
     guard requirement.isMet(by: directory, of: signer) else {
       return [Finding(.nestedRejected, detail: "it does not meet its requirement: \(seal.requirement)")]
@@ -147,7 +147,7 @@ extension CodeBundle {
     } catch {
       throw Finding(.badEntitlements, detail: error.description)
     }
-    throw Finding(.badEntitlements, detail: "they are no dictionary")
+    throw Finding(.badEntitlements, detail: "they are not a dictionary")
   }
 }
 

@@ -49,7 +49,7 @@ extension SystemSeal {
     entries = []
     while let line = lines.next() {
       guard let entry = Self.entry(line) else {
-        throw MalformedSystemSeal(reason: "line \(entries.count + 4) can't be understood")
+        throw MalformedSystemSeal(reason: "line \(entries.count + 4) is invalid")
       }
       if let last = entries.last, !last.path.lexicographicallyPrecedes(entry.path) {
         throw MalformedSystemSeal(reason: "line \(entries.count + 4) is not in its place")
@@ -57,10 +57,10 @@ extension SystemSeal {
       entries.append(entry)
     }
     guard let top = entries.first, top.path.isEmpty, top.kind == .directory else {
-      throw MalformedSystemSeal(reason: "it does not say what the top is")
+      throw MalformedSystemSeal(reason: "it does not describe the top directory")
     }
     try checkParents()
-    guard self.bytes == bytes else { throw MalformedSystemSeal(reason: "it is not spelled as it must be") }
+    guard self.bytes == bytes else { throw MalformedSystemSeal(reason: "it is not in canonical form") }
   }
 
   /// Everything lies in a directory that is sealed too.
@@ -76,7 +76,7 @@ extension SystemSeal {
         throw MalformedSystemSeal(reason: "'\(entry.text)' is in no directory")
       }
       guard !names[0].elementsEqual(Self.directoryName.utf8) else {
-        throw MalformedSystemSeal(reason: "it seals its own directory")
+        throw MalformedSystemSeal(reason: "it includes its own directory")
       }
     }
   }

@@ -19,14 +19,14 @@ package struct SystemFinding: Codable, Equatable, Sendable, CustomStringConverti
 
   package var description: String {
     switch kind {
-    case .added: "\(path): is not sealed"
+    case .added: "\(path): is not in the seal"
     case .missing: "\(path): is missing"
-    case .type: "\(path): is of another type than was sealed"
-    case .mode: "\(path): has another mode than was sealed"
-    case .owner: "\(path): has another owner than was sealed"
-    case .contents: "\(path): has other contents than were sealed"
-    case .target: "\(path): leads elsewhere than was sealed"
-    case .attributes: "\(path): has other attributes than were sealed"
+    case .type: "\(path): has a different type from the one that was sealed"
+    case .mode: "\(path): has a different mode from the one that was sealed"
+    case .owner: "\(path): has a different owner from the one that was sealed"
+    case .contents: "\(path): has different contents from those that were sealed"
+    case .target: "\(path): has a different target from the one that was sealed"
+    case .attributes: "\(path): has different attributes from those that were sealed"
     }
   }
 }

@@ -80,5 +80,5 @@ package struct SystemSeal: Equatable, Sendable {
 
 extension SystemSeal.Entry {
   /// The path for messages.
-  package var text: String { path.isEmpty ? "its top" : String(decoding: path, as: UTF8.self) }
+  package var text: String { path.isEmpty ? "the top directory" : String(decoding: path, as: UTF8.self) }
 }

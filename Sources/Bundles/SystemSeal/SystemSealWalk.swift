@@ -10,7 +10,7 @@ package struct SystemSealFailure: Error, Equatable, Sendable, CustomStringConver
   package let path: String
   package let reason: String
 
-  package var description: String { "\(path.isEmpty ? "its top" : path) \(reason)" }
+  package var description: String { "\(path.isEmpty ? "the top directory" : path) \(reason)" }
 }
 
 /// Goes through a tree and tells all that a seal says.
@@ -46,7 +46,7 @@ struct SystemSealWalk {
 
   mutating func walk(_ top: FD) throws(SystemSealFailure) -> [SystemSeal.Entry] {
     let reading = try doing("open", []) { () throws(Errno) in try top.reopened(O_RDONLY | O_DIRECTORY) }
-    let status = try doing("look at", []) { () throws(Errno) in try reading.fd.status() }
+    let status = try doing("examine", []) { () throws(Errno) in try reading.fd.status() }
     device = UInt64(status.st_dev)
     try add(.directory, [], reading.fd, status)
     try enter(reading.fd, [], depth: 1)
@@ -54,13 +54,15 @@ struct SystemSealWalk {
   }
 
   private mutating func enter(_ directory: FD, _ path: [UInt8], depth: Int) throws(SystemSealFailure) {
-    guard depth <= Self.depth else { throw Self.failure(path, "lies too deep: \(Self.depth) is the most") }
+    guard depth <= Self.depth else {
+      throw Self.failure(path, "is nested too deeply: the limit is \(Self.depth)")
+    }
     let entries = try doing("list", path) { () throws(Errno) in try directory.entries() }
     for entry in entries {
       if path.isEmpty, entry.name.elementsEqual(SystemSeal.directoryName.utf8) { continue }
       let child = path.isEmpty ? entry.name : path + [UInt8(ascii: "/")] + entry.name
       guard found.count < Self.entries else {
-        throw Self.failure(path, "has more in it than can be sealed: \(Self.entries) things")
+        throw Self.failure(path, "has too much in it to be sealed: the limit is \(Self.entries) objects")
       }
       try look(at: entry.name, child, in: directory, depth: depth)
     }
@@ -72,7 +74,7 @@ struct SystemSealWalk {
     let object = try doing("open", path) { () throws(Errno) in
       try directory.child(name)
     }
-    let status = try doing("look at", path) { () throws(Errno) in try object.fd.status() }
+    let status = try doing("examine", path) { () throws(Errno) in try object.fd.status() }
     guard UInt64(status.st_dev) == device else { throw Self.failure(path, "is on another filesystem") }
     switch status.type {
     case S_IFDIR:
@@ -88,7 +90,7 @@ struct SystemSealWalk {
     case S_IFLNK:
       let target = try doing("read", path) { () throws(Errno) in try object.fd.linkTarget() }
       try add(.link(target: target), path, object.fd, status)
-    default: throw Self.failure(path, "is a fifo, a socket or a device, which no system has")
+    default: throw Self.failure(path, "is a fifo, a socket or a device, which a system domain can't contain")
     }
   }
 
@@ -150,7 +152,7 @@ struct SystemSealWalk {
     _ words: String, _ path: [UInt8], _ body: () throws(Errno) -> Result
   ) throws(SystemSealFailure) -> Result {
     do throws(Errno) { return try body() } catch {
-      throw Self.failure(path, "can't be looked at (\(words)): \(error.message)")
+      throw Self.failure(path, "can't be examined (\(words)): \(error.message)")
     }
   }
 

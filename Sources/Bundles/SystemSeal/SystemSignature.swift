@@ -18,7 +18,7 @@ package struct SystemSignature: Sendable {
   package enum Failure: Error, Equatable, Sendable, CustomStringConvertible {
     case unsigned
     case malformed(MalformedSystemSeal)
-    case stranger(String)
+    case unexpected(String)
     case signer(Finding)
     case otherTeam(seal: String, signer: String)
     case crypto(String)
@@ -28,12 +28,12 @@ package struct SystemSignature: Sendable {
       switch self {
       case .unsigned: "it is not signed; 'insula system sign' signs it"
       case .malformed(let malformed): "its seal can't be read: \(malformed.reason)"
-      case .stranger(let name):
-        "in \(SystemSeal.directoryName) lies '\(name)', which is no part of a signature"
+      case .unexpected(let name):
+        "\(SystemSeal.directoryName) contains '\(name)', which is not part of a signature"
       case .signer(let finding):
         finding.kind.sentence + (finding.detail.isEmpty ? "" : ": \(finding.detail)")
       case .otherTeam(let seal, let signer):
-        "its seal names the team '\(seal)', and it is signed by the team '\(signer)'"
+        "its seal names the team '\(seal)', but it is signed by the team '\(signer)'"
       case .crypto(let words): words
       case .failed(let doing, let errno): "can't \(doing) its signature: \(errno.message)"
       }
@@ -42,18 +42,18 @@ package struct SystemSignature: Sendable {
 
   /// Reads what lies in a tree; nobody has verified it then.
   package init(in top: FD) throws(Failure) {
-    var strangers: [String] = []
+    var unexpected: [String] = []
     do throws(Errno) {
       let directory = try top.openDirectory(SystemSeal.directoryName)
       let names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
-      strangers = names.filter { ![SystemSeal.sealName, SystemSeal.signatureName].contains($0) }
+      unexpected = names.filter { ![SystemSeal.sealName, SystemSeal.signatureName].contains($0) }
       bytes = try directory.fd.contents(of: SystemSeal.sealName, limit: SystemSeal.maximumSize + 1)
       signature = try directory.fd.contents(
         of: SystemSeal.signatureName, limit: Trust.maximumSignatureSize + 1)
     } catch {
       throw error == .ENOENT ? .unsigned : .failed(doing: "read", error)
     }
-    if let stranger = strangers.min() { throw .stranger(stranger) }
+    if let unexpected = unexpected.min() { throw .unexpected(unexpected) }
     do throws(MalformedSystemSeal) { seal = try SystemSeal(reading: bytes) } catch { throw .malformed(error) }
     do throws(CryptoFailure) { rootHash = try SystemSeal.rootHash(of: bytes) } catch {
       throw .crypto(error.description)

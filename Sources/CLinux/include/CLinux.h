@@ -174,6 +174,8 @@ uint32_t clx_filter_clone(void);
 uint32_t clx_filter_clone3(void);
 uint32_t clx_filter_prctl(void);
 uint32_t clx_filter_prlimit(void);
+uint32_t clx_filter_sched_getattr(void);
+uint32_t clx_filter_sched_setattr(void);
 /// The calls that a daemon may make whatever their arguments are, in order; how many. Root's has some more.
 unsigned clx_daemon_calls(int system, int32_t *_Nonnull calls, unsigned room);
 /// Gives away, for good, the capabilities of this thread that are not among the bits of `kept`.
@@ -222,6 +224,12 @@ struct clx_fs_ids {
 };
 struct clx_fs_ids *_Nonnull clx_fs_ids(void);
 
+// The ranks of the locks that this thread holds, for debug builds: the last one (0 if there is none), one
+// more, and one less.
+unsigned char clx_last_lock(void);
+void clx_lock_enter(unsigned char rank);
+void clx_lock_leave(unsigned char rank);
+
 // capset(2), of this thread alone: makes a capability effective, if it is permitted, or not.
 int clx_set_effective(unsigned capability, int on);
 
@@ -264,6 +272,10 @@ int clx_spawn_closing_from(posix_spawn_file_actions_t *_Nonnull actions, int fir
 int clx_try_call(long number);
 // For tests that stop a program at one of its system calls; variadic in C.
 long clx_ptrace(int request, pid_t pid, long data);
+// sched_setattr(2): the time slice of the calling thread, which must be of the usual policy.
+int clx_set_time_slice(uint64_t nanoseconds);
+// sched_getattr(2): that of another thread; 0 if the kernel has none for each (before 6.12).
+uint64_t clx_time_slice(pid_t thread);
 // malloc_trim(3), where there is one.
 void clx_return_free_memory(void);
 ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,

@@ -10,7 +10,6 @@ internal import Store
 enum GrantFailure: Error {
   case store(StoreError)
   case app(AppFailure)
-  case malformed
   case othersGrants
   case refused(GrantRefusal, path: String, app: String)
   case errno(Errno, path: String, writing: Bool)
@@ -20,7 +19,6 @@ enum GrantFailure: Error {
   var errno: Errno? {
     switch self {
     case .store, .app, .noGrant: nil
-    case .malformed: .EINVAL
     case .othersGrants, .refused, .onlyReads: .EPERM
     case .errno(let errno, _, _): errno
     }
@@ -30,59 +28,58 @@ enum GrantFailure: Error {
     switch self {
     case .store(let error): error.description
     case .app(let failure): "\(failure)"
-    case .malformed: "something is missing from the request"
-    case .othersGrants: "only root may grant something for another user"
+    case .othersGrants: "only root may create grants for another user"
     case .refused(let refusal, let path, let app): Self.sentence(refusal, "/\(path)", app)
     case .errno(let errno, let path, let writing): Self.sentence(errno, "/\(path)", writing)
     case .onlyReads(let app):
-      "\(app) only reads what is chosen for it: its signature says so "
-        + "(com.apple.security.files.user-selected.read-only); leave '--read-write' out"
+      "the signature of \(app) allows only read-only grants "
+        + "(com.apple.security.files.user-selected.read-only); leave out '--read-write'"
     case .noGrant(let path?, let app):
-      "\(app ?? "no app") was not granted /\(path); "
-        + "'insula grants\(app.map { " \($0)" } ?? "")' lists what was"
-    case .noGrant(nil, let app): "\(app ?? "no app") was not granted anything"
+      "\(app ?? "no app") has no grant for /\(path); "
+        + "'insula grants\(app.map { " \($0)" } ?? "")' lists the grants"
+    case .noGrant(nil, let app): "\(app ?? "no app") has no grants"
     }
   }
 
   private static func sentence(_ refusal: GrantRefusal, _ path: String, _ app: String) -> String {
     switch refusal {
     case .noPath:
-      "\(path) is no path that can be granted: it is too long, or has a name that nothing can have"
+      "\(path) can't be granted: the path is too long, or a name in it is not valid"
     case .tooMuch:
-      "\(path) holds more than one user's or one app's own things, so it is not granted as a whole; "
-        + "grant the folders in it that are meant"
-    case .system: "\(path) belongs to the system domain, which every app can read and none can change"
+      "\(path) has data of more than one user or app, so it can't be granted as a whole; "
+        + "grant individual folders in it"
+    case .system: "\(path) is in the system domain, which every app can read and no app can change"
     case .otherApp:
-      "\(path) is another app's own; of that, only what is in its Documents can be granted"
+      "\(path) is data of another app, of which only its Documents can be granted"
     case .group:
-      "\(path) belongs to a group of apps; "
-        + "which apps are in it, their signatures say, and it can't be granted"
-    case .own: "\(path) is in \(app)'s own container, which it has anyway"
+      "\(path) is data of a group of apps and can't be granted; "
+        + "the apps' signatures determine the members of the group"
+    case .own: "\(path) is in \(app)'s own container, which it can use anyway"
     }
   }
 
   private static func sentence(_ errno: Errno, _ path: String, _ writing: Bool) -> String {
     switch errno {
-    case .ENOENT, .ENOTDIR: "there is nothing at \(path)"
-    case .ELOOP: "there is a symbolic link on the way to \(path); name what it leads to"
+    case .ENOENT, .ENOTDIR: "\(path) does not exist"
+    case .ELOOP: "\(path) contains a symbolic link; give the path that it leads to"
     case .ENXIO: "\(path) is neither a file nor a directory"
-    case .EXDEV: "another filesystem is mounted on the way to \(path), which is not the tree's"
-    case .EROFS: "\(path) is sealed: it belongs to an installed app or to the system domain"
-    case .ESTALE: "\(path) is just being replaced; try it again"
+    case .EXDEV: "another filesystem is mounted on the path \(path), which is not part of the tree"
+    case .EROFS: "\(path) is read-only: it belongs to an installed app or to the system domain"
+    case .ESTALE: "\(path) is being replaced; try again"
     case .EACCES, .EPERM:
-      "who may not \(writing ? "write" : "read") \(path) can't let an app do it; "
+      "you can't let an app \(writing ? "write" : "read") \(path), because you may not do so yourself; "
         + (writing ? "grant it with '--read-only', or " : "") + "see 'insula acl \(path)'"
-    default: "can't look at \(path): \(errno.message)"
+    default: "can't examine \(path): \(errno.message)"
     }
   }
 }
 
-extension ControlReply {
+extension ControlFailure {
   init(_ failure: GrantFailure) {
     switch failure {
     case .store(let error): self.init(error)
     case .app(let failure): self.init(failure)
-    default: self.init(ok: false, errno: failure.errno?.code, message: failure.message)
+    default: self.init(failure.message, failure.errno.map(Cause.errno) ?? .unspecified)
     }
   }
 }

@@ -10,30 +10,23 @@ internal import Volume
 // What comes over the control socket, and what a command does where there is none.
 
 extension GrantService {
-  /// What follows from an order; it waits for what the app has under way.
-  func answer(_ call: ControlCall) -> ControlAnswer {
-    guard let order = call.request.grant else { return .reply(.malformed) }
-    return .job(.grants) { _ in self.perform(order, asking: call.asker()) }
+  /// What follows from a request to grant or revoke something; it waits for what the app has under way.
+  func answer(_ request: GrantRequest, _ call: ControlCall) -> ControlAnswer {
+    .job(.grants) { _ in
+      ControlReply { () throws(ControlFailure) in
+        .grants(GrantPage(places: try self.perform(request, by: call.callerIdentity()), next: nil))
+      }
+    }
   }
 
   /// What there is, of the caller's or, for root, of all.
-  func list(_ call: ControlCall) -> ControlReply {
-    let peer = call.peer
-    guard peer.isMaster || call.request.user == nil || call.request.user == peer.uid else {
-      return ControlReply(
-        ok: false, errno: Errno.EPERM.code, message: "only root may ask what others have granted")
+  func list(
+    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64, for caller: ControlCaller
+  ) -> ControlReply {
+    guard caller.isPrivileged || user == nil || user == caller.uid else {
+      return .failure(ControlFailure("only root may list the grants of other users", .EPERM))
     }
-    var identifier: AppIdentifier?
-    if let text = call.request.identifier {
-      identifier = AppIdentifier(text)
-      if identifier == nil { return .malformed }
-    }
-    let user = peer.isMaster ? call.request.user : peer.uid
-    let found = list(identifier, of: user, after: call.request.after ?? 0)
-    var reply = ControlReply.done
-    reply.grants = found.places
-    reply.next = found.next
-    return reply
+    return .grants(list(identifier, of: caller.isPrivileged ? user : caller.uid, after: number))
   }
 
   /// For a store that nobody serves, and that is changed by us alone or by nobody.

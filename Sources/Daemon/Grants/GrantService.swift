@@ -9,11 +9,10 @@ package import Store
 internal import Synchronization
 package import Volume
 
-/// What users have granted the apps of a store: the one who keeps the registry, the volume and the views of
-/// one mind.
+/// Manages what users have granted to apps, and keeps registry, volume and views consistent.
 ///
-/// The volume knows where everything is; the registry learns that a moment later, and from it the next
-/// daemon.
+/// The volume always knows where everything is. The registry, from which the next daemon reads, learns of
+/// moves a moment later.
 package final class GrantService: Sendable {
   /// Gives the registry; nil where there is none, unless one is to be made.
   package typealias RegistrySource = @Sendable (_ making: Bool) throws(StoreError) -> Registry?
@@ -23,8 +22,8 @@ package final class GrantService: Sendable {
   private let isReadOnly: Bool
   private let registry: RegistrySource
   private let writer: GrantWriter
-  /// One order at a time.
-  private let turn = Mutex(())
+  /// One request at a time.
+  private let turn = OrderedMutex(.grantRequests, ())
 
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
@@ -44,24 +43,26 @@ package final class GrantService: Sendable {
   /// Returns when the registry knows all.
   package func finish() { writer.finish() }
 
-  // MARK: Orders
+  // MARK: Requests
 
-  /// Does what is asked; the reply says what came of it.
-  package func perform(_ order: GrantOrder, asking asker: Asker) -> ControlReply {
-    turn.withLock { _ in
+  /// Does what is asked, and gives what was granted or taken back: as much as one answer can hold, since who
+  /// takes all back knows what it was.
+  package func perform(
+    _ request: GrantRequest, by caller: CallerIdentity
+  ) throws(ControlFailure) -> [GrantedPlace] {
+    try turn.withLock { _ throws(ControlFailure) in
       do throws(GrantFailure) {
         guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
         let records =
-          switch order.action {
-          case .grant: [try grant(order, asker)]
-          case .revoke: try revoke(order, asker)
+          switch request {
+          case .grant(let identifier, let path, let inode, let access, let user):
+            [try grant(identifier, path, inode, access, for: try self.user(user, caller), caller)]
+          case .revoke(let identifier, let path, let user):
+            try revoke(identifier, path, of: try self.user(user, caller))
           }
-        var reply = ControlReply.done
-        // As many as one answer can hold; who takes all back knows what they were.
-        reply.grants = records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
-        return reply
+        return records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
       } catch {
-        return ControlReply(error)
+        throw ControlFailure(error)
       }
     }
   }
@@ -69,18 +70,19 @@ package final class GrantService: Sendable {
   private static let mostInAnswer = 100
 
   /// For whom something is granted.
-  private func user(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> UInt32 {
+  private func user(_ asked: UInt32?, _ caller: CallerIdentity) throws(GrantFailure) -> UInt32 {
     let isSystem = store.description.mode == .system
-    let user = order.user ?? (isSystem ? asker.uid : ProcessID.user)
-    guard user == asker.uid || asker.uid == 0 || asker.uid == ProcessID.user else { throw .othersGrants }
+    let user = asked ?? (isSystem ? caller.uid : ProcessID.user)
+    guard user == caller.uid || caller.uid == 0 || caller.uid == ProcessID.user else { throw .othersGrants }
     return user
   }
 
-  private func grant(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> GrantRecord {
-    let user = try user(order, asker)
-    guard let identifier = order.identifier, let path = order.path else { throw .malformed }
+  private func grant(
+    _ identifier: AppIdentifier, _ path: String, _ inode: UInt64?, _ access: GrantAccess?,
+    for user: UInt32, _ caller: CallerIdentity
+  ) throws(GrantFailure) -> GrantRecord {
     let app = try installed(identifier, user)
-    let isWritable = try access(order.access, app) == .readWrite
+    let isWritable = try self.access(access, app) == .readWrite
     let names = GrantPath.names(Array(path.utf8))
     if let refusal = refusalToGrant(names, to: app.identifier) {
       throw .refused(refusal, path: path, app: app.identifier.text)
@@ -88,8 +90,8 @@ package final class GrantService: Sendable {
     let chosen: ChosenObject
     do throws(Errno) {
       chosen = try volume.choose(
-        names, by: asker.subject, isMember: asker.membership, writing: isWritable)
-      if let seen = order.inode, seen != chosen.identity.inode { throw .ESTALE }
+        names, by: caller.credentials, isMember: caller.membership, writing: isWritable)
+      if let inode, inode != chosen.identity.inode { throw .ESTALE }
     } catch {
       throw .errno(error, path: path, writing: isWritable)
     }
@@ -164,13 +166,14 @@ package final class GrantService: Sendable {
     return changed
   }
 
-  private func revoke(_ order: GrantOrder, _ asker: Asker) throws(GrantFailure) -> [GrantRecord] {
-    let user = try user(order, asker)
+  private func revoke(
+    _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
+  ) throws(GrantFailure) -> [GrantRecord] {
     let found = volume.granted.filter { record in
-      record.user == user && (order.identifier.map { $0.isSame(as: record.identifier) } ?? true)
-        && (order.path.map { record.isAt($0) } ?? true)
+      record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
+        && (path.map { record.isAt($0) } ?? true)
     }
-    guard !found.isEmpty else { throw .noGrant(path: order.path, app: order.identifier?.text) }
+    guard !found.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
     try takeBack(found)
     return found
   }
@@ -203,19 +206,21 @@ extension GrantService {
   /// of it, which begins after the grant of that number, and the number to go on with, if there is more.
   package func list(
     _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0
-  ) -> (places: [GrantedPlace], next: Int64?) {
+  ) -> GrantPage {
     var places: [GrantedPlace] = []
     var bytes = 0
     var last = number
     for record in volume.granted where record.id > number && (user == nil || record.user == user) {
       if let identifier, !identifier.isSame(as: record.identifier) { continue }
       // No answer is longer than what a socket takes at once.
-      guard places.count < Self.mostInAnswer, bytes < 32_768 else { return (places, last) }
+      guard places.count < Self.mostInAnswer, bytes < 32_768 else {
+        return GrantPage(places: places, next: last)
+      }
       places.append(GrantedPlace(record, isMissing: !volume.isThere(record)))
       bytes += record.path.reduce(0) { $0 + $1.count }
       last = record.id
     }
-    return (places, nil)
+    return GrantPage(places: places, next: nil)
   }
 
   // MARK: Apps
@@ -242,13 +247,13 @@ extension GrantService {
       do throws(Errno) {
         return try volume.view(of: app.identifier, user: user, places)
       } catch {
-        throw .failed(doing: "make a view for", path: app.identifier.text, errno: error)
+        throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }
     }
   }
 
   /// Apps have come or gone, and with them what they were granted.
-  package func settle() {
+  package func reconcile() {
     turn.withLock { _ in
       guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
       let known = Set(rows.map(\.id))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Glibc
 internal import LinuxIO
 internal import Store
 internal import Synchronization
@@ -45,7 +44,8 @@ final class GrantWriter: Sendable {
       do throws(StoreError) {
         try write(batch)
       } catch {
-        DaemonLog.write("can't note where granted files are now (\(error)); it is tried again with the next")
+        DaemonLog.write(
+          "can't record where granted files are now (\(error)); trying again with the next change")
         state.withLock { state in
           state.changed.formUnion(batch)
           state.isWriting = false
@@ -79,9 +79,8 @@ final class GrantWriter: Sendable {
 
   /// Returns when all is written that was noted before.
   func finish() {
-    while state.withLock({ $0.isWriting }) { usleep(1000) }
-    let thread = state.withLock { $0.thread.take() }
-    thread?.join()
+    // What is noted while it writes is written by the same thread, which ends when nothing is left.
+    while let thread = state.withLock({ $0.thread.take() }) { thread.join() }
     writeAll()
   }
 }

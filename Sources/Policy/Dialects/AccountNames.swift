@@ -3,7 +3,7 @@
 
 /// What the users and groups of a machine are called.
 ///
-/// Policy knows numbers only; where a list is spoken in names, it asks here.
+/// Policy knows numbers only. Text forms of ACLs use these functions to translate names.
 package struct AccountNames: Sendable {
   package let userName: @Sendable (UInt32) -> String?
   package let groupName: @Sendable (UInt32) -> String?

@@ -3,7 +3,7 @@
 
 /// Reads numbers from bytes that come from outside, most significant byte first.
 ///
-/// Beyond the end there is nothing: each call answers nil instead, and takes nothing.
+/// A read beyond the end returns nil and consumes nothing.
 struct BigEndianReader {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0

@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// Apple's own form of a list, in which Macs keep and exchange it: a header of 44 bytes and 24 for each entry,
+// Apple's own form of an ACL, in which Macs keep and exchange it: a header of 44 bytes and 24 for each entry,
 // all numbers with their most significant byte first.
 //
 //     0   magic
 //     4   the owner's and the group's 128-bit numbers
-//     36  number of entries, or `noListCount`
-//     40  flags of the list
+//     36  number of entries, or `noACLCount`
+//     40  flags of the ACL
 //     44  per entry: the principal's number, kind and inheritance in one word, rights
 //
-// The file's owner and group are no business of its list: their numbers are written as zeros and not looked
-// at.
+// The ACL does not depend on the file's owner and group: their fields are written as zeros and ignored when
+// read.
 
 private let magic: UInt32 = 0x012c_c16d
-private let noListCount: UInt32 = 0xffff_ffff
+private let noACLCount: UInt32 = 0xffff_ffff
 private let headerSize = 44
 private let entrySize = 24
 private let kindMask: UInt32 = 0xf
 
 extension AccessControlList {
-  /// Reads Apple's form; nil if it says that there is no list.
+  /// Reads Apple's form; nil if it says that there is no ACL.
   ///
-  /// Nothing that is not understood is passed over: a list of which a part is lost could allow what it
-  /// denied.
-  package init?(filesec bytes: UnsafeRawBufferPointer) throws(MalformedList) {
+  /// Nothing unknown is skipped: an ACL that lost an entry could allow what it denied.
+  package init?(filesec bytes: UnsafeRawBufferPointer) throws(MalformedACL) {
     var reader = BigEndianReader(bytes)
-    guard let word = reader.word(), word == magic else { throw .malformed("it has no magic number") }
+    guard let word = reader.word(), word == magic else { throw .malformed("the magic number is missing") }
     guard reader.take(32) != nil, let count = reader.word(), let flagWord = reader.word() else {
-      throw .malformed("its header is cut off")
+      throw .malformed("its header is truncated")
     }
-    guard count != noListCount else {
-      guard bytes.count == headerSize else { throw .malformed("no list is said, and something follows") }
+    guard count != noACLCount else {
+      guard bytes.count == headerSize else { throw .malformed("there is no ACL, but data follows") }
       return nil
     }
     guard UInt64(bytes.count - headerSize) == UInt64(count) * UInt64(entrySize) else {
-      throw .malformed("its size is not that of \(count) entries")
+      throw .malformed("its size does not match \(count) entries")
     }
     guard count <= Self.maximumCount else { throw .tooManyEntries }
     let flags = Flags(rawValue: flagWord)
-    guard flags.isSubset(of: .known) else { throw .malformed("the list has an unknown flag") }
+    guard flags.isSubset(of: .known) else { throw .malformed("the ACL has an unknown flag") }
 
     var entries: [AccessControlEntry] = []
     entries.reserveCapacity(Int(count))
@@ -49,7 +48,7 @@ extension AccessControlList {
     self.init(entries, flags: flags)
   }
 
-  /// Apple's form of this list.
+  /// Apple's form of this ACL.
   package var filesec: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerSize + entries.count * entrySize)
@@ -68,12 +67,12 @@ extension AccessControlList {
 }
 
 extension AccessControlEntry {
-  fileprivate init(filesec reader: inout BigEndianReader, index: Int) throws(MalformedList) {
+  fileprivate init(filesec reader: inout BigEndianReader, index: Int) throws(MalformedACL) {
     guard let high = reader.doubleWord(), let low = reader.doubleWord(), let word = reader.word(),
       let rightsWord = reader.word()
-    else { throw .malformed("entry \(index) is cut off") }
+    else { throw .malformed("entry \(index) is truncated") }
     guard let kind = Kind(rawValue: word & kindMask) else {
-      throw .malformed("entry \(index) is of an unknown kind")
+      throw .malformed("entry \(index) has an unknown type")
     }
     let inheritance = Inheritance(rawValue: word & ~kindMask)
     guard inheritance.isSubset(of: .known) else { throw .malformed("entry \(index) has an unknown flag") }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// NFSv4's form of a list (RFC 7530, section 6.2.1) in XDR, as the Linux NFS client shows it in the attribute
+// NFSv4's form of an ACL (RFC 7530, section 6.2.1) in XDR, as the Linux NFS client shows it in the attribute
 // `system.nfs4_acl` and nfs4-acl-tools read and write it. All words have their most significant byte first.
 //
 //     0   number of entries
@@ -9,7 +9,7 @@
 //         filled up with zeros to a multiple of four
 //
 // The two models have the same rights and kinds, bit for bit, so the bits are translated one by one, and what
-// a list means stays what it means on a Mac: entries count in order, and where none applies the mode decides.
+// an ACL means stays what it means on a Mac: entries count in order, and where none applies the mode decides.
 
 private enum Flag {
   static let successfulAccess: UInt32 = 0x10
@@ -39,7 +39,7 @@ private let smallestEntry = 16
 
 extension AccessControlList {
   /// Reads NFSv4's form.
-  package init(nfs4 bytes: UnsafeRawBufferPointer, names: AccountNames) throws(MalformedList) {
+  package init(nfs4 bytes: UnsafeRawBufferPointer, names: AccountNames) throws(MalformedACL) {
     var reader = BigEndianReader(bytes)
     guard let count = reader.word() else { throw .malformed("it has no count") }
     guard Int(count) <= reader.remaining / smallestEntry else {
@@ -51,13 +51,13 @@ extension AccessControlList {
     for index in 0..<Int(count) {
       entries.append(try AccessControlEntry(nfs4: &reader, names: names, index: index))
     }
-    guard reader.remaining == 0 else { throw .malformed("something follows the last entry") }
+    guard reader.remaining == 0 else { throw .malformed("data follows the last entry") }
     self.init(entries)
   }
 
-  /// NFSv4's form of this list.
-  package func nfs4(names: AccountNames) throws(MalformedList) -> [UInt8] {
-    guard flags.isEmpty else { throw .inexpressible("the list has flags of its own") }
+  /// NFSv4's form of this ACL.
+  package func nfs4(names: AccountNames) throws(MalformedACL) -> [UInt8] {
+    guard flags.isEmpty else { throw .inexpressible("the ACL itself has flags") }
     var bytes: [UInt8] = []
     bytes.append(bigEndian: UInt32(truncatingIfNeeded: entries.count))
     for (index, entry) in entries.enumerated() {
@@ -68,16 +68,15 @@ extension AccessControlList {
 }
 
 extension AccessControlEntry {
-  fileprivate init(nfs4 reader: inout BigEndianReader, names: AccountNames, index: Int) throws(MalformedList)
-  {
+  fileprivate init(nfs4 reader: inout BigEndianReader, names: AccountNames, index: Int) throws(MalformedACL) {
     guard let type = reader.word(), let flags = reader.word(), let mask = reader.word(),
       let length = reader.word()
-    else { throw .malformed("entry \(index) is cut off") }
+    else { throw .malformed("entry \(index) is truncated") }
     guard let kind = kinds.first(where: { $0.1 == type })?.0 else {
-      throw .malformed("entry \(index) is of an unknown type")
+      throw .malformed("entry \(index) has an unknown type")
     }
     guard flags & (Flag.successfulAccess | Flag.failedAccess) == 0 else {
-      throw .inexpressible("entry \(index) is about accesses that succeed or fail")
+      throw .inexpressible("entry \(index) is an audit or alarm entry")
     }
     guard mask & retentionBits == 0 else { throw .inexpressible("entry \(index) has a right of retention") }
 
@@ -104,14 +103,14 @@ extension AccessControlEntry {
 
   fileprivate func appendNFS4(
     to bytes: inout [UInt8], names: AccountNames, index: Int
-  ) throws(MalformedList) {
+  ) throws(MalformedACL) {
     var unsaid = rights
     var mask: UInt32 = 0
     for (right, bit) in rightBits where rights.contains(right) {
       mask |= bit
       unsaid.remove(right)
     }
-    // Each stands for several rights; said as those it would come back as another list.
+    // Each stands for several rights. If they were written out, reading them back would give another ACL.
     guard unsaid.isEmpty else { throw .inexpressible("entry \(index) has a generic right") }
     let who = try NFS4Who(principal, names: names, index: index)
     var flags = who.isGroup ? Flag.identifierGroup : 0
@@ -129,19 +128,19 @@ extension AccessControlEntry {
 extension NFS4Who {
   fileprivate init(
     nfs4 reader: inout BigEndianReader, length: UInt32, isGroup: Bool, index: Int
-  ) throws(MalformedList) {
+  ) throws(MalformedACL) {
     guard (1...UInt32(Self.maximumLength)).contains(length) else {
       throw .malformed("entry \(index) has a name of \(length) bytes")
     }
     guard let name = reader.take(Int(length)), let filling = reader.take(padding(after: Int(length))) else {
-      throw .malformed("entry \(index) is cut off")
+      throw .malformed("entry \(index) is truncated")
     }
     guard filling.allSatisfy({ $0 == 0 }) else {
-      throw .malformed("entry \(index) is not filled up with zeros")
+      throw .malformed("entry \(index) is not padded with zeros")
     }
     // A name would be looked up only as far as its zero.
     guard !name.contains(0), let text = String(validating: name, as: UTF8.self) else {
-      throw .malformed("entry \(index) has a name that is no text")
+      throw .malformed("entry \(index) has a name that is not text")
     }
     self.init(text: text, isGroup: isGroup)
   }

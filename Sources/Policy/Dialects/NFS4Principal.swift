@@ -23,7 +23,7 @@ extension NFS4Who {
   /// How NFSv4 calls `principal`.
   ///
   /// A user or a group goes by name if the name leads back to it, and by number otherwise.
-  init(_ principal: Principal, names: AccountNames, index: Int) throws(MalformedList) {
+  init(_ principal: Principal, names: AccountNames, index: Int) throws(MalformedACL) {
     switch principal.meaning {
     case .owner: self.init(text: Self.owner, isGroup: false)
     // The flag is what servers send with it, and nfs4_setfacl sets it by itself.
@@ -31,8 +31,8 @@ extension NFS4Who {
     case .everyone: self.init(text: Self.everyone, isGroup: false)
     case .user(let uid): self.init(id: uid, name: names.userName(uid), isGroup: false, names: names)
     case .group(let gid): self.init(id: gid, name: names.groupName(gid), isGroup: true, names: names)
-    case .nobody: throw .inexpressible("entry \(index) is about nobody")
-    case .foreign: throw .inexpressible("entry \(index) is about someone of another machine")
+    case .nobody: throw .inexpressible("entry \(index) is for nobody")
+    case .foreign: throw .inexpressible("entry \(index) is for an account of another machine")
     }
   }
 
@@ -50,7 +50,7 @@ extension NFS4Who {
   /// Whom it is about.
   ///
   /// With the special names the flag says nothing and must be ignored, says RFC 7530 (6.2.1.4).
-  func principal(names: AccountNames, index: Int) throws(MalformedList) -> Principal {
+  func principal(names: AccountNames, index: Int) throws(MalformedACL) -> Principal {
     switch text {
     case Self.owner: return .owner
     case Self.group: return .owningGroup
@@ -58,20 +58,20 @@ extension NFS4Who {
     default: break
     }
     guard !Self.others.contains(text) else {
-      throw .inexpressible("entry \(index) is about \(text), whom only a network knows")
+      throw .inexpressible("entry \(index) is for \(text), which exists only on a network")
     }
     guard let id = account(in: names) else {
-      throw .malformed("entry \(index) is about someone whom this machine does not know")
+      throw .malformed("entry \(index) is for an account that this machine does not have")
     }
     return isGroup ? .group(id) : .user(id)
   }
 
   /// The account of that name, if there is one.
   ///
-  /// Digits are a number, whoever else may be called that: a number must lead back to itself. The machine is
-  /// asked for the whole text first, since directory services have accounts with an at sign. `name@domain` is
-  /// the local `name` only in the machine's own domain: to take a stranger's rights for those of a namesake
-  /// would be giving them away.
+  /// Digits are always a number, even if an account has them as its name, so that numbers round-trip. The
+  /// machine is asked for the whole text first, since directory services have accounts with an at sign.
+  /// `name@domain` is the local `name` only in the machine's own domain: otherwise a local user would get the
+  /// rights of an unrelated user with the same name.
   private func account(in names: AccountNames) -> UInt32? {
     if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
       guard let number = UInt32(text), String(number) == text else { return nil }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// Why a text is not what it should be: an entry of an access control list, or several.
+/// Why a text is not what it should be: an entry of an ACL, or several.
 package struct EntryTextError: Error, Equatable, Sendable {
   package enum Reason: Equatable, Sendable {
     /// No name stands at the beginning.
@@ -127,7 +127,7 @@ extension AccessControlEntry {
 }
 
 extension AccessControlList {
-  /// More text than this is refused: a list as long as can be is shorter.
+  /// More text than this is refused: an ACL as long as can be is shorter.
   package static let maximumTextLength = 1 << 16
 
   /// Reads entries, one to a line; empty lines are passed over.

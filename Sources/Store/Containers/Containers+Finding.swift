@@ -15,7 +15,8 @@ extension Store {
     _ registry: Registry
   ) throws(StoreError) -> ContainerRecord? {
     let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
-    let noted = try registry.containers(kind: kind, identifier: identifier, user: user, isDoomed: false)
+    let noted = try registry.containers(
+      kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
     guard let record = noted.first(where: { $0.path == path }), record.team == app.signer,
       record.identity != nil
     else { return nil }

@@ -25,7 +25,7 @@ extension Containers {
         }
       }
     } catch {
-      throw StoreError(error, doing: "make the container", path: place)
+      throw StoreError(error, doing: "create the container", path: place)
     }
     try complete(record, named: name, in: parent, owner, bundle)
   }
@@ -100,7 +100,7 @@ extension Containers {
     _ record: ContainerRecord, named name: String, in parent: FD, _ bundle: InstalledApp?
   ) throws(StoreError) {
     let owner = Owner(
-      try explaining("look at", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
+      try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
     try complete(record, named: name, in: parent, owner, bundle)
   }
 

@@ -17,11 +17,11 @@ extension Containers {
   ///
   /// One that can't be removed keeps none of the others, and is tried again the next time.
   @discardableResult
-  package func removeDoomed() throws(StoreError) -> Removal {
+  package func removeMarked() throws(StoreError) -> Removal {
     try clearWorkshop()
     var removal = Removal()
     var failure: StoreError?
-    for record in try registry.containers(isDoomed: true) {
+    for record in try registry.containers(isMarkedForRemoval: true) {
       do throws(StoreError) {
         removal.left += try remove(record)
         removal.records.append(record)
@@ -84,7 +84,7 @@ extension Containers {
       return nil
     }
     try? registry.forget(record)
-    return LeftBehind(path: record.path, reason: "it is not the directory that was made as this container")
+    return LeftBehind(path: record.path, reason: "it is not the directory that was created as this container")
   }
 
   /// One that was noted before directories were is known by what describes it, which nobody but us can write.

@@ -34,7 +34,7 @@ package final class Containers: Sendable {
     workshop = Workshop(directory: workshopDirectory.fd, prefix: "container-", visibly: visibly)
     let tree = tree.fd
     try registry.note(
-      tree: explaining("look at", path) { () throws(Errno) in try ObjectIdentity(tree.status(), of: tree) })
+      tree: explaining("examine", path) { () throws(Errno) in try ObjectIdentity(tree.status(), of: tree) })
   }
 
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
@@ -56,7 +56,7 @@ package final class Containers: Sendable {
   ) throws(StoreError) -> ContainerRecord {
     let home = try openHome(name)
     let owner = Owner(
-      try explaining("look at", "\(path)/Users/\(name)") { () throws(Errno) in try home.fd.status() })
+      try explaining("examine", "\(path)/Users/\(name)") { () throws(Errno) in try home.fd.status() })
     let place = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
     let new = {
       ContainerRecord(
@@ -64,8 +64,8 @@ package final class Containers: Sendable {
         team: app.signer)
     }
     var record = try registry.note(new())
-    if record.isDoomed {
-      // An app that is installed anew gets nothing of what the one before it has left.
+    if record.isMarkedForRemoval {
+      // An app that is installed again gets nothing of what the one before it has left.
       try remove(record)
       record = try registry.note(new())
     }
@@ -90,7 +90,7 @@ package final class Containers: Sendable {
   package func noteIdentity(
     of record: ContainerRecord, named name: String, in parent: FD
   ) throws(StoreError) -> ContainerRecord {
-    let identity = try explaining("look at", "\(path)/\(record.path)") { () throws(Errno) in
+    let identity = try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in
       let made = try parent.child(name)
       return try ObjectIdentity(made.fd.status(), of: made.fd)
     }
@@ -145,11 +145,11 @@ package final class Containers: Sendable {
       // Someone has just made it.
       return try requireDirectory(name, in: parent, owner, path)
     } catch {
-      throw StoreError(error, doing: "make", path: path)
+      throw StoreError(error, doing: "create", path: path)
     }
     guard status.isDirectory else { throw .noContainer(path: path, what: "it is not a directory") }
     guard status.st_uid == owner.uid else {
-      throw .noContainer(path: path, what: "it belongs to uid \(status.st_uid) and not to \(owner.uid)")
+      throw .noContainer(path: path, what: "it belongs to uid \(status.st_uid), not to \(owner.uid)")
     }
   }
 

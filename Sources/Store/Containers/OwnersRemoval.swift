@@ -138,7 +138,7 @@ struct OwnersRemoval {
 
   private func openToEmpty(_ name: Name, _ status: FileStatus, in parent: FD) throws(Errno) -> OwnedFD {
     let directory = try parent.child(name)
-    // Another one by now is looked at anew.
+    // Another one by now is looked at again.
     guard try directory.fd.status().isSameObject(as: status) else { throw .ENOENT }
     // Its owner may have taken the rights away from himself.
     if status.permissions & 0o700 != 0o700 { try? directory.fd.changeMode(0o700) }
@@ -152,8 +152,8 @@ extension KeptReason {
     switch self {
     case .owner(let uid): "it belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)")"
     case .flags(let flags): "it has the flags \(flags.words)"
-    case .refused: "the filesystem below refuses to remove it"
-    case .changing: "something is put into it again and again"
+    case .refused: "the backing filesystem refuses to remove it"
+    case .changing: "new files are constantly created in it"
     }
   }
 }

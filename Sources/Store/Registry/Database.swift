@@ -31,7 +31,8 @@ struct Database: ~Copyable {
   ) throws(StoreError) -> Database {
     let directory = try explaining("open", path) { () throws(Errno) in try directory.duplicated() }
     guard AnchoredFiles.areRegistered else {
-      throw .registryFailed(doing: "open", path: path, message: "SQLite takes no file system of ours")
+      throw .registryFailed(
+        doing: "open", path: path, message: "SQLite does not accept insula's file access layer")
     }
     var opened: OpaquePointer?
     let flags =
@@ -40,7 +41,7 @@ struct Database: ~Copyable {
     let code = sqlite3_open_v2(
       "/proc/self/fd/\(directory.fd.raw)/\(name)", &opened, flags, AnchoredFiles.name)
     guard let opened else {
-      throw .registryFailed(doing: "open", path: path, message: "there is no memory for it")
+      throw .registryFailed(doing: "open", path: path, message: "out of memory")
     }
     guard code == SQLITE_OK else {
       let failure = Self.failure(code, "open", of: opened, path)
@@ -99,7 +100,7 @@ struct Database: ~Copyable {
     var rows: [Row] = []
     while try step(prepared) {
       guard rows.count < Self.mostRows else {
-        throw .registryDamaged(path: path, what: "it has more than \(Self.mostRows) rows in a table")
+        throw .registryDamaged(path: path, what: "a table has more than \(Self.mostRows) rows")
       }
       rows.append(try read(Columns(prepared.handle, path)))
     }
@@ -229,7 +230,7 @@ struct Columns {
   private func require(_ type: Int32, _ index: Int32) throws(StoreError) {
     guard sqlite3_column_type(statement, index) == type else {
       throw .registryDamaged(
-        path: path, what: "column \(index) of a row has another type than it should have")
+        path: path, what: "column \(index) of a row has the wrong type")
     }
   }
 }

@@ -69,7 +69,7 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
   /// Where it is, below the root of the tree.
   package let path: String
   /// Whether its app is gone and it is about to be removed.
-  package let isDoomed: Bool
+  package let isMarkedForRemoval: Bool
   /// Which directory it is; nil as long as that was not noted.
   package var identity: ObjectIdentity?
   /// Whose apps' it is; nil as long as that was not noted.
@@ -77,14 +77,14 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
 
   package init(
     uuid: String, kind: ContainerKind, identifier: AppIdentifier, user: UInt32, path: String,
-    isDoomed: Bool = false, identity: ObjectIdentity? = nil, team: Team? = nil
+    isMarkedForRemoval: Bool = false, identity: ObjectIdentity? = nil, team: Team? = nil
   ) {
     self.uuid = uuid
     self.kind = kind
     self.identifier = identifier
     self.user = user
     self.path = path
-    self.isDoomed = isDoomed
+    self.isMarkedForRemoval = isMarkedForRemoval
     self.identity = identity
     self.team = team
   }

@@ -60,7 +60,7 @@ extension Registry {
 
   /// Notes another version of an app that is there.
   ///
-  /// The containers of groups that it is in no more are doomed where they have no other member.
+  /// The containers of groups that it is in no more are marked for removal where they have no other member.
   package func update(_ app: InstalledApp) throws(StoreError) {
     try change { (database) throws(StoreError) in try Self.update(app, in: database) }
   }
@@ -88,8 +88,8 @@ extension Registry {
 
   /// Takes an app off the list.
   ///
-  /// Unless they are to be kept, what is left of its containers is doomed from this moment: those of
-  /// users who have the app no more, and those of groups of which they have no other member.
+  /// Unless they are to be kept, what is left of its containers is marked for removal from this moment: those
+  /// of users who have the app no more, and those of groups of which they have no other member.
   ///
   /// What lies in iCloud stays: it is the user's, and other machines may have it too.
   package func remove(

@@ -9,7 +9,8 @@ package import Policy
 extension Registry {
   /// All containers that fit what is given.
   package func containers(
-    kind: ContainerKind? = nil, identifier: AppIdentifier? = nil, user: UInt32? = nil, isDoomed: Bool? = nil
+    kind: ContainerKind? = nil, identifier: AppIdentifier? = nil, user: UInt32? = nil,
+    isMarkedForRemoval: Bool? = nil
   ) throws(StoreError) -> [ContainerRecord] {
     try use { (database) throws(StoreError) in
       let path = database.path
@@ -22,7 +23,7 @@ extension Registry {
         ORDER BY path
         """,
         kind.map { .text($0.rawValue) } ?? .null, identifier.map { .text($0.text) } ?? .null, .optional(user),
-        isDoomed.map { .integer($0 ? 1 : 0) } ?? .null
+        isMarkedForRemoval.map { .integer($0 ? 1 : 0) } ?? .null
       ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
     }
   }
@@ -114,7 +115,7 @@ extension Registry {
 extension ContainerRecord {
   fileprivate init(_ row: Columns, _ path: String) throws(StoreError) {
     guard let kind = ContainerKind(rawValue: try row.text(1)) else {
-      throw .registryDamaged(path: path, what: "a container is of an unknown kind")
+      throw .registryDamaged(path: path, what: "a container has an unknown kind")
     }
     guard let user = try row.user(3, path) else {
       throw .registryDamaged(path: path, what: "a container belongs to nobody")
@@ -127,7 +128,7 @@ extension ContainerRecord {
     let team: Team? = row.isNull(9) ? nil : Team(try row.text(9), root: try row.digest(10))
     self.init(
       uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
-      path: try row.text(4), isDoomed: try row.integer(5) != 0, identity: identity, team: team)
+      path: try row.text(4), isMarkedForRemoval: try row.integer(5) != 0, identity: identity, team: team)
   }
 }
 
@@ -136,7 +137,7 @@ extension Columns {
   func identifier(_ index: Int32, _ path: String) throws(StoreError) -> AppIdentifier {
     let text = try text(index)
     guard let identifier = AppIdentifier(text) else {
-      throw .registryDamaged(path: path, what: "'\(text)' is no identifier")
+      throw .registryDamaged(path: path, what: "'\(text)' is not an identifier")
     }
     return identifier
   }
@@ -145,7 +146,7 @@ extension Columns {
   func user(_ index: Int32, _ path: String) throws(StoreError) -> UInt32? {
     if isNull(index) { return nil }
     guard let uid = UInt32(exactly: try integer(index)) else {
-      throw .registryDamaged(path: path, what: "a user has a number that no user can have")
+      throw .registryDamaged(path: path, what: "a user has an invalid ID")
     }
     return uid
   }

@@ -98,7 +98,7 @@ extension GrantRecord {
   fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
     let path = GrantPath.names(try row.bytes(4))
     guard let user = try row.user(2, file), !path.isEmpty, GrantPath.isPath(path) else {
-      throw .registryDamaged(path: file, what: "a grant belongs to nobody, or is for no path")
+      throw .registryDamaged(path: file, what: "a grant has no user or no path")
     }
     self.init(
       id: try row.integer(0), identifier: try row.identifier(1, file), user: user,

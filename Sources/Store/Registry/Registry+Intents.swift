@@ -25,11 +25,13 @@ extension Registry {
 
   /// Notes what is about to be done; only one thing at a time is done to an app, and at a path.
   package func begin(_ intent: TreeIntent) throws(StoreError) -> NotedIntent {
-    guard let encoded = try? JSONEncoder().encode(intent) else {
-      throw .appBusy(identifier: intent.app.identifier.text)
-    }
-    let text = String(decoding: encoded, as: UTF8.self)
-    return try change { (database) throws(StoreError) in
+    try change { (database) throws(StoreError) in
+      guard let encoded = try? JSONEncoder().encode(intent) else {
+        throw .registryFailed(
+          doing: "record a change in", path: database.path,
+          message: "the change to \(intent.app.identifier.text) can't be recorded")
+      }
+      let text = String(decoding: encoded, as: UTF8.self)
       for other in try Self.intents(in: database)
       where other.intent.app.identifier.isSame(as: intent.app.identifier)
         && other.intent.app.user == intent.app.user
@@ -62,7 +64,7 @@ extension Registry {
   /// Whether the list of apps is as it was when the intent was made up.
   private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
     let app = intent.app
-    if intent.work != .uninstall { try settle(app.signer, in: database) }
+    if intent.work != .uninstall { try recordRoot(of: app.signer, in: database) }
     let known = try find(app.identifier, of: app.user, in: database)
     switch intent.work {
     case .install:

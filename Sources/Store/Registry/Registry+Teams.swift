@@ -19,7 +19,7 @@ extension Registry {
   }
 
   /// Throws unless a team's root is the one that speaks for it; the first one does from now on.
-  static func settle(_ team: Team, in database: borrowing Database) throws(StoreError) {
+  static func recordRoot(of team: Team, in database: borrowing Database) throws(StoreError) {
     guard let root = team.root else { return }
     if let known = try Self.root(of: team.text, in: database), known != root {
       throw .teamOfOtherRoot(team: team.text, known: Team.digits(of: known), new: Team.digits(of: root))

@@ -40,7 +40,7 @@ package final class Registry: Sendable {
         return nil
       }
     } catch {
-      guard error == .ENOENT else { throw StoreError(error, doing: "look at", path: file) }
+      guard error == .ENOENT else { throw StoreError(error, doing: "examine", path: file) }
       return nil
     }
     let database = try Database.open(fileName, in: state, path: file, patience: patience)
@@ -86,7 +86,7 @@ package final class Registry: Sendable {
       try state.synchronize(dataOnly: false)
     } catch {
       guard error != .EEXIST else { return }
-      throw StoreError(error, doing: "make", path: path)
+      throw StoreError(error, doing: "create", path: path)
     }
   }
 
@@ -131,7 +131,7 @@ package final class Registry: Sendable {
           try row.text(0)
         }
         let strays = try database.rows("PRAGMA foreign_key_check") { (row) throws(StoreError) in
-          "a row of \(try row.text(0)) belongs to no app"
+          "a row of \(try row.text(0)) has no app"
         }
         return integrity.filter { $0 != "ok" } + strays.prefix(20)
       }

@@ -3,20 +3,21 @@
 
 internal import Fuse
 internal import Glibc
+internal import LinuxIO
 internal import Synchronization
 
-/// A view's way to its kernel, for its own threads and for those of other views.
+/// The connection of a view to its kernel, for use by threads of all views.
 final class KernelLink: Sendable {
   private struct State {
     var connection: (any Connection)?
     /// How many are speaking.
-    var speakers = 0
+    var notifiers = 0
     var device: UInt32?
   }
-  private let state = Mutex(State())
-  /// How many have found that the kernel must be made to forget something, and have not yet told it.
+  private let state = OrderedMutex(.leaf, State())
+  /// How many threads have found that the kernel must drop something, and have not yet notified it.
   ///
-  /// Who comes after them finds nothing to tell, and must not return before the kernel knows.
+  /// A later thread finds no record, and must not return before the kernel knows.
   let attributesUnderWay = Atomic<Int>(0)
   let namesUnderWay = Atomic<Int>(0)
 
@@ -25,13 +26,14 @@ final class KernelLink: Sendable {
 
   /// Counts how often the kernel was told to look up every name again; never 0.
   ///
-  /// A name that it was told in an earlier epoch it looks up before it walks over it.
+  /// The kernel looks up a name from an earlier epoch again before it uses it.
   var epoch: UInt16 {
     UInt16(truncatingIfNeeded: epochs.load(ordering: .sequentiallyConsistent) % 65_535) + 1
   }
 
-  /// Whoever is about to tell the kernel so counts first, and has noted it in `namesUnderWay` before: who
-  /// finds the new epoch while the kernel does not know of it tells it too.
+  /// A thread increments `namesUnderWay` first, then the epoch, and then notifies the kernel.
+  ///
+  /// So a thread that sees the new epoch before the kernel knows of it notifies the kernel too.
   func beginEpoch() { epochs.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
   /// For a thread that serves a request of this very kernel, so that the connection can't end meanwhile.
@@ -53,22 +55,22 @@ final class KernelLink: Sendable {
     hasPassthrough.store(connection.passthrough, ordering: .releasing)
   }
 
-  /// When this returns, nobody speaks to the kernel any more.
+  /// When this returns, no thread uses the connection any more.
   func end() {
     hasPassthrough.store(false, ordering: .relaxed)
     state.withLock { $0.connection = nil }
-    // What is said never waits for long: see Connection.
-    while state.withLock({ $0.speakers }) > 0 { sched_yield() }
+    // Notifications never wait for long: see Connection.
+    while state.withLock({ $0.notifiers }) > 0 { sched_yield() }
   }
 
-  /// Lets any thread speak to the kernel, if it is still there.
-  func speak(_ body: (any Connection) -> Void) {
+  /// Sends notifications to the kernel, from any thread, if the connection still exists.
+  func notify(_ body: (any Connection) -> Void) {
     let connection = state.withLock { state in
-      if state.connection != nil { state.speakers += 1 }
+      if state.connection != nil { state.notifiers += 1 }
       return state.connection
     }
     guard let connection else { return }
     body(connection)
-    state.withLock { $0.speakers -= 1 }
+    state.withLock { $0.notifiers -= 1 }
   }
 }

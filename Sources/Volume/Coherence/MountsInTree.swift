@@ -7,14 +7,14 @@ internal import Synchronization
 
 /// Which directories are on the way to something that is mounted in the tree.
 ///
-/// Known of are the mounts in the daemon's own mount namespace. They are asked for where a look-up is
-/// refused, and read again only when they have changed.
+/// Known of are the mounts in the daemon's own mount namespace. They are asked for where a lookup is refused,
+/// and read again only when they have changed.
 final class MountsInTree: Sendable {
   private struct State: ~Copyable {
     var watch: MountWatch?
     var directories: Set<ObjectNumber> = []
   }
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.mounts, State())
   private let haveMoved = Atomic<Bool>(false)
 
   /// The way to what is mounted may be another one from here on.
@@ -54,10 +54,10 @@ final class MountsInTree: Sendable {
 
   /// Notes each directory on a way, but not the last name, which is the mount's own.
   private static func note(
-    _ way: [Substring.UTF8View], _ tree: FD, _ directories: inout Set<ObjectNumber>
+    _ names: [Substring.UTF8View], _ tree: FD, _ directories: inout Set<ObjectNumber>
   ) {
     guard var directory = try? tree.child(Name.here) else { return }
-    for name in way {
+    for name in names {
       guard let status = try? directory.fd.status() else { return }
       directories.insert(ObjectNumber(status))
       let next = try? Array(name).withName { (name) throws(Errno) in

@@ -11,7 +11,7 @@ internal import Synchronization
 extension NodeTable {
   /// What follows for a table from an object's having another name.
   struct Moved {
-    /// What is below it may have come into other zones, and into which hangs on names, which are not known
+    /// What is below it may have come into other zones, and into which depends on names, which are not known
     /// here.
     var namesMatter = false
     /// It can't be looked for by that name, and there are no handles.

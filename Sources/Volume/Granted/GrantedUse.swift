@@ -1,31 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
 /// The reads and writes that are under way in what was granted, so that one who takes a grant back can wait
 /// for them.
+///
+/// Where nobody waits, that costs two additions and a read of a counter.
 final class GrantedUse: Sendable {
   private let phase = Atomic<Int>(0)
   private let even = Atomic<Int>(0)
   private let odd = Atomic<Int>(0)
+  /// How many wait.
+  private let waiting = Atomic<Int>(0)
+  /// How often the last of a phase has ended while somebody waited.
+  private let ended = Condition(0)
   private let draining = Atomic<Int>(0)
 
   /// Does something that is waited for; whether it is still granted is to be asked inside.
   func during<Result>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
     let entered = phase.load(ordering: .sequentiallyConsistent)
-    change(entered, by: 1)
-    defer { change(entered, by: -1) }
+    _ = change(entered, by: 1)
+    defer {
+      // A waiter announces itself before it reads the count, so one of the two sees the other.
+      if change(entered, by: -1) == 0, waiting.load(ordering: .sequentiallyConsistent) > 0 {
+        ended.change { $0 &+= 1 }
+      }
+    }
     return try body()
   }
 
-  private func change(_ phase: Int, by difference: Int) {
+  private func change(_ phase: Int, by difference: Int) -> Int {
     if phase & 1 == 0 {
-      even.wrappingAdd(difference, ordering: .sequentiallyConsistent)
+      even.wrappingAdd(difference, ordering: .sequentiallyConsistent).newValue
     } else {
-      odd.wrappingAdd(difference, ordering: .sequentiallyConsistent)
+      odd.wrappingAdd(difference, ordering: .sequentiallyConsistent).newValue
     }
   }
 
@@ -34,14 +44,17 @@ final class GrantedUse: Sendable {
       ? even.load(ordering: .sequentiallyConsistent) : odd.load(ordering: .sequentiallyConsistent)
   }
 
-  /// Waits for all that began before this was called.
+  /// Waits for everything that began before this call.
   ///
   /// What begins meanwhile counts in the other phase, so it is not waited for; twice, since someone may have
-  /// read the phase before it was last changed and not been counted yet.
+  /// read the phase before it was last changed and not been counted yet. There is no end to it but theirs:
+  /// what is under way may still read and write.
   func waitForAll() {
+    waiting.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    defer { waiting.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
     for _ in 0..<2 {
       let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
-      while count(before) > 0 { usleep(100) }
+      ended.wait { _ in count(before) <= 0 }
     }
   }
 

@@ -6,26 +6,26 @@ internal import Policy
 internal import Store
 internal import Synchronization
 
-// What users have granted their apps, and where it is now.
+// What users have granted to their apps, and where it is now.
 //
-//  1. A grant follows its object: when that, or a directory above it, is renamed through any view, the grant
-//     has its new path before the rename is answered. No other object is ever found by the old path
-//     meanwhile.
-//  2. Where the object is replaced or gone, the grant stays with the name: so files are saved by most
-//     programs.
-//  3. A rename asks for its two names in their directories; where nothing is granted that is a look at a
-//     number.
-//  4. One at a time (`moving`): renames of what leads to a grant, grants, revocations, and the beginning of a
-//     view. Who takes this lock may wait for the filesystem, and nobody else does for them. `state` is taken
-//     inside it, for a few memory accesses.
-//  5. A rename that began before a grant was there, and ended after, looks once more when it is done.
-//  6. A rename costs as much as the paths are long that it changes, and a little for each grant that it
-//     takes along: nobody walks along their paths, since what is below the new name is what was below the
-//     old one.
-//  7. Each user has so many names on the way to what they have granted (`Budget.Kind.grantedNames`), so that
-//     the scope of a view has room for all of them, and nobody's take the room of another's.
+//  1. A grant follows its object. If the object or a directory above it is renamed through any view, the
+//     grant has its new path before the rename is answered. In between, the old path never leads to another
+//     object.
+//  2. If the object is replaced or removed, the grant stays with the name, because most programs save files
+//     that way.
+//  3. A rename looks up its two names in their directories. If nothing is granted, that reads one counter.
+//  4. The lock `moving` serializes renames of names that lead to a grant, grants, revocations, and the start
+//     of a view. Its holder may wait for the filesystem, and nothing but these operations waits for it.
+//     `state` is taken inside it, for a few memory accesses.
+//  5. A rename checks again when it is done, since a grant may have been made meanwhile.
+//  6. The cost of a rename grows with the length of the changed paths, plus a little for each affected grant.
+//     The paths of these grants are not walked: what is below the new name is what was below the old one.
+//  7. The number of names on the paths of a user's grants is limited (`Budget.Kind.grantedNames`). So every
+//     scope has room for all of them, and no user can use up another user's room.
 
-/// Whose views a grant is for: those of one app that run for one user.
+/// The holder of a grant: one app of one user.
+///
+/// The grant is in all views of that app.
 struct GrantHolder: Hashable, Sendable {
   let identifier: String
   let user: UInt32
@@ -39,17 +39,17 @@ struct GrantHolder: Hashable, Sendable {
 /// See the rules above.
 final class Grants: Sendable {
   /// The name that a file had before it was given another one in the same directory.
-  struct Former {
+  struct PreviousName {
     let path: [[UInt8]]
-    let step: TreeWay.Step
+    let step: ResolvedPath.Step
     /// Whether it was its app that renamed it.
     let isByHolder: Bool
   }
 
   struct Entry {
     var record: GrantRecord
-    var steps: [TreeWay.Step] = []
-    var former: Former?
+    var steps: [ResolvedPath.Step] = []
+    var previousName: PreviousName?
     var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
   }
 
@@ -62,33 +62,33 @@ final class Grants: Sendable {
 
   private struct Holding: Sendable {
     let holder: GrantHolder
-    let view: View
+    let view: PeerView
   }
 
   private struct State {
     var entries: [Int64: Entry] = [:]
     /// Which grants are reached through a name.
-    var steps: [TreeWay.Step: Step] = [:]
-    var formers: [TreeWay.Step: Set<Int64>] = [:]
+    var steps: [ResolvedPath.Step: Step] = [:]
+    var previousNames: [ResolvedPath.Step: Set<Int64>] = [:]
     var ids: [GrantHolder: Set<Int64>] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.grants, State())
   private let budget: Budget
   private let count = Atomic<Int>(0)
-  let moving = Mutex(())
-  private let listener = Mutex<(@Sendable ([Int64]) -> Void)?>(nil)
+  let moving = OrderedMutex(.grantMoves, ())
+  private let listener = OrderedMutex<(@Sendable ([Int64]) -> Void)?>(.leaf, nil)
 
   init(_ budget: Budget) { self.budget = budget }
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
-  /// Whether something that was granted hangs on a name.
-  func touches(_ step: TreeWay.Step) -> Bool {
+  /// Whether a grant depends on a name.
+  func touches(_ step: ResolvedPath.Step) -> Bool {
     if isEmpty { return false }
-    return state.withLock { $0.steps[step] != nil || $0.formers[step] != nil }
+    return state.withLock { $0.steps[step] != nil || $0.previousNames[step] != nil }
   }
 
   /// Whether something that was granted lies in this directory, or is reached through it.
@@ -99,9 +99,13 @@ final class Grants: Sendable {
     }
   }
 
-  func ids(through step: TreeWay.Step) -> [Int64] { state.withLock { $0.steps[step]?.ids ?? [] }.sorted() }
+  func ids(through step: ResolvedPath.Step) -> [Int64] {
+    state.withLock { $0.steps[step]?.ids ?? [] }.sorted()
+  }
 
-  func formers(at step: TreeWay.Step) -> [Int64] { state.withLock { $0.formers[step] ?? [] }.sorted() }
+  func previousNames(at step: ResolvedPath.Step) -> [Int64] {
+    state.withLock { $0.previousNames[step] ?? [] }.sorted()
+  }
 
   func entry(_ id: Int64) -> Entry? { state.withLock { $0.entries[id] } }
 
@@ -130,23 +134,27 @@ final class Grants: Sendable {
       state.entries[id] = entry
       state.ids[entry.holder, default: []].insert(id)
       for step in entry.steps { add(id, entry.record.user, to: step, &state) }
-      if let former = entry.former { state.formers[former.step, default: []].insert(id) }
+      if let previousName = entry.previousName {
+        state.previousNames[previousName.step, default: []].insert(id)
+      }
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
     }
   }
 
   /// Notes where a grant is that was moved: so many of its first steps are others now.
-  func move(_ entry: Entry, steps old: Int, to new: [TreeWay.Step]) {
+  func move(_ entry: Entry, steps old: Int, to new: [ResolvedPath.Step]) {
     state.withLock { state in
       let id = entry.record.id
       guard let known = state.entries[id] else { return }
-      Self.forgetFormer(known, &state)
+      Self.forgetPreviousName(known, &state)
       for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
       var entry = entry
       entry.steps = new + known.steps.dropFirst(old)
       state.entries[id] = entry
       for step in new { add(id, entry.record.user, to: step, &state) }
-      if let former = entry.former { state.formers[former.step, default: []].insert(id) }
+      if let previousName = entry.previousName {
+        state.previousNames[previousName.step, default: []].insert(id)
+      }
     }
   }
 
@@ -163,26 +171,26 @@ final class Grants: Sendable {
   private func forget(_ id: Int64, _ state: inout State) -> Entry? {
     guard let known = state.entries.removeValue(forKey: id) else { return nil }
     for step in known.steps { remove(id, known.record.user, from: step, &state) }
-    Self.forgetFormer(known, &state)
+    Self.forgetPreviousName(known, &state)
     state.ids[known.holder]?.remove(id)
     if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
     return known
   }
 
-  private static func forgetFormer(_ known: Entry, _ state: inout State) {
-    guard let step = known.former?.step else { return }
-    state.formers[step]?.remove(known.record.id)
-    if state.formers[step]?.isEmpty == true { state.formers[step] = nil }
+  private static func forgetPreviousName(_ known: Entry, _ state: inout State) {
+    guard let step = known.previousName?.step else { return }
+    state.previousNames[step]?.remove(known.record.id)
+    if state.previousNames[step]?.isEmpty == true { state.previousNames[step] = nil }
   }
 
-  private func add(_ id: Int64, _ user: UInt32, to step: TreeWay.Step, _ state: inout State) {
+  private func add(_ id: Int64, _ user: UInt32, to step: ResolvedPath.Step, _ state: inout State) {
     guard state.steps[step, default: Step()].ids.insert(id).inserted else { return }
     let count = state.steps[step, default: Step()].users[user, default: 0]
     state.steps[step]?.users[user] = count + 1
     if count == 0 { budget.charge(.grantedNames, to: Payer(user: user)) }
   }
 
-  private func remove(_ id: Int64, _ user: UInt32, from step: TreeWay.Step, _ state: inout State) {
+  private func remove(_ id: Int64, _ user: UInt32, from step: ResolvedPath.Step, _ state: inout State) {
     guard state.steps[step]?.ids.remove(id) != nil else { return }
     let count = state.steps[step]?.users[user] ?? 1
     state.steps[step]?.users[user] = count == 1 ? nil : count - 1
@@ -192,22 +200,22 @@ final class Grants: Sendable {
 
   // MARK: Views
 
-  func add(_ view: View, of holder: GrantHolder) {
+  func add(_ view: PeerView, of holder: GrantHolder) {
     state.withLock { $0.views[view.number] = Holding(holder: holder, view: view) }
   }
 
   /// The view of that number has ended.
   func remove(view number: UInt32) { state.withLock { $0.views[number] = nil } }
 
-  func views(of holder: GrantHolder) -> [View] {
+  func views(of holder: GrantHolder) -> [PeerView] {
     state.withLock { state in state.views.values.filter { $0.holder == holder }.map(\.view) }
   }
 
-  func holder(of view: View) -> GrantHolder? { state.withLock { $0.views[view.number]?.holder } }
+  func holder(ofView number: UInt32) -> GrantHolder? { state.withLock { $0.views[number]?.holder } }
 
   // MARK: Those who keep them
 
-  /// Has the numbers of those told that have changed or gone by what someone did with names.
+  /// Sets the listener that gets the numbers of grants that were changed or removed by changes of names.
   func tell(_ listener: @escaping @Sendable ([Int64]) -> Void) {
     self.listener.withLock { $0 = listener }
   }

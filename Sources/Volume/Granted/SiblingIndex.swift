@@ -7,11 +7,11 @@ internal import Synchronization
 
 /// Which views have an object as a sibling of a granted file; see `Scope+Siblings.swift`.
 ///
-/// Whoever writes to an object or takes its name asks here. Where no app saves anything that is a look at a
-/// number.
+/// Whoever writes to an object or takes its name asks here. Where no app saves anything that is a read of a
+/// counter.
 final class SiblingIndex: Sendable {
   private let count = Atomic<Int>(0)
-  private let state = Mutex<[SiblingObject.Number: Set<UInt32>]>([:])
+  private let state = OrderedMutex<[SiblingObject.Number: Set<UInt32>]>(.siblings, [:])
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 

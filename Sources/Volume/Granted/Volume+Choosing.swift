@@ -19,36 +19,36 @@ extension Volume {
   /// the way; ENXIO for what is neither a file nor a directory; EROFS in an installed app or the system
   /// domain.
   package func choose(
-    _ names: [[UInt8]], by subject: Subject, isMember: (_ gid: UInt32) -> Membership, writing: Bool
+    _ names: [[UInt8]], by caller: Credentials, isMember: (_ gid: UInt32) -> Membership, writing: Bool
   ) throws(Errno) -> ChosenObject {
     guard let last = names.last else { throw .EINVAL }
     var directory = try tree.open(Name.here, O_DIRECTORY | pathOnly)
     var zone = Zone.top
     for name in names.dropLast() {
-      let next = try child(name, of: directory.fd, zone, by: subject, isMember)
+      let next = try child(name, of: directory.fd, zone, by: caller, isMember)
       guard try next.fd.status().isDirectory else { throw .ENOTDIR }
       zone = try self.zone(of: name, in: directory.fd, zone)
       directory = next
     }
-    let object = try child(last, of: directory.fd, zone, by: subject, isMember)
+    let object = try child(last, of: directory.fd, zone, by: caller, isMember)
     let kind = try self.zone(of: last, in: directory.fd, zone)
-    if kind.isSealedPlace { throw .EROFS }
+    try authorizeChoice(in: kind)
     let status = try object.fd.status()
     guard status.isRegular || status.isDirectory else { throw .ENXIO }
-    // One after the other: a list may say yes to each and no to all at once.
+    // One after the other: an ACL may say yes to each and no to all at once.
     var questions: [Rights] = status.isDirectory ? [.list, .search] : [.read]
     if writing { questions += status.isDirectory ? [.addFile, .addSubdirectory] : [.write] }
-    for rights in questions { try authorize(rights, on: object.fd, status, kind, by: subject, isMember) }
+    for rights in questions { try authorize(rights, on: object.fd, status, kind, by: caller, isMember) }
     return ChosenObject(
       identity: ObjectIdentity(status, of: object.fd), isDirectory: status.isDirectory)
   }
 
   /// Finds a name in a directory, which must be searchable.
   private func child(
-    _ name: [UInt8], of directory: FD, _ zone: Zone, by subject: Subject,
+    _ name: [UInt8], of directory: FD, _ zone: Zone, by caller: Credentials,
     _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) -> OwnedFD {
-    try authorize(.search, on: directory, directory.status(), zone, by: subject, isMember)
+    try authorize(.search, on: directory, directory.status(), zone, by: caller, isMember)
     return try name.withName { (name) throws(Errno) in
       guard name.isComponent else { throw .EINVAL }
       let object = try directory.child(name)
@@ -63,12 +63,11 @@ extension Volume {
   }
 
   private func authorize(
-    _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, by subject: Subject,
+    _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, by caller: Credentials,
     _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) {
     let security = (try? metadata.security(of: object)) ?? .unreadable
     let judged = Object(status, zone: zone, reach: .everything, security: security)
-    let decision = decide(rights, on: judged, by: subject, isMember: isMember)
-    if case .deny(let denial) = decision { throw Errno(denial) }
+    try authorize(rights, on: judged, by: caller, isMember)
   }
 }

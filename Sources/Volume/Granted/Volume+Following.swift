@@ -6,57 +6,42 @@ internal import Policy
 internal import Store
 internal import Synchronization
 
-/// A rename that is about to be made.
-struct NameMove {
-  let name: Name
-  let from: FD
-  let fromNumber: ObjectNumber
-  let newName: Name
-  let to: FD
-  let toNumber: ObjectNumber
-  let isExchange: Bool
-  let moved: ObjectNumber
-  /// Whether what is granted stays with the names.
-  ///
-  /// A container is a place and not what was chosen in it; and an app that has a file alone renames nothing
-  /// but to save it.
-  let staysWithNames: Bool
+// How grants follow what they are for; see `Grants.swift` for the rules.
 
-  var source: TreeWay.Step { TreeWay.Step(Array(name.buffer), in: fromNumber) }
-  var target: TreeWay.Step { TreeWay.Step(Array(newName.buffer), in: toNumber) }
+extension NameMove {
+  var source: ResolvedPath.Step { ResolvedPath.Step(Array(name.buffer), in: from.number) }
+  var target: ResolvedPath.Step { ResolvedPath.Step(Array(newName.buffer), in: to.number) }
 
-  /// Whether something that was granted hangs on one of the names.
-  func touches(_ grants: Grants) -> Bool {
+  /// Whether something that was granted depends on one of the names.
+  fileprivate func touches(_ grants: Grants) -> Bool {
     !grants.isEmpty && (grants.touches(source) || grants.touches(target))
   }
 }
 
-// How grants follow what they are for; see `Grants.swift` for the rules.
-
-extension View {
-  /// Makes a rename, and has grants follow it.
-  func following(_ move: NameMove, _ body: () throws(Errno) -> Void) throws(Errno) {
-    let grants = volume.grants
+extension Volume {
+  /// Makes a rename by `call`, and has grants follow it.
+  func following<Made: ~Copyable>(
+    _ move: NameMove, through view: PeerView, _ call: () throws(Errno) -> Made
+  ) throws(Errno) -> Made {
     if move.touches(grants) {
       return try grants.moving.withLock { _ throws(Errno) in
-        try body()
-        volume.follow(move, through: self)
+        let made = try call()
+        follow(move, through: view)
+        return made
       }
     }
-    try body()
+    let made = try call()
     // What was granted meanwhile.
-    if move.touches(grants) {
-      grants.moving.withLock { _ in volume.follow(move, through: self) }
-    }
+    if move.touches(grants) { grants.moving.withLock { _ in follow(move, through: view) } }
+    return made
   }
 
   /// A name has come or gone otherwise.
-  func noteForGrants(_ name: Name, in directory: borrowing NodeTable.Pin) {
-    if volume.grants.isEmpty { return }
-    let step = TreeWay.Step(Array(name.buffer), in: directory.number)
-    guard volume.grants.touches(step) else { return }
-    let fd = directory.fd
-    volume.grants.moving.withLock { _ in volume.settle(at: step, fd, through: self) }
+  func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
+    if grants.isEmpty { return }
+    let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
+    guard grants.touches(step) else { return }
+    grants.moving.withLock { _ in update(at: step, directory.fd, through: view) }
   }
 }
 
@@ -68,16 +53,18 @@ struct ScopeMove {
 
 extension Volume {
   /// Names in a directory have been changed by the daemon itself.
-  func settleGrants(in directory: ObjectNumber) {
+  func updateGrants(in directory: ObjectNumber) {
     let touched = grants.touches(directory)
     guard !touched.isEmpty else { return }
     grants.moving.withLock { _ in for id in touched { refresh(id) } }
   }
 
   /// A rename has been made.
-  fileprivate func follow(_ move: NameMove, through view: View) {
+  fileprivate func follow(_ move: NameMove, through view: PeerView) {
     // rename(2) leaves two names of one object as they are.
-    if !move.isExchange, let left = try? move.from.status(of: move.name), ObjectNumber(left) == move.moved {
+    if !move.isExchange, let left = try? move.from.fd.status(of: move.name),
+      ObjectNumber(left) == move.moved.number
+    {
       return
     }
     let (source, target) = (move.source, move.target)
@@ -86,11 +73,11 @@ extension Volume {
     let coming = move.staysWithNames || !move.isExchange ? [] : grants.ids(through: target)
     let thereAlready = Set(staying).subtracting(leaving).subtracting(coming)
     var changes = Changes()
-    if !leaving.isEmpty { take(leaving, source, to: move.to, target, by: view, &changes) }
-    if !coming.isEmpty { take(coming, target, to: move.from, source, by: view, &changes) }
+    if !leaving.isEmpty { take(leaving, source, to: move.to.fd, target, by: view, &changes) }
+    if !coming.isEmpty { take(coming, target, to: move.from.fd, source, by: view, &changes) }
     apply(changes, thereAlready)
     for id in staying where !changes.moved.keys.contains(id) { refresh(id) }
-    settleFormers(at: target, through: view)
+    restorePreviousNames(at: target, through: view)
   }
 
   private struct Changes {
@@ -98,7 +85,7 @@ extension Volume {
       let old: Grants.Entry
       var new: Grants.Entry
       /// How many of its first steps are others now, and which; nil if it is nowhere.
-      let steps: (old: Int, new: [TreeWay.Step])?
+      let steps: (old: Int, new: [ResolvedPath.Step])?
     }
 
     var moved: [Int64: Moved] = [:]
@@ -107,28 +94,28 @@ extension Volume {
 
   /// Works out where grants are whose names in one directory have become another in another.
   private func take(
-    _ ids: [Int64], _ source: TreeWay.Step, to directory: FD, _ target: TreeWay.Step,
-    by view: View, _ changes: inout Changes
+    _ ids: [Int64], _ source: ResolvedPath.Step, to directory: FD, _ target: ResolvedPath.Step,
+    by view: PeerView, _ changes: inout Changes
   ) {
-    // All of them have the same way there: what leads to one name in one directory.
+    // All of them share the same path up to that name.
     let after = path(of: directory).map { $0 + [target.name] }
-    let steps = after.map { way(along: $0).steps } ?? []
+    let steps = after.map { resolvedPath(along: $0).steps } ?? []
     for id in ids {
       guard let old = grants.entry(id), let depth = old.steps.firstIndex(of: source) else { continue }
       var new = old
-      new.former = nil
+      new.previousName = nil
       let path = after.map { $0 + old.record.path[(depth + 1)...] }
       guard let after, let path, GrantPath.isShort(path) else {
-        // It is too deep for a path, and so out of the views: the kernel can't name it either.
-        for holding in grants.views(of: old.holder) { holding.drop(old.record.place) }
+        // The path is too long, so the object leaves the views. The kernel can't name it either.
+        for holding in grants.views(of: old.holder) { holding.granted.drop(old.record.place) }
         changes.moved[id] = Changes.Moved(old: old, new: new, steps: nil)
         continue
       }
       new.record.path = path
       let isWhole = depth == old.record.path.count - 1
       if isWhole, !old.record.isDirectory, source.directory == target.directory {
-        let isByHolder = grants.holder(of: view) == old.holder
-        new.former = Grants.Former(path: old.record.path, step: source, isByHolder: isByHolder)
+        let isByHolder = grants.holder(ofView: view.number) == old.holder
+        new.previousName = Grants.PreviousName(path: old.record.path, step: source, isByHolder: isByHolder)
       }
       // Whatever leads through one name in one directory has one path there.
       if changes.moves.last?.new != after {
@@ -138,7 +125,7 @@ extension Volume {
     }
   }
 
-  /// Brings what has been worked out to all views, and to those who keep it.
+  /// Applies the computed changes to all views, and reports them to the listener.
   ///
   /// `thereAlready` are grants that lead through the name to which something has come.
   private func apply(_ changes: Changes, _ thereAlready: Set<Int64>) {
@@ -165,13 +152,13 @@ extension Volume {
         grants.move(new, steps: steps.old, to: steps.new)
       } else {
         var left = new
-        left.steps = way(along: left.record.path).steps
+        left.steps = resolvedPath(along: left.record.path).steps
         grants.put(left)
         said[new.holder, default: []].append((left.record.place, left.record.place))
       }
     }
     for holder in Set(changes.moved.values.map(\.new.holder)) {
-      for view in grants.views(of: holder) { view.follow(changes.moves, said[holder] ?? []) }
+      for view in grants.views(of: holder) { view.granted.follow(changes.moves, said[holder] ?? []) }
     }
     grants.report(Array(changes.moved.keys) + merged)
   }
@@ -179,49 +166,52 @@ extension Volume {
   // MARK: What stays with its name
 
   /// Something has come or gone at a name that leads to a grant.
-  fileprivate func settle(at step: TreeWay.Step, _ directory: FD, through view: View) {
+  fileprivate func update(at step: ResolvedPath.Step, _ directory: FD, through view: PeerView) {
     for id in grants.ids(through: step) {
       refresh(id, at: step, directory)
-      guard let entry = grants.entry(id), let former = entry.former else { continue }
-      // An editor has put the file aside, written it anew, and taken the old one away.
-      if way(along: entry.record.path).found == nil, way(along: former.path).found?.status.isRegular == true {
-        giveBack(id)
+      guard let entry = grants.entry(id), let previousName = entry.previousName else { continue }
+      // An editor has renamed the file, written a new one under the name, and removed the old one.
+      if resolvedPath(along: entry.record.path).found == nil,
+        resolvedPath(along: previousName.path).found?.status.isRegular == true
+      {
+        restorePreviousName(id)
       }
     }
-    settleFormers(at: step, through: view)
+    restorePreviousNames(at: step, through: view)
   }
 
-  /// Where an app has put its file aside and written it anew, the new one is what it was granted.
-  private func settleFormers(at step: TreeWay.Step, through view: View) {
-    for id in grants.formers(at: step) {
-      guard let entry = grants.entry(id), let former = entry.former, former.isByHolder,
-        grants.holder(of: view) == entry.holder, way(along: former.path).found?.status.isRegular == true
+  /// If an app renamed its granted file and wrote a new one under the old name, the grant is for the new one.
+  private func restorePreviousNames(at step: ResolvedPath.Step, through view: PeerView) {
+    for id in grants.previousNames(at: step) {
+      guard let entry = grants.entry(id), let previousName = entry.previousName, previousName.isByHolder,
+        grants.holder(ofView: view.number) == entry.holder,
+        resolvedPath(along: previousName.path).found?.status.isRegular == true
       else { continue }
-      giveBack(id)
+      restorePreviousName(id)
     }
   }
 
-  /// Lets a grant be for the name again that it was for before.
-  private func giveBack(_ id: Int64) {
-    guard let old = grants.entry(id), let former = old.former else { return }
+  /// Makes a grant refer to its previous name again.
+  private func restorePreviousName(_ id: Int64) {
+    guard let old = grants.entry(id), let previousName = old.previousName else { return }
     var new = old
-    new.former = nil
-    new.record.path = former.path
-    let way = way(along: former.path)
-    new.steps = way.steps
-    if let found = way.found { new.record.identity = found.identity }
+    new.previousName = nil
+    new.record.path = previousName.path
+    let resolved = resolvedPath(along: previousName.path)
+    new.steps = resolved.steps
+    if let found = resolved.found { new.record.identity = found.identity }
     grants.put(new)
     let move = ScopeMove(old: old.record.path, new: new.record.path)
-    for view in grants.views(of: new.holder) { view.follow([move]) }
+    for view in grants.views(of: new.holder) { view.granted.follow([move]) }
     grants.report([id])
   }
 
   /// Looks again at what is on the way to a grant from a name on that has come or gone.
-  private func refresh(_ id: Int64, at step: TreeWay.Step, _ directory: FD) {
+  private func refresh(_ id: Int64, at step: ResolvedPath.Step, _ directory: FD) {
     guard var entry = grants.entry(id), let depth = entry.steps.firstIndex(of: step) else { return }
-    var rest = TreeWay()
+    var rest = ResolvedPath()
     if let object = try? directory.child(step.name) {
-      rest = way(from: object, along: entry.record.path[(depth + 1)...])
+      rest = resolvedPath(from: object, along: entry.record.path[(depth + 1)...])
     }
     let steps = entry.steps[...depth] + rest.steps
     let known = entry.record.identity
@@ -235,10 +225,10 @@ extension Volume {
   /// Looks again at what is on the way to a grant.
   private func refresh(_ id: Int64) {
     guard var entry = grants.entry(id) else { return }
-    let way = way(along: entry.record.path)
-    entry.steps = way.steps
+    let resolved = resolvedPath(along: entry.record.path)
+    entry.steps = resolved.steps
     let known = entry.record.identity
-    if let found = way.found { entry.record.identity = found.identity }
+    if let found = resolved.found { entry.record.identity = found.identity }
     grants.put(entry)
     if entry.record.identity != known { grants.report([id]) }
   }

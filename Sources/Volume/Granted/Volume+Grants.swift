@@ -38,16 +38,16 @@ extension Volume {
       var changed: [Int64] = []
       for known in records {
         var record = known
-        var way = way(along: record.path)
-        if way.found?.identity != record.identity {
+        var resolved = resolvedPath(along: record.path)
+        if resolved.found?.identity != record.identity {
           if let path = path(of: record.identity), GrantPath.isPath(path) {
             record.path = path
-            way = self.way(along: path)
+            resolved = self.resolvedPath(along: path)
           }
-          if let found = way.found { record.identity = found.identity }
+          if let found = resolved.found { record.identity = found.identity }
           if record != known { changed.append(record.id) }
         }
-        grants.put(Grants.Entry(record: record, steps: way.steps))
+        grants.put(Grants.Entry(record: record, steps: resolved.steps))
       }
       grants.report(changed)
     }
@@ -60,33 +60,33 @@ extension Volume {
   package func grant(_ record: GrantRecord) throws(Errno) {
     try grants.moving.withLock { _ throws(Errno) in
       // First, so that who moves it from here on sees that it is to be followed.
-      var entry = Grants.Entry(record: record, steps: way(along: record.path).steps)
+      var entry = Grants.Entry(record: record, steps: resolvedPath(along: record.path).steps)
       try grants.checkRoom(for: entry)
       grants.put(entry)
-      let way = way(along: record.path)
-      guard way.found?.identity == record.identity else {
+      let resolved = resolvedPath(along: record.path)
+      guard resolved.found?.identity == record.identity else {
         grants.remove(record.id)
         throw .ESTALE
       }
-      entry.steps = way.steps
+      entry.steps = resolved.steps
       grants.put(entry)
-      for view in grants.views(of: entry.holder) { view.admit(record.place) }
+      for view in grants.views(of: entry.holder) { view.granted.admit(record.place) }
     }
   }
 
   /// Lets an app do other things with what it was granted.
   package func changeGrant(_ id: Int64, isWritable: Bool) -> GrantRecord? {
-    let changed = grants.moving.withLock { _ -> (old: ScopePlace, new: GrantRecord, views: [View])? in
+    let changed = grants.moving.withLock { _ -> (old: ScopePlace, new: GrantRecord, views: [PeerView])? in
       guard var entry = grants.entry(id) else { return nil }
       let old = entry.record.place
       entry.record.isWritable = isWritable
       grants.put(entry)
       let views = grants.views(of: entry.holder)
-      if entry.record.place != old { for view in views { view.admit(entry.record.place) } }
+      if entry.record.place != old { for view in views { view.granted.admit(entry.record.place) } }
       return (old, entry.record, views)
     }
     guard let changed else { return nil }
-    if changed.new.place != changed.old { for view in changed.views { view.withdraw(changed.old) } }
+    if changed.new.place != changed.old { for view in changed.views { view.granted.withdraw(changed.old) } }
     return changed.new
   }
 
@@ -97,7 +97,7 @@ extension Volume {
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
       return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
     }
-    for grant in revoked { for view in grant.views { view.withdraw(grant.places) } }
+    for grant in revoked { for view in grant.views { view.granted.withdraw(grant.places) } }
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, and what was granted.
@@ -108,11 +108,11 @@ extension Volume {
       let holder = GrantHolder(identifier, user)
       let granted = grants.records(of: holder).map(\.place)
       let view = try View(self, scope: Scope(places + granted), user: user)
-      grants.add(view, of: holder)
+      grants.add(view.peer, of: holder)
       return view
     }
   }
 
   /// Whether anything is at the path of a grant.
-  package func isThere(_ record: GrantRecord) -> Bool { way(along: record.path).found != nil }
+  package func isThere(_ record: GrantRecord) -> Bool { resolvedPath(along: record.path).found != nil }
 }

@@ -11,7 +11,7 @@ internal import Policy
 
 extension View {
   package func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
     return attributes(status, of: node)
@@ -20,43 +20,43 @@ extension View {
   package func extendedStatus(
     of node: NodeID, handle: HandleID?, into bytes: UnsafeMutableRawPointer, by caller: Caller
   ) throws(Errno) -> Double {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
-    // Read when it has been noted that the kernel will remember it.
+    // Read when it has been noted that the kernel will cache it.
     let validity = attributes(status, of: node).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
     return validity
   }
 
-  /// Throws unless the caller may see the object's attributes, which only a list can forbid.
+  /// Throws unless the caller may see the object's attributes, which only an ACL can forbid.
   ///
   /// With a handle the kernel itself asks, for a read or a seek in a file that is open.
   private func authorizeLook(
-    at node: borrowing NodeTable.Pin, _ status: FileStatus, handle: HandleID?, by caller: Caller
+    at node: borrowing NodeTable.Reference, _ status: FileStatus, handle: HandleID?, by caller: Caller
   ) throws(Errno) {
     if handle != nil { return }
     let object = object(status, node)
-    if object.hasList { try authorize([.readAttributes, .readSecurity], on: object, by: caller) }
+    if object.hasACL { try gate.authorize([.readAttributes, .readSecurity], on: object, by: caller) }
   }
 
   package func access(_ node: NodeID, mask: Int32, by caller: Caller) throws(Errno) {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     var rights = Rights.nothing
     if mask & R_OK != 0 { rights.insert(.read) }
     if mask & W_OK != 0 { rights.formUnion(status.isDirectory ? [.addFile, .addSubdirectory] : .write) }
     if mask & X_OK != 0 { rights.insert(.execute) }
-    try authorize(rights, on: self.object(status, object), by: caller)
+    try gate.authorize(rights, on: self.object(status, object), by: caller)
     // chdir(2) asks like this, and so does access(2).
-    if status.isDirectory, mask & X_OK != 0, !isPrivate {
-      volume.presence.entered(by: caller)
+    if status.isDirectory, mask & X_OK != 0, !audience.isPrivate {
+      volume.workingDirectories.entered(by: caller)
       nodes.noteEntered(node, by: caller.pid)
     }
   }
 
   package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     return try object.fd.filesystemStatus()
   }
 
@@ -68,16 +68,16 @@ extension View {
     let validity = attributeValidity(status, of: node, withName: withName)
     guard validity > 0, volume.views.areSeveral else { return Attributes(status, validity: validity) }
     // From here on others tell the kernel what they change. What they had changed before is looked at now.
-    guard let object = try? nodes.pin(node, isNamed: false), let now = try? object.fd.status(),
+    guard let object = try? nodes.reference(to: node, isNamed: false), let now = try? object.fd.status(),
       !mayBeWrittenElsewhere(now, object)
     else { return Attributes(status, validity: 0) }
     return Attributes(now, validity: validity)
   }
 
   /// Whether the file may be changing without a word to this view's kernel.
-  private func mayBeWrittenElsewhere(_ status: FileStatus, _ object: borrowing NodeTable.Pin) -> Bool {
-    guard status.isRegular, !object.zone.isSealedPlace else { return false }
-    switch writingElsewhere(of: object.number) {
+  private func mayBeWrittenElsewhere(_ status: FileStatus, _ object: borrowing NodeTable.Reference) -> Bool {
+    guard status.isRegular, !object.zone.isReadOnlyRegion else { return false }
+    switch writers.elsewhere(of: object.number) {
     case .none: return false
     case .open: return true
     case .perhapsMapped: return isHeldForWriting(object.id)
@@ -92,10 +92,10 @@ extension View {
   /// outlive its descriptor, the backing filesystem is asked once after the last such close whether the file
   /// is still held open for writing.
   ///
-  /// Nor is anything kept where a list may refuse someone to see it: the kernel would not ask.
+  /// Nor is anything kept where an ACL may refuse someone to see it: the kernel would not ask.
   private func attributeValidity(_ status: FileStatus, of node: NodeID, withName: Bool) -> Double {
     if nodes.with(node, { $0.flags.contains(.securityKnown) }) == false,
-      let object = try? nodes.pin(node, isNamed: false)
+      let object = try? nodes.reference(to: node, isNamed: false)
     {
       learnSecurity(of: object)
     }
@@ -107,26 +107,26 @@ extension View {
       if !isForAll || node.mappers > 0 { return (true, false) }
       if node.flags.contains(.mayBeMapped) { return (true, true) }
       if cacheSeconds > 0 { node.flags.insert(.attributesCached) }
-      if withName { node.toldAt = now }
+      if withName { node.entrySentAt = now }
       return (false, false)
     }
     guard let noted else { return 0 }
     guard noted.mayChange else { return cacheSeconds }
     guard noted.ask, status.isRegular, !isHeldForWriting(node) else { return 0 }
-    let settled = nodes.with(node) { node in
+    let isCacheable = nodes.with(node) { node in
       guard node.mappers == 0, node.flags.contains(.securityKnown), !node.flags.contains(.hidesAttributes)
       else { return false }
       node.flags.remove(.mayBeMapped)
-      known?.unmapped(node.number)
+      writers.interest?.unmapped(node.number)
       node.flags.insert(.attributesCached)
-      if withName { node.toldAt = now }
+      if withName { node.entrySentAt = now }
       return true
     }
-    return settled == true ? cacheSeconds : 0
+    return isCacheable == true ? cacheSeconds : 0
   }
 
   private func isHeldForWriting(_ node: NodeID) -> Bool {
-    guard let object = try? nodes.pin(node, isNamed: false) else { return true }
+    guard let object = try? nodes.reference(to: node, isNamed: false) else { return true }
     // O_NONBLOCK: where someone has a lease on the file, opening it would wait for them.
     guard let file = try? object.fd.reopened(O_RDONLY | O_NONBLOCK) else { return true }
     return file.fd.isOpenForWriting()

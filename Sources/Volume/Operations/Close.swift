@@ -11,7 +11,7 @@ internal import Store
 
 extension View {
   package func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno) {
-    if let object = lockedObject(node) {
+    if let object = nodes.number(of: node) {
       volume.locks.releaseAll(of: LockHolder(view: number, owner: owner), on: object, .posix)
     }
     // Some backing filesystems tell only at close that a write did not arrive.
@@ -21,11 +21,11 @@ extension View {
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
     guard let file = files.remove(handle) else { return }
-    if let object = lockedObject(node) {
+    if let object = nodes.number(of: node) {
       volume.locks.releaseAll(through: handle, view: number, on: object)
     }
     backings.close(node) { self.connection?.unregisterBacking($0) }
-    noteClosed(node, file)
+    writers.closed(node, file)
     giveBack(file)
   }
 

@@ -30,9 +30,9 @@ extension View {
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
     clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> Int {
-    if fromCache, let written = try writeBeforeEnd(node, handle, at: offset, bytes) { return written }
+    if fromCache, let written = try granted.writeBeforeEnd(node, handle, at: offset, bytes) { return written }
     if clearsSetID {
-      let object = try nodes.pin(node)
+      let object = try nodes.reference(to: node)
       try clearSetID(object.fd, by: caller)
     }
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
@@ -53,7 +53,7 @@ extension View {
     _ node: NodeID, handle: HandleID, mode: Int32, offset: Int64, length: Int64, by caller: Caller
   ) throws(Errno) {
     // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
-    if mode & ~CLX_FALLOC_KEEP_SIZE != 0, try files.find(handle).access.contains(.append) { throw .EPERM }
+    if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(files.find(handle).access) }
     try withFile(node, handle, .write, by: caller) { (file) throws(Errno) in
       try file.allocate(mode: mode, offset: offset, length: length)
     }
@@ -89,7 +89,7 @@ extension View {
   ) throws(Errno) -> Result {
     let file = try files.find(handle)
     if file.isRevocable {
-      return try whileGranted(node, access) { () throws(Errno) in
+      return try granted.whileGranted(node, access) { () throws(Errno) in
         try lend(file, node, access, by: caller, body)
       }
     }
@@ -111,7 +111,7 @@ extension View {
     // That the handle has the access was asked at open; here only root's daemon opens, whose right it does
     // not need.
     if access == .write, !file.access.contains(.write) { throw .EBADF }
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let flags = (access == .write ? O_WRONLY : O_RDONLY) | O_NONBLOCK
     let opened = try nodes.openWithRoom { () throws(Errno) in try object.fd.reopened(flags) }
     return try body(opened.fd)

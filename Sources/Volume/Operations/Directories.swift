@@ -11,19 +11,19 @@ internal import Policy
 
 extension View {
   package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
-    settleDoubt(of: node)
-    let object = try nodes.pin(node)
+    memory.resolveDoubt(of: node)
+    let object = try nodes.reference(to: node)
     let judged = self.object(try object.fd.status(), object)
     // The kernel asks only of directories; behind our back it may be one no more.
     guard judged.isDirectory else { throw .ENOTDIR }
-    try authorize(.list, on: judged, by: caller)
+    try gate.authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: payer(caller))
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
     // them. If another view has changed it since, it is read again, whatever its times say. To show it the
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
     // asks for the listing instead.
     if mayRefuseAttributes(judged) { return Opened(handle: handle, mode: []) }
-    let keeps = mayKeepContents(of: node)
+    let keeps = memory.mayKeepContents(of: node)
     return Opened(handle: handle, mode: keeps ? [.keepCache, .cacheListing] : .cacheListing)
   }
 
@@ -40,13 +40,13 @@ extension View {
     _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    let parent = try nodes.pin(node)
+    let parent = try nodes.reference(to: node)
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
     let judged = object(status, parent)
     let withAttributes =
-      writer.withAttributes && denial(of: .search, on: judged, to: caller) == nil
-      && !others.know(parent.number)
+      writer.withAttributes && gate.denial(of: .search, on: judged, to: caller) == nil
+      && !peers.know(parent.number)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
     // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.
@@ -78,7 +78,9 @@ extension View {
   }
 
   /// Nothing stands for a directory but a few bytes, unless it must keep its descriptor.
-  private func addDirectory(_ object: borrowing NodeTable.Pin, by payer: Payer) throws(Errno) -> HandleID {
+  private func addDirectory(_ object: borrowing NodeTable.Reference, by payer: Payer) throws(Errno)
+    -> HandleID
+  {
     try volume.budget.take(.openDirectories, by: payer)
     do throws(Errno) {
       guard keepsListingOpen(object) else {
@@ -100,7 +102,7 @@ extension View {
 
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
   /// after that, or the daemon might not be let in again.
-  private func keepsListingOpen(_ object: borrowing NodeTable.Pin) -> Bool {
+  private func keepsListingOpen(_ object: borrowing NodeTable.Reference) -> Bool {
     let (device, last) = volume.listingsLast
     return !last || !volume.settings.isSystem
       || UInt64(object.number.device) != UInt64(UInt32(truncatingIfNeeded: device))
@@ -110,16 +112,17 @@ extension View {
   private func descriptor(of handle: HandleID) throws(Errno) -> SharedFD {
     let directory = try directories.find(handle)
     if let kept = directory.descriptor ?? volume.listings.find(handle, of: number) { return kept }
-    let object = try nodes.pin(directory.node)
+    let object = try nodes.reference(to: directory.node)
     let opened = SharedFD(try openListing(object))
     volume.listings.keep(opened, for: handle, of: number)
     return opened
   }
 
-  private func openListing(_ object: borrowing NodeTable.Pin) throws(Errno) -> OwnedFD {
+  private func openListing(_ object: borrowing NodeTable.Reference) throws(Errno) -> OwnedFD {
     let fd = object.fd
-    let isSealed = object.zone.isSealedPlace
-    return try nodes.openWithRoom { () throws(Errno) in try openForListing(fd, sparingTime: isSealed) }
+    let isReadOnly = object.zone.isReadOnlyRegion
+    return try nodes.openWithRoom { () throws(Errno) in try volume.openForListing(fd, sparingTime: isReadOnly)
+    }
   }
 
   package func synchronizeDirectory(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
@@ -128,18 +131,18 @@ extension View {
     }
   }
 
-  /// For how long the kernel may remember a name that it gets with a listing.
+  /// For how long the kernel may cache a name that it gets with a listing.
   ///
   /// Linux (6.18) takes such names for newer than all that was withdrawn before they have arrived, so a
   /// listing that is on its way could bring back what has gone. Where another view may change the directory
   /// they are not given; and where one might by the time that the listing arrives, not for long.
-  private func listedValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
+  private func listedValidity(in directory: borrowing NodeTable.Reference, _ place: Object) -> Double {
     let validity = nameValidity(in: directory, place)
     return volume.views.areSeveral ? min(validity, 30) : validity
   }
 
   /// Whether a name that was found in a directory does not exist in the view.
-  private func isUnseen(_ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin) -> Bool {
+  private func isUnseen(_ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Reference) -> Bool {
     let object =
       scope.hasSiblings
       ? SiblingObject(ObjectNumber(inode: found.inode, device: parent.number.device)) : nil
@@ -151,7 +154,7 @@ extension View {
   /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So
   /// are all without `validity`.
   private func add(
-    _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Pin, _ parentStatus: FileStatus,
+    _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Reference, _ parentStatus: FileStatus,
     _ validity: Double?, to writer: inout DirectoryWriter, by caller: Caller
   ) {
     var inode = found.inode

@@ -16,8 +16,8 @@ extension View {
   ) throws(Errno) -> Int {
     switch AttributeFamily(name) {
     case .ours: throw .ENODATA
-    case .security(let door):
-      let value = try securityValue(door, of: try nodes.pin(node), by: caller)
+    case .security(let alias):
+      let value = try securityValue(alias, of: try nodes.reference(to: node), by: caller)
       guard buffer.count > 0 else { return value.count }
       guard value.count <= buffer.count else { throw .ERANGE }
       buffer.copyBytes(from: value)
@@ -25,13 +25,13 @@ extension View {
     case .posixACL: throw .EOPNOTSUPP
     case .trusted where caller.uid != 0: throw .ENODATA
     case .user:
-      let object = try nodes.pin(node)
+      let object = try nodes.reference(to: node)
       let status = try object.fd.status()
-      try authorize(.readExtended, on: self.object(status, object), by: caller)
+      try gate.authorize(.readExtended, on: self.object(status, object), by: caller)
       nodes.prepareForAttributes(object, status)
       return try object.fd.attribute(name.bytes, into: buffer)
     case .trusted, .capability, .kernel, .other:
-      let object = try nodes.pin(node)
+      let object = try nodes.reference(to: node)
       return try object.fd.attribute(name.bytes, into: buffer)
     }
   }
@@ -39,21 +39,20 @@ extension View {
   package func attributeNames(
     of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
   ) throws(Errno) -> Int {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     let judged = self.object(status, object)
-    // The mode does not keep anyone from seeing names, on Linux; a list may.
-    if judged.hasList, denial(of: .readExtended, on: judged, to: caller) == .list { throw .EACCES }
-    let doors = shownDoors(of: judged)
+    try gate.authorizeAttributeNames(of: judged, by: caller)
+    let aliases = listedAliases(of: judged)
     nodes.prepareForAttributes(object, status)
     let size = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
-    guard size > 0 || !doors.isEmpty else { return 0 }
-    return try withUnsafeTemporaryAllocation(byteCount: size + doors.count, alignment: 1) {
+    guard size > 0 || !aliases.isEmpty else { return 0 }
+    return try withUnsafeTemporaryAllocation(byteCount: size + aliases.count, alignment: 1) {
       (all) throws(Errno) in
       let count = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(rebasing: all[..<size]))
       var shown = keepShown(UnsafeMutableRawBufferPointer(rebasing: all[..<count]), to: caller)
-      UnsafeMutableRawBufferPointer(rebasing: all[shown...]).copyBytes(from: doors)
-      shown += doors.count
+      UnsafeMutableRawBufferPointer(rebasing: all[shown...]).copyBytes(from: aliases)
+      shown += aliases.count
       guard buffer.count > 0 else { return shown }
       guard shown <= buffer.count else { throw .ERANGE }
       buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(all)[..<shown]))
@@ -64,9 +63,9 @@ extension View {
   package func setAttribute(
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
-    let object = try nodes.pin(node)
-    if case .security(let door) = AttributeFamily(name) {
-      return try setSecurity(door, of: object, to: value, flags: flags, by: caller)
+    let object = try nodes.reference(to: node)
+    if case .security(let alias) = AttributeFamily(name) {
+      return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
     }
     let status = try object.fd.status()
     try authorizeChange(of: name, on: self.object(status, object), by: caller)
@@ -76,18 +75,15 @@ extension View {
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let judged = self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {
-    case .security(let door):
-      return try removeSecurity(door, of: object, by: caller)
+    case .security(let alias):
+      return try removeSecurity(alias, of: object, by: caller)
     case .capability:
       // The kernel removes a file's capabilities in the name of whoever writes to it; who asks by
-      // removexattr(2) without the capability to, it has refused already. Who may write here may be one who
-      // may only append.
-      if denial(of: .write, on: judged, to: caller) != nil {
-        try authorize(.append, on: judged, by: caller)
-      }
+      // removexattr(2) without the capability to, it has refused already.
+      try gate.authorizeCapabilityRemoval(on: judged, by: caller)
     default:
       try authorizeChange(of: name, on: judged, by: caller)
     }
@@ -96,25 +92,22 @@ extension View {
   }
 
   private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
-    if object.zone.isSealed { throw .EROFS }
-    if object.zone.isReadOnly { throw .EPERM }
-    switch AttributeFamily(name) {
-    case .ours: throw .EPERM
+    let isRoots = volume.settings.isSystem
+    let family = AttributeFamily(name)
+    let namespace: AttributeNamespace =
+      switch family {
+      case .ours: .reserved
+      case .user: .user
+      case .trusted, .capability, .kernel: .privileged(isRoots: isRoots)
+      case .posixACL, .security, .other: .other
+      }
+    try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
+    switch family {
+    case .ours, .user, .trusted, .capability, .kernel: return
     case .posixACL: throw .EOPNOTSUPP
-    case .user:
-      // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to
-      // `xattr(7)`.
-      let sticky = object.isDirectory && object.mode & S_ISVTX != 0
-      if sticky, caller.uid != 0, caller.uid != object.uid { throw .EPERM }
-      try authorize(.writeExtended, on: object, by: caller)
-    // The kernel has asked for the capability already; where the daemon is root, nobody else may get here.
-    case .trusted, .capability, .kernel:
-      if volume.settings.isSystem, caller.uid != 0 { throw .EPERM }
-      if object.flags.isDisjoint(with: .immutable.union(.appendOnly)) { return }
-      try authorize(.writeExtended, on: object, by: caller)
     // These have ways of their own.
     case .security: throw .EINVAL
-    case .other: if volume.settings.isSystem, caller.uid != 0 { throw .EOPNOTSUPP }
+    case .other: if isRoots, caller.uid != 0 { throw .EOPNOTSUPP }
     }
   }
 
@@ -144,9 +137,9 @@ extension View {
   }
 }
 
-/// The names of the doors that are listed, where there is something behind them, for programs that copy what
-/// they find.
-private func shownDoors(of object: Object) -> [UInt8] {
+/// The names of the xattr aliases that are listed, where there is something behind them, for programs that
+/// copy what they find.
+private func listedAliases(of object: Object) -> [UInt8] {
   guard object.acl != .none || !object.flags.isEmpty else { return [] }
   var names: [UInt8] = []
   func add(_ name: StaticString) {
@@ -155,12 +148,12 @@ private func shownDoors(of object: Object) -> [UInt8] {
   }
   // Linux has attributes of users on these two alone.
   let hasUserAttributes = object.kind == .file || object.kind == .directory
-  if case .list = object.acl {
-    if hasUserAttributes { add(SecurityDoor.appleName) }
-    add(SecurityDoor.nfs4Name)
+  if case .acl = object.acl {
+    if hasUserAttributes { add(XattrAlias.appleName) }
+    add(XattrAlias.nfs4Name)
   }
   // Last, so that what is copied before is not in their way.
-  if hasUserAttributes, !object.flags.isEmpty { add(SecurityDoor.copiedFlagsName) }
+  if hasUserAttributes, !object.flags.isEmpty { add(XattrAlias.copiedFlagsName) }
   return names
 }
 
@@ -170,11 +163,11 @@ private enum AttributeFamily {
   /// `security.*`, which is the kernel's own.
   case kernel
   /// Stands for the object's list or flags.
-  case security(SecurityDoor)
+  case security(XattrAlias)
 
   init(_ name: Name) {
-    if let door = SecurityDoor(name) {
-      self = .security(door)
+    if let alias = XattrAlias(name) {
+      self = .security(alias)
       return
     }
     func begins(_ prefix: StaticString) -> Bool {

@@ -13,19 +13,19 @@ internal import Store
 
 extension View {
   package func inodeFlags(of node: NodeID, by caller: Caller) throws(Errno) -> UInt32 {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let shown = security(of: object).flags.linuxFlags
     let kept = try withOpened(object) { (file) throws(Errno) in try file.inodeFlags() }
     return kept & ~FileFlags.knownToLinux | shown
   }
 
   package func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno) {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     let judged = self.object(status, object)
     // The kernel has asked for CAP_LINUX_IMMUTABLE where a caller changes what is root's alone on Linux.
     let new = FileFlags(linux: flags & FileFlags.knownToLinux, changing: judged.flags)
-    try authorizeFlags(new, on: judged, by: caller)
+    try gate.authorizeFlags(new, on: judged, by: caller)
     let number = object.number
     try withOpened(object) { (file) throws(Errno) in
       let kept = try file.inodeFlags()
@@ -33,7 +33,7 @@ extension View {
       guard wanted != kept else { return }
       // A flag that comes or goes at the same time does not stand against the others, as on ext4.
       let lasting = judged.with(flags: judged.flags.intersection(new))
-      try authorizeAsOwner(.writeSecurity, on: lasting, by: caller)
+      try gate.authorizeAsOwner(.writeSecurity, on: lasting, by: caller)
       try file.setInodeFlags(wanted)
       attributesChanged(of: number)
     }
@@ -42,7 +42,7 @@ extension View {
   }
 
   private func withOpened<Result>(
-    _ object: borrowing NodeTable.Pin, _ body: (FD) throws(Errno) -> Result
+    _ object: borrowing NodeTable.Reference, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let fd = object.fd
     // Opening anything else would do something.

@@ -4,6 +4,7 @@
 package import Fuse
 internal import Glibc
 package import LinuxIO
+internal import Policy
 
 // Locks.
 
@@ -11,7 +12,7 @@ extension View {
   package func conflictingLock(
     _ node: NodeID, handle: HandleID, owner: LockOwner, wanted: LockRange
   ) throws(Errno) -> LockRange {
-    guard let object = lockedObject(node) else { throw .ESTALE }
+    guard let object = nodes.number(of: node) else { throw .ESTALE }
     let holder = LockHolder(view: number, owner: owner)
     if let conflict = volume.locks.conflict(object, with: wanted, by: holder) { return conflict }
     return LockRange(kind: .none, first: wanted.first, last: wanted.last, pid: 0)
@@ -37,14 +38,15 @@ extension View {
     _ node: NodeID, _ handle: HandleID, _ owner: LockOwner, _ range: LockRange, _ style: LockTable.Style,
     _ parking: ParkingPlace?, _ caller: Caller
   ) throws(Errno) -> LockOutcome {
-    guard let object = lockedObject(node) else { throw .ESTALE }
+    guard let object = nodes.number(of: node) else { throw .ESTALE }
     let holder = LockHolder(view: number, owner: owner)
     let lock = HeldLock(holder: holder, handle: handle, range: range, payer: payer(caller))
     let outcome = try volume.locks.set(lock, on: object, style, parking: parking)
-    // Asked when it is set: whoever takes the file back meanwhile gives back what was set before.
-    if range.kind != .none, hasLost(node, handle) {
+    // Checked when the lock is set: a revocation meanwhile releases locks that were set before.
+    if range.kind != .none, granted.hasLost(node, handle) {
       volume.locks.releaseAll(of: number, on: object)
-      if case .done = outcome { throw .EPERM }
+      // Nothing of it is in the view any more.
+      if case .done = outcome { try decideUse(.read, within: .nothing).enforce() }
     }
     return outcome
   }

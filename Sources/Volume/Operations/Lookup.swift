@@ -12,21 +12,21 @@ internal import Store
 
 extension View {
   package func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
-    let directory = try nodes.pin(parent)
+    let directory = try nodes.reference(to: parent)
     let place = object(try directory.fd.status(), directory)
     do throws(Errno) {
-      try authorize(.search, on: place, by: caller)
+      try gate.authorize(.search, on: place, by: caller)
     } catch {
-      throw refusal(error, in: directory, by: caller)
+      throw refusals.refusal(error, in: directory, by: caller)
     }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
       return try entry(name, in: directory, validity, by: caller)
     } catch .ENOENT {
-      let error = absence(of: name, in: directory)
+      let error = seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       guard validity > 0 else { throw .ENOENT }
-      return .absent(validity: absenceValidity(validity))
+      return .absent(validity: memory.absenceValidity(validity))
     } catch .EMFILE, .ENFILE {
       // The one error at which the kernel keeps a name that it has.
       throw .ENOMEM
@@ -39,18 +39,18 @@ extension View {
   ///
   /// `validity` is what was said of names there before anyone looked.
   func entry(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    try volume.names.unchanged(in: directory.number) { () throws(Errno) in
+    try volume.names.shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller)
     }
   }
 
   /// The same for who sees to it that the name is not changed meanwhile.
   func unchangedEntry(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ validity: Double, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    try refuseUnseen(name, in: directory)
+    try refuseUnseen(name, in: directory.position)
     let parent = directory.fd
     let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
     return try entry(object, name, in: directory, validity, isFound: true, by: caller)
@@ -58,10 +58,11 @@ extension View {
 
   /// The entry of an object that was just found or made in a directory, and has its name still.
   ///
-  /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without list and flags: how
+  /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without ACL and flags: how
   /// many changes of those there had been before. `isFound` is for what was there already.
   func entry(
-    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Pin, _ nameValidity: Double,
+    _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Reference,
+    _ nameValidity: Double,
     isMapped: Bool = false, madeAfter: UInt64? = nil, isFound: Bool = false, by caller: Caller
   ) throws(Errno) -> Entry {
     var object = object
@@ -70,18 +71,19 @@ extension View {
     let position = try position(of: name, in: directory, object.fd, status)
     var validity = nameValidity
     var sealed: SealedNode?
-    if zone.isSealedPlace {
-      sealed = try sealedNode(name, object.fd, status, in: directory)
-      if !directory.zone.isSealedPlace { object = try nodes.quieted(object) }
+    if zone.isReadOnlyRegion {
+      sealed = try seals.find(name, object.fd, status, in: directory)
+      if !directory.zone.isReadOnlyRegion { object = try nodes.reopenedNoatime(object) }
       // What is broken may be repaired.
-      if let sealed, directory.zone.isSealedPlace, sealed.seal.loadedContents == nil, sealed.position != .root
+      if let sealed, directory.zone.isReadOnlyRegion, sealed.seal.loadedContents == nil,
+        sealed.position != .root
       {
         validity = 0
       }
     }
     if status.type == S_IFIFO || status.type == S_IFSOCK {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
-      try authorizeMeetingPoint(
+      try gate.authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),
         isFifo: status.type == S_IFIFO, by: caller)
       // Who may use it can change, and it can be moved or linked to anywhere: nobody is let in by a name that
@@ -90,7 +92,7 @@ extension View {
     }
     let node = try nodes.intern(
       object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
-    if position == .sibling { settleSibling(node) }
+    if position == .sibling { siblings.settle(node) }
     if name.endsLikeSharedMemory, !usesPassthrough || scope.reach(of: position).contains(.revocable) {
       _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
     }
@@ -105,28 +107,21 @@ extension View {
     return Entry(node: node, attributes: attributes, validity: validity)
   }
 
-  /// For how long the kernel may remember a name of a directory that is about to be looked for, or made.
+  /// For how long the kernel may cache a name of a directory that is about to be looked for, or made.
   ///
-  /// It is noted that it will before anyone looks, see `Others.swift`; for what was noted when the request
-  /// began, it need not be.
-  func nameValidity(in directory: borrowing NodeTable.Pin, _ place: Object) -> Double {
-    let validity = entryValidity(in: place, directory.number)
+  /// That it will is noted before anyone looks (`KernelMemory.swift`), unless it was noted when the request
+  /// began.
+  func nameValidity(in directory: borrowing NodeTable.Reference, _ place: Object) -> Double {
+    let validity = memory.entryValidity(in: place, directory.number)
     guard validity > 0, directory.namesEpoch != kernel.epoch else { return validity }
     // The epoch is read under the table's lock: what someone else has noted is not replaced by an older one.
     _ = nodes.with(directory.id) { $0.namesEpoch = kernel.epoch }
     guard volume.views.areSeveral else { return validity }
     // Who has closed it since it was looked at could not know.
-    guard let again = try? nodes.pin(directory.id), let status = try? again.fd.status() else { return 0 }
-    return entryValidity(in: object(status, again), directory.number)
-  }
-
-  /// Removes what was just made and can't be told of: the client will be told that there is nothing, and its
-  /// kernel remembers that.
-  func takeBack(_ name: Name, in directory: borrowing NodeTable.Pin, isDirectory: Bool) {
-    try? directory.fd.remove(name, directory: isDirectory)
-    noteUndone(name, in: directory)
-    noteForGrants(name, in: directory)
-    namesChanged(in: directory.number)
+    guard let again = try? nodes.reference(to: directory.id), let status = try? again.fd.status() else {
+      return 0
+    }
+    return memory.entryValidity(in: object(status, again), directory.number)
   }
 }
 

@@ -7,7 +7,7 @@ internal import Glibc
 package import LinuxIO
 internal import Policy
 
-// Making objects. Each is made with its owner: there is no moment in which it belongs to someone else.
+// Creating objects. Each is created with its owner, and never belongs to anyone else.
 
 extension View {
   package func makeDirectory(
@@ -23,12 +23,7 @@ extension View {
     _ name: Name, in parent: NodeID, mode: FileMode, device: UInt64, by caller: Caller
   ) throws(Errno) -> Entry {
     let type = mode & S_IFMT
-    if type == S_IFCHR || type == S_IFBLK {
-      // Nobody can open one here, since the mount has no devices; but whoever gets at the store could.
-      guard volume.settings.isSystem, scope.root == .whole, caller.uid == 0 else { throw .EPERM }
-    } else {
-      guard type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == 0 else { throw .EPERM }
-    }
+    try gate.authorizeNode(type: type, by: caller)
     let kind: Object.Kind = type == S_IFREG || type == 0 ? .file : .special
     return try make(name, in: parent, kind, mode: mode & 0o7777, by: caller) {
       (directory, name, mode) throws(Errno) in
@@ -47,42 +42,29 @@ extension View {
   package func link(
     _ node: NodeID, as name: Name, in parent: NodeID, by caller: Caller
   ) throws(Errno) -> Entry {
-    let object = try nodes.pin(node)
-    let directory = try nodes.pin(parent)
-    return try volume.names.alone(in: directory.number) { () throws(Errno) in
-      try link(object, as: name, in: directory, by: caller)
-    }
-  }
-
-  private func link(
-    _ object: borrowing NodeTable.Pin, as name: Name, in directory: borrowing NodeTable.Pin, by caller: Caller
-  ) throws(Errno) -> Entry {
-    let place = self.object(try directory.fd.status(), directory)
-    try authorizeNewName(.addFile, in: place, by: caller)
-    try refuseReservedName(name, in: directory)
+    let object = try nodes.reference(to: node)
+    let directory = try nodes.reference(to: parent)
+    let change = try DirectoryChange(in: directory, of: self)
+    try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
+    try gate.refuseReserved(zone(of: name, in: change.from))
     let judged = self.object(try object.fd.status(), object)
-    let sibling = try authorizeName(name, linking: object, judged, in: directory, place)
-    try authorizeLink(to: judged, by: caller)
-    let validity = nameValidity(in: directory, place)
-    try object.fd.link(into: directory.fd, as: name)
-    if let sibling { note(sibling, as: name, in: directory.position) }
-    noteForGrants(name, in: directory)
-    namesChanged(in: directory.number)
-    others.attributesChanged(of: object.number)
-    do throws(Errno) {
-      return try unchangedEntry(name, in: directory, validity, by: caller)
-    } catch {
-      takeBack(name, in: directory, isDirectory: false)
-      attributesChanged(of: object.number)
-      throw error
+    let sibling = try siblings.authorizeName(name, linking: object, judged, in: change.from)
+    try gate.authorizeLink(to: judged, by: caller)
+    let validity = nameValidity(in: directory, change.from.object)
+    let added = NameChange.Added(name: name, linked: object.number, sibling: sibling)
+    try change.commit(.added(added)) { () throws(Errno) in
+      try object.fd.link(into: directory.fd, as: name)
+    }
+    return try change.answer(added) { () throws(Errno) in
+      try unchangedEntry(name, in: directory, validity, by: caller)
     }
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let count = try object.fd.readLink(into: buffer)
-    if object.zone.isSealedPlace {
-      try checkLink(node, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+    if object.zone.isReadOnlyRegion {
+      try seals.checkLink(node, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
     }
     return count
   }
@@ -94,38 +76,27 @@ extension View {
     _ name: Name, in parent: NodeID, _ kind: Object.Kind, mode: FileMode, by caller: Caller,
     _ body: (FD, Name, FileMode) throws(Errno) -> Void
   ) throws(Errno) -> Entry {
-    let directory = try nodes.pin(parent)
-    return try volume.names.alone(in: directory.number) { () throws(Errno) in
-      try make(name, in: directory, kind, mode: mode, by: caller, body)
-    }
-  }
-
-  private func make(
-    _ name: Name, in directory: borrowing NodeTable.Pin, _ kind: Object.Kind, mode: FileMode,
-    by caller: Caller, _ body: (FD, Name, FileMode) throws(Errno) -> Void
-  ) throws(Errno) -> Entry {
     let isDirectory = kind == .directory
-    let place = object(try directory.fd.status(), directory)
-    try authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
-    try refuseReservedName(name, in: directory)
-    if kind == .directory { try refuseContainer(name, in: directory) }
-    try authorizeName(name, kind, in: directory, place)
+    let directory = try nodes.reference(to: parent)
+    let change = try DirectoryChange(in: directory, of: self)
+    let place = change.from.object
+    try gate.authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
+    let zone = zone(of: name, in: change.from)
+    try gate.refuseReserved(zone)
+    if isDirectory { try gate.refuseContainer(zone) }
+    try siblings.authorizeName(name, kind, in: change.from)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
-    let fd = directory.fd
-    try makeNew(new, as: name, in: fd, by: caller, body)
-    noteForGrants(name, in: directory)
-    namesChanged(in: directory.number)
-    do throws(Errno) {
-      let object = try nodes.openWithRoom { () throws(Errno) in try fd.child(name) }
-      noteMade(object.fd, as: name, in: directory)
-      if new.list == nil { try settleGroup(of: object.fd, new.gid) }
+    let added = NameChange.Added(name: name, isDirectory: isDirectory)
+    try change.commit(.added(added)) { () throws(Errno) in
+      try makeNew(new, as: name, in: directory.fd, by: caller, body)
+    }
+    return try change.answer(added) { () throws(Errno) in
+      let object = try nodes.openWithRoom { () throws(Errno) in try directory.fd.child(name) }
+      if new.acl == nil { try applyGroup(of: object.fd, new.gid) }
       return try entry(
-        object, name, in: directory, validity, madeAfter: new.list == nil ? changes : nil, by: caller)
-    } catch {
-      takeBack(name, in: directory, isDirectory: isDirectory)
-      throw error
+        object, name, in: directory, validity, madeAfter: new.acl == nil ? changes : nil, by: caller)
     }
   }
 
@@ -135,22 +106,22 @@ extension View {
   ) -> NewObject {
     let isDirectory = kind == .directory
     let gid = groupOfNew(in: place, by: caller)
-    var mode = allowedMode(mode, gid: gid, isDirectory: isDirectory, by: caller)
+    var mode = gate.allowedMode(mode, gid: gid, isDirectory: isDirectory, by: caller)
     // As mkdir(2) does it: what is asked for does not count, what the directory has does.
     if isDirectory { mode = mode & ~S_ISGID | place.mode & S_ISGID }
     return NewObject(
-      list: inheritedList(in: place, to: kind), isDirectory: isDirectory, mode: mode, gid: gid)
+      acl: inheritedACL(in: place, to: kind), isDirectory: isDirectory, mode: mode, gid: gid)
   }
 
-  /// Makes it by `body`, the caller's, with the list that it inherits.
+  /// Makes it by `body`, the caller's, with the ACL that it inherits.
   func makeNew<Made: ~Copyable>(
     _ new: NewObject, as name: Name, in directory: FD, by caller: Caller,
     _ body: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    guard let list = new.list else {
+    guard let acl = new.acl else {
       return try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, new.mode) }
     }
-    return try makeWithList(list, new, as: name, in: directory) { (directory, name, mode) throws(Errno) in
+    return try makeWithACL(acl, new, as: name, in: directory) { (directory, name, mode) throws(Errno) in
       try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, mode) }
     }
   }
@@ -172,7 +143,7 @@ extension View {
       uid: caller.uid, gid: gid, lasting: !volume.settings.isRemote, body)
   }
 
-  /// Does something for which the room on the disk is the caller's: what is kept for root is for root alone.
+  /// Runs `body` with the caller's IDs, so that only root can use the disk space that is reserved for root.
   @inline(__always)
   func asCaller<Result: ~Copyable>(
     _ caller: Caller, _ body: () throws(Errno) -> Result
@@ -186,7 +157,7 @@ extension View {
   ///
   /// A user's daemon can give a group that the user is in; where it can't, the object keeps the user's own,
   /// as on Linux.
-  func settleGroup(of object: FD, _ gid: UInt32) throws(Errno) {
+  func applyGroup(of object: FD, _ gid: UInt32) throws(Errno) {
     guard !volume.settings.isSystem else { return }
     let status = try object.status()
     guard status.st_gid != gid else { return }

@@ -13,10 +13,10 @@ extension View {
   package func setAttributes(
     of node: NodeID, handle: HandleID?, to change: AttributeChange, by caller: Caller
   ) throws(Errno) -> Attributes {
-    let object = try nodes.pin(node)
+    let object = try nodes.reference(to: node)
     let before = try object.fd.status()
     let judged = self.object(before, object)
-    try authorize(change, handle: handle, on: judged, by: caller)
+    try authorizeAll(change, handle: handle, on: judged, by: caller)
 
     if change.uid != nil || change.gid != nil {
       // The backing filesystem takes set-user-id and set-group-id away from files by itself here.
@@ -25,7 +25,7 @@ extension View {
     if let mode = change.mode {
       let group = change.gid ?? before.st_gid
       try object.fd.changeMode(
-        allowedMode(mode, gid: group, isDirectory: before.isDirectory, by: caller))
+        gate.allowedMode(mode, gid: group, isDirectory: before.isDirectory, by: caller))
     }
     if let size = change.size { try truncate(object, handle: handle, to: size) }
     if change.clearsSetID { try clearSetID(object.fd, ofGroup: before.st_gid, by: caller) }
@@ -36,60 +36,36 @@ extension View {
     let judgedAfter = self.object(after, object)
     // What the kernel knows of the entries must not let anyone past the directory's mode once this is
     // reported as done.
-    if closes(judged, judgedAfter) { withdrawNames(in: object) }
-    others.rightsChanged(
+    if audience.isClosed(by: judged, judgedAfter) { memory.withdrawNames(in: object) }
+    peers.rightsChanged(
       of: object.number, from: judged, to: judgedAfter,
       change.size == nil ? .attributes : [.attributes, .contents])
     return attributes(after, of: node)
   }
 
-  private func authorize(
+  private func authorizeAll(
     _ change: AttributeChange, handle: HandleID?, on object: Object, by caller: Caller
   ) throws(Errno) {
-    if object.zone.isSealed { throw .EROFS }
-    if let mode = change.mode {
-      try authorizeAsOwner(.writeSecurity, on: object, by: caller)
-      // A list may let others change the mode; whose rights a program runs with is for the owner to say.
-      let isOwner = caller.uid == 0 || caller.uid == object.uid
-      let added = mode & ~object.mode
-      if !isOwner, added & S_ISUID != 0 { throw .EPERM }
-      // Whoever runs that program, outside too, would act as the app's user.
-      if isApps, object.kind != .directory, added & (S_ISUID | S_ISGID) != 0 { throw .EPERM }
-      if !isOwner, added & S_ISGID != 0, !isMember(caller, of: object.gid) { throw .EPERM }
-    }
+    try decideAttributeChange(on: object).enforce()
+    if let mode = change.mode { try gate.authorizeMode(mode, on: object, by: caller) }
     if change.uid != nil || change.gid != nil {
-      try authorizeOwners(uid: change.uid, gid: change.gid, on: object, by: caller)
+      try gate.authorizeOwners(uid: change.uid, gid: change.gid, on: object, by: caller)
     }
     if change.size != nil {
       // Who has the file open for writing was asked when it was opened.
       let isOpenForWriting = handle.flatMap { try? files.find($0) }?.access.contains(.write) ?? false
-      if !isOpenForWriting { try authorize(.write, on: object, by: caller) }
-    } else {
-      try authorizeTimes(change, on: object, by: caller)
-    }
-  }
-
-  /// Setting both times to now takes the right to; anything else takes the owner, and no list that forbids
-  /// it.
-  ///
-  /// Corresponds to `utimensat(2)`.
-  private func authorizeTimes(
-    _ change: AttributeChange, on object: Object, by caller: Caller
-  ) throws(Errno) {
-    if change.access.isKeep, change.modification.isKeep { return }
-    if change.access.isNow, change.modification.isNow {
-      try authorize(.writeAttributes, on: object, by: caller)
-    } else {
-      if caller.uid != 0, caller.uid != object.uid { throw .EPERM }
-      try authorizeAsOwner(.writeAttributes, on: object, by: caller)
+      if !isOpenForWriting { try gate.authorize(.write, on: object, by: caller) }
+    } else if !change.access.isKeep || !change.modification.isKeep {
+      let isNow = change.access.isNow && change.modification.isNow
+      try gate.authorizeTimes(toNow: isNow, on: object, by: caller)
     }
   }
 
   private func truncate(
-    _ object: borrowing NodeTable.Pin, handle: HandleID?, to size: Int64
+    _ object: borrowing NodeTable.Reference, handle: HandleID?, to size: Int64
   ) throws(Errno) {
     guard size >= 0 else { throw .EINVAL }
-    others.loseSibling(object.number)
+    peers.loseSibling(object.number)
     if let descriptor = handle.flatMap({ try? files.find($0) })?.descriptor {
       // An unprivileged daemon may have this descriptor without the file's mode letting it open another.
       try descriptor.use { (fd) throws(Errno) in try fd.truncateOpen(to: Int(size)) }
@@ -105,7 +81,7 @@ extension View {
     let status = try file.status()
     let mode = UInt32(status.permissions)
     let kept = modeWithoutSetID(mode) {
-      caller.uid == 0 || isMember(caller, of: group ?? status.st_gid)
+      caller.uid == 0 || gate.isMember(caller, of: group ?? status.st_gid)
     }
     if status.isRegular, kept != mode { try file.changeMode(kept) }
   }

@@ -6,7 +6,7 @@ internal import Fuse
 internal import LinuxIO
 internal import Synchronization
 
-// What the table knows of nodes that are in sealed places.
+// What the table knows of nodes that are in read-only regions.
 
 extension NodeTable {
   /// What a seal says of a node's object; nil where there is none.
@@ -25,11 +25,11 @@ extension NodeTable {
   }
 
   /// The same object on a mount that leaves access times alone; all that is found in it by name is there too.
-  func quieted(_ object: consuming OwnedFD) throws(Errno) -> OwnedFD {
-    guard let quietRoot else { return object }
+  func reopenedNoatime(_ object: consuming OwnedFD) throws(Errno) -> OwnedFD {
+    guard let noatimeRoot else { return object }
     if handleRoot != nil, let handle = object.fd.handle() {
-      return try openWithRoom { () throws(Errno) in try quietRoot.open(handle) }
+      return try openWithRoom { () throws(Errno) in try noatimeRoot.open(handle) }
     }
-    return try PrivateMount.quiet(object.fd)
+    return try PrivateMount.noatime(object.fd)
   }
 }

@@ -21,7 +21,7 @@ final class SealReading: Sendable {
     /// Who waits for it.
     var waiting: [@Sendable () -> Void] = []
   }
-  private let readings = Mutex<[Key: Reading]>([:])
+  private let readings = OrderedMutex<[Key: Reading]>(.leaf, [:])
   private let slow: SlowWork
 
   init(_ slow: SlowWork) { self.slow = slow }

@@ -14,11 +14,11 @@ final class ServedSeal: Sendable {
   let path: String
   /// Reads what the seal says from the directory that it is about.
   private let load: @Sendable (FD) throws(Finding) -> any SealedContents
-  private unowned let places: SealedPlaces
+  private unowned let regions: ReadOnlyRegions
   /// The seal of the bundle around this one, and where this one is in that.
   private let outer: (seal: ServedSeal, path: String)?
   private let retired = Atomic<Bool>(false)
-  private let state = Mutex(State())
+  private let state = OrderedMutex(.seal, State())
 
   private struct State {
     var contents: (any SealedContents)?
@@ -35,11 +35,11 @@ final class ServedSeal: Sendable {
   private static let tellingLimit = 100
 
   init(
-    _ path: String, in places: SealedPlaces, outer: (seal: ServedSeal, path: String)? = nil,
+    _ path: String, in regions: ReadOnlyRegions, outer: (seal: ServedSeal, path: String)? = nil,
     load: @escaping @Sendable (FD) throws(Finding) -> any SealedContents
   ) {
     self.path = path
-    self.places = places
+    self.regions = regions
     self.outer = outer
     self.load = load
   }
@@ -69,8 +69,7 @@ final class ServedSeal: Sendable {
       }
     }
     if isNew {
-      // Reading a seal takes many times the room of what is kept of it, and the allocator would keep that for
-      // later.
+      // Reading a seal takes many times the memory of its result, and the allocator would keep that memory.
       clx_return_free_memory()
     }
     if let finding { tellOnce(finding) }
@@ -85,8 +84,8 @@ final class ServedSeal: Sendable {
     guard case .sealed(let number) = position else { return nil }
     return state.withLock { state in
       if let known = state.nested[number]?.seal { return known }
-      let made = ServedSeal("\(path)/\(inner)", in: places, outer: (self, inner)) { (root) throws(Finding) in
-        try BundleContents(in: root, pin: .nested(seal))
+      let made = ServedSeal("\(path)/\(inner)", in: regions, outer: (self, inner)) { (root) throws(Finding) in
+        try BundleContents(in: root, installed: .nested(seal))
       }
       state.nested[number] = WeakSeal(made)
       return made
@@ -97,7 +96,7 @@ final class ServedSeal: Sendable {
 
   /// Tells of something that has just been found.
   func tell(_ finding: Finding) {
-    guard let outer else { return places.tell("/\(path): \(finding.message)") }
+    guard let outer else { return regions.tell("/\(path): \(finding.message)") }
     outer.seal.tell(finding.inside(outer.path))
   }
 
@@ -111,7 +110,7 @@ final class ServedSeal: Sendable {
       return (true, state.told.count == Self.tellingLimit)
     }
     if isNew { tell(finding) }
-    if isLast { places.tell("/\(path): more is wrong there, and 'insula verify' tells all of it") }
+    if isLast { regions.tell("/\(path): there are more problems; 'insula verify' shows all") }
   }
 }
 

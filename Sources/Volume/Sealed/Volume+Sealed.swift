@@ -8,17 +8,18 @@ internal import Glibc
 package import LinuxIO
 internal import Synchronization
 
-// What the daemon tells a volume of what is installed, and does through it: whoever looks meanwhile sees the
-// old or the new, each by its own seal, and the kernel of every view is made to look again before the change
-// is reported as done.
+// The daemon's changes of what is installed. Meanwhile a client sees either the old or the new region, each
+// with its own seal. The kernel of every view must look up the names again before the change is reported as
+// done.
 
 extension Volume {
   /// Notes that a bundle is installed at a path below the root of the tree; for what is there when the daemon
   /// starts.
   package func noteBundle(at path: String, seal: [UInt8]) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    sealedPlaces.add(
-      SealedPlace(path, isSettled: true, loading: Self.loading([seal])), way.name, above: way.above)
+    let location = try Location(of: path, in: tree)
+    readOnlyRegions.add(
+      ReadOnlyRegion(path, isStable: true, loading: Self.loading([seal])), location.name,
+      above: location.above)
   }
 
   /// Does `body`, which makes a bundle appear where nothing was.
@@ -48,9 +49,9 @@ extension Volume {
   /// may have none.
   package func noteSystem(roots: [[UInt8]]) throws(Errno) {
     guard roots.contains(where: { !$0.isEmpty }) else { return }
-    let way = try Way(to: "System", in: tree)
-    let place = SealedPlace("System", isSettled: true, loading: try systemLoading(roots))
-    sealedPlaces.add(place, way.name, above: way.above)
+    let location = try Location(of: "System", in: tree)
+    let region = ReadOnlyRegion("System", isStable: true, loading: try systemLoading(roots))
+    readOnlyRegions.add(region, location.name, above: location.above)
   }
 
   /// Does `body`, which replaces the system domain as a whole; both digests are of no bytes where there is no
@@ -67,36 +68,38 @@ extension Volume {
   ///
   /// `meanwhile` reads either of the two: for a while it is one or the other.
   private func sealChanges(
-    at path: String, from before: SealedPlace.Loading?, to after: SealedPlace.Loading?,
-    meanwhile: @escaping SealedPlace.Loading, _ body: () throws(Errno) -> Void
+    at path: String, from before: ReadOnlyRegion.Loading?, to after: ReadOnlyRegion.Loading?,
+    meanwhile: @escaping ReadOnlyRegion.Loading, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let way = try Way(to: path, in: tree)
-    let known = sealedPlaces.find(way.name, in: way.directory)
-    let place = known ?? SealedPlace(path, isSettled: false, loading: meanwhile)
-    place.begin(loading: meanwhile)
-    // Before anyone can find it, or its first moments would be those of an ordinary directory.
-    if known == nil { sealedPlaces.add(place, way.name, above: way.above) }
-    var current = after
-    defer {
-      if let current {
-        place.settle(way.found, loading: current)
-      } else {
-        place.settle(nil, loading: nil)
-        sealedPlaces.remove(way.name, in: way.directory)
+    let location = try Location(of: path, in: tree)
+    let known = readOnlyRegions.find(location.name, in: location.directory)
+    let region = known ?? ReadOnlyRegion(path, isStable: false, loading: meanwhile)
+    region.beginChange(loading: meanwhile)
+    // Added before anyone can find the directory; otherwise it would be writable at first.
+    if known == nil { readOnlyRegions.add(region, location.name, above: location.above) }
+    var failure: Errno?
+    // Kernels are told when the place is settled, whether or not `body` has changed anything.
+    try changeNames(in: location.parent) { () throws(Errno) in
+      var current = after
+      do throws(Errno) {
+        try body()
+      } catch {
+        failure = error
+        current = before
       }
-      nameChanged(in: way)
+      if let current {
+        region.endChange(location.found, loading: current)
+      } else {
+        region.endChange(nil, loading: nil)
+        readOnlyRegions.remove(location.name, in: location.directory)
+      }
     }
-    do throws(Errno) {
-      try names.alone(in: way.directory, body)
-    } catch {
-      current = before
-      throw error
-    }
+    if let failure { throw failure }
   }
 
   /// What reads the seal of the system domain, which is one of these; one of no bytes stands for a system
   /// domain without a seal.
-  private func systemLoading(_ roots: [[UInt8]]) throws(Errno) -> SealedPlace.Loading {
+  private func systemLoading(_ roots: [[UInt8]]) throws(Errno) -> ReadOnlyRegion.Loading {
     // Zero in a seal stands for whom the store belongs to, as its tree does.
     let status = try tree.status()
     let owner = SystemContents.Owner(uid: status.st_uid, gid: status.st_gid)
@@ -110,18 +113,12 @@ extension Volume {
     }
   }
 
-  private static func loading(_ seals: [[UInt8]]) -> SealedPlace.Loading {
-    { (root) throws(Finding) in try BundleContents(in: root, pin: .digests(seals)) }
-  }
-
-  /// Lets the kernel of every view look again at the names of a directory.
-  private func nameChanged(in way: borrowing Way) {
-    guard let status = try? way.parent.status() else { return }
-    nameChanged(in: ObjectNumber(status))
+  private static func loading(_ seals: [[UInt8]]) -> ReadOnlyRegion.Loading {
+    { (root) throws(Finding) in try BundleContents(in: root, installed: .digests(seals)) }
   }
 
   /// The way to a name in the tree, directory by directory.
-  private struct Way: ~Copyable {
+  private struct Location: ~Copyable {
     private let opened: OwnedFD
     let name: [UInt8]
     /// The directories on the way, without the root of the tree unless the name is in it.
@@ -130,7 +127,7 @@ extension Volume {
 
     var parent: FD { opened.fd }
 
-    init(to path: String, in tree: FD) throws(Errno) {
+    init(of path: String, in tree: FD) throws(Errno) {
       var names = path.split(separator: "/").map(String.init)
       guard let last = names.popLast(), last != ".", last != "..", !last.utf8.contains(0) else {
         throw .EINVAL

@@ -7,11 +7,12 @@ internal import Testing
 
 /// Attempts to get out of an app's view, each of which succeeds outside of one.
 @Suite(
-  .enabled(if: EscapeHouse.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized)
+  .enabled(if: EscapeFixture.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized
+)
 struct EscapeTests {
   /// All of them, or those whose names have in them what INSULA_ATTEMPTS says, for who works on some.
   private static func all() throws -> [Attempt] {
-    let all = try Attempt.lines + Attempt.programs(EscapeHouse.program())
+    let all = try Attempt.lines + Attempt.programs(EscapeFixture.program())
     guard let words = ProcessInfo.processInfo.environment["INSULA_ATTEMPTS"]?.split(separator: ",") else {
       return all
     }
@@ -21,17 +22,17 @@ struct EscapeTests {
   /// What takes kernel passthrough outside, which a user's own daemon has not.
   private static let notRootless: Set = ["backing_file_of_its_own_choice"]
 
-  /// Makes all attempts, inside and as a rule outside.
+  /// Makes all attempts, inside and usually outside.
   private func make(
-    _ attempts: [Attempt], in house: EscapeHouse, outside makesOutside: Bool = true,
+    _ attempts: [Attempt], in fixture: EscapeFixture, outside makesOutside: Bool = true,
     allowing allowed: Set<String> = []
   ) throws {
     for attempt in attempts {
       if makesOutside {
-        let outside = try house.makeOutside(attempt)
+        let outside = try fixture.makeOutside(attempt)
         #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
       }
-      let inside = try house.make(attempt, inside: true)
+      let inside = try fixture.make(attempt, inside: true)
       #expect(inside.result.errors.contains("tried"), "\(attempt.name) was not made: \(inside)")
       if !allowed.contains(attempt.name) {
         #expect(inside.gains.isEmpty, "\(attempt.name) SUCCEEDED: \(inside)")
@@ -40,11 +41,11 @@ struct EscapeTests {
   }
 
   @Test(arguments: [false, true]) func noDirectoryComesAsAStandardStream(rootless: Bool) throws {
-    let house = try EscapeHouse(rootless: rootless)
+    let fixture = try EscapeFixture(rootless: rootless)
     for attempt in Attempt.directories {
-      let outside = try house.makeOutside(attempt)
+      let outside = try fixture.makeOutside(attempt)
       #expect(!outside.gains.isEmpty, "\(attempt.name), outside, where it should succeed: \(outside)")
-      let inside = try house.make(attempt, inside: true)
+      let inside = try fixture.make(attempt, inside: true)
       #expect(inside.gains.isEmpty && inside.result.status == 2, "\(attempt.name): \(inside)")
     }
   }
@@ -57,7 +58,7 @@ struct EscapeTests {
 
   @Test(arguments: [false, true]) func noneSucceeds(rootless: Bool) throws {
     let attempts = try Self.all().filter { !rootless || !Self.notRootless.contains($0.name) }
-    try make(attempts, in: EscapeHouse(rootless: rootless))
+    try make(attempts, in: EscapeFixture(rootless: rootless))
   }
 
   /// The network is all that an app gets by being entitled to it.
@@ -65,8 +66,10 @@ struct EscapeTests {
   /// With it come the names of local sockets, which the kernel shows to all who share it; to the sockets
   /// themselves they lead nobody.
   @Test func noneSucceedsWithTheNetwork() throws {
-    let house = try EscapeHouse(entitlements: [(key: "com.apple.security.network.client", value: "<true/>")])
+    let fixture = try EscapeFixture(entitlements: [
+      (key: "com.apple.security.network.client", value: "<true/>")
+    ])
     try make(
-      Self.all(), in: house, outside: false, allowing: ["loopback", "any_address", "names_of_all_sockets"])
+      Self.all(), in: fixture, outside: false, allowing: ["loopback", "any_address", "names_of_all_sockets"])
   }
 }

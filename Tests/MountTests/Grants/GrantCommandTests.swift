@@ -11,16 +11,18 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct GrantCommandTests {
   /// What a script may use: `documents` is a folder in the user's home, with a letter in it.
-  private func run(_ house: RunHouse, as account: Account? = nil, _ script: String) throws -> ProgramResult {
-    let home = house.mounted.path("Users/\(house.user.name)")
-    return try house.shell("HOUSE='\(home)'; D=\"$HOUSE/Documents\"\n" + script, as: account)
+  private func run(_ fixture: RunFixture, as account: Account? = nil, _ script: String) throws
+    -> ProgramResult
+  {
+    let home = fixture.mounted.path("Users/\(fixture.user.name)")
+    return try fixture.shell("HOUSE='\(home)'; D=\"$HOUSE/Documents\"\n" + script, as: account)
   }
 
-  private func house(rootless: Bool = false, entitlements: String? = nil) throws -> RunHouse {
-    let house = try RunHouse(rootless: rootless, entitlements: entitlements)
-    let made = try run(house, "mkdir $D/w && echo dear > $D/w/letter && echo secret > $D/w/other")
+  private func fixture(rootless: Bool = false, entitlements: String? = nil) throws -> RunFixture {
+    let fixture = try RunFixture(rootless: rootless, entitlements: entitlements)
+    let made = try run(fixture, "mkdir $D/w && echo dear > $D/w/letter && echo secret > $D/w/other")
     try #require(made.status == 0, "\(made.errors)")
-    return house
+    return fixture
   }
 
   private static func entitlement(_ access: String) -> String {
@@ -33,10 +35,10 @@ struct GrantCommandTests {
 
   @Test(arguments: [false, true])
   func grantIsThereAtOnceAndGoesAtOnce(rootless: Bool) throws {
-    let house = try house(rootless: rootless)
+    let fixture = try fixture(rootless: rootless)
     // The app runs all the while; its user gives and takes.
     let result = try run(
-      house,
+      fixture,
       """
       mkfifo /tmp/$$.in /tmp/$$.out; trap 'rm -f /tmp/$$.in /tmp/$$.out' EXIT
       run sh -c 'while read -r line; do eval "$line" 2>&1; echo "= $?"; done' < /tmp/$$.in > /tmp/$$.out &
@@ -60,37 +62,37 @@ struct GrantCommandTests {
   }
 
   @Test func commandsSayWhatThereIs() throws {
-    let house = try house()
-    let point = house.mounted.point
-    let home = "\(point)/Users/\(house.user.name)"
+    let fixture = try fixture()
+    let point = fixture.mounted.point
+    let home = "\(point)/Users/\(fixture.user.name)"
     let granted = try run(
-      house, "cd $D && insula grant $APP w/letter; insula grant $APP $D/w --read-write; insula grants")
+      fixture, "cd $D && insula grant $APP w/letter; insula grant $APP $D/w --read-write; insula grants")
     expect(
       granted,
       """
-      \(RunHouse.identifier) may read \(home)/Documents/w/letter.
-      \(RunHouse.identifier) may read and change \(home)/Documents/w.
+      \(RunFixture.identifier) may read \(home)/Documents/w/letter.
+      \(RunFixture.identifier) may read and change \(home)/Documents/w.
       APP                ACCESS      PATH
-      \(RunHouse.identifier)  read-only   \(home)/Documents/w/letter
-      \(RunHouse.identifier)  read-write  \(home)/Documents/w
+      \(RunFixture.identifier)  read-only   \(home)/Documents/w/letter
+      \(RunFixture.identifier)  read-write  \(home)/Documents/w
 
       """)
-    let listed = try run(house, "rm $D/w/letter; insula grants $APP --json")
+    let listed = try run(fixture, "rm $D/w/letter; insula grants $APP --json")
     let list = try #require(
       try JSONSerialization.jsonObject(with: Data(listed.output.utf8)) as? [[String: Any]])
     #expect(list.map { $0["path"] as? String } == ["\(home)/Documents/w/letter", "\(home)/Documents/w"])
     #expect(list.map { $0["isMissing"] as? Bool } == [true, false])
     #expect(list.map { $0["access"] as? String } == ["read-only", "read-write"])
     // Root sees whose they are; others see none of them.
-    #expect(try run(house, as: RunHouse.root, "insula grants").output.contains(" \(house.user.name) "))
+    #expect(try run(fixture, as: RunFixture.root, "insula grants").output.contains(" \(fixture.user.name) "))
     let stranger = try TemporaryAccount()
-    expect(try run(house, as: stranger.account, "insula grants"), "Nothing is granted.\n")
-    #expect(try run(house, as: stranger.account, "insula grants --user \(house.user.name)").status == 7)
+    expect(try run(fixture, as: stranger.account, "insula grants"), "There are no grants.\n")
+    #expect(try run(fixture, as: stranger.account, "insula grants --user \(fixture.user.name)").status == 7)
     // Also what is gone can be taken back.
-    let taken = try run(house, "insula revoke $APP $D/w/letter; insula grants | wc -l")
-    expect(taken, "Took \(home)/Documents/w/letter back from \(RunHouse.identifier).\n2\n")
-    expect(try run(house, "insula revoke $APP --all > /dev/null; insula grants"), "Nothing is granted.\n")
-    #expect(try run(house, "insula revoke $APP --all").status == 1)
+    let taken = try run(fixture, "insula revoke $APP $D/w/letter; insula grants | wc -l")
+    expect(taken, "Revoked the grant of \(home)/Documents/w/letter to \(RunFixture.identifier).\n2\n")
+    expect(try run(fixture, "insula revoke $APP --all > /dev/null; insula grants"), "There are no grants.\n")
+    #expect(try run(fixture, "insula revoke $APP --all").status == 1)
   }
 
   /// What the signature says of chosen files, what is asked for, and what comes of it.
@@ -102,10 +104,10 @@ struct GrantCommandTests {
 
   @Test func signaturesSayWhatAppsAskFor() throws {
     for entitlement in [nil, "read-write", "read-only"] {
-      let house = try house(entitlements: entitlement.map(Self.entitlement))
+      let fixture = try fixture(entitlements: entitlement.map(Self.entitlement))
       for (signed, option, expected) in Self.accesses where signed == entitlement {
         let result = try run(
-          house, "insula grant $APP $D/w/letter \(option) && insula grants | grep -o 'read-[a-z]*'")
+          fixture, "insula grant $APP $D/w/letter \(option) && insula grants | grep -o 'read-[a-z]*'")
         #expect(result.output.hasSuffix((expected ?? "") + (expected == nil ? "" : "\n")), "\(option)")
         #expect(
           (result.status == 0) == (expected != nil), "\(entitlement ?? "none") \(option): \(result.errors)")
@@ -114,32 +116,34 @@ struct GrantCommandTests {
   }
 
   @Test func outlivesRestartAndUpdateAndGoesWithTheApp() throws {
-    let house = try house()
+    let fixture = try fixture()
     let list = "insula grants | tail -n +2 | sed 's,.*Documents,,'"
-    #expect(try run(house, "insula grant $APP $D/w/letter $D/w").status == 0)
-    #expect(try run(house, "mv $D/w $D/v").status == 0)
-    #expect(try house.mounted.unmount().status == 0)
-    try house.mounted.mount()
-    expect(try run(house, list), "/v/letter\n/v\n")
-    expect(try run(house, "run cat $D/v/letter"), "dear\n")
+    #expect(try run(fixture, "insula grant $APP $D/w/letter $D/w").status == 0)
+    #expect(try run(fixture, "mv $D/w $D/v").status == 0)
+    #expect(try fixture.mounted.unmount().status == 0)
+    try fixture.mounted.mount()
+    expect(try run(fixture, list), "/v/letter\n/v\n")
+    expect(try run(fixture, "run cat $D/v/letter"), "dear\n")
     // A signature of the same team.
-    let app = house.mounted.temporary.appending("store/Notes-made/Notes.app")
-    try house.succeed("sign", app, "--identity", "tester", "--force")
-    let updated = try house.mounted.run("update", app, "--store", house.mounted.point, "--allow-downgrade")
+    let app = fixture.mounted.temporary.appending("store/Notes-made/Notes.app")
+    try fixture.succeed("sign", app, "--identity", "tester", "--force")
+    let updated = try fixture.mounted.run(
+      "update", app, "--store", fixture.mounted.point, "--allow-downgrade")
     #expect(updated.status == 0, "\(updated.errors)")
-    expect(try run(house, list), "/v/letter\n/v\n")
-    expect(try run(house, "run cat $D/v/letter"), "dear\n")
-    try house.succeed("uninstall", RunHouse.identifier, "--keep-data", "--store", house.mounted.point)
-    expect(try run(house, "insula grants"), "Nothing is granted.\n")
-    try house.succeed("install", app, "--store", house.mounted.point)
-    expect(try run(house, "insula grants; run cat $D/v/letter"), "Nothing is granted.\n")
+    expect(try run(fixture, list), "/v/letter\n/v\n")
+    expect(try run(fixture, "run cat $D/v/letter"), "dear\n")
+    try fixture.succeed("uninstall", RunFixture.identifier, "--keep-data", "--store", fixture.mounted.point)
+    expect(try run(fixture, "insula grants"), "There are no grants.\n")
+    try fixture.succeed("install", app, "--store", fixture.mounted.point)
+    expect(try run(fixture, "insula grants; run cat $D/v/letter"), "There are no grants.\n")
   }
 
   @Test func goesWithTheHome() throws {
-    let house = try house()
-    #expect(try run(house, "insula grant $APP $D/w").status == 0)
-    try house.succeed("user", "remove", house.user.name, "--delete-home", "--store", house.mounted.store)
-    expect(try run(house, as: RunHouse.root, "insula grants"), "Nothing is granted.\n")
+    let fixture = try fixture()
+    #expect(try run(fixture, "insula grant $APP $D/w").status == 0)
+    try fixture.succeed(
+      "user", "remove", fixture.user.name, "--delete-home", "--store", fixture.mounted.store)
+    expect(try run(fixture, as: RunFixture.root, "insula grants"), "There are no grants.\n")
   }
 
   /// What was changed while no daemon ran, and where the grant is after that.
@@ -154,32 +158,32 @@ struct GrantCommandTests {
   @Test(arguments: changes.indices)
   func isFoundAgainAfterADaemonThatCouldNotNoteIt(index: Int) throws {
     let (change, place, contents) = Self.changes[index]
-    let house = try house()
-    #expect(try run(house, "insula grant $APP $D/w/letter").status == 0)
-    #expect(try house.mounted.unmount().status == 0)
-    let backing = house.mounted.backing("Users/\(house.user.name)/Documents")
-    let changed = try run(house, as: RunHouse.root, "D='\(backing)'; \(change)")
+    let fixture = try fixture()
+    #expect(try run(fixture, "insula grant $APP $D/w/letter").status == 0)
+    #expect(try fixture.mounted.unmount().status == 0)
+    let backing = fixture.mounted.backing("Users/\(fixture.user.name)/Documents")
+    let changed = try run(fixture, as: RunFixture.root, "D='\(backing)'; \(change)")
     #expect(changed.status == 0, "\(changed.errors)")
-    try house.mounted.mount()
-    expect(try run(house, "insula grants | tail -n +2 | sed 's,.*Documents,,'"), place, "\(change)")
+    try fixture.mounted.mount()
+    expect(try run(fixture, "insula grants | tail -n +2 | sed 's,.*Documents,,'"), place, "\(change)")
     let path = place.split(separator: " ").first.map { $0.replacing("\n", with: "") } ?? ""
-    expect(try run(house, "run cat $D\(path) 2> /dev/null"), contents, "\(change)")
+    expect(try run(fixture, "run cat $D\(path) 2> /dev/null"), contents, "\(change)")
   }
 
   @Test(arguments: [false, true]) func withoutADaemonTheStoreIsAskedItself(rootless: Bool) throws {
-    let house = try house(rootless: rootless)
-    #expect(try house.mounted.unmount().status == 0)
-    let backing = house.mounted.backing("Users/\(house.user.name)/Documents")
-    let account = rootless ? house.user : RunHouse.root
-    let words = rootless ? "" : "--user \(house.user.name)"
+    let fixture = try fixture(rootless: rootless)
+    #expect(try fixture.mounted.unmount().status == 0)
+    let backing = fixture.mounted.backing("Users/\(fixture.user.name)/Documents")
+    let account = rootless ? fixture.user : RunFixture.root
+    let words = rootless ? "" : "--user \(fixture.user.name)"
     let script = """
-      I="$INSULA"; S='\(house.mounted.store)'
+      I="$INSULA"; S='\(fixture.mounted.store)'
       "$I" grant $APP '\(backing)/w' '\(backing)/w/letter' \(words) --store "$S" > /dev/null
       "$I" revoke $APP '\(backing)/w/letter' \(words) --store "$S" > /dev/null
       "$I" grants --store "$S" | tail -n +2 | sed 's,.*Documents,,'
       """
-    expect(try run(house, as: account, script), "/w\n")
-    try house.mounted.mount()
-    expect(try run(house, "run cat $D/w/letter"), "dear\n")
+    expect(try run(fixture, as: account, script), "/w\n")
+    try fixture.mounted.mount()
+    expect(try run(fixture, "run cat $D/w/letter"), "dear\n")
   }
 }

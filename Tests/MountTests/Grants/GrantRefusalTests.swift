@@ -10,9 +10,11 @@ internal import Testing
 /// What can't be granted, and what everyone is told about that.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct GrantRefusalTests {
-  private func run(_ house: RunHouse, as account: Account? = nil, _ script: String) throws -> ProgramResult {
-    let home = house.mounted.path("Users/\(house.user.name)")
-    return try house.shell(
+  private func run(_ fixture: RunFixture, as account: Account? = nil, _ script: String) throws
+    -> ProgramResult
+  {
+    let home = fixture.mounted.path("Users/\(fixture.user.name)")
+    return try fixture.shell(
       "HOUSE='\(home)'; D=\"$HOUSE/Documents\"; L=\"$HOUSE/Library\"\n" + script, as: account)
   }
 
@@ -20,28 +22,29 @@ struct GrantRefusalTests {
   private static let refusals: [(String, Int32, String)] = [
     ("$APP /etc/passwd", 1, "is not in the tree"), ("$APP $POINT", 1, "is the whole tree"),
     ("$APP $POINT/..", 1, "is not in the tree"), ("$APP $D/missing", 1, "can't find"),
-    ("org.example.unknown $D", 1, "no app org.example.unknown"), ("'no app' $D", 2, "is no identifier"),
-    ("$APP", 2, "PATH is missing"), ("$APP $D --read-only --read-write", 2, "exclude each other"),
+    ("org.example.unknown $D", 1, "the app org.example.unknown is not"),
+    ("'no app' $D", 2, "is not an identifier"),
+    ("$APP", 2, "PATH is missing"), ("$APP $D --read-only --read-write", 2, "can't be combined"),
     ("$APP $POINT/System", 7, "every app can read"), ("$APP $POINT/System/Library", 7, "every app can read"),
-    ("$APP $POINT/Applications/Notes.app", 1, "sealed"),
-    ("$APP $POINT/Applications/Notes.app/Contents/Info.plist", 1, "sealed"),
+    ("$APP $POINT/Applications/Notes.app", 1, "read-only"),
+    ("$APP $POINT/Applications/Notes.app/Contents/Info.plist", 1, "read-only"),
     ("$APP $POINT/Users", 7, "more than one"), ("$APP $POINT/Applications", 7, "more than one"),
     ("$APP $POINT/Library", 7, "more than one"), ("$APP $HOUSE", 7, "more than one"),
     ("$APP $L", 7, "more than one"), ("$APP $L/Containers", 7, "more than one"),
-    ("$APP $L/Containers/org.example.notes/Data/Documents", 7, "which it has anyway"),
-    ("$APP $L/Containers/org.example.other/Data/Library", 7, "another app's own"),
-    ("$APP $L/Containers/org.example.other", 7, "another app's own"),
-    ("$APP $D/fifo", 1, "neither a file nor a directory"), ("$APP $D/closed", 7, "may not read"),
-    ("$APP $D/readable --read-write", 7, "may not write"), ("$APP $D/closed-directory/x", 7, "can't find"),
+    ("$APP $L/Containers/org.example.notes/Data/Documents", 7, "which it can use anyway"),
+    ("$APP $L/Containers/org.example.other/Data/Library", 7, "data of another app"),
+    ("$APP $L/Containers/org.example.other", 7, "data of another app"),
+    ("$APP $D/fifo", 1, "neither a file nor a directory"), ("$APP $D/closed", 7, "let an app read"),
+    ("$APP $D/readable --read-write", 7, "let an app write"), ("$APP $D/closed-directory/x", 7, "can't find"),
     ("$APP $D --user root", 7, "only root"),
     ("$APP $D/$(printf 'x%.0s' $(seq 256))", 1, "can't find"),
   ]
 
   @Test func isSaidByName() throws {
-    let house = try RunHouse()
-    try house.install("Other")
+    let fixture = try RunFixture()
+    try fixture.install("Other")
     let made = try run(
-      house,
+      fixture,
       """
       insula path org.example.other documents > /dev/null; insula path $APP documents > /dev/null
       mkfifo $D/fifo; echo x > $D/closed; chmod 0 $D/closed; echo x > $D/readable; chmod 400 $D/readable
@@ -49,11 +52,11 @@ struct GrantRefusalTests {
       """)
     try #require(made.status == 0, "\(made.errors)")
     for (words, status, message) in Self.refusals {
-      let result = try run(house, "insula grant \(words)")
+      let result = try run(fixture, "insula grant \(words)")
       #expect(result.status == status, "\(words): \(result.output)\(result.errors)")
       #expect(result.errors.contains(message), "\(words): \(result.errors)")
     }
-    #expect(try run(house, "insula grants").output == "Nothing is granted.\n")
+    #expect(try run(fixture, "insula grants").output == "There are no grants.\n")
     // And what can: through a link, what it leads to; another app's documents; what all share; one good one
     // among bad ones.
     for words in [
@@ -61,21 +64,21 @@ struct GrantRefusalTests {
       "$D/fifo $D/readable",
       "$L/Preferences", "$D/readable --read-only",
     ] {
-      let result = try run(house, "ln -sf readable $D/link; insula grant $APP \(words)")
+      let result = try run(fixture, "ln -sf readable $D/link; insula grant $APP \(words)")
       #expect(result.output.contains(" may read "), "\(words): \(result.errors)")
     }
-    let listed = try run(house, "insula grants | tail -n +2 | wc -l; insula grants")
+    let listed = try run(fixture, "insula grants | tail -n +2 | wc -l; insula grants")
     #expect(listed.output.hasPrefix("4\n"), "\(listed.output)")
   }
 
   /// Who has been granted too much is told, and so is whoever looks after the machine.
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3"), "needs sqlite3"))
   func tooMuchIsInTheStatusAndTheLog() throws {
-    let house = try RunHouse()
-    let first = try run(house, "echo x > $D/first; echo x > $D/last; insula grant $APP $D/first")
+    let fixture = try RunFixture()
+    let first = try run(fixture, "echo x > $D/first; echo x > $D/last; insula grant $APP $D/first")
     try #require(first.status == 0, "\(first.errors)")
     let many = try Program.run([
-      "sqlite3", "-cmd", ".timeout 20000", house.mounted.store + "/state/insula.db",
+      "sqlite3", "-cmd", ".timeout 20000", fixture.mounted.store + "/state/insula.db",
       """
       WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
       INSERT INTO grants (identifier, user, team, path, writable, directory, inode, handle, created, granted)
@@ -84,33 +87,37 @@ struct GrantRefusalTests {
     ])
     try #require(many.status == 0, "\(many.errors)")
     for _ in 0..<2 {
-      let refused = try run(house, "insula grant $APP $D/last")
-      #expect(refused.status == 1 && refused.errors.contains("no room for more"), "\(refused.errors)")
+      let refused = try run(fixture, "insula grant $APP $D/last")
+      #expect(refused.status == 1 && refused.errors.contains("as many grants as"), "\(refused.errors)")
     }
-    let status = try run(house, "\"$INSULA\" status --json \"$POINT\"").output
+    let status = try run(fixture, "\"$INSULA\" status --json \"$POINT\"").output
     #expect(status.contains("overBudget") && status.contains("\"grants\""), "\(status)")
-    let log = try String(contentsOfFile: house.mounted.store + "/state/daemon.log", encoding: .utf8)
-    let lines = log.split(separator: "\n").filter { $0.contains("user \(house.user.uid) has all the grants") }
+    let log = try String(contentsOfFile: fixture.mounted.store + "/state/daemon.log", encoding: .utf8)
+    let lines = log.split(separator: "\n").filter {
+      $0.contains("user \(fixture.user.uid) has reached the limit for grants")
+    }
     #expect((1...2).contains(lines.count), "\(log)")
   }
 
   /// Clients that are not our own command.
   private static let requests: [(String, String)] = [
-    (#"{"verb":"grant"}"#, "something is missing"),
+    (#"{"verb":"grant"}"#, "a field of the request is missing"),
     (
-      #"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes"}}"#, "something is missing"
+      #"{"verb":"grant","grant":{"action":"grant","identifier":"org.example.notes"}}"#,
+      "a field of the request is missing"
     ),
-    (#"{"verb":"grant","grant":{"action":"grant","path":"Users"}}"#, "something is missing"),
-    (#"{"verb":"grant","grant":{"action":"steal"}}"#, "not a request"),
-    (#"{"verb":"grants","identifier":"../x"}"#, "something is missing"),
-    (#"{"verb":"grants","after":-1}"#, #""ok":true"#), (#"{"verb":"grants","after":1e99}"#, "not a request"),
-    (grant("Users/NAME/Documents/../../../../etc"), "no path"), (grant(""), "more than one"),
+    (#"{"verb":"grant","grant":{"action":"grant","path":"Users"}}"#, "a field of the request is missing"),
+    (#"{"verb":"grant","grant":{"action":"steal"}}"#, "does not know this request"),
+    (#"{"verb":"grants","identifier":"../x"}"#, "a field of the request is missing"),
+    (#"{"verb":"grants","after":-1}"#, #""ok":true"#),
+    (#"{"verb":"grants","after":1e99}"#, "does not know this request"),
+    (grant("Users/NAME/Documents/../../../../etc"), "can't be granted"), (grant(""), "more than one"),
     (grant("Users/NAME/Documents/link"), "symbolic link"), (grant("Users/NAME/link/file"), "symbolic link"),
-    (grant("Users/NAME/Documents/file/x"), "there is nothing"),
+    (grant("Users/NAME/Documents/file/x"), "does not exist"),
     (grant("Users/NAME/Documents/file", #","inode":7"#), "being replaced"),
     (grant("Users/NAME/Documents/file", #","user":0"#), "only root"),
-    (grant("Users/NAME/Documents/a\\u0000b"), "no path"),
-    (grant(String(repeating: "a/", count: 3000)), "no path"),
+    (grant("Users/NAME/Documents/a\\u0000b"), "can't be granted"),
+    (grant(String(repeating: "a/", count: 3000)), "can't be granted"),
     (grant("/Users//NAME/Documents/file/"), #""ok":true"#),
   ]
 
@@ -119,34 +126,30 @@ struct GrantRefusalTests {
   }
 
   @Test func daemonBelievesNothing() throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let made = try run(
-      house, "echo x > $D/file; ln -s file $D/link; ln -s Documents $HOUSE/link; echo $POINT")
+      fixture, "echo x > $D/file; ln -s file $D/link; ln -s Documents $HOUSE/link; echo $POINT")
     try #require(made.status == 0, "\(made.errors)")
     for (request, expected) in Self.requests {
-      let line = request.replacing("NAME", with: house.user.name)
-      let answer = try ask(house, line)
+      let line = request.replacing("NAME", with: fixture.user.name)
+      let answer = try ask(fixture, line)
       #expect(answer.contains(expected), "\(line.prefix(300)): \(answer)")
     }
-    #expect(try run(house, "insula grants | wc -l").output == "2\n")
+    #expect(try run(fixture, "insula grants | wc -l").output == "2\n")
   }
 
   /// Sends a line as the user, and gives what comes back.
-  private func ask(_ house: RunHouse, _ line: String) throws -> String {
+  private func ask(_ fixture: RunFixture, _ line: String) throws -> String {
     let script = """
-      import glob, json, os, socket, sys
-      line = sys.stdin.readline()
-      for path in glob.glob('/run/insula/*'):
-        s = socket.socket(socket.AF_UNIX)
-        try: s.connect(path)
-        except OSError: continue
-        s.sendall(b'{"verb":"status"}\\n')
-        status = json.loads(s.makefile().readline())
-        if status.get('status', {}).get('mountPoint') != os.environ['POINT']: continue
-        s = socket.socket(socket.AF_UNIX); s.connect(path); s.sendall(line.encode())
-        print(s.makefile().readline())
+      import socket, sys
+      s = socket.socket(socket.AF_UNIX)
+      s.connect(sys.argv[1])
+      s.sendall(sys.stdin.readline().encode())
+      print(s.makefile().readline())
       """
-    let result = try run(house, "python3 -c \"$(cat <<'END'\n\(script)\nEND\n)\" <<'LINE'\n\(line)\nLINE")
+    let socket = try fixture.mounted.socket()
+    let command = "python3 -c \"$(cat <<'END'\n\(script)\nEND\n)\" \(socket) <<'LINE'\n\(line)\nLINE"
+    let result = try run(fixture, command)
     return result.output + result.errors
   }
 }

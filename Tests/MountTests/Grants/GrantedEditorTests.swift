@@ -9,9 +9,9 @@ internal import Testing
 /// Programs save a file that is all of its folder that they have.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct GrantedEditorTests {
-  private func run(_ house: RunHouse, _ script: String) throws -> ProgramResult {
-    let home = house.mounted.path("Users/\(house.user.name)")
-    return try house.shell("D='\(home)/Documents'\n" + script)
+  private func run(_ fixture: RunFixture, _ script: String) throws -> ProgramResult {
+    let home = fixture.mounted.path("Users/\(fixture.user.name)")
+    return try fixture.shell("D='\(home)/Documents'\n" + script)
   }
 
   /// How programs save: what turns the word `first` in `$F` into `second`.
@@ -44,9 +44,9 @@ struct GrantedEditorTests {
 
   @Test(arguments: ways.indices) func savesAsItAlwaysDoes(index: Int) throws {
     let (name, script) = Self.ways[index]
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let result = try run(
-      house,
+      fixture,
       """
       mkdir $D/w; echo first > $D/w/letter; echo secret > $D/w/other
       insula grant $APP $D/w/letter --read-write > /dev/null
@@ -63,9 +63,9 @@ struct GrantedEditorTests {
     // Where the old file stays under another name, that is what was granted.
     let others = ["put aside, and another renamed", "a backup that stays"]
     for (name, script) in Self.ways where !others.contains(name) {
-      let house = try RunHouse()
+      let fixture = try RunFixture()
       let result = try run(
-        house,
+        fixture,
         """
         mkdir $D/w; F=$D/w/letter; echo first > $F; insula grant $APP $F > /dev/null
         \(script)

@@ -12,27 +12,27 @@ struct GrantedFileTests {
   /// Another view's having changed it is noted of a file, and that it is shared memory of a database: neither
   /// may pass for the other.
   @Test(arguments: [false, true]) func bothWriteInTurn(rootless: Bool) throws {
-    let house = try GrantedMounts(rootless: rootless)
-    try house.makeDirectories("a")
-    try house.write("0", to: house.all("a/letter"))
-    try house.grant("a/letter")
+    let fixture = try GrantedMounts(rootless: rootless)
+    try fixture.makeDirectories("a")
+    try fixture.write("0", to: fixture.all("a/letter"))
+    try fixture.grant("a/letter")
     for turn in 1...4 {
-      try house.write("\(turn) of the user", to: house.all("a/letter"))
-      try house.write("\(turn) of the app", to: house.own("a/letter"))
-      #expect(house.text(house.all("a/letter")) == "\(turn) of the app")
-      #expect(house.text(house.own("a/letter")) == "\(turn) of the app")
+      try fixture.write("\(turn) of the user", to: fixture.all("a/letter"))
+      try fixture.write("\(turn) of the app", to: fixture.own("a/letter"))
+      #expect(fixture.text(fixture.all("a/letter")) == "\(turn) of the app")
+      #expect(fixture.text(fixture.own("a/letter")) == "\(turn) of the app")
     }
   }
 
   @Test func sharedMemoryStaysRefusedWhenOthersHaveChangedIt() throws {
-    let house = try GrantedMounts()
-    try house.makeDirectories("a")
-    try house.write("0", to: house.all("a/db-shm"))
-    try house.grant("a")
-    let path = house.own("a/db-shm")
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("a")
+    try fixture.write("0", to: fixture.all("a/db-shm"))
+    try fixture.grant("a")
+    let path = fixture.own("a/db-shm")
     for _ in 0..<3 {
-      try house.write("more", to: house.all("a/db-shm"))
-      #expect(house.text(path) == "more")
+      try fixture.write("more", to: fixture.all("a/db-shm"))
+      #expect(fixture.text(path) == "more")
       #expect(open(path, O_RDWR | O_CLOEXEC) == -1 && Errno.last == .EPERM)
     }
   }

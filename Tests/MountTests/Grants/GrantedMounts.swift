@@ -65,7 +65,7 @@ final class GrantedMounts {
   func grant(_ name: String, writing: Bool = true) throws -> Int64 {
     let path = Self.names(name)
     let chosen = try volume.choose(
-      path, by: Subject(uid: 0, gid: 0), isMember: { _ in .notMember }, writing: writing)
+      path, by: Credentials(uid: 0, gid: 0), isMember: { _ in .notMember }, writing: writing)
     last += 1
     try volume.grant(
       GrantRecord(

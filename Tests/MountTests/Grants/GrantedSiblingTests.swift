@@ -15,24 +15,24 @@ internal import Volume
 struct GrantedSiblingTests {
   /// An app that has a letter for writing, and what its user has beside it.
   private struct Desk {
-    let house: GrantedMounts
+    let fixture: GrantedMounts
     let letter: Int64
 
     init(_ rootless: Bool, views: Int = 1) throws {
-      house = try GrantedMounts(views: views, rootless: rootless)
-      try house.makeDirectories("d", "e", "f")
-      try house.write("dear", to: house.all("d/letter"))
-      for name in ["secret", "letter.bak"] { try house.write("secret", to: house.all("d/\(name)")) }
-      letter = try house.grant("d/letter")
+      fixture = try GrantedMounts(views: views, rootless: rootless)
+      try fixture.makeDirectories("d", "e", "f")
+      try fixture.write("dear", to: fixture.all("d/letter"))
+      for name in ["secret", "letter.bak"] { try fixture.write("secret", to: fixture.all("d/\(name)")) }
+      letter = try fixture.grant("d/letter")
     }
 
-    func own(_ name: String) -> String { house.own("d/\(name)") }
-    func all(_ name: String) -> String { house.all("d/\(name)") }
+    func own(_ name: String) -> String { fixture.own("d/\(name)") }
+    func all(_ name: String) -> String { fixture.all("d/\(name)") }
 
     /// Whether the app finds, lists or opens anything there.
     func isSeen(_ name: String) -> Bool {
-      let isListed = (try? house.names(house.own("d")))?.contains(name) == true
-      return isListed || house.exists(own(name)) || house.text(own(name)) != nil
+      let isListed = (try? fixture.names(fixture.own("d")))?.contains(name) == true
+      return isListed || fixture.exists(own(name)) || fixture.text(own(name)) != nil
     }
   }
 
@@ -76,15 +76,15 @@ struct GrantedSiblingTests {
   func whatTheUserPutsThereIsNotTheApps(rootless: Bool, index: Int) throws {
     let (name, arrive) = Self.arrivals[index]
     let desk = try Desk(rootless)
-    try desk.house.write("mine", to: desk.own("letter~"))
+    try desk.fixture.write("mine", to: desk.own("letter~"))
     let file = open(desk.own("letter~"), O_RDWR | O_CLOEXEC)
     try #require(file >= 0 && desk.isSeen("letter~"))
     defer { close(file) }
     try #require(arrive(desk.all("secret"), desk.all("letter~")), "\(name): \(Errno.last)")
-    #expect(desk.house.text(desk.all("letter~")) == "secret", "\(name)")
-    #expect(!desk.house.exists(desk.own("letter~")), "\(name)")
-    #expect(desk.house.text(desk.own("letter~")) == nil, "\(name)")
-    #expect(try desk.house.names(desk.house.own("d")) == ["letter"], "\(name)")
+    #expect(desk.fixture.text(desk.all("letter~")) == "secret", "\(name)")
+    #expect(!desk.fixture.exists(desk.own("letter~")), "\(name)")
+    #expect(desk.fixture.text(desk.own("letter~")) == nil, "\(name)")
+    #expect(try desk.fixture.names(desk.fixture.own("d")) == ["letter"], "\(name)")
     // Nor through what is open.
     var bytes: [UInt8] = Array(repeating: 0, count: 16)
     let count = pread(file, &bytes, 16, 0)
@@ -96,17 +96,18 @@ struct GrantedSiblingTests {
     ] as [() -> Int32] {
       #expect(errno(attempt) == .ENOENT, "\(name)")
     }
-    #expect(desk.house.text(desk.own("letter")) == "dear" && desk.house.text(desk.all("letter~")) == "secret")
+    #expect(
+      desk.fixture.text(desk.own("letter")) == "dear" && desk.fixture.text(desk.all("letter~")) == "secret")
   }
 
   /// A filesystem gives the number of what is gone to what comes next.
   @Test(arguments: [false, true]) func anotherObjectOfTheSameNumberIsNone(rootless: Bool) throws {
     let desk = try Desk(rootless)
     for _ in 0..<20 {
-      try desk.house.write("mine", to: desk.own("letter.tmp"))
+      try desk.fixture.write("mine", to: desk.own("letter.tmp"))
       try #require(unlink(desk.all("letter.tmp")) == 0)
       try #require(Self.write("secret", to: desk.all("letter.tmp"), O_CREAT | O_EXCL))
-      try #require(desk.house.text(desk.own("letter.tmp")) == nil && !desk.isSeen("letter.tmp"))
+      try #require(desk.fixture.text(desk.own("letter.tmp")) == nil && !desk.isSeen("letter.tmp"))
       try #require(unlink(desk.all("letter.tmp")) == 0)
     }
   }
@@ -133,7 +134,7 @@ struct GrantedSiblingTests {
 
   @Test(arguments: [false, true]) func appLeavesNoOtherNameBesideItsFile(rootless: Bool) throws {
     let desk = try Desk(rootless)
-    try desk.house.write("mine", to: desk.own("letter.tmp"))
+    try desk.fixture.write("mine", to: desk.own("letter.tmp"))
     for name in [".bash_profile", "Makefile", "secret", "letter.html", ".letter", "other~"] {
       for old in ["letter", "letter.tmp"] {
         for (number, way) in Self.ways.enumerated() {
@@ -141,7 +142,8 @@ struct GrantedSiblingTests {
         }
       }
     }
-    #expect(try desk.house.names(desk.house.all("d")) == ["letter", "letter.bak", "letter.tmp", "secret"])
+    #expect(
+      try desk.fixture.names(desk.fixture.all("d")) == ["letter", "letter.bak", "letter.tmp", "secret"])
     // A name that editors use is for plain files.
     for way in [5, 6, 7] {
       #expect(errno { Self.ways[way](desk.own("letter"), desk.own("letter~")) } == .EPERM, "\(way)")
@@ -150,22 +152,22 @@ struct GrantedSiblingTests {
     for way in [1, 2, 8] {
       #expect(errno { Self.ways[way](desk.own("letter.tmp"), desk.own("letter.bak")) } == .EEXIST, "\(way)")
     }
-    #expect(desk.house.text(desk.all("letter.bak")) == "secret")
+    #expect(desk.fixture.text(desk.all("letter.bak")) == "secret")
   }
 
   // MARK: What is taken back
 
   @Test(arguments: [false, true]) func nothingIsCarriedFromOneGrantToAnother(rootless: Bool) throws {
     let desk = try Desk(rootless)
-    let house = desk.house
-    try house.write("second", to: house.all("d/other"))
-    try house.write("third", to: house.all("e/file"))
-    let other = try house.grant("d/other")
-    try house.grant("e")
-    try house.grant("f")
-    try #require(mkdir(house.own("f/deep"), 0o777) == 0)
-    try house.grant("f/deep")
-    try house.write("mine", to: desk.own("letter.tmp"))
+    let fixture = desk.fixture
+    try fixture.write("second", to: fixture.all("d/other"))
+    try fixture.write("third", to: fixture.all("e/file"))
+    let other = try fixture.grant("d/other")
+    try fixture.grant("e")
+    try fixture.grant("f")
+    try #require(mkdir(fixture.own("f/deep"), 0o777) == 0)
+    try fixture.grant("f/deep")
+    try fixture.write("mine", to: desk.own("letter.tmp"))
     for (old, new) in [
       ("d/letter", "e/kept"), ("d/letter", "f/deep/kept"), ("e/file", "f/kept"), ("e/file", "d/letter"),
       ("e/file", "d/letter~"), ("d/letter.tmp", "e/kept"), ("d/letter", "d/other"), ("d/letter", "d/other~"),
@@ -173,37 +175,38 @@ struct GrantedSiblingTests {
       ("e/file", "f/deep/kept"),
     ] {
       let isThere = ["d/letter", "d/other"].contains(new)
-      #expect(errno { link(house.own(old), house.own(new)) } == (isThere ? .EEXIST : .EXDEV), "\(old) \(new)")
-      #expect(throws: Errno.EXDEV, "\(old) \(new)") { try house.rename(house.own(old), house.own(new)) }
+      #expect(
+        errno { link(fixture.own(old), fixture.own(new)) } == (isThere ? .EEXIST : .EXDEV), "\(old) \(new)")
+      #expect(throws: Errno.EXDEV, "\(old) \(new)") { try fixture.rename(fixture.own(old), fixture.own(new)) }
     }
     for (one, two) in [("d/letter", "e/file"), ("d/letter", "d/other"), ("e/file", "f/deep")] {
       #expect(throws: Errno.EXDEV, "\(one) \(two)") {
-        try house.rename(house.own(one), house.own(two), exchanging: true)
+        try fixture.rename(fixture.own(one), fixture.own(two), exchanging: true)
       }
     }
     // What is of no file alone may become either.
-    try house.write("new", to: desk.own("tmpabcdefgh"))
-    try house.rename(desk.own("tmpabcdefgh"), desk.own("other"))
-    #expect(house.text(desk.all("other")) == "new")
-    house.volume.revokeGrants([other])
-    #expect(house.text(desk.own("other")) == nil && house.text(desk.own("letter")) == "dear")
+    try fixture.write("new", to: desk.own("tmpabcdefgh"))
+    try fixture.rename(desk.own("tmpabcdefgh"), desk.own("other"))
+    #expect(fixture.text(desk.all("other")) == "new")
+    fixture.volume.revokeGrants([other])
+    #expect(fixture.text(desk.own("other")) == nil && fixture.text(desk.own("letter")) == "dear")
   }
 
   /// By all the names that an app can give it, and by what it has open and mapped.
   @Test(arguments: [false, true]) func whatIsTakenBackIsTakenBackUnderEveryName(rootless: Bool) throws {
     let desk = try Desk(rootless)
-    let house = desk.house
-    try house.write("second", to: house.all("d/other"))
-    try house.grant("d/other")
+    let fixture = desk.fixture
+    try fixture.write("second", to: fixture.all("d/other"))
+    try fixture.grant("d/other")
     try #require(link(desk.own("letter"), desk.own("letter~")) == 0)
     try #require(link(desk.own("letter"), desk.own("letter.tmp")) == 0)
-    try house.write("mine", to: desk.own("letter.new"))
+    try fixture.write("mine", to: desk.own("letter.new"))
     let names = ["letter", "letter~", "letter.tmp", "letter.new"]
     let files = names.map { open(desk.own($0), O_RDWR | O_CLOEXEC) }
     defer { for file in files { close(file) } }
     try #require(files.allSatisfy { $0 >= 0 })
-    try house.rename(desk.own("letter"), desk.own("letter.old"))
-    house.volume.revokeGrants([desk.letter])
+    try fixture.rename(desk.own("letter"), desk.own("letter.old"))
+    fixture.volume.revokeGrants([desk.letter])
     for name in names + ["letter.old"] { #expect(!desk.isSeen(name), "\(name)") }
     for (name, file) in zip(names, files) {
       var byte: UInt8 = 0
@@ -215,62 +218,62 @@ struct GrantedSiblingTests {
         #expect(link == -1, "\(name) as \(new)")
       }
     }
-    #expect(try house.names(house.own("d")) == ["other"])
+    #expect(try fixture.names(fixture.own("d")) == ["other"])
     // Another grant of the same file does not bring back what was beside it.
-    try house.rename(desk.all("letter.old"), desk.all("letter"))
-    try house.grant("d/letter")
-    #expect(try house.names(house.own("d")) == ["letter", "other"])
+    try fixture.rename(desk.all("letter.old"), desk.all("letter"))
+    try fixture.grant("d/letter")
+    #expect(try fixture.names(fixture.own("d")) == ["letter", "other"])
   }
 
   @Test(arguments: [false, true]) func theUsersOwnLinkInAGrantedFolderIsThatFolders(rootless: Bool) throws {
     let desk = try Desk(rootless)
-    let house = desk.house
-    try #require(link(house.all("d/letter"), house.all("e/same")) == 0)
-    let folder = try house.grant("e")
-    #expect(house.text(house.own("e/same")) == "dear" && house.text(desk.own("letter")) == "dear")
-    house.volume.revokeGrants([desk.letter])
-    #expect(house.text(desk.own("letter")) == nil && house.text(house.own("e/same")) == "dear")
-    let file = open(house.own("e/same"), O_RDONLY | O_CLOEXEC)
+    let fixture = desk.fixture
+    try #require(link(fixture.all("d/letter"), fixture.all("e/same")) == 0)
+    let folder = try fixture.grant("e")
+    #expect(fixture.text(fixture.own("e/same")) == "dear" && fixture.text(desk.own("letter")) == "dear")
+    fixture.volume.revokeGrants([desk.letter])
+    #expect(fixture.text(desk.own("letter")) == nil && fixture.text(fixture.own("e/same")) == "dear")
+    let file = open(fixture.own("e/same"), O_RDONLY | O_CLOEXEC)
     defer { close(file) }
-    house.volume.revokeGrants([folder])
+    fixture.volume.revokeGrants([folder])
     var byte: UInt8 = 0
     #expect(pread(file, &byte, 1, 0) == -1 && Errno.last == .EPERM)
-    #expect(house.text(house.own("e/same")) == nil)
+    #expect(fixture.text(fixture.own("e/same")) == nil)
   }
 
   // MARK: Saving
 
   @Test(arguments: [false, true]) func anAppsOwnViewsDoNotShareWhatTheyMake(rootless: Bool) throws {
     let desk = try Desk(rootless, views: 2)
-    let house = desk.house
-    try house.write("mine", to: desk.own("letter.tmp"))
-    #expect(house.text(house.own("d/letter.tmp", view: 2)) == nil)
-    #expect(try house.names(house.own("d", view: 2)) == ["letter"])
+    let fixture = desk.fixture
+    try fixture.write("mine", to: desk.own("letter.tmp"))
+    #expect(fixture.text(fixture.own("d/letter.tmp", view: 2)) == nil)
+    #expect(try fixture.names(fixture.own("d", view: 2)) == ["letter"])
     // What both had been granted both keep, until one of them puts something else there.
-    let file = open(house.own("d/letter", view: 2), O_RDONLY | O_CLOEXEC)
+    let file = open(fixture.own("d/letter", view: 2), O_RDONLY | O_CLOEXEC)
     defer { close(file) }
-    try house.rename(desk.own("letter"), desk.own("letter~"))
-    #expect(house.place(desk.letter) == "d/letter")
+    try fixture.rename(desk.own("letter"), desk.own("letter~"))
+    #expect(fixture.place(desk.letter) == "d/letter")
     var byte: UInt8 = 0
     #expect(pread(file, &byte, 1, 0) == 1)
-    try house.rename(desk.own("letter.tmp"), desk.own("letter"))
+    try fixture.rename(desk.own("letter.tmp"), desk.own("letter"))
     for view in 1...2 {
-      #expect(house.text(house.own("d/letter", view: view)) == "mine")
-      #expect(house.text(house.own("d/letter~", view: view)) == "dear")
+      #expect(fixture.text(fixture.own("d/letter", view: view)) == "mine")
+      #expect(fixture.text(fixture.own("d/letter~", view: view)) == "dear")
     }
   }
 
   /// With `ln` in the place of the last rename; a later daemon must know what is at the name too.
   @Test(arguments: [false, true]) func savedByALinkIsWhatIsGranted(rootless: Bool) throws {
     let desk = try Desk(rootless)
-    let house = desk.house
+    let fixture = desk.fixture
     let ways: [(String, (String) -> String)] = [("app", desk.own), ("user", desk.all)]
     for (who, path) in ways {
-      try house.rename(path("letter"), path("letter~"))
-      try house.write(who, to: path("letter.tmp"))
+      try fixture.rename(path("letter"), path("letter~"))
+      try fixture.write(who, to: path("letter.tmp"))
       try #require(link(path("letter.tmp"), path("letter")) == 0)
       try #require(unlink(path("letter.tmp")) == 0 && unlink(desk.all("letter~")) == 0)
-      #expect(house.place(desk.letter) == "d/letter" && house.text(desk.own("letter")) == who, "\(who)")
+      #expect(fixture.place(desk.letter) == "d/letter" && fixture.text(desk.own("letter")) == who, "\(who)")
       expectIdentity(desk, "\(who)")
     }
     // Removed, and another file linked there.
@@ -281,8 +284,8 @@ struct GrantedSiblingTests {
   /// The grant is noted as of what is there now, and of nothing that was.
   private func expectIdentity(_ desk: Desk, _ comment: Comment) {
     var status = stat()
-    #expect(stat(desk.house.mounts.backing("d/letter"), &status) == 0)
-    let noted = desk.house.volume.granted([desk.letter]).first
+    #expect(stat(desk.fixture.mounts.backing("d/letter"), &status) == 0)
+    let noted = desk.fixture.volume.granted([desk.letter]).first
     #expect(noted?.identity.inode == UInt64(status.st_ino), comment)
   }
 
@@ -297,8 +300,8 @@ struct GrantedSiblingTests {
     }
     #expect(last == .EDQUOT && count == 1025)
     // The user has no such limit, and the app has room again when something is gone.
-    try desk.house.write("more", to: desk.all("letter.2000"))
+    try desk.fixture.write("more", to: desk.all("letter.2000"))
     #expect(unlink(desk.own("letter.7")) == 0)
-    try desk.house.write("more", to: desk.own("letter.7"))
+    try desk.fixture.write("more", to: desk.own("letter.7"))
   }
 }

@@ -32,24 +32,24 @@ struct RevocationTests {
 
   /// With `moving` the file gets another name and its old one back, again and again.
   @Test(arguments: [false, true]) func nothingSucceedsThatBeganAfterTheReturn(moving: Bool) throws {
-    let house = try GrantedMounts()
-    try house.makeDirectories("a")
-    try house.write(String(repeating: "x", count: 8192), to: house.all("a/file"))
-    let path = house.mounts.temporary.appending("notes")
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("a")
+    try fixture.write(String(repeating: "x", count: 8192), to: fixture.all("a/file"))
+    let path = fixture.mounts.temporary.appending("notes")
     let notes = try Notes(path)
     defer { notes.end() }
     func start(_ slot: Int) throws -> Client {
       let client = try Client()
-      try client.send("use granted", Self.kinds[slot], house.own("a/file"), path, "\(slot)")
+      try client.send("use granted", Self.kinds[slot], fixture.own("a/file"), path, "\(slot)")
       return client
     }
     var clients = try Self.kinds.indices.map(start)
     let mover = try Client()
-    if moving { try mover.send("rename to and fro", house.all("a/file"), house.all("a/other")) }
+    if moving { try mover.send("rename to and fro", fixture.all("a/file"), fixture.all("a/other")) }
     func grant() throws -> Int64 {
       while true {
         do {
-          return try house.grant("a/file")
+          return try fixture.grant("a/file")
         } catch let error as Errno where moving && (error == .ENOENT || error == .ESTALE) {
           continue
         }
@@ -64,7 +64,7 @@ struct RevocationTests {
         let counts = Self.kinds.indices.map { notes.count($0) }
         try #require(isUsed, "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(counts)")
       }
-      house.volume.revokeGrants([id])
+      fixture.volume.revokeGrants([id])
       let returned = Int64(monotonicNanoseconds())
       // Whoever maps it is ended by the next thing that it does. Nothing after the first failure tells
       // more, and each round would wait for as long as patience lasts.

@@ -20,10 +20,10 @@ struct NeighbourTests {
   /// A place of root's, in which a file holds what nobody else may read.
   private static let secret = "prize-\(UUID().uuidString)"
 
-  private func words(_ house: RunHouse) throws -> String {
+  private func words(_ fixture: RunFixture) throws -> String {
     """
-    export CONTROL=\(try house.mounted.socket()) VICTIM=\(house.user.uid) NAME=\(house.user.name)
-    export VICTIM_GROUP=\(house.user.gid) SECONDS_TO_TRY=3
+    export CONTROL=\(try fixture.mounted.socket()) VICTIM=\(fixture.user.uid) NAME=\(fixture.user.name)
+    export VICTIM_GROUP=\(fixture.user.gid) SECONDS_TO_TRY=3
     neighbour() { /usr/bin/python3 \(Self.program) "$@"; }
     as() { setpriv --reuid=$1 --regid=$1 --clear-groups /usr/bin/python3 \(Self.program) "$2"; }
 
@@ -36,23 +36,23 @@ struct NeighbourTests {
     "memory_by_number", "connection_to_the_daemon",
   ])
   func nothingOfRootsComesAlong(attempt: String) throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let other = try TemporaryAccount()
-    try house.succeed("user", "add", other.account.name, "--store", house.mounted.store)
+    try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
     let place = try TemporaryDirectory(mode: 0o700)
     try place.makeDirectory("inner", mode: 0o755)
     chmod(try place.write(Self.secret, to: "inner/secret"), 0o644)
     func tried(_ command: String) throws -> ProgramResult {
-      try house.shell(
-        try words(house) + """
+      try fixture.shell(
+        try words(fixture) + """
           export SEEN=\(other.account.uid); cd \(place.appending("inner")); \
           export SECRET=$(cat secret); exec 9<secret
           as $VICTIM \(attempt) & looking=$!
           sleep 0.5; \(command) >&2; wait $looking
-          """, as: RunHouse.root)
+          """, as: RunFixture.root)
     }
     // Whose app is running for root alone to see.
-    let begun = try house.shell(
+    let begun = try fixture.shell(
       "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1",
       as: other.account)
     #expect(begun.status == 0)
@@ -75,22 +75,22 @@ struct NeighbourTests {
     "view_of_anothers_app",
   ])
   func appsAreTheirUsers(attempt: String) throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let other = try TemporaryAccount()
-    try house.succeed("user", "add", other.account.name, "--store", house.mounted.store)
-    let begun = try house.shell(
+    try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
+    let begun = try fixture.shell(
       """
       "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" USR1; \
       while :; do sleep 0.1; done' > /dev/null 2>&1 &
       running 1
       """)
     #expect(begun.status == 0)
-    let tried = try house.shell(
-      words(house) + "as \(other.account.uid) \(attempt); insula ps | wc -l", as: RunHouse.root)
+    let tried = try fixture.shell(
+      words(fixture) + "as \(other.account.uid) \(attempt); insula ps | wc -l", as: RunFixture.root)
     #expect(tried.output == "\n2\n", "\(tried.output)\(tried.errors)")
     // Nobody asks for a view in another's name, not even root.
     guard attempt != "view_of_anothers_app" else { return }
-    let root = try house.shell(words(house) + "neighbour \(attempt)", as: RunHouse.root)
+    let root = try fixture.shell(words(fixture) + "neighbour \(attempt)", as: RunFixture.root)
     #expect(root.output == "obeyed\n", "\(root.output)\(root.errors)")
   }
 
@@ -102,7 +102,7 @@ struct NeighbourTests {
     "ROOT insula kill $APP --user $NAME -s KILL", "ROOT insula unmount --lazy",
   ])
   func whatIsRootsByNowIsNotSignalled(line: String) throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let place = try TemporaryDirectory(mode: 0o755)
     let become = place.appending("become-root")
     try FileManager.default.copyItem(
@@ -114,8 +114,8 @@ struct NeighbourTests {
       ? "\"$INSULA\" unmount --lazy \"$POINT\"" : String(line.dropFirst(byRoot ? 5 : 0))
     let asVictim =
       "setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups sh -c '\(Self.helpers)\(order)'"
-    let result = try house.shell(
-      try words(house) + """
+    let result = try fixture.shell(
+      try words(fixture) + """
         export BECOME_ROOT=\(become) PROGRAM=\(Self.program)
         (exec setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups /usr/bin/python3 $PROGRAM \
           waiting_process_that_is_roots_by_now >\(place.appending("said"))) & pid=$!
@@ -123,7 +123,7 @@ struct NeighbourTests {
         \(byRoot ? order : asVictim) >&2
         # Ended, it would be there until it is waited for.
         grep -q ^State:.S /proc/$pid/status && echo lives; kill -KILL $pid; wait $pid 2>/dev/null
-        """, as: RunHouse.root)
+        """, as: RunFixture.root)
     #expect(result.output == "lives\n", "\(result.output)\(result.errors)")
   }
 

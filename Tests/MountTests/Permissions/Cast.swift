@@ -8,7 +8,7 @@ internal import TestSupport
 /// Who takes part in the tests of permissions: accounts of the machine, made for them.
 enum Person: String, CaseIterable {
   case root
-  /// Whose things they are, as a rule.
+  /// Whose things they are, usually.
   case owner
   /// Has the team for a primary group.
   case primary
@@ -66,7 +66,7 @@ final class Cast {
     return try shell.run(line, in: directory)
   }
 
-  /// Lets somebody begin anew, with the groups that they have by now.
+  /// Lets somebody begin again, with the groups that they have by now.
   func loginAgain(_ person: Person) { shells[person] = nil }
 
   /// A directory of the owner's in the mounted tree, for one table; others may look into it.

@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 extension ShellTable {
-  /// Programs of every day, by three users in one directory whose list is inherited.
+  /// Programs of every day, by three users in one directory whose ACL is inherited.
   static let everyday = [
     ShellTable(
       "several at one repository",

@@ -6,7 +6,7 @@ extension ShellTable {
   static let flags =
     ["uchg", "schg"].flatMap { [immutableFile($0), immutableDirectory($0)] }
     + ["uappnd", "sappnd"].flatMap { [appendOnlyFile($0), appendOnlyDirectory($0)] }
-    + [otherFlags, flagsAreSetBy, flagsByChattr, flagsAndLists]
+    + [otherFlags, flagsAreSetBy, flagsByChattr, flagsAndACLs]
 
   private static func immutableFile(_ flag: String) -> ShellTable {
     ShellTable(
@@ -202,7 +202,7 @@ extension ShellTable {
     owner: insula flags f -> "-"
     """)
 
-  private static let flagsAndLists = ShellTable(
+  private static let flagsAndACLs = ShellTable(
     "flags and lists",
     """
     owner: touch f; insula acl +a "user:$stranger allow writesecurity" f

@@ -78,7 +78,7 @@ extension ShellTable {
       owner: cat f -> EACCES
       primary,member,stranger: cat f -> "text"
       owner: chmod 640 f; insula acl +a "everyone allow write" f; insula acl -a# 0 f
-      owner: insula acl f -> "f: an empty list"
+      owner: insula acl f -> "f: an empty ACL"
       primary,member,owner: cat f -> "text"
       stranger: cat f -> EACCES
       stranger: echo new > f -> EACCES

@@ -90,7 +90,7 @@ extension ShellTable {
       """),
   ]
 
-  /// What carries lists, and what is refused.
+  /// What carries ACLs, and what is refused.
   static let copies = [
     ShellTable(
       "tools that carry lists",
@@ -99,7 +99,7 @@ extension ShellTable {
       insula acl +a "user:$member deny write" d/f; setfattr -n user.note -v one d/f
       owner: insula acl +a "user:$stranger allow list,file_inherit,directory_inherit,only_inherit" d/s
       owner: cp --preserve=xattr d/f copy; insula acl copy -> " 0: user:$member deny write"
-      owner: cp d/f plain; insula acl plain -> "plain: no list"
+      owner: cp d/f plain; insula acl plain -> "plain: no ACL"
       owner: cp -a d tree; insula acl tree/f tree/s -> "tree/f:\\n 0: \
       user:$member deny write\\ntree/s:\\n 0: \
       user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
@@ -108,7 +108,7 @@ extension ShellTable {
       user:$stranger allow list,file_inherit,directory_inherit,only_inherit"
       # What has not changed is not sent again, and what has lost its list loses it.
       owner: rsync -aXi d/ synced/ -> ""
-      owner: insula acl -N d/f; rsync -aX d/ synced/; insula acl synced/f -> "synced/f: no list"
+      owner: insula acl -N d/f; rsync -aX d/ synced/; insula acl synced/f -> "synced/f: no ACL"
       owner: insula acl +a "user:$member deny write" d/f; mkdir out; \
       tar --xattrs -cf t.tar d && tar --xattrs --xattrs-include='*' -C out -xf t.tar
       owner: insula acl out/d/f out/d/s -> "out/d/f:\\n 0: user:$member deny write\\nout/d/s:\\n 0: \

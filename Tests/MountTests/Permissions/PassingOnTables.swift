@@ -32,7 +32,7 @@ extension ShellTable {
       owner: umask 077; mkdir -p d/a/b; echo text > d/f; echo text > d/a/f
       owner: insula acl d/a -> " 0: user:$stranger inherited allow list,search"
       owner: insula acl d/f -> " 0: user:$stranger inherited allow read,execute"
-      owner: insula acl d/a/b d/a/f -> "d/a/b: no list\\nd/a/f: no list"
+      owner: insula acl d/a/b d/a/f -> "d/a/b: no ACL\\nd/a/f: no ACL"
       stranger: cat d/f -> "text"
       stranger: ls d/a -> "b\\nf"
       stranger: cat d/a/f -> EACCES
@@ -56,10 +56,10 @@ extension ShellTable {
       insula acl +a "everyone allow list,directory_inherit" e
       owner: umask 077; mkdir -p d/a e/a/b; touch d/f d/a/f e/f e/a/f
       owner: insula acl d/f -> " 0: group:everyone inherited allow read"
-      owner: insula acl d/a d/a/f -> "d/a: no list\\nd/a/f: no list"
+      owner: insula acl d/a d/a/f -> "d/a: no ACL\\nd/a/f: no ACL"
       owner: insula acl e/a e/a/b -> "e/a:\\n 0: group:everyone inherited allow \
       list,directory_inherit\\ne/a/b:\\n 0: group:everyone inherited allow list,directory_inherit"
-      owner: insula acl e/f e/a/f -> "e/f: no list\\ne/a/f: no list"
+      owner: insula acl e/f e/a/f -> "e/f: no ACL\\ne/a/f: no ACL"
       """),
     ShellTable(
       "by whatever makes it",
@@ -72,14 +72,14 @@ extension ShellTable {
       owner: getfattr -h -n system.insula.acl d/link -> no
       # What is moved or linked keeps what it has.
       owner: mv t/old d/moved; touch t/other; ln t/other d/linked; mv d/touched t/touched
-      owner: insula acl d/moved d/linked -> "d/moved: no list\\nd/linked: no list"
+      owner: insula acl d/moved d/linked -> "d/moved: no ACL\\nd/linked: no ACL"
       owner: insula acl t/touched -> " 0: user:$member inherited deny delete"
       member: rm -f d/copied -> EACCES
       member: rm -f d/moved -> ok
       # What is changed later stays where it is.
       owner: insula acl -N d
       member: rm -f d/copied -> EACCES
-      owner: touch d/late; insula acl d/late -> "d/late: no list"
+      owner: touch d/late; insula acl d/late -> "d/late: no ACL"
       # Root's and strangers' things inherit as well.
       owner: insula acl +a "everyone deny write,file_inherit,only_inherit" d
       root,stranger,primary: touch d/by-$(id -u) && \
@@ -91,7 +91,7 @@ extension ShellTable {
       """),
   ]
 
-  /// Removal, renaming and replacement: the object's list, then the directory's, then its mode.
+  /// Removal, renaming and replacement: the object's ACL, then the directory's, then its mode.
   static let deletion = [
     ShellTable(
       "by the object and its directory",
@@ -161,7 +161,7 @@ extension ShellTable {
       stranger: mv -f from/f to/f -> EACCES
       owner: insula acl +a "user:$stranger allow delete" to/f
       stranger: mv -f from/f to/f -> ok
-      owner: insula acl to/f -> "to/f: no list"
+      owner: insula acl to/f -> "to/f: no ACL"
       # Within one directory, adding is asked for too.
       stranger: mv from/t from/u -> EACCES
       owner: insula acl +a "user:$stranger allow add_subdirectory" from

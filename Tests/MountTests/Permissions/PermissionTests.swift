@@ -21,7 +21,7 @@ struct PermissionTests {
   @Test func whoRemovesAndMoves() throws { try play(ShellTable.deletion) }
   @Test func flagsHoldForAll() throws { try play(ShellTable.flags) }
   @Test func whoChangesModesOwnersAndGroups() throws { try play(ShellTable.ownership) }
-  @Test func whatCarriesListsAndWhatIsRefused() throws { try play(ShellTable.copies) }
+  @Test func whatCarriesACLsAndWhatIsRefused() throws { try play(ShellTable.copies) }
 
   @Test func programsOfEveryDayWorkForSeveral() throws { try play(ShellTable.everyday) }
   @Test func ownersLiveInTheirHomes() throws { try play([ShellTable.home]) }

@@ -27,30 +27,30 @@ struct ContainerMoveTests {
     """
 
   @Test(arguments: [false, true]) func containersAndWhatLeadsToThemStay(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
+    let fixture = try PlaceFixture(rootless: rootless)
     // Not by a list, which their owner could take away.
-    try house.perform("insula acl -N $home/Library", as: .owner)
-    try house.perform("cd $work/place; deliver letter.txt", as: .owner)
-    let before = try house.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner)
-    for person in house.people {
+    try fixture.perform("insula acl -N $home/Library", as: .owner)
+    try fixture.perform("cd $work/place; deliver letter.txt", as: .owner)
+    let before = try fixture.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner)
+    for person in fixture.people {
       for line in moves {
-        let elsewhere = try house.run("\(prepare); at=$away/Library/x; \(line)", as: person)
+        let elsewhere = try fixture.run("\(prepare); at=$away/Library/x; \(line)", as: person)
         #expect(elsewhere.status == 0, "\(person), elsewhere: \(line): \(elsewhere.errors)")
         for place in places {
-          let refused = try house.run("\(prepare); at=\"\(place)\"; \(line)", as: person)
+          let refused = try fixture.run("\(prepare); at=\"\(place)\"; \(line)", as: person)
           #expect(
             refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
             "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
         }
       }
     }
-    #expect(try house.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner) == before)
+    #expect(try fixture.perform("find $home/Library -printf '%P %i\\n' | sort", as: .owner) == before)
   }
 
   @Test(arguments: [false, true]) func nobodyPutsAContainerThere(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
+    let fixture = try PlaceFixture(rootless: rootless)
     let containers = places[3...5]
-    for person in house.people {
+    for person in fixture.people {
       for line in [
         "mkdir \"$at/org.example.new\"", "mv -T $away/twin \"$at/org.example.new\"",
         "mkdir \"$at/.beside\" && mv -T \"$at/.beside\" \"$at/org.example.new\"",
@@ -58,15 +58,15 @@ struct ContainerMoveTests {
         "mkdir \"$at/.one\" && call exchange \"$at/.one\" $away/twin && "
           + "mv -T \"$at/.one\" \"$at/org.example.new\"",
       ] {
-        let elsewhere = try house.run("\(prepare); at=$away/Library; \(line)", as: person)
+        let elsewhere = try fixture.run("\(prepare); at=$away/Library; \(line)", as: person)
         #expect(elsewhere.status == 0, "\(person), elsewhere: \(line): \(elsewhere.errors)")
         for place in containers {
           let clean = "rm -rf \"$at/.beside\" \"$at/.one\""
-          let refused = try house.run("\(prepare); at=\"\(place)\"; \(clean); \(line)", as: person)
+          let refused = try fixture.run("\(prepare); at=\"\(place)\"; \(clean); \(line)", as: person)
           #expect(
             refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
             "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
-          try house.perform("at=\"\(place)\"; \(clean); test ! -e \"$at/org.example.new\"", as: person)
+          try fixture.perform("at=\"\(place)\"; \(clean); test ! -e \"$at/org.example.new\"", as: person)
         }
       }
     }
@@ -74,9 +74,9 @@ struct ContainerMoveTests {
 
   /// What was delivered stays as it was delivered, whichever way round.
   @Test(arguments: [false, true]) func deliveredFilesAreNotChangedByAnImport(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
-    try house.perform("cd $work/place; deliver letter.txt", as: .owner)
-    try house.perform(
+    let fixture = try PlaceFixture(rootless: rootless)
+    try fixture.perform("cd $work/place; deliver letter.txt", as: .owner)
+    try fixture.perform(
       """
       insula export $app $work/E.xcappdata --store $store; echo more >$documents/more
       exec 3<"$container"; insula import $work/E.xcappdata --replace --store $store
@@ -87,10 +87,10 @@ struct ContainerMoveTests {
       "rm $container/.*.plist",
       "mv -T $container $home/Library/Containers/.import-1-x",
     ] {
-      let refused = try house.run(line, as: .owner)
+      let refused = try fixture.run(line, as: .owner)
       #expect(
         refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused.errors)")
     }
-    #expect(try house.perform("ls -A $home/Library/Containers", as: .owner) == PlaceHouse.app + "\n")
+    #expect(try fixture.perform("ls -A $home/Library/Containers", as: .owner) == PlaceFixture.app + "\n")
   }
 }

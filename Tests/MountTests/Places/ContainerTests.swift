@@ -10,44 +10,45 @@ internal import Testing
 struct ContainerTests {
   /// Runs a line where nothing stands against it, and then where something does.
   private func expect(
-    _ errno: Errno, _ line: String, elsewhere: String, here: String, as person: Person, _ house: PlaceHouse
+    _ errno: Errno, _ line: String, elsewhere: String, here: String, as person: Person,
+    _ fixture: PlaceFixture
   ) throws {
     let prepare = """
       away=$home/away; thing=$away/thing; rm -rf $away; \
       mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
       metadata=$(echo "$container"/.*.plist); link=$data/Editor.app
       """
-    let possible = try house.run("\(prepare); \(elsewhere); \(line)", as: person)
+    let possible = try fixture.run("\(prepare); \(elsewhere); \(line)", as: person)
     #expect(possible.status == 0, "\(person), elsewhere: \(line): \(possible.errors)")
-    let refused = try house.run("\(prepare); \(here); \(line)", as: person)
+    let refused = try fixture.run("\(prepare); \(here); \(line)", as: person)
     #expect(
       refused.status != 0 && refused.errors.contains(errno.message),
       "\(person), \(here): \(line): \(refused.status) \(refused.errors)")
   }
 
   @Test(arguments: [false, true]) func appsPlacesAreTheirUsersToFill(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
-    for person in house.people {
+    let fixture = try PlaceFixture(rootless: rootless)
+    for person in fixture.people {
       for place in ContainerRows.open {
         for line in ContainerRows.work {
-          let result = try house.run("at=\"\(place)\"; \(line)", as: person)
+          let result = try fixture.run("at=\"\(place)\"; \(line)", as: person)
           #expect(result.status == 0, "\(person), \(place): \(line): \(result.errors)")
         }
-        let left = try house.perform("at=\"\(place)\"; ls \"$at\"", as: person)
+        let left = try fixture.perform("at=\"\(place)\"; ls \"$at\"", as: person)
         #expect(!left.contains("new") && !left.contains("x\n"), "\(place): \(left)")
       }
     }
   }
 
   @Test(arguments: [false, true]) func containersConsistOfWhatTheyBeginWith(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
-    let container = try #require(house.cast.words["container"])
-    let before = try house.fingerprint(container, as: .owner)
-    for person in house.people {
+    let fixture = try PlaceFixture(rootless: rootless)
+    let container = try #require(fixture.cast.words["container"])
+    let before = try fixture.fingerprint(container, as: .owner)
+    for person in fixture.people {
       for place in ContainerRows.closed {
         for line in ContainerRows.comings {
           try expect(
-            .EPERM, line, elsewhere: "at=$away/at; mkdir $at", here: "at=\"\(place)\"", as: person, house)
+            .EPERM, line, elsewhere: "at=$away/at; mkdir $at", here: "at=\"\(place)\"", as: person, fixture)
         }
       }
       for fixed in ContainerRows.fixed {
@@ -57,36 +58,36 @@ struct ContainerTests {
           let here = isDirectory ? "rm $away/twin; mkdir $away/twin; " : ""
           try expect(
             .EPERM, line, elsewhere: "fixed=$away/fixed; \(make)", here: "\(here)fixed=\"\(fixed)\"",
-            as: person, house)
+            as: person, fixture)
         }
       }
       for line in ContainerRows.metadataChanges {
         try expect(
           .EPERM, line, elsewhere: "file=$away/file; cp \"$metadata\" $file", here: "file=\"$metadata\"",
-          as: person, house)
+          as: person, fixture)
       }
-      #expect(try house.perform("cat $container/.*.plist", as: person).contains(PlaceHouse.app))
+      #expect(try fixture.perform("cat $container/.*.plist", as: person).contains(PlaceFixture.app))
       #expect(
-        try house.perform("readlink $data/Editor.app", as: person).hasSuffix("Applications/Editor.app\n"))
+        try fixture.perform("readlink $data/Editor.app", as: person).hasSuffix("Applications/Editor.app\n"))
     }
-    #expect(try house.fingerprint(container, as: .owner) == before)
+    #expect(try fixture.fingerprint(container, as: .owner) == before)
   }
 
   @Test(arguments: [false, true]) func appsThemselvesAreReadAndRun(rootless: Bool) throws {
-    let house = try PlaceHouse(rootless: rootless)
-    let bundle = try #require(house.cast.words["bundle"])
-    let before = try house.fingerprint(bundle, as: .owner)
-    for person in house.people {
+    let fixture = try PlaceFixture(rootless: rootless)
+    let bundle = try #require(fixture.cast.words["bundle"])
+    let before = try fixture.fingerprint(bundle, as: .owner)
+    for person in fixture.people {
       for line in ContainerRows.bundleUses {
-        let result = try house.run("at=$bundle/Contents; \(line)", as: person)
+        let result = try fixture.run("at=$bundle/Contents; \(line)", as: person)
         #expect(result.status == 0, "\(person): \(line): \(result.errors)")
       }
       for line in ContainerRows.bundleChanges {
         try expect(
           .EROFS, line, elsewhere: "cp -a $bundle/Contents $away/at; at=$away/at",
-          here: "at=$bundle/Contents", as: person, house)
+          here: "at=$bundle/Contents", as: person, fixture)
       }
     }
-    #expect(try house.fingerprint(bundle, as: .owner) == before)
+    #expect(try fixture.fingerprint(bundle, as: .owner) == before)
   }
 }

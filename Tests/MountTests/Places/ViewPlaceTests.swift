@@ -8,11 +8,12 @@ internal import Testing
 
 /// The rules of an app's places in its own view, held against the same lines as in the tree as a whole.
 @Suite(
-  .enabled(if: EscapeHouse.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized)
+  .enabled(if: EscapeFixture.isPossible, "it takes root, /dev/fuse, bubblewrap and a C compiler"), .serialized
+)
 struct ViewPlaceTests {
-  private static func house(rootless: Bool) throws -> PlaceHouse {
-    let program = try EscapeHouse.program()
-    return try PlaceHouse(rootless: rootless) { bundle in
+  private static func fixture(rootless: Bool) throws -> PlaceFixture {
+    let program = try EscapeFixture.program()
+    return try PlaceFixture(rootless: rootless) { bundle in
       try FileManager.default.copyItem(atPath: program, toPath: "\(bundle)/Contents/MacOS/escape")
     }
   }
@@ -31,8 +32,8 @@ struct ViewPlaceTests {
 
   /// Plays lines in one view, after `before` each; all of it is one script, since starting a view takes
   /// longer than a line.
-  private func play(_ steps: [Step], before: String, in house: PlaceHouse) throws {
-    let words = house.cast.words.merging(["owner": house.cast.names["owner"] ?? ""]) { $1 }
+  private func play(_ steps: [Step], before: String, in fixture: PlaceFixture) throws {
+    let words = fixture.cast.words.merging(["owner": fixture.cast.names["owner"] ?? ""]) { $1 }
     var script = words.map { "\($0.key)='\($0.value)'\n" }.joined()
     script += """
       call() {
@@ -56,8 +57,8 @@ struct ViewPlaceTests {
 
         """
     }
-    let quoted = try house.cast.workshop.write(script, to: "script")
-    let result = try house.run(
+    let quoted = try fixture.cast.workshop.write(script, to: "script")
+    let result = try fixture.run(
       "insula run --store $store $app -- sh -c \"$(cat '\(quoted)')\" </dev/null", as: .owner)
     let lines = result.output.split(separator: "\n").map(String.init)
     try #require(lines.count == steps.count, "\(result.status) \(result.errors) \(lines.suffix(2))")
@@ -83,10 +84,10 @@ struct ViewPlaceTests {
     """
 
   @Test(arguments: [false, true]) func nothingInAnInboxIsChanged(rootless: Bool) throws {
-    let house = try Self.house(rootless: rootless)
-    try house.perform(refill, as: .owner)
-    let inbox = try #require(house.cast.words["inbox"])
-    let before = try house.fingerprint(inbox, as: .owner)
+    let fixture = try Self.fixture(rootless: rootless)
+    try fixture.perform(refill, as: .owner)
+    let inbox = try #require(fixture.cast.words["inbox"])
+    let before = try fixture.fingerprint(inbox, as: .owner)
     let steps = InboxRows.refused.filter(isForApps).flatMap { line in
       [
         Step(line: line, place: "at=$documents/ordinary; other=$documents/other", expected: []),
@@ -94,22 +95,23 @@ struct ViewPlaceTests {
       ]
     }
     #expect(steps.count > 80)
-    try play(steps, before: renew, in: house)
-    #expect(try house.fingerprint(inbox, as: .owner) == before)
+    try play(steps, before: renew, in: fixture)
+    #expect(try fixture.fingerprint(inbox, as: .owner) == before)
   }
 
   @Test(arguments: [false, true]) func whatWasDeliveredIsReadAndTakenAway(rootless: Bool) throws {
-    let house = try Self.house(rootless: rootless)
+    let fixture = try Self.fixture(rootless: rootless)
     for line in InboxRows.allowed.filter(isForApps) {
-      try house.perform("test ! -e $inbox || find $inbox -mindepth 1 -delete; \(refill)", as: .owner)
+      try fixture.perform("test ! -e $inbox || find $inbox -mindepth 1 -delete; \(refill)", as: .owner)
       try play(
-        [Step(line: line, place: "at=$inbox; other=$documents/other", expected: [])], before: renew, in: house
+        [Step(line: line, place: "at=$inbox; other=$documents/other", expected: [])], before: renew,
+        in: fixture
       )
     }
   }
 
   @Test(arguments: [false, true]) func placesAreWhatTheyAre(rootless: Bool) throws {
-    let house = try Self.house(rootless: rootless)
+    let fixture = try Self.fixture(rootless: rootless)
     let prepare = """
       away=$documents/away; thing=$away/thing; rm -rf $away; \
       mkdir $away; echo x >$thing; echo x >$away/twin; cd $away
@@ -143,12 +145,12 @@ struct ViewPlaceTests {
       // It is a mount of its own, to and from which nothing is linked.
       steps.append(Step(line: line, place: "at=$bundle/Contents", expected: [.EROFS, .EXDEV]))
     }
-    try play(steps, before: prepare, in: house)
+    try play(steps, before: prepare, in: fixture)
   }
 
   /// In its own view an app moves none of its containers, and puts nothing beside them.
   @Test(arguments: [false, true]) func containersStay(rootless: Bool) throws {
-    let house = try Self.house(rootless: rootless)
+    let fixture = try Self.fixture(rootless: rootless)
     let prepare = """
       cd $documents; for away in $documents/away "$group/away"; do
         rm -rf "$away"; mkdir -p "$away/twin" "$away/x/Data"; done
@@ -169,12 +171,12 @@ struct ViewPlaceTests {
             expected: [.EPERM, .EXDEV, .EBUSY, .EACCES, .EROFS]))
       }
     }
-    try play(steps, before: prepare, in: house)
+    try play(steps, before: prepare, in: fixture)
   }
 
   /// In its own view an app makes no Inbox, and does not get rid of the one that there is.
   @Test(arguments: [false, true]) func inboxItselfStays(rootless: Bool) throws {
-    let house = try Self.house(rootless: rootless)
+    let fixture = try Self.fixture(rootless: rootless)
     let prepare = "cd $documents; rm -rf inbox directory file; mkdir directory; echo x >file"
     let making = [
       "mkdir $at", "echo >$at", "ln -s /tmp $at", "mkfifo $at", "mv $documents/directory $at",
@@ -185,8 +187,8 @@ struct ViewPlaceTests {
         Step(line: line, place: "at=$documents/Inbox", expected: [.EPERM]),
       ]
     }
-    try play(making, before: prepare, in: house)
-    try house.perform(refill + "\nfind $inbox -mindepth 1 -delete", as: .owner)
+    try play(making, before: prepare, in: fixture)
+    try fixture.perform(refill + "\nfind $inbox -mindepth 1 -delete", as: .owner)
     let unmaking = [
       "rmdir $at", "rm -r $at", "mv $at $documents/moved && rmdir $documents/moved", "chmod 755 $at",
       "touch $at",
@@ -197,6 +199,6 @@ struct ViewPlaceTests {
         Step(line: line, place: "at=$documents/Inbox", expected: [.EPERM]),
       ]
     }
-    try play(unmaking, before: "cd $documents", in: house)
+    try play(unmaking, before: "cd $documents", in: fixture)
   }
 }

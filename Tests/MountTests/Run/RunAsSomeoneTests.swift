@@ -12,32 +12,32 @@ internal import Testing
 struct RunAsSomeoneTests {
   /// What `/proc/PID` tells of the process that waits for the app, while root's shell has more than it
   /// should.
-  private func look(_ house: RunHouse, _ line: String) throws -> ProgramResult {
-    let secret = try house.mounted.temporary.write("secret", to: "secret-of-roots")
-    return try house.shell(
+  private func look(_ fixture: RunFixture, _ line: String) throws -> ProgramResult {
+    let secret = try fixture.mounted.temporary.write("secret", to: "secret-of-roots")
+    return try fixture.shell(
       """
       cd /root; exec 9<\(secret)
-      setpriv --groups 4242 "$INSULA" run --store "$POINT" "$APP" --user \(house.user.name) -- sleep 60 &
+      setpriv --groups 4242 "$INSULA" run --store "$POINT" "$APP" --user \(fixture.user.name) -- sleep 60 &
       running 1; sleep 0.2; pid=$(insula ps --json | sed -n 's/.*"pid" : \\([0-9]*\\).*/\\1/p'); cd /proc/$pid
       \(line)
       insula kill "$APP"; wait
-      """, as: RunHouse.root)
+      """, as: RunFixture.root)
   }
 
   @Test func groupsAreTheUsersOwn() throws {
     let group = try TemporaryGroup()
-    let house = try RunHouse(groups: [group])
+    let fixture = try RunFixture(groups: [group])
     let gid = try #require(AccountGroup.named(group.name)).gid
-    let seen = try look(house, "sed -n 's/^Groups:\\t//p' status")
+    let seen = try look(fixture, "sed -n 's/^Groups:\\t//p' status")
     let groups = Set(seen.output.split(whereSeparator: \.isWhitespace).map(String.init))
-    #expect(groups == ["\(house.user.gid)", "\(gid)"], "\(seen.output)\(seen.errors)")
+    #expect(groups == ["\(fixture.user.gid)", "\(gid)"], "\(seen.output)\(seen.errors)")
   }
 
   @Test func surroundingsAreTheUsersOwn() throws {
-    let house = try RunHouse()
-    let seen = try look(house, "tr '\\0' '\\n' <environ; echo; readlink cwd; readlink fd/*; cat comm")
+    let fixture = try RunFixture()
+    let seen = try look(fixture, "tr '\\0' '\\n' <environ; echo; readlink cwd; readlink fd/*; cat comm")
     let words = Set(seen.output.split(separator: "\n").map(String.init))
-    #expect(!seen.output.contains("SECRET=") && words.contains("LOGNAME=\(house.user.name)"))
+    #expect(!seen.output.contains("SECRET=") && words.contains("LOGNAME=\(fixture.user.name)"))
     #expect(words.contains("/") && words.contains("insula"), "\(seen.output)\(seen.errors)")
     #expect(seen.output.contains("socket:") && !seen.output.contains("secret-of-roots"), "\(seen.output)")
   }

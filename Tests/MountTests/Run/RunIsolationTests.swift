@@ -12,30 +12,30 @@ internal import Testing
 struct RunIsolationTests {
   @Test(arguments: [false, true])
   func restOfTheMachineIsOutOfReach(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
+    let fixture = try RunFixture(rootless: rootless)
     for name in ["home", "root", "var/lib", "opt", "mnt", "srv", "boot", "sys", "run/insula", "etc/shadow"] {
-      #expect(try house.inside("test ! -e /\(name)").status == 0, "/\(name)")
+      #expect(try fixture.inside("test ! -e /\(name)").status == 0, "/\(name)")
     }
-    #expect(try house.inside("test ! -e \(house.mounted.store)").status == 0)
+    #expect(try fixture.inside("test ! -e \(fixture.mounted.store)").status == 0)
     // The processes are its own, counted from one.
-    #expect(try house.inside("ls /proc | grep -cE '^[0-9]+$'").output.count <= 2)
+    #expect(try fixture.inside("ls /proc | grep -cE '^[0-9]+$'").output.count <= 2)
     #expect(
-      try house.shell("run readlink /proc/self/ns/pid").output
-        != house.shell("readlink /proc/self/ns/pid").output)
+      try fixture.shell("run readlink /proc/self/ns/pid").output
+        != fixture.shell("readlink /proc/self/ns/pid").output)
     #expect(
-      try house.shell("run readlink /proc/self/ns/ipc").output
-        != house.shell("readlink /proc/self/ns/ipc").output)
-    #expect(try house.inside("grep -c : /proc/net/dev").output == "1\n")
-    #expect(try house.inside("cat /etc/passwd | wc -l; ls /dev | grep -c fuse").output.hasSuffix("\n0\n"))
+      try fixture.shell("run readlink /proc/self/ns/ipc").output
+        != fixture.shell("readlink /proc/self/ns/ipc").output)
+    #expect(try fixture.inside("grep -c : /proc/net/dev").output == "1\n")
+    #expect(try fixture.inside("cat /etc/passwd | wc -l; ls /dev | grep -c fuse").output.hasSuffix("\n0\n"))
     for line in [
       "unshare -U true", "unshare -Ur true", "mount -t tmpfs none Documents", "chroot / true",
       "mknod x b 1 1",
       "touch /usr/x", "touch /x", "touch /dev/x", "touch /etc/x", "chmod 777 /", "rm -rf /etc/passwd",
-      "ln /etc/passwd Documents/passwd", "umount \(house.mounted.point)", "nsenter -t 1 -m true",
+      "ln /etc/passwd Documents/passwd", "umount \(fixture.mounted.point)", "nsenter -t 1 -m true",
     ] {
-      #expect(try house.inside("\(line) 2> /dev/null").status != 0, "\(line)")
+      #expect(try fixture.inside("\(line) 2> /dev/null").status != 0, "\(line)")
     }
-    let rights = try house.inside(
+    let rights = try fixture.inside(
       "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | awk '{print $2}' | sort -u")
     #expect(rights.output == "0000000000000000\n1\n2\n", "\(rights.output)")
   }
@@ -43,7 +43,7 @@ struct RunIsolationTests {
   /// Others than its user may be let to what it writes, and would act as its user outside.
   @Test(arguments: [false, true])
   func whatItWritesRunsInNobodysName(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
+    let fixture = try RunFixture(rootless: rootless)
     let script = """
       cd Documents; cp /usr/bin/id t; chmod 755 t
       for mode in 4755 2755 6755 u+s g+s; do chmod $mode t 2> /dev/null && echo $mode; done
@@ -51,11 +51,11 @@ struct RunIsolationTests {
       os.umask(0); os.close(os.open("made", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mknod("node", 0o6755)'
       mkdir d; chmod 2755 d; chmod 711 t; stat -c %a t made node d
       """
-    #expect(try house.inside(script).output == "711\n755\n755\n2755\n")
-    let outside = try house.shell("cd $DATA/Documents; chmod 4755 t && stat -c %a t; chmod 755 t")
+    #expect(try fixture.inside(script).output == "711\n755\n755\n2755\n")
+    let outside = try fixture.shell("cd $DATA/Documents; chmod 4755 t && stat -c %a t; chmod 755 t")
     #expect(outside.output == "4755\n")
-    #expect(try house.shell("chmod 4755 $DATA/Documents/t").status == 0)
-    #expect(try house.inside("chmod 4711 Documents/t; stat -c %a Documents/t").output == "711\n")
+    #expect(try fixture.shell("chmod 4755 $DATA/Documents/t").status == 0)
+    #expect(try fixture.inside("chmod 4711 Documents/t; stat -c %a Documents/t").output == "711\n")
   }
 
   /// Files anywhere, in memory too, by execve, by the loader and by a map.
@@ -76,30 +76,30 @@ struct RunIsolationTests {
       if os.fork() == 0: os.execve(f, ["t"], {})
       print("ran in memory" if os.wait()[1] == 0 else "")'
       """
-    let house = try RunHouse(rootless: rootless)
+    let fixture = try RunFixture(rootless: rootless)
     for place in ["$HOME/Documents", "$TMPDIR", "/dev/shm", "/tmp", "$HOME/Library/Caches"] {
-      let result = try house.inside("cd \(place) || echo missing\n\(script)")
+      let result = try fixture.inside("cd \(place) || echo missing\n\(script)")
       #expect(result.output.isEmpty, "\(place): \(result.output)")
     }
-    #expect(try house.inside(memory).output.isEmpty)
-    #expect(try house.inside("cd Documents; echo 'echo said' > s; sh s").output == "said\n")
+    #expect(try fixture.inside(memory).output.isEmpty)
+    #expect(try fixture.inside("cd Documents; echo 'echo said' > s; sh s").output == "said\n")
     // With the entitlement all of that works, so it is not for another reason that it does not.
     let key = "<key>com.apple.security.cs.disable-library-validation</key><true/>"
-    let free = try RunHouse(rootless: rootless, entitlements: key)
+    let free = try RunFixture(rootless: rootless, entitlements: key)
     let all = try free.inside("cd Documents\n\(script)\n\(memory)")
     #expect(all.output == "ran\nloaded\nmapped\nran in memory\n", "\(all.output)\(all.errors)")
   }
 
   @Test func storeMayLetAppsRunWhatTheyWrite() throws {
-    let house = try RunHouse(initOptions: ["--allow-writable-code"])
-    #expect(try house.inside("cp /bin/true Documents/t; Documents/t").status == 0)
+    let fixture = try RunFixture(initOptions: ["--allow-writable-code"])
+    #expect(try fixture.inside("cp /bin/true Documents/t; Documents/t").status == 0)
   }
 
   @Test func networkComesWithTheEntitlement() throws {
-    let host = try RunHouse().shell("readlink /proc/self/ns/net").output
+    let host = try RunFixture().shell("readlink /proc/self/ns/net").output
     for (key, has) in [("network.client", true), ("network.server", true), ("app-sandbox", false)] {
-      let house = try RunHouse(entitlements: "<key>com.apple.security.\(key)</key><true/>")
-      let inside = try house.inside(
+      let fixture = try RunFixture(entitlements: "<key>com.apple.security.\(key)</key><true/>")
+      let inside = try fixture.inside(
         "readlink /proc/self/ns/net; getent hosts localhost > /dev/null && echo resolved")
       #expect(
         inside.output.hasPrefix(host) == has && inside.output.hasSuffix("resolved\n"),
@@ -109,8 +109,8 @@ struct RunIsolationTests {
 
   /// Sockets without a place in the file tree belong to the network, which it may share with the host.
   @Test func socketsWithoutAPlaceAreOutOfReach() throws {
-    let house = try RunHouse(entitlements: "<key>com.apple.security.network.client</key><true/>")
-    let result = try house.shell(
+    let fixture = try RunFixture(entitlements: "<key>com.apple.security.network.client</key><true/>")
+    let result = try fixture.shell(
       """
       /usr/bin/python3 -c 'import socket, os, sys
       s = socket.socket(socket.AF_UNIX); s.bind("\\0insula-test-%d" % os.getppid()); s.listen()
@@ -143,7 +143,7 @@ struct RunIsolationTests {
       try: socket.socketpair(40)
       except OSError as error: print(error.errno)
       """
-    let result = try RunHouse(entitlements: key).inside("/usr/bin/python3 -c '\(probe)'")
+    let result = try RunFixture(entitlements: key).inside("/usr/bin/python3 -c '\(probe)'")
     let expected =
       "1 0\n2 0\n10 0\n16 0\n16 15 93\n16 4 93\n40 0 97\n17 0 97\n15 2 97\n44 0 97\n38 0 97\n97\n"
     #expect(result.output == expected, "\(result.output)\(result.errors)")
@@ -159,16 +159,16 @@ struct RunIsolationTests {
         for number in (39, 165, 257):
             print(libc.syscall(0x40000000 | number, 0, 0, 0, 0, 0), ctypes.get_errno())
         """
-      let house = try RunHouse()
-      #expect(try house.inside("/usr/bin/python3 -c '\(probe)'").output == "-1 1\n-1 1\n-1 1\n")
-      let outside = try house.shell("/usr/bin/python3 -c '\(probe)'").output
+      let fixture = try RunFixture()
+      #expect(try fixture.inside("/usr/bin/python3 -c '\(probe)'").output == "-1 1\n-1 1\n-1 1\n")
+      let outside = try fixture.shell("/usr/bin/python3 -c '\(probe)'").output
       #expect(!outside.contains("-1 1\n"), "\(outside)")
     }
   #endif
 
   @Test(arguments: [false, true])
   func nothingTypesIntoTheTerminal(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
+    let fixture = try RunFixture(rootless: rootless)
     let probe = """
       import fcntl, os, pty
       terminal = pty.openpty()[1]
@@ -177,7 +177,7 @@ struct RunIsolationTests {
         except OSError as error: print(error.errno)
       print(os.isatty(terminal))
       """
-    let result = try house.inside("/usr/bin/python3 -c '\(probe)'")
+    let result = try fixture.inside("/usr/bin/python3 -c '\(probe)'")
     #expect(result.output == "1\n1\n1\nTrue\n", "\(result.output)\(result.errors)")
   }
 
@@ -190,15 +190,15 @@ struct RunIsolationTests {
       <key>com.apple.security.temporary-exception.files.absolute-path.read-only</key>
       <array><string>/Users/Shared/</string></array>
       """
-    let house = try RunHouse(entitlements: rights)
-    let prepared = try house.shell(
+    let fixture = try RunFixture(entitlements: rights)
+    let prepared = try fixture.shell(
       """
-      umask 022; cd $POINT/Users/\(house.user.name); echo down > Downloads/file; \
+      umask 022; cd $POINT/Users/\(fixture.user.name); echo down > Downloads/file; \
       mkdir Documents/shared; echo one > Documents/one
       echo two > Documents/two; echo pic > Pictures/file; echo shared > ../Shared/file
       """)
     #expect(prepared.status == 0, "\(prepared.errors)")
-    let home = house.mounted.path("Users/\(house.user.name)")
+    let home = fixture.mounted.path("Users/\(fixture.user.name)")
     for (line, succeeds) in [
       ("cat \(home)/Downloads/file", true), ("touch \(home)/Downloads/new", false),
       ("rm \(home)/Downloads/file", false),
@@ -206,25 +206,26 @@ struct RunIsolationTests {
       ("echo more > \(home)/Documents/shared/new", true), ("echo more >> \(home)/Documents/one", true),
       ("cat \(home)/Documents/two", false), ("cat \(home)/../Shared/file", true),
       ("touch \(home)/../Shared/new", false),
-      ("ls \(house.mounted.point)/Library", false),
+      ("ls \(fixture.mounted.point)/Library", false),
     ] {
-      #expect((try house.inside(line + " 2> /dev/null").status == 0) == succeeds, "\(line)")
+      #expect((try fixture.inside(line + " 2> /dev/null").status == 0) == succeeds, "\(line)")
     }
   }
 
   /// An app of the user's own is in their home, where else nothing may be run.
   @Test func appOfTheUsersOwnRunsToo() throws {
-    let house = try RunHouse()
-    let apps = house.mounted.temporary.appending("store/Notes-made/Notes.app")
-    try house.succeed("uninstall", RunHouse.identifier, "--store", house.mounted.store)
-    try house.succeed("install", apps, "--user", house.user.name, "--store", house.mounted.store)
-    let ran = try house.shell("insula run $APP")
+    let fixture = try RunFixture()
+    let apps = fixture.mounted.temporary.appending("store/Notes-made/Notes.app")
+    try fixture.succeed("uninstall", RunFixture.identifier, "--store", fixture.mounted.store)
+    try fixture.succeed("install", apps, "--user", fixture.user.name, "--store", fixture.mounted.store)
+    let ran = try fixture.shell("insula run $APP")
     #expect(
-      ran.output.contains("\(house.mounted.point)/Users/\(house.user.name)/Applications/Notes.app\n"),
+      ran.output.contains("\(fixture.mounted.point)/Users/\(fixture.user.name)/Applications/Notes.app\n"),
       "\(ran.errors)")
-    #expect(try house.inside("cp /bin/true Documents/t; Documents/t 2> /dev/null").status == 126)
+    #expect(try fixture.inside("cp /bin/true Documents/t; Documents/t 2> /dev/null").status == 126)
     #expect(
-      try house.inside("touch \(house.mounted.path("Users/\(house.user.name)/Applications/x")) 2>&1").status
+      try fixture.inside("touch \(fixture.mounted.path("Users/\(fixture.user.name)/Applications/x")) 2>&1")
+        .status
         == 1)
   }
 }

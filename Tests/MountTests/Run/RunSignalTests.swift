@@ -12,8 +12,8 @@ internal import Testing
 struct RunSignalTests {
   @Test(arguments: ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM"])
   func signalsArePassedOn(name: String) throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
       # A shell has its children in the background ignore some, which then is kept.
       env --default-signal "$INSULA" run --store "$POINT" "$APP" -- \
@@ -24,7 +24,7 @@ struct RunSignalTests {
       kill -\(name) $pid; wait $pid; echo $?
       """)
     #expect(result.output == "caught\n9\n", "\(result.errors)")
-    let killed = try house.shell(
+    let killed = try fixture.shell(
       """
       env --default-signal "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!
       running 1; sleep 0.2; kill -\(name) $pid; wait $pid; echo $?
@@ -33,15 +33,15 @@ struct RunSignalTests {
   }
 
   @Test func whatTheCallerIgnoresStaysIgnored() throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       "nohup \"$INSULA\" run --store $POINT $APP -- sh -c 'kill -HUP $$; echo here'")
     #expect(result.output == "here\n", "\(result.errors)")
   }
 
   @Test func whenTheCommandIsKilledTheAppIsToo() throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
       "$INSULA" run --store "$POINT" "$APP" -- \
         sh -c 'while :; do date +%s%N > Documents/clock; sleep 0.02; done' & pid=$!
@@ -51,14 +51,14 @@ struct RunSignalTests {
       [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
       insula ps
       """)
-    #expect(result.output == "still\nNo apps run.\n", "\(result.output)\(result.errors)")
+    #expect(result.output == "still\nNo apps are running.\n", "\(result.output)\(result.errors)")
   }
 
   /// The sandbox has not begun to end with us when the signal comes, or it just has.
   @Test(arguments: [("TERM", SIGTERM), ("HUP", SIGHUP), ("KILL", SIGKILL)])
   func nothingStaysOfWhatIsEndedWhileItBegins(name: String, number: Int32) throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
       for thousandths in $(seq 10 60); do
         "$INSULA" run --store "$POINT" "$APP" -- sleep 600 & pid=$!
@@ -70,7 +70,7 @@ struct RunSignalTests {
     // What is killed needs a moment to go.
     var left: [String] = []
     _ = try eventually {
-      left = try processes(of: house.user)
+      left = try processes(of: fixture.user)
       return left.isEmpty
     }
     #expect(left.isEmpty)
@@ -93,16 +93,16 @@ struct RunSignalTests {
   /// ^C and ^\ reach the app and nobody else; ^Z stops all of it, and it goes on in the foreground.
   @Test(arguments: ["interrupt", "quit", "stop", "hangup", "type"])
   func terminalIsTheApps(what: String) throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       "exec /usr/bin/python3 \(Self.terminalProgram) \(what) \"$INSULA\" run --store $POINT $APP --")
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }
 
   @Test(arguments: [false, true])
   func runningAppsAreListedAndEnded(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
-    let result = try house.shell(
+    let fixture = try RunFixture(rootless: rootless)
+    let result = try fixture.shell(
       """
       insula ps
       "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & first=$!
@@ -114,15 +114,15 @@ struct RunSignalTests {
     let lines = result.output.split(separator: "\n").map(String.init)
     try #require(lines.count == 9, "\(result.output)\(result.errors)")
     let pids = lines[4].split(separator: " ").map(String.init)
-    #expect(lines[0] == "No apps run." && lines[1] == "IDENTIFIER USER PID")
-    #expect(Set(lines[2...3]) == Set(pids.map { "\(RunHouse.identifier) \(house.user.name) \($0)" }))
-    #expect(Array(lines[5...]) == ["0", "No apps run.", "143", "143"])
-    #expect(result.status == 1 && result.errors.contains("does not run"))
+    #expect(lines[0] == "No apps are running." && lines[1] == "IDENTIFIER USER PID")
+    #expect(Set(lines[2...3]) == Set(pids.map { "\(RunFixture.identifier) \(fixture.user.name) \($0)" }))
+    #expect(Array(lines[5...]) == ["0", "No apps are running.", "143", "143"])
+    #expect(result.status == 1 && result.errors.contains("is not running"))
   }
 
   @Test func whatDoesNotListenIsKilled() throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
       "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; \
       echo > Documents/ready; while :; do sleep 60; done' & pid=$!
@@ -136,16 +136,16 @@ struct RunSignalTests {
   }
 
   @Test func nobodyElseSeesOrEndsIt() throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let other = try TemporaryAccount()
-    let begun = try house.shell(
+    let begun = try fixture.shell(
       "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & "
         + "running 1; insula ps | wc -l"
     )
     #expect(begun.output == "2\n")
-    let seen = try house.shell("insula ps; insula kill $APP", as: other.account)
-    #expect(seen.output == "No apps run.\n" && seen.errors.contains("does not run"))
-    #expect(try house.shell("insula ps | wc -l; insula kill $APP", as: RunHouse.root).output == "2\n")
-    #expect(try house.shell("insula ps").output == "No apps run.\n")
+    let seen = try fixture.shell("insula ps; insula kill $APP", as: other.account)
+    #expect(seen.output == "No apps are running.\n" && seen.errors.contains("is not running"))
+    #expect(try fixture.shell("insula ps | wc -l; insula kill $APP", as: RunFixture.root).output == "2\n")
+    #expect(try fixture.shell("insula ps").output == "No apps are running.\n")
   }
 }

@@ -32,8 +32,8 @@ struct RunStreamsTests {
   /// What an app writes it may not run, wherever that goes.
   @Test(arguments: [false, true])
   func whatIsWrittenToAFileIsNotRun(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
-    #expect(try house.shell("run true").status == 0)
+    let fixture = try RunFixture(rootless: rootless)
+    #expect(try fixture.shell("run true").status == 0)
     for attempt in Self.attempts {
       let setUp = """
         T=$(mktemp -d); trap 'rm -rf $T' EXIT; mkdir $T/tmp; cd $T
@@ -45,10 +45,10 @@ struct RunStreamsTests {
 
         """
       let streams = "<>given >given 2>given"
-      let outside = try house.shell(
+      let outside = try fixture.shell(
         setUp + "HOME=$T sh $DATA/Documents/script \(streams); cat $T/tmp/seen given")
       #expect(outside.output.hasPrefix("RAN\n"), "\(attempt), outside: \(outside.output.suffix(300))")
-      let inside = try house.shell(
+      let inside = try fixture.shell(
         setUp + "rm -f $DATA/tmp/seen; run sh $DATA/Documents/script \(streams); cat $DATA/tmp/seen; :")
       #expect(!inside.output.contains("RAN"), "\(attempt) SUCCEEDED")
     }
@@ -57,8 +57,8 @@ struct RunStreamsTests {
   /// What is written arrives whole, in its order and where it belongs, before `insula run` ends.
   @Test(arguments: [false, true])
   func filesAreWrittenAsIfByTheAppItself(rootless: Bool) throws {
-    let house = try RunHouse(rootless: rootless)
-    let result = try house.shell(
+    let fixture = try RunFixture(rootless: rootless)
+    let result = try fixture.shell(
       """
       T=$(mktemp -d); trap 'rm -rf $T' EXIT; cd $T
       run sh -c 'echo one; echo two >&2; echo three' >f 2>&1; cat f
@@ -77,8 +77,8 @@ struct RunStreamsTests {
 
   /// Whoever reads on in the file begins where the app has ended.
   @Test func whatTheAppDoesNotReadIsLeft() throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
       T=$(mktemp -d); trap 'rm -rf $T' EXIT; cd $T
       seq 100000 >numbers
@@ -90,10 +90,10 @@ struct RunStreamsTests {
 
   /// A program whose words are lost is told, or if it has ended, whoever has run it.
   @Test func fullDiskIsTold() throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let disk = try SmallDisk(bytes: 1 << 20, files: 16)
     #expect(try Program.run(["chmod", "1777", disk.path]).status == 0)
-    let result = try house.shell(
+    let result = try fixture.shell(
       """
       cd '\(disk.path)'
       run head -c 4000000 /dev/zero >one; test $? -ne 0 && echo failed

@@ -18,10 +18,10 @@ struct RunTerminalTests {
 
   /// What is typed at a shell, and what is to be seen after each; `$R` runs something as the app.
   private func talk(_ steps: [(typed: String, word: String)], as account: Account? = nil) throws {
-    let house = try RunHouse()
+    let fixture = try RunFixture()
     let words = steps.flatMap { [$0.typed, $0.word] }.map { "'" + $0.replacing("'", with: "'\\''") + "'" }
-    let who = account == nil ? "" : "--user \(house.user.name)"
-    let result = try house.shell(
+    let who = account == nil ? "" : "--user \(fixture.user.name)"
+    let result = try fixture.shell(
       """
       export R="$INSULA run --store $POINT \(who) $APP --"
       exec timeout 200 /usr/bin/python3 \(Self.talk) \(words.joined(separator: " "))
@@ -44,7 +44,7 @@ struct RunTerminalTests {
       [
         ("$R bash --norc -i", ""), ("sleep 77 &", ""), ("jobs", "Running"), ("fg", "sleep"),
         ("^Z", "Stopped"), ("bg; jobs", "Running"), ("kill %1; exit", "> "), ("echo $((6*7))", "42"),
-      ], as: asRoot ? RunHouse.root : nil)
+      ], as: asRoot ? RunFixture.root : nil)
   }
 
   @Test func stopsAndGoesOnAsAJob() throws {
@@ -90,14 +90,14 @@ struct RunTerminalTests {
 
   /// Root's terminal is not a user's: the process that has it is root's.
   @Test func rootsTerminalIsNotTheUsers() throws {
-    let house = try RunHouse()
-    let result = try house.shell(
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
       """
-      export R="$INSULA run --store $POINT --user \(house.user.name) $APP --"
+      export R="$INSULA run --store $POINT --user \(fixture.user.name) $APP --"
       exec timeout 200 /usr/bin/python3 \(Self.talk) 'tty >&2; $R sleep 60 &' '/dev/pts/(?=[0-9])' 'sleep 1; \
-      for p in $(pgrep -u \(house.user.uid)); do readlink /proc/$p/fd/*; \
+      for p in $(pgrep -u \(fixture.user.uid)); do readlink /proc/$p/fd/*; \
       done | grep -c ^$(tty)$; kill %1' '\\s0\\s'
-      """, as: RunHouse.root)
+      """, as: RunFixture.root)
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+package import Store
+
+/// A tree where nobody sees it: a copy until it is put in its place, or what was taken from where it was.
+///
+/// What is left here goes with this object, or is cleared away by the next one, should the process be killed.
+package final class StagedTree {
+  /// How much was copied.
+  package let count: TreeCopy.Count
+
+  private let staging: OwnedFD
+  private let name: String
+  private let workshop: Workshop
+  private var isThere: Bool
+
+  /// Copies a tree to among a store's own files; ``synchronize()`` comes before anyone may see it.
+  package init(_ source: FD, in store: Store, _ copy: TreeCopy) throws {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    let workshop = workshop
+    try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
+    let name = workshop.newName()
+    self.name = name
+    isThere = true
+    do {
+      count = try Self.make(source, copy, name, in: workshop.directory)
+    } catch {
+      Self.remove(name, from: workshop.directory)
+      throw error
+    }
+  }
+
+  /// Has a name for what will be taken.
+  package init(forTakingIn store: Store) throws(StoreError) {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    name = workshop.newName()
+    count = TreeCopy.Count()
+    isThere = false
+  }
+
+  /// Makes an empty directory that belongs to someone.
+  package init(emptyIn store: Store, uid: UInt32, gid: UInt32, mode: UInt32) throws(StoreError) {
+    staging = try store.openStaging()
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    name = workshop.newName()
+    count = TreeCopy.Count()
+    isThere = true
+    try Self.explaining("create a directory in", store) { () throws(Errno) in
+      try StoreLayout.makeDirectory(name, in: workshop.directory, mode: mode, uid: uid, gid: gid)
+    }
+  }
+
+  deinit { remove() }
+
+  private static let prefix = "install-"
+
+  /// Removes what processes have left that were stopped.
+  package static func clear(_ store: Store) throws(StoreError) {
+    let staging = try store.openStaging()
+    try explaining("clear", store) { () throws(Errno) in
+      try Workshop(directory: staging.fd, prefix: prefix).clear { (directory, name) throws(Errno) in
+        try directory.removeTree(name)
+      }
+    }
+  }
+
+  /// The top, open for reading.
+  package func open() throws(Errno) -> OwnedFD {
+    try workshop.directory.openDirectory(name)
+  }
+
+  /// Forces all of it to disk, with whatever else is on that filesystem: a file at a time would wait for the
+  /// disk as often as there are files.
+  package func synchronize() throws(Errno) { try workshop.directory.synchronizeFilesystem() }
+
+  /// Gives it its name in one step; EEXIST if something has that.
+  ///
+  /// Its new directory is to be synchronized then, as after the others.
+  package func place(as newName: String, in parent: FD) throws(Errno) {
+    try rename(to: newName, in: parent, UInt32(CLX_RENAME_NOREPLACE))
+    isThere = false
+  }
+
+  /// Changes places with what has that name in one step; ENOENT if nothing has it.
+  package func replace(_ oldName: String, in parent: FD) throws(Errno) {
+    // What is under our own name from now on is the old one.
+    try rename(to: oldName, in: parent, UInt32(CLX_RENAME_EXCHANGE))
+  }
+
+  /// Takes what has that name away in one step.
+  package func take(_ oldName: String, from parent: FD) throws(Errno) {
+    try oldName.withName { (oldName) throws(Errno) in
+      guard oldName.isComponent else { throw .EINVAL }
+      try parent.rename(oldName, to: workshop.directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+    }
+    isThere = true
+  }
+
+  /// Removes what is here.
+  package func remove() {
+    if isThere { Self.remove(name, from: workshop.directory) }
+    isThere = false
+  }
+
+  private func rename(to newName: String, in parent: FD, _ flags: UInt32) throws(Errno) {
+    try newName.withName { (newName) throws(Errno) in
+      guard newName.isComponent else { throw .EINVAL }
+      try workshop.directory.rename(name, to: parent, newName, flags: flags)
+    }
+  }
+
+  private static func make(
+    _ source: FD, _ copy: TreeCopy, _ name: String, in staging: FD
+  ) throws -> TreeCopy.Count {
+    // The errors of a copy say more than a number.
+    var result: Result<TreeCopy.Count, TreeCopyFailure>?
+    try name.withName { (name) throws(Errno) in
+      result = Result { () throws(TreeCopyFailure) in try copy.copy(source, to: name, in: staging) }
+    }
+    guard let result else { throw Errno.EINVAL }
+    return try result.get()
+  }
+
+  private static func explaining(
+    _ doing: String, _ store: Store, _ body: () throws(Errno) -> Void
+  ) throws(StoreError) {
+    do throws(Errno) { return try body() } catch {
+      throw StoreError(error, doing: doing, path: store.stagingPath)
+    }
+  }
+
+  private static func remove(_ name: String, from staging: FD) {
+    try? staging.removeTree(name)
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// A command that root gives in somebody else's name.
+enum ActingCommand {
+  /// Who is meant by `--user` if that is not who runs this; only root may name others.
+  static func account(_ name: String?, _ context: Context) throws -> Account? {
+    guard let uid = try AppsAccess.user(name, context), uid != context.uid else { return nil }
+    return Account.numbered(uid)
+  }
+
+  /// Has a command carried out by the user that root names, where the store is mounted; nil otherwise.
+  ///
+  /// What is done in a home while its owner can be at work there is done by them. `words` gets the mount
+  /// point.
+  static func onMount(
+    of store: String?, for user: String?, _ context: Context, _ words: (String) -> [String]
+  ) throws -> ExitCode? {
+    guard let account = try account(user, context) else { return nil }
+    let paths = store.map { [$0] } ?? [context.defaultMountPoint, context.defaultStore]
+    for path in paths.map(context.absolute) {
+      guard let mount = DaemonSearch.mount(at: path) ?? DaemonSearch.mount(ofStore: path) else { continue }
+      return try perform(words(mount.mountPoint), as: account, context)
+    }
+    return nil
+  }
+
+  /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are
+  /// absolute.
+  ///
+  /// Nothing that this process has opened, connected to or been told goes along.
+  static func perform(
+    _ words: [String], as account: Account, _ context: Context, adding: [(name: String, value: String)] = []
+  ) throws -> ExitCode {
+    var environment = environment(of: account, context)
+    for variable in adding { environment[variable.name] = variable.value }
+    do throws(Errno) {
+      try ActingUser.become(account, arguments: ["insula"] + words, environment: environment)
+    } catch {
+      throw CommandFailure(error, "can't run as \(account.name): \(error.message)")
+    }
+  }
+
+  private static let kept = ["LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ"]
+
+  /// What a login would set, and how the person who gives the command reads and writes.
+  private static func environment(of account: Account, _ context: Context) -> [String: String] {
+    var values = context.environment.filter { kept.contains($0.key) || $0.key.hasPrefix("LC_") }
+    values["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    values["HOME"] = account.home
+    values["USER"] = account.name
+    values["LOGNAME"] = account.name
+    values["SHELL"] = "/bin/sh"
+    let runtime = "/run/user/\(account.uid)"
+    if let directory = try? FD.cwd.open(runtime, O_RDONLY | O_DIRECTORY),
+      (try? directory.fd.status())?.st_uid == account.uid
+    {
+      values["XDG_RUNTIME_DIR"] = runtime
+    }
+    return values
+  }
+}

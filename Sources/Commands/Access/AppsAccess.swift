@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// The way to what a store knows of its apps: the one place that chooses between a daemon and the store
+/// itself.
+enum AppsAccess {
+  static let storeOption = CommandDescription.Option(
+    name: "store", value: "STORE",
+    help: "a store or its mount point (default: your own store, or else the machine's)")
+  static let userOption = CommandDescription.Option(
+    name: "user", value: "NAME", help: "act for this user (default: yourself); root only")
+
+  /// Finds it.
+  ///
+  /// `writing` says whether the store itself must be ours alone if no daemon has it.
+  static func find(
+    _ named: String?, writing: Bool = false, _ context: Context
+  ) throws -> any StoreAccess {
+    let paths: [String]
+    if let named {
+      paths = [context.absolute(named)]
+    } else {
+      paths = [context.defaultMountPoint, context.defaultStore].map(context.absolute)
+    }
+    if let found = DaemonSearch(context).daemon(at: paths) { return DaemonAccess(found, context) }
+    let path = paths.last ?? context.defaultStore
+    do throws(StoreError) {
+      let store = try Store(opening: path, .inspect)
+      if let holder = store.holder { throw StoreError.inUse(path: path, holder: holder) }
+      return DirectAccess(store: writing ? try Store(opening: path, .exclusive) : store, context: context)
+    } catch {
+      // Who has no store of their own means the machine's.
+      if named == nil, case .notThere = error,
+        let machine = DaemonSearch(context).daemon(at: [context.machineStore])
+      {
+        return DaemonAccess(machine, context)
+      }
+      throw error
+    }
+  }
+
+  /// The number of a user who was named; nil for who runs this.
+  static func user(_ name: String?, _ context: Context) throws -> UInt32? {
+    guard let name else { return nil }
+    guard let account = Account.named(name) else { throw StoreError.unknownAccount(name: name) }
+    guard context.isRoot || account.uid == context.uid else {
+      throw CommandFailure(.notPermitted, "only root may do this for another user; leave out '--user'")
+    }
+    return account.uid
+  }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Asks the daemon that serves a store.
+struct DaemonAccess: StoreAccess {
+  private let client: ControlClient
+  private let status: DaemonStatus
+  let context: Context
+
+  init(_ daemon: DaemonSearch.Found, _ context: Context) {
+    (client, status) = (daemon.client, daemon.status)
+    self.context = context
+  }
+
+  var root: String { status.mountPoint }
+
+  // MARK: What there is
+
+  func apps(for user: UInt32?) throws -> [AppDescription] {
+    try ask(.apps(user: orOneself(user))) { $0.apps }
+  }
+
+  func app(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppDescription {
+    try ask(.app(identifier, user: orOneself(user)), about: identifier) { $0.apps?.first }
+  }
+
+  func path(of place: AppPlace, _ identifier: AppIdentifier, for user: UInt32?) throws -> String {
+    try ask(.path(of: place, identifier, user: user), about: identifier) { $0.path }
+  }
+
+  /// As the mount shows it.
+  func home(of user: UInt32) throws -> String {
+    let users = root + "/Users"
+    let directory = try FD.cwd.open(users, O_RDONLY | O_DIRECTORY)
+    let homes = try directory.fd.entries().filter { entry in
+      let status = try? directory.fd.status(of: entry.name)
+      return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
+    }.map { String(decoding: $0.name, as: UTF8.self) }
+    let account = Account.numbered(user)?.name
+    guard let home = homes.first(where: { $0 == account }) ?? homes.sorted().first else {
+      throw StoreError.noHome(path: "\(users)/\(account ?? "of uid \(user)")")
+    }
+    return "Users/\(home)"
+  }
+
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+    let path = try pathOfContainer(identifier, for: user)
+    guard user == nil || user == context.uid else {
+      throw CommandFailure(
+        .busy,
+        "the store \(status.store) is mounted at \(status.mountPoint), "
+          + "which is not visible from here; run this command where it is, "
+          + "or unmount the store first")
+    }
+    let tree = try context.openDirectory(root)
+    return try AppContainer(path, in: tree.fd, at: root, access: .mount)
+  }
+
+  func openedStore() throws -> Store { try Store(opening: status.store, .inspect) }
+
+  func systemVersions() throws -> SystemVersions {
+    do {
+      return try SystemVersions(of: openedStore())
+    } catch let error as StoreError where error.kind == .notPermitted {
+      return try SystemVersions(shownIn: context.openDirectory(root + "/System"))
+    }
+  }
+
+  // MARK: Changes
+
+  func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
+    try change(.install(named: name, for: domain), bundle) {
+      if case .installed(let app) = $0 { app } else { nil }
+    }
+  }
+
+  func update(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
+    try change(.update(named: name, for: domain, allowsDowngrade: allowingDowngrade), bundle) {
+      if case .updated(let before, let now, let left) = $0 { (before, now, left) } else { nil }
+    }
+  }
+
+  func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, keepingData: Bool
+  ) throws -> (app: InstalledApp?, left: [LeftBehind]) {
+    try change(.uninstall(identifier, of: domain, keepsData: keepingData)) {
+      if case .uninstalled(let app, let left) = $0 { (app, left) } else { nil }
+    }
+  }
+
+  func deliver(_ delivery: Delivery) throws -> String { try change(.deliver(delivery)) { $0.path } }
+
+  func replaceData(with newData: NewData) throws {
+    try change(.replaceData(newData)) { $0 == .done ? () : nil }
+  }
+
+  func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
+    try change(.updateSystem(named: name), tree) { $0.system }
+  }
+
+  func rollbackSystem() throws -> SystemVersions { try change(.rollbackSystem) { $0.system } }
+
+  // MARK: Grants
+
+  func perform(_ request: GrantRequest) throws -> [GrantedPlace] {
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try client.ask(.grant(request), with: nil)
+    } catch {
+      throw CommandFailure(
+        .failed,
+        "lost the connection to the daemon of \(status.store) (\(error.message)); "
+          + "'insula grants' shows the grants that are in effect now")
+    }
+    return try reply.orFailure { $0.grants }.places
+  }
+
+  func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace] {
+    try GrantPage.all { after in
+      try ask(.grants(identifier, user: orOneself(user), after: after)) { $0.grants }
+    }
+  }
+
+  // MARK: Apps that run
+
+  func running(for user: UInt32?) throws -> [RunningApp] { try ask(.running(user: user)) { $0.running } }
+
+  func end(_ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?) throws {
+    _ = try ask(.end(identifier, user: user, signal: signal)) { $0.running }
+  }
+
+  func runner() -> RunningDaemon { RunningDaemon(client, status) }
+}
+
+extension DaemonAccess {
+  // MARK: The conversation
+
+  /// Asks what is answered at once; where the daemon has too many requests of this user, again after a
+  /// moment.
+  private func ask<Answer>(
+    _ request: ControlRequest, about identifier: AppIdentifier? = nil, _ answer: (ControlReply) -> Answer?
+  ) throws -> Answer {
+    var reply: ControlReply
+    do throws(Errno) {
+      reply = try client.ask(request, milliseconds: 30_000)
+      for _ in 0..<1000 where reply.isCrowded {
+        // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
+        usleep(30_000)
+        reply = try client.again().ask(request, milliseconds: 30_000)
+      }
+    } catch {
+      throw CommandFailure(
+        .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
+    }
+    if case .failure(let failure) = reply, failure.cause == .store(.noApp), let identifier {
+      throw StoreError.noApp(identifier: identifier.text)
+    }
+    return try reply.orFailure(answer)
+  }
+
+  /// Has something changed; `source` is the directory that goes with the request.
+  ///
+  /// On a connection of its own: until it comes to that, a command may have been silent for long, and the
+  /// daemon have hung up.
+  private func change<Answer>(
+    _ request: AppRequest, _ source: FD? = nil, _ answer: (ControlReply) -> Answer?
+  ) throws -> Answer {
+    let reply = try showingProgress { note in
+      do throws(Errno) {
+        return try client.again().ask(.change(request), with: source, progress: note)
+      } catch {
+        throw CommandFailure(
+          .failed,
+          "lost the connection to the daemon of \(status.store) (\(error.message)); "
+            + "the next mount of the store completes or undoes "
+            + "whatever the daemon was doing")
+      }
+    }
+    return try reply.orFailure(answer)
+  }
+}
+
+extension ControlReply {
+  fileprivate var apps: [AppDescription]? { if case .apps(let apps) = self { apps } else { nil } }
+  fileprivate var path: String? { if case .path(let path) = self { path } else { nil } }
+  fileprivate var grants: GrantPage? { if case .grants(let page) = self { page } else { nil } }
+  fileprivate var running: [RunningApp]? { if case .running(let apps) = self { apps } else { nil } }
+  fileprivate var system: SystemVersions? { if case .system(let versions) = self { versions } else { nil } }
+
+  /// Whether others of the same user must have been served first.
+  var isCrowded: Bool {
+    if case .failure(let failure) = self { failure.cause == .crowded } else { false }
+  }
+
+  /// What the reply must be; one that says why something failed is thrown.
+  func orFailure<Answer>(_ answer: (ControlReply) -> Answer?) throws -> Answer {
+    if case .failure(let failure) = self { throw CommandFailure(failure) }
+    guard let answer = answer(self) else {
+      throw CommandFailure(.failed, "the daemon sent a reply that this command can't understand")
+    }
+    return answer
+  }
+}
+
+extension SystemVersions {
+  /// As the tree of the system domain says it.
+  fileprivate init(shownIn tree: borrowing OwnedFD) throws {
+    let found = Result { () throws(SystemSignature.Failure) in try SystemSignature(in: tree.fd) }
+    if case .failure(.unsigned) = found {
+      self.init(current: .none)
+      return
+    }
+    let signature = try found.get()
+    self.init(
+      current: SystemVersion(
+        root: signature.rootHash, version: signature.seal.version, team: signature.seal.team, installed: 0))
+  }
+}

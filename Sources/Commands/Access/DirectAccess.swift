@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Does what a command wants in the store itself, which no daemon serves, by a daemon's code.
+struct DirectAccess: StoreAccess {
+  /// Ours alone where it is to be changed.
+  let store: Store
+  let context: Context
+
+  var root: String { store.path + "/tree" }
+
+  // MARK: What there is
+
+  func apps(for user: UInt32?) throws -> [AppDescription] {
+    try AppQueries(store).apps(for: orOneself(user))
+  }
+
+  func app(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppDescription {
+    try AppQueries(store).app(identifier, for: orOneself(user))
+  }
+
+  func path(of place: AppPlace, _ identifier: AppIdentifier, for user: UInt32?) throws -> String {
+    try AppQueries(store).path(of: place, identifier, for: user ?? context.uid) {
+      () throws(StoreError) in
+      try Containers(store, Registry(of: store))
+    }
+  }
+
+  func home(of user: UInt32) throws -> String { try AppQueries(store).home(of: user) }
+
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+    let metadata = Metadata(isSystem: store.description.mode == .system)
+    return try AppContainer(
+      pathOfContainer(identifier, for: user), in: store.tree, at: root, access: .store(metadata))
+  }
+
+  func openedStore() -> Store { store }
+
+  func systemVersions() throws -> SystemVersions { try SystemVersions(of: store) }
+
+  // MARK: Changes
+
+  func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
+    try changing { (handler, wait) throws(ControlFailure) in
+      try handler.install(bundle, named: name, for: domain, by: .ourselves, wait)
+    }
+  }
+
+  func update(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
+    try changing { (handler, wait) throws(ControlFailure) in
+      try handler.update(
+        bundle, named: name, for: domain, by: .ourselves, allowingDowngrade: allowingDowngrade, wait)
+    }
+  }
+
+  func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, keepingData: Bool
+  ) throws -> (app: InstalledApp?, left: [LeftBehind]) {
+    try changing { (handler, _) throws(ControlFailure) in
+      try handler.uninstall(identifier, of: domain, by: .ourselves, keepingData: keepingData)
+    }
+  }
+
+  func deliver(_ delivery: Delivery) throws -> String {
+    try changing { (handler, _) throws(ControlFailure) in try handler.deliver(delivery, by: .ourselves) }
+  }
+
+  func replaceData(with newData: NewData) throws {
+    try changing { (handler, _) throws(ControlFailure) in
+      try handler.replaceData(with: newData, by: .ourselves)
+    }
+  }
+
+  func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
+    try changing { (handler, wait) throws(ControlFailure) in
+      try handler.updateSystem(tree, named: name, by: .ourselves, wait)
+    }
+  }
+
+  func rollbackSystem() throws -> SystemVersions {
+    try changing { (handler, _) throws(ControlFailure) in try handler.rollbackSystem(by: .ourselves) }
+  }
+
+  private func changing<Result>(
+    _ body: (AppRequestHandler, InstallWait) throws(ControlFailure) -> Result
+  ) throws -> Result {
+    try showingProgress { note in
+      let handler = AppRequestHandler(store, try Registry(of: store))
+      try handler.recover()
+      return try explaining { () throws(ControlFailure) in try body(handler, InstallWait(progress: note)) }
+    }
+  }
+
+  private func explaining<Result>(_ body: () throws(ControlFailure) -> Result) throws(CommandFailure)
+    -> Result
+  {
+    do throws(ControlFailure) { return try body() } catch { throw CommandFailure(error) }
+  }
+
+  // MARK: Grants
+
+  func perform(_ request: GrantRequest) throws -> [GrantedPlace] {
+    let service = try GrantService(unmounted: store, isReadOnly: false)
+    defer { service.finish() }
+    return try explaining { () throws(ControlFailure) in try service.perform(request, by: .ourselves) }
+  }
+
+  func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace] {
+    let service = try GrantService(unmounted: store, isReadOnly: true)
+    return GrantPage.all { after in service.list(identifier, of: orOneself(user), after: after) }
+  }
+
+  // MARK: Apps that run
+
+  func running(for user: UInt32?) -> [RunningApp] { [] }
+
+  func end(_ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?) throws {
+    throw CommandFailure(.failed, "\(identifier) is not running: its store is not mounted")
+  }
+
+  func runner() throws -> RunningDaemon {
+    throw CommandFailure(
+      .notMounted,
+      "the store \(store.path) is not mounted; mount it to run apps: 'insula mount \(store.path)'")
+  }
+}
+
+extension SystemVersions {
+  /// As the registry has them.
+  init(of store: Store) throws {
+    self = try Registry.existing(of: store)?.systemVersions() ?? SystemVersions(current: .none)
+  }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What a command may ask of a store.
+///
+/// There are two to ask: the daemon that serves the store (``DaemonAccess``), which answers users who may not
+/// look into it, and the store itself where no daemon has it (``DirectAccess``).
+/// ``AppsAccess/find(_:writing:_:)`` chooses, and nobody else needs to know which one it is. Where root names
+/// no user, all are meant.
+protocol StoreAccess {
+  var context: Context { get }
+
+  /// Where the tree is to be seen.
+  var root: String { get }
+
+  // MARK: What there is
+
+  /// All apps that a user has.
+  func apps(for user: UInt32?) throws -> [AppDescription]
+
+  func app(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppDescription
+
+  /// Where a place of an app is, below ``root``; makes what is missing of its containers.
+  func path(of place: AppPlace, _ identifier: AppIdentifier, for user: UInt32?) throws -> String
+
+  /// The path of a user's home below ``root``.
+  func home(of user: UInt32) throws -> String
+
+  /// Opens an app's container; what is missing of it is made.
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer
+
+  /// The store itself, to look at, whoever serves it.
+  func openedStore() throws -> Store
+
+  /// From the registry, or where that is closed to us, from what the mount shows.
+  func systemVersions() throws -> SystemVersions
+
+  // MARK: Changes
+
+  func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp
+
+  func update(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind])
+
+  /// Gives no app where only what an earlier removal had left was there to remove.
+  func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, keepingData: Bool
+  ) throws -> (app: InstalledApp?, left: [LeftBehind])
+
+  /// Gives where it is now, below ``root``.
+  func deliver(_ delivery: Delivery) throws -> String
+
+  func replaceData(with newData: NewData) throws
+
+  func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
+
+  func rollbackSystem() throws -> SystemVersions
+
+  // MARK: Grants
+
+  /// Has something granted or taken back.
+  @discardableResult
+  func perform(_ request: GrantRequest) throws -> [GrantedPlace]
+
+  /// What was granted to an app, or to all.
+  func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace]
+
+  // MARK: Apps that run
+
+  func running(for user: UInt32?) throws -> [RunningApp]
+
+  /// Ends what runs of an app, or sends it a signal.
+  func end(_ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?) throws
+
+  /// Whom to ask to run an app; none can run from a store that nobody serves.
+  func runner() throws -> RunningDaemon
+}
+
+extension StoreAccess {
+  /// Who is meant where no user is named.
+  func orOneself(_ user: UInt32?) -> UInt32? { user ?? (context.isRoot ? nil : context.uid) }
+
+  /// Does what takes its time, and shows meanwhile how far it is.
+  func showingProgress<Result>(
+    _ body: (_ note: @escaping @Sendable (InstallProgress) -> Void) throws -> Result
+  ) rethrows -> Result {
+    try ProgressLine.show(context.console, InstallProgress.text, while: body)
+  }
+
+  /// The path of an app's container, below ``root``.
+  func pathOfContainer(_ identifier: AppIdentifier, for user: UInt32?) throws -> String {
+    let home = try path(of: .home, identifier, for: user)
+    return String(home.dropLast(ContainerLayout.dataName.utf8.count + 1))
+  }
+}
+
+extension GrantPage {
+  /// Collects what comes in parts.
+  static func all(_ page: (_ after: Int64) throws -> GrantPage) rethrows -> [GrantedPlace] {
+    var places: [GrantedPlace] = []
+    var after: Int64 = 0
+    while true {
+      let part = try page(after)
+      places += part.places
+      guard let next = part.next, next > after else { return places }
+      after = next
+    }
+  }
+}
+
+extension InstallProgress {
+  /// For people; nil stands for nothing heard yet.
+  fileprivate static func text(_ last: InstallProgress?) -> String {
+    guard let last else { return "waiting for other work on the store" }
+    guard last.total > 0 else { return last.phase.rawValue }
+    let percent = min(max(last.done, 0), last.total).multipliedReportingOverflow(by: 100)
+    let share = percent.overflow ? "" : ", \(percent.partialValue / last.total) %"
+    return
+      "\(last.phase.rawValue): \(Int(clamping: last.done).asSize) "
+      + "of \(Int(clamping: last.total).asSize)\(share)"
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// `insula install`.
+struct InstallCommand: Command {
+  static let description = CommandDescription(
+    name: "install", summary: "Installs an app after checking its signature and every file of it.",
+    arguments: [.init(name: "BUNDLE", help: "a signed bundle: Name.app", isRequired: true, kind: .directory)],
+    options: [AppDomain.homeOption, AppsAccess.storeOption, CommandDescription.json],
+    details: [
+      """
+      By default, the app is installed for everyone in /Applications, which requires an administrator.
+      With --user, it is installed in that user's own Applications directory.
+      """,
+      """
+      The app's signature must lead to a root that the store trusts. 'insula trust add FILE --store STORE'
+      adds a trusted root.
+      """,
+      """
+      An installed app is read-only: nobody, not even root, can change it through the mount until it is
+      updated or uninstalled.
+      """,
+    ],
+    examples: ["sudo insula install Notes.app", "insula install Notes.app --user anna"])
+
+  private let bundle: String
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    bundle = arguments.argument(0) ?? ""
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let source = try context.openDirectory(bundle)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let app = try access.install(
+      source.fd, named: context.name(of: bundle), for: AppDomain(home: user))
+    if json {
+      context.console.print(json: app)
+    } else {
+      context.console.print("Installed \(app.title) at \(access.root)/\(app.path).")
+    }
+    return .ok
+  }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Policy
+internal import Store
+
+/// `insula uninstall`.
+struct UninstallCommand: Command {
+  static let description = CommandDescription(
+    name: "uninstall", summary: "Removes an app and, unless they are to be kept, its containers.",
+    arguments: [.init(name: "ID", help: "the app's identifier, as 'insula apps' shows it", isRequired: true)],
+    options: [
+      .init(
+        name: "user", short: "u", value: "NAME",
+        help: "remove the app from this user's home (default: your own copy if you have one, else everyone's)"
+      ),
+      .init(name: "keep-data", help: "keep the containers, so that a later installation uses them again"),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      This also removes the app's containers in the home of every user who no longer has the app, and a
+      group's container with the last app of that group. 'insula export ID FILE' saves an app's data
+      beforehand.
+      """,
+      """
+      Data in iCloud containers is kept. Files in a container that belong to another user or have a protective
+      flag (uchg, schg, ...) are kept too, in a directory beside the container.
+      """,
+    ],
+    examples: ["sudo insula uninstall com.example.notes --keep-data"])
+
+  private let identifier: AppIdentifier
+  private let user: String?
+  private let store: String?
+  private let keepsData: Bool
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    user = arguments.value("user")
+    store = arguments.value("store")
+    keepsData = arguments.has("keep-data")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let access = try AppsAccess.find(store, writing: true, context)
+    let domain = AppDomain(home: try user ?? ownHome(access, context))
+    let (app, left) = try access.uninstall(identifier, of: domain, keepingData: keepsData)
+    left.tell(in: access.root, context.console)
+    if json {
+      context.console.print(json: app)
+    } else if let app {
+      context.console.print("Removed \(app.title)\(keepsData ? "; its containers are kept" : "").")
+    } else {
+      context.console.print("Removed the containers that \(identifier) left behind.")
+    }
+    return .ok
+  }
+
+  /// The home of the caller, where the app is theirs alone: nobody but an admin removes one of the machine's.
+  private func ownHome(_ access: any StoreAccess, _ context: Context) throws -> String? {
+    guard !context.isRoot else { return nil }
+    do {
+      return try access.app(identifier, for: nil).home
+    } catch StoreError.noApp {
+      return nil
+    }
+  }
+}

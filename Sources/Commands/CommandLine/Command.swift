@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// A verb.
+protocol Command: SendableMetatype {
+  static var description: CommandDescription { get }
+  init(_ arguments: ParsedArguments) throws(UsageError)
+  func run(in context: Context) throws -> ExitCode
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// What there is to know of a verb.
+///
+/// Parsing, help, error messages, completions and the README's table come from here.
+struct CommandDescription: Sendable {
+  /// Something that is given by its place.
+  struct Argument: Sendable {
+    /// What completion offers for it.
+    enum Kind: Sendable { case directory, file, account, word([String]), other }
+
+    let name: String
+    let help: String
+    var isRequired = false
+    var kind = Kind.other
+    /// Whether there may be several; only the last argument's business.
+    var isRepeated = false
+    /// Whether nothing may stand for it, as among what is passed on.
+    var mayBeEmpty = false
+
+    /// As it stands in a synopsis.
+    var placeholder: String {
+      let words = name + (isRepeated ? "..." : "")
+      return isRequired ? words : "[\(words)]"
+    }
+  }
+
+  /// A word that says what is done, as in Mac's `chmod`: known as a whole, not by its letters, and with a
+  /// fixed number of words after it, whatever those begin with.
+  struct Action: Sendable {
+    /// As it is typed.
+    let word: String
+    /// What stands for the words that it takes.
+    var values: [String] = []
+    let help: String
+  }
+
+  /// Something that is given by its name.
+  struct Option: Sendable {
+    /// Without dashes.
+    let name: String
+    var short: Character?
+    /// What stands for its value in the help; nil for a flag.
+    var value: String?
+    let help: String
+    /// For our own use, so not in the help.
+    var isHidden = false
+
+    /// As it is typed.
+    var spelling: String {
+      let names = [short.map { "-\($0)" }, name.count > 1 ? "--\(name)" : nil].compactMap { $0 }
+      return names.joined(separator: ", ") + (value.map { " \($0)" } ?? "")
+    }
+  }
+
+  /// The verb, or verb and subverb.
+  let name: String
+  /// One line.
+  let summary: String
+  var arguments: [Argument] = []
+  var options: [Option] = []
+  /// What may be done, one thing at a time.
+  var actions: [Action] = []
+  /// What may stand in front of the arguments and say what is done to them.
+  var change: Argument?
+  /// Whether a word that begins with a dash is an argument all the same.
+  var isArgument: @Sendable (String) -> Bool = { _ in false }
+  /// Paragraphs for the help.
+  var details: [String] = []
+  var examples: [String] = []
+
+  static let json = Option(name: "json", help: "print JSON, for programs")
+
+  /// What may follow `insula`.
+  var synopsis: String {
+    var words = [name] + [change].compactMap { $0?.placeholder } + arguments.map(\.placeholder)
+    let visible = options.filter { !$0.isHidden }
+    // Many letters are written as one word, as in the manual of `ls`.
+    let letters = visible.filter { $0.name.count == 1 && $0.value == nil }
+    let areJoined = letters.count > 4
+    if areJoined { words.append("[-\(letters.map(\.name).joined())]") }
+    for option in visible where !(areJoined && option.name.count == 1 && option.value == nil) {
+      let name = option.short.map { "-\($0)" } ?? "--\(option.name)"
+      words.append("[\(name)\(option.value.map { " \($0)" } ?? "")]")
+    }
+    return words.joined(separator: " ")
+  }
+
+  /// How help is asked for: `-h` means something else to some verbs.
+  var helpSpellings: [String] {
+    options.contains { $0.short == "h" } ? ["--help"] : ["-h", "--help"]
+  }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// The words of a command line, sorted by a description.
+struct ParsedArguments: Equatable {
+  /// What was given by its place.
+  private(set) var positional: [String] = []
+  private var values: [String: [String]] = [:]
+  private var flags: Set<String> = []
+  /// The action that was asked for, and the words that it took.
+  private(set) var action: Action?
+
+  struct Action: Equatable {
+    let word: String
+    let values: [String]
+  }
+
+  /// Whether the person wants to read the help instead.
+  private(set) var wantsHelp = false
+
+  init(_ words: some Sequence<String>, for description: CommandDescription) throws(UsageError) {
+    var cursor = ArgumentCursor(words)
+    while let word = cursor.next() {
+      if word == "--" {
+        while let word = cursor.next() { positional.append(word) }
+      } else if description.helpSpellings.contains(word) {
+        wantsHelp = true
+      } else if let action = description.actions.first(where: { $0.word == word }) {
+        try take(action, &cursor, description)
+      } else if description.isArgument(word) {
+        positional.append(word)
+      } else if word.hasPrefix("--") {
+        try takeLong(word.dropFirst(2), &cursor, description)
+      } else if word.hasPrefix("-"), word.count > 1 {
+        try takeShort(word.dropFirst(), &cursor, description)
+      } else {
+        positional.append(word)
+      }
+    }
+    if !wantsHelp { try checkCount(description) }
+  }
+
+  func has(_ flag: String) -> Bool { flags.contains(flag) }
+  func value(_ option: String) -> String? { values[option]?.last }
+  func allValues(_ option: String) -> [String] { values[option] ?? [] }
+  func argument(_ index: Int) -> String? { positional.indices.contains(index) ? positional[index] : nil }
+
+  private mutating func takeLong(
+    _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts.first ?? "")
+    guard let option = description.options.first(where: { $0.name == name }) else {
+      throw description.error("unknown option '--\(name)'")
+    }
+    try take(option, attached: parts.count > 1 ? String(parts[1]) : nil, &cursor, description)
+  }
+
+  private mutating func takeShort(
+    _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    let attached = word.dropFirst()
+    if let letter = word.first, let action = description.actions.first(where: { $0.word == "-\(letter)" }),
+      action.values.isEmpty
+    {
+      try take(action, &cursor, description)
+      if !attached.isEmpty { try takeShort(attached, &cursor, description) }
+      return
+    }
+    guard let letter = word.first, let option = description.options.first(where: { $0.short == letter })
+    else { throw description.error("unknown option '-\(word)'") }
+    if option.value == nil, !attached.isEmpty {
+      try take(option, attached: nil, &cursor, description)
+      try takeShort(attached, &cursor, description)
+    } else {
+      try take(option, attached: attached.isEmpty ? nil : String(attached), &cursor, description)
+    }
+  }
+
+  private mutating func take(
+    _ option: CommandDescription.Option, attached: String?, _ cursor: inout ArgumentCursor,
+    _ description: CommandDescription
+  ) throws(UsageError) {
+    guard let placeholder = option.value else {
+      guard attached == nil else { throw description.error("'--\(option.name)' does not take a value") }
+      flags.insert(option.name)
+      return
+    }
+    guard let value = attached ?? cursor.next() else {
+      throw description.error("'\(option.spelling)' requires a value: \(placeholder)")
+    }
+    values[option.name, default: []].append(value)
+  }
+
+  private mutating func take(
+    _ action: CommandDescription.Action, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+  ) throws(UsageError) {
+    if let other = self.action {
+      throw description.error("'\(other.word)' and '\(action.word)' can't be combined")
+    }
+    var values: [String] = []
+    for placeholder in action.values {
+      guard let value = cursor.next() else {
+        throw description.error("'\(action.word)' requires a value: \(placeholder)")
+      }
+      values.append(value)
+    }
+    self.action = Action(word: action.word, values: values)
+  }
+
+  private func checkCount(_ description: CommandDescription) throws(UsageError) {
+    let required = description.arguments.filter(\.isRequired).count
+    if positional.count < required {
+      throw description.error("\(description.arguments[positional.count].name) is missing")
+    }
+    if description.arguments.last?.isRepeated != true, positional.count > description.arguments.count {
+      throw description.error(
+        "too many arguments, starting with '\(positional[description.arguments.count])'")
+    }
+    let meant =
+      description.arguments.last?.mayBeEmpty == true ? description.arguments.count - 1 : positional.count
+    if positional.prefix(meant).contains("") { throw description.error("an argument is empty") }
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What a command knows of the world that it was started in; tests make their own.
+struct Context: Sendable {
+  var environment: [String: String]
+  var uid: UInt32
+  var home: String
+  var currentDirectory: String
+  var console: Console
+  /// What `insula acl` and its like go through.
+  var aliases = XattrAliases.mounted
+  /// Who is who on this machine.
+  var names = AccountNames.ofThisMachine.cached()
+  /// The time, in seconds since 1970.
+  var now: @Sendable () -> Int64 = { Int64(time(nil)) }
+  /// Reads what is piped into the command, up to so many bytes.
+  var input: @Sendable (Int) throws -> [UInt8] = { limit in try FD(0).readToEnd(limit: limit) }
+
+  /// The real one.
+  static func current() -> Context {
+    let environment = Self.processEnvironment()
+    let uid = ProcessID.user
+    let home = environment["HOME"] ?? Account.numbered(uid)?.home ?? "/"
+    return Context(
+      environment: environment, uid: uid, home: home, currentDirectory: workingDirectory(),
+      console: .standard)
+  }
+
+  private static func workingDirectory() -> String {
+    let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
+    defer { buffer.deallocate() }
+    return getcwd(buffer, Int(PATH_MAX)).map { String(cString: $0) } ?? "/"
+  }
+
+  var isRoot: Bool { uid == 0 }
+
+  /// The store that is meant when none is named.
+  var defaultStore: String {
+    if isRoot { return "/var/lib/insula" }
+    if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/insula" }
+    return home + "/.local/share/insula"
+  }
+
+  /// The store that all users share.
+  var machineStore = "/var/lib/insula"
+
+  /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is
+  /// no such.
+  func store(_ named: String?) -> String {
+    if let named { return absolute(named) }
+    let isMachines = !isRoot && !Self.exists(defaultStore) && Self.exists(machineStore)
+    return absolute(isMachines ? machineStore : defaultStore)
+  }
+
+  private static func exists(_ path: String) -> Bool { StoreIdentity(at: path) != nil }
+
+  /// The mount point that is meant when none is named.
+  var defaultMountPoint: String { isRoot ? "/insula" : home + "/Insula" }
+
+  /// Where the daemons' sockets are.
+  var controlPlace: ControlPlace {
+    ControlPlace(uid: uid, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+  }
+
+  /// The path from the root, links resolved as far as the path exists.
+  ///
+  /// The last name may be missing, or a mount whose daemon is dead.
+  func absolute(_ path: String) -> String {
+    let full = path.hasPrefix("/") ? path : currentDirectory + "/" + path
+    if let real = Self.real(full) { return real }
+    var parts = full.split(separator: "/")
+    guard let last = parts.popLast(), last != "..", last != "." else { return full }
+    let parent = "/" + parts.joined(separator: "/")
+    let real = Self.real(parent) ?? parent
+    return real == "/" ? "/\(last)" : "\(real)/\(last)"
+  }
+
+  /// The path as the kernel is to walk it, for a file that a person named.
+  ///
+  /// A relative one stays relative where it can: who may not search a directory above may be here all the
+  /// same.
+  func reachable(_ path: String) -> String {
+    if path.hasPrefix("/") || currentDirectory == Self.workingDirectory() { return path }
+    return currentDirectory + "/" + path
+  }
+
+  private static func real(_ path: String) -> String? {
+    guard let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  private static func processEnvironment() -> [String: String] {
+    var result: [String: String] = [:]
+    var position = environ
+    while let entry = position.pointee {
+      let text = String(cString: entry)
+      if let equals = text.firstIndex(of: "=") {
+        result[String(text[..<equals])] = String(text[text.index(after: equals)...])
+      }
+      position += 1
+    }
+    return result
+  }
+}

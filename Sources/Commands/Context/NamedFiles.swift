@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+// Files that a person names on the command line; `-` is what is piped.
+
+extension Context {
+  /// All of a file; one that is longer than `limit` is refused.
+  func contents(of path: String, limit: Int) throws -> [UInt8] {
+    let bytes: [UInt8]
+    if path == "-" {
+      bytes = try input(limit + 1)
+    } else {
+      do throws(Errno) {
+        bytes = try reachable(path).withName { (name) throws(Errno) in
+          // Not only regular ones: `<(...)` of a shell is a pipe.
+          let file = try FD.cwd.openFollowing(name, O_RDONLY)
+          return try file.fd.readToEnd(limit: limit + 1)
+        }
+      } catch {
+        throw CommandFailure(error, "can't read \(path): \(error.message)")
+      }
+    }
+    guard bytes.count <= limit else {
+      throw CommandFailure(.failed, "\(path) is too long for this use: the limit is \(limit) bytes")
+    }
+    return bytes
+  }
+
+  /// Makes a file that was not there; `-` is standard output.
+  func write(_ bytes: [UInt8], toNew path: String, mode: UInt32) throws {
+    if path == "-" { return console.print(exactly: bytes) }
+    do throws(Errno) {
+      try withParent(of: path) { (parent, name) throws(Errno) in
+        let file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+        do throws(Errno) {
+          try file.fd.writeAll(bytes)
+          try file.fd.synchronize(dataOnly: false)
+        } catch {
+          try? parent.remove(name, directory: false)
+          throw error
+        }
+      }
+    } catch {
+      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.message
+      throw CommandFailure(error, "can't write \(path): \(why)")
+    }
+  }
+
+  /// Names what a person means by a path, without opening it.
+  func openToName(_ path: String, followingLinks: Bool) throws(Errno) -> OwnedFD {
+    try reachable(path).withName { (name) throws(Errno) in
+      followingLinks ? try FD.cwd.openFollowing(name, pathOnly) : try FD.cwd.open(name, pathOnly)
+    }
+  }
+
+  /// Opens a directory.
+  func openDirectory(_ path: String) throws(CommandFailure) -> OwnedFD {
+    do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_DIRECTORY) } catch {
+      let why = error == .ENOTDIR ? "it is not a directory" : error.message
+      throw CommandFailure(error, "can't open \(path.sanitized): \(why)")
+    }
+  }
+
+  /// What a path is called: its last name, whatever the path is relative to.
+  func name(of path: String) -> String { absolute(path).splitAtName.name }
+
+  /// Opens the directory that something new is to be made in.
+  func withParent<Result: ~Copyable>(
+    of path: String, _ body: (FD, Name) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let full = reachable(path)
+    let end = full.lastIndex(of: "/")
+    let last = end.map { String(full[full.index(after: $0)...]) } ?? full
+    let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
+    guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
+    let parent = try FD.cwd.openFollowing(above, O_RDONLY | O_DIRECTORY)
+    return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
+  }
+}
+
+extension String {
+  /// The directory that an absolute path leads to, and the name in it.
+  func splitAtFile() throws(CommandFailure) -> (parent: String, name: String) {
+    let (above, name) = splitAtName
+    guard !name.isEmpty, name != ".", name != ".." else {
+      throw CommandFailure(
+        .usage, "this path does not end in the name of a file or directory; give one that does")
+    }
+    return ("/" + above, name)
+  }
+}

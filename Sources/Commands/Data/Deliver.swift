@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+
+/// `insula deliver`.
+struct DeliverCommand: Command {
+  static let description = CommandDescription(
+    name: "deliver", summary: "Puts copies of files into an app's Inbox, and prints their paths.",
+    arguments: [
+      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(
+        name: "FILE", help: "a file, or a directory that is a single document", isRequired: true, kind: .file,
+        isRepeated: true),
+    ],
+    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    details: [
+      """
+      The first delivery creates the Inbox. If a name is taken, the copy gets a number: 'Letter-2.txt'. Files
+      in an Inbox can be read, removed and moved elsewhere, but nobody, including the app, can change them
+      there.
+      """
+    ],
+    examples: ["insula deliver com.example.editor Letter.txt"])
+
+  private let identifier: AppIdentifier
+  private let files: [String]
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    files = Array(arguments.positional.dropFirst())
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["deliver", "--store", $0, "--", identifier.text] + files.map(context.absolute)
+      })
+    {
+      return done
+    }
+    let uid = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let container = try access.container(identifier, for: uid)
+    var failures = 0
+    for file in files {
+      do {
+        // What a link leads to is what is meant, under the name that it really has.
+        let full = context.absolute(file)
+        let (parent, name) = try full.splitAtFile()
+        let directory = try context.openDirectory(parent)
+        let delivered = try deliver(name, in: directory.fd, to: container, access)
+        context.console.print(path: "\(access.root)/\(delivered)")
+      } catch {
+        failures += 1
+        context.console.note("\(file): \(CommandFailure(error).message)")
+      }
+    }
+    return failures == 0 ? .ok : .failed
+  }
+
+  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon.
+  private func deliver(
+    _ name: String, in directory: FD, to container: AppContainer, _ access: any StoreAccess
+  ) throws -> String {
+    let delivery = try container.prepareDelivery(of: name, in: directory)
+    do {
+      return try access.deliver(delivery)
+    } catch {
+      container.discard(delivery)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// `insula import`.
+struct ImportCommand: Command {
+  static let description = CommandDescription(
+    name: "import", summary: "Replaces an app's data by the data of a package.",
+    arguments: [.init(name: "FILE.xcappdata", help: "the package", isRequired: true, kind: .directory)],
+    options: [
+      .init(name: "replace", help: "delete the app's present data, if there is any"),
+      .init(
+        name: "to", value: "ID", help: "import the data into this app (default: the app that it came from)"),
+      AppsAccess.userOption, AppsAccess.storeOption,
+    ],
+    details: [
+      """
+      The app must be installed, and should not be running. The container keeps its UUID. Either all of the
+      data is replaced, in one step, or nothing is.
+      """
+    ],
+    examples: ["insula import ~/Editor.xcappdata --replace"])
+
+  private let source: String
+  private let replaces: Bool
+  private let identifier: AppIdentifier?
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    source = arguments.argument(0) ?? ""
+    replaces = arguments.has("replace")
+    identifier = try arguments.value("to").map { (text) throws(UsageError) in
+      try Self.description.identifier(text)
+    }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["import", "--store", $0] + (replaces ? ["--replace"] : [])
+          + (identifier.map { ["--to", $0.text] } ?? []) + ["--", context.absolute(source)]
+      })
+    {
+      return done
+    }
+    let uid = try AppsAccess.user(user, context)
+    let directory = try context.openDirectory(source)
+    let package = try DataPackage(directory.fd, path: source)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let container: AppContainer
+    do {
+      container = try access.container(identifier ?? package.identifier, for: uid)
+    } catch StoreError.noApp where identifier == nil {
+      throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
+    }
+    let report = try CopyProgress.show("importing", context.console) { note in
+      try container.importData(from: package, replacing: replaces, progress: note) { new in
+        try access.replaceData(with: new)
+      }
+    }
+    report.tell(context.console)
+    context.console.print(
+      "Imported \(source) as the data of \(identifier ?? package.identifier) (\(report.words)).")
+    return .ok
+  }
+}

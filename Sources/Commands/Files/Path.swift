@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+
+/// `insula path`.
+struct PathCommand: Command {
+  static let description = CommandDescription(
+    name: "path", summary: "Prints the path of an app's directory, or of a domain's standard directory.",
+    arguments: [
+      .init(name: "ID|DIRECTORY", help: "an app's identifier, or a standard directory", isRequired: true),
+      .init(name: "PLACE", help: "which directory of the app", kind: .word(AppPlace.words)),
+    ],
+    options: [
+      .init(
+        name: "domain", value: "DOMAINS",
+        help:
+          "user, local, network, system, several separated by commas, or all (default: user if it has one)"),
+      AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      "PLACE is one of\n" + wrapped(AppPlace.words),
+      """
+      A container is created when its path is asked for. An app has the containers of groups and iCloud that
+      its entitlements list; 'icloud' stands for the first of iCloud.
+      """,
+      "DIRECTORY is one of these names, as in NSSearchPath of macOS:\n"
+        + wrapped(SearchDirectory.all.map(\.name)),
+      """
+      Its paths are printed one per line, in the order user, local, network, system, whether the directory
+      exists or not. If local and system are both asked for and have the same path, it is printed once.
+      """,
+    ],
+    examples: [
+      "insula path com.example.editor documents", "cd \"$(insula path com.example.editor home)\"",
+      "insula path com.example.editor group:group.com.example", "insula path caches --domain all",
+    ])
+
+  private static func wrapped(_ words: [String]) -> String {
+    var lines = [""]
+    for word in words {
+      if let last = lines.last, last.count + word.count > 100 { lines.append("") }
+      lines[lines.count - 1] += (lines.last?.isEmpty ?? true ? "  " : ", ") + word
+    }
+    return lines.joined(separator: ",\n")
+  }
+
+  private enum Question {
+    case app(AppIdentifier, AppPlace)
+    case directory(SearchDirectory, Set<Domain>)
+  }
+
+  private let question: Question
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+    let domains = arguments.value("domain")
+    if let word = arguments.argument(1) {
+      guard let place = AppPlace(word) else {
+        throw Self.description.error(
+          "unknown place '\(word)'; known are \(AppPlace.words.joined(separator: ", "))")
+      }
+      if domains != nil {
+        throw Self.description.error("'--domain' applies to standard directories, not to apps")
+      }
+      question = .app(try Self.description.identifier(arguments.argument(0)), place)
+      return
+    }
+    let name = arguments.argument(0) ?? ""
+    guard let directory = SearchDirectory.named(name) else {
+      throw Self.description.error(
+        "there is no standard directory '\(name)'; for an app, give a PLACE too")
+    }
+    question = .directory(directory, try Self.domains(domains, directory))
+  }
+
+  private static func domains(
+    _ text: String?, _ directory: SearchDirectory
+  ) throws(UsageError) -> Set<Domain> {
+    guard let text else {
+      return directory.possibleDomains.contains(.user) ? [.user] : Set(directory.possibleDomains)
+    }
+    if text == "all" { return Set(Domain.allCases) }
+    var domains: Set<Domain> = []
+    for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+      guard let domain = Domain(rawValue: String(word)) else {
+        throw description.error("unknown domain '\(word)'; known are user, local, network, system")
+      }
+      domains.insert(domain)
+    }
+    return domains
+  }
+
+  /// One place, for programs.
+  private struct Answer: Encodable {
+    var domain: String?
+    var identifier: String?
+    var place: String
+    let path: String
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let uid = try AppsAccess.user(user, context)
+    switch question {
+    case .app(let identifier, let place):
+      let access = try AppsAccess.find(store, writing: place != .bundle, context)
+      let path = "\(access.root)/\(try access.path(of: place, identifier, for: uid))"
+      if json {
+        context.console.print(json: Answer(identifier: identifier.text, place: place.word, path: path))
+      } else {
+        context.console.print(path: path)
+      }
+    case .directory(let directory, let domains):
+      let access = try AppsAccess.find(store, context)
+      // Whose home is not there has none of the paths in it either.
+      let home = domains.contains(.user) ? try access.home(of: uid ?? context.uid) : nil
+      let places = directory.places(in: domains, home: home)
+      if json {
+        context.console.print(
+          json: places.map {
+            Answer(domain: $0.domain.rawValue, place: directory.name, path: "\(access.root)/\($0.path)")
+          })
+      } else {
+        for place in places { context.console.print(path: "\(access.root)/\(place.path)") }
+      }
+    }
+    return .ok
+  }
+}

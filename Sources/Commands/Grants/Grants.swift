@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+
+/// `insula grants`.
+struct GrantsCommand: Command {
+  static let description = CommandDescription(
+    name: "grants", summary: "Lists your grants to apps.",
+    arguments: [.init(name: "ID", help: "only the grants of this app")],
+    options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
+    details: [
+      "For root, it lists the grants of all users, or with --user those of one user."
+    ])
+
+  private let identifier: AppIdentifier?
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try arguments.argument(0).map { (text) throws(UsageError) in
+      try Self.description.identifier(text)
+    }
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let uid = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, context)
+    let places = try access.grants(identifier, of: uid).map { place in
+      var place = place
+      place.path = "\(access.root)/\(place.path)"
+      return place
+    }
+    let showsUsers = context.isRoot && uid == nil
+    context.console.print(
+      list: places, json: json, none: "There are no grants.",
+      columns: ["APP"] + (showsUsers ? ["USER"] : []) + ["ACCESS", "PATH"]
+    ) { place in
+      let user = showsUsers ? [Account.numbered(place.user)?.name ?? "uid \(place.user)"] : []
+      let state = place.isMissing ? "  (missing)" : ""
+      return [place.identifier] + user + [place.access.rawValue, place.path + state]
+    }
+    return .ok
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// What the filesystem offers on which a store lies, or would lie.
+struct BackingDiagnosis {
+  private let path: String
+  private let context: Context
+
+  init(_ path: String, _ context: Context) {
+    self.path = path
+    self.context = context
+  }
+
+  var all: [Diagnosis] {
+    // The store, or the nearest directory above it that exists.
+    var found = path
+    while true {
+      if let directory = try? open(found) {
+        let fd = directory.fd
+        return [store(found), kind(fd), handles(fd), attributes(fd), space(fd)]
+      }
+      guard found != "/", let slash = found.lastIndex(of: "/") else { break }
+      found = slash == found.startIndex ? "/" : String(found[..<slash])
+    }
+    return [
+      Diagnosis(
+        name: "store", level: .warn, finding: "\(path) can't be reached",
+        advice: "check the path and the permissions of the directories on it")
+    ]
+  }
+
+  private func open(_ path: String) throws(Errno) -> OwnedFD {
+    try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
+  }
+
+  private func store(_ found: String) -> Diagnosis {
+    found == path
+      ? Diagnosis(name: "store", level: .ok, finding: "\(path)")
+      : Diagnosis(
+        name: "store", level: .warn, finding: "\(path) does not exist yet; checked \(found) instead",
+        advice: "'insula init' creates it")
+  }
+
+  private func kind(_ directory: FD) -> Diagnosis {
+    let name = (try? directory.filesystemKind().name) ?? "unknown"
+    switch name {
+    case "overlay", "fuse":
+      return Diagnosis(
+        name: "filesystem", level: .warn,
+        finding: "\(name) is layered over another filesystem: passthrough is refused or slower",
+        advice: "put the store directly on a disk's filesystem (in a container: on a volume)")
+    case "vfat", "exfat":
+      return Diagnosis(
+        name: "filesystem", level: .fail, finding: "\(name) does not support owners, modes and links",
+        advice: "put the store on a filesystem such as ext4, xfs or btrfs")
+    case "tmpfs":
+      return Diagnosis(
+        name: "filesystem", level: .warn, finding: "tmpfs: the store will be lost when the machine restarts",
+        advice: "put the store on a disk to keep it")
+    default:
+      return Diagnosis(name: "filesystem", level: .ok, finding: name)
+    }
+  }
+
+  private func handles(_ directory: FD) -> Diagnosis {
+    guard let handle = directory.handle() else {
+      return Diagnosis(
+        name: "file handles", level: .warn,
+        finding: "not supported by this filesystem; uses descriptors instead",
+        advice: "this works; with very many files, ext4, xfs or btrfs is faster")
+    }
+    do throws(Errno) {
+      _ = try directory.open(handle)
+      return Diagnosis(name: "file handles", level: .ok, finding: "supported here")
+    } catch {
+      return Diagnosis(
+        name: "file handles", level: .warn,
+        finding: "\(error.message); uses descriptors instead",
+        advice: context.isRoot
+          ? "the daemon needs CAP_DAC_READ_SEARCH" : "this works: only root can use file handles")
+    }
+  }
+
+  /// An unnamed file is tried, so that nothing is left or seen.
+  private func attributes(_ directory: FD) -> Diagnosis {
+    let name = context.isRoot ? "trusted.insula.doctor" : "user.insula.doctor"
+    do throws(Errno) {
+      let file = try directory.openUnnamed(O_RDWR, mode: 0o600)
+      try [UInt8](name.utf8).withName { (name) throws(Errno) in
+        try withUnsafeBytes(of: UInt8(1)) { (bytes) throws(Errno) in
+          try file.fd.setAttribute(name.bytes, to: bytes, flags: 0)
+        }
+      }
+      return Diagnosis(
+        name: "extended attributes", level: .ok, finding: "\(name.prefix { $0 != "." }).* is supported here")
+    } catch {
+      if error == .EACCES || error == .EPERM || error == .EROFS {
+        return Diagnosis(
+          name: "extended attributes", level: .warn, finding: "can't be tested here: \(error.message)",
+          advice: "run this command as the owner of the store")
+      }
+      return Diagnosis(
+        name: "extended attributes", level: .warn, finding: "\(error.message)",
+        advice: "put the store on a filesystem that supports them (ext4, xfs, btrfs; tmpfs from Linux 6.6)")
+    }
+  }
+
+  private func space(_ directory: FD) -> Diagnosis {
+    guard let status = try? directory.filesystemStatus() else {
+      return Diagnosis(name: "free space", level: .warn, finding: "can't be determined")
+    }
+    let bytes = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    let mebibytes = (bytes.overflow ? UInt64.max : bytes.partialValue) >> 20
+    let inodes = status.f_files > 0 && status.f_favail < 1000
+    guard mebibytes >= 100, !inodes else {
+      return Diagnosis(
+        name: "free space", level: .warn, finding: "\(mebibytes) MiB, \(status.f_favail) files",
+        advice: "free some space before it runs out ('df -h', 'df -i')")
+    }
+    return Diagnosis(name: "free space", level: .ok, finding: "\(mebibytes) MiB")
+  }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// What the machine offers, whatever the store.
+struct MachineDiagnosis {
+  private let context: Context
+  private let devicePath: String
+
+  init(_ context: Context, device: String = Requirements.device) {
+    self.context = context
+    devicePath = device
+  }
+
+  var all: [Diagnosis] {
+    [device, helper, allowOther, kernel, passthrough, epochs, descriptors, sandbox, neighbours]
+  }
+
+  var device: Diagnosis {
+    let path = devicePath
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      return Diagnosis(
+        name: "FUSE", level: .fail, finding: "\(path) does not exist",
+        advice: "run 'modprobe fuse' as root; in a container, add the device (--device /dev/fuse)")
+    }
+    // A user's mounts are opened by fusermount3, which is root.
+    if context.isRoot, (try? FD.cwd.openFollowing(path, O_RDWR)) == nil {
+      return Diagnosis(
+        name: "FUSE", level: .fail, finding: "\(path) exists, but can't be opened",
+        advice: "in a container, allow the device (--device /dev/fuse --cap-add SYS_ADMIN)")
+    }
+    // An app's view of a user's own store is mounted by that user, without fusermount3.
+    guard status.st_mode & 0o006 == 0o006 || !context.isRoot && access(path, R_OK | W_OK) == 0 else {
+      let mode = String(status.st_mode & 0o777, radix: 8)
+      return Diagnosis(
+        name: "FUSE", level: .warn,
+        finding: "\(path) has mode 0\(mode), so 'insula run' does not work with users' own stores",
+        advice: "run 'chmod 0666 \(path)' as root; to make it permanent, add the udev rule "
+          + "KERNEL==\"fuse\", MODE=\"0666\" (Debian has it)")
+    }
+    return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) can be opened by all users")
+  }
+
+  private var helper: Diagnosis {
+    let level: Diagnosis.Level = context.isRoot ? .warn : .fail
+    guard let path = Requirements.find("fusermount3", context) else {
+      return Diagnosis(
+        name: "fusermount3", level: level, finding: "missing, so only root can mount",
+        advice: "install it ('apt-get install fuse3')")
+    }
+    guard Requirements.isSetUserID(path) else {
+      return Diagnosis(
+        name: "fusermount3", level: level, finding: "\(path) is not setuid root, so only root can mount",
+        advice: "run 'chmod u+s \(path)' as root")
+    }
+    return Diagnosis(name: "fusermount3", level: .ok, finding: "\(path), setuid root: users can mount")
+  }
+
+  private var allowOther: Diagnosis {
+    let lines = Self.text(of: "/etc/fuse.conf").split(separator: "\n")
+    let isOn = lines.contains {
+      $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) == ["user_allow_other"]
+    }
+    return Diagnosis(
+      name: "user_allow_other", level: .ok,
+      finding: isOn
+        ? "enabled in /etc/fuse.conf; not required"
+        : "disabled in /etc/fuse.conf; not required: only its owner uses a user's store")
+  }
+
+  /// Major and minor version of the running kernel.
+  static func kernelVersion(_ release: String) -> (Int, Int) {
+    let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    return numbers.count == 2 ? (numbers[0], numbers[1]) : (0, 0)
+  }
+
+  private var release: String {
+    let text = Self.text(of: "/proc/sys/kernel/osrelease").split(separator: "\n")
+    return text.first.map(String.init) ?? "unknown"
+  }
+
+  private var kernel: Diagnosis {
+    guard Self.kernelVersion(release) >= (5, 6) else {
+      return Diagnosis(
+        name: "kernel", level: .fail,
+        finding: "Linux \(release) does not have openat2, which insula requires",
+        advice: "use Linux 5.6 or later (6.9 or later for full speed)")
+    }
+    return Diagnosis(name: "kernel", level: .ok, finding: "Linux \(release)")
+  }
+
+  private var passthrough: Diagnosis {
+    guard context.isRoot else {
+      return Diagnosis(
+        name: "passthrough", level: .warn,
+        finding: "requires a daemon that runs as root; data goes through the daemon",
+        advice: "this works; a store for all users ('sudo insula init') is faster")
+    }
+    guard Self.kernelVersion(release) >= (6, 9) else {
+      return Diagnosis(
+        name: "passthrough", level: .warn,
+        finding: "not supported by this kernel (requires 6.9); data goes through the daemon",
+        advice: "use a newer kernel to read and write at full speed")
+    }
+    return Diagnosis(name: "passthrough", level: .ok, finding: "supported by this kernel")
+  }
+
+  private var epochs: Diagnosis {
+    guard Self.kernelVersion(release) >= (6, 16) else {
+      return Diagnosis(
+        name: "cache epochs", level: .warn, finding: "not supported by this kernel (requires 6.16)",
+        advice: "this works; cached names are invalidated one by one, which is slower")
+    }
+    return Diagnosis(name: "cache epochs", level: .ok, finding: "supported by this kernel")
+  }
+
+  private var descriptors: Diagnosis {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      return Diagnosis(name: "open files", level: .warn, finding: "can't determine the limit")
+    }
+    guard limit.rlim_max >= 4096 else {
+      return Diagnosis(
+        name: "open files", level: .warn, finding: "at most \(limit.rlim_max)",
+        advice: "raise the hard limit ('ulimit -Hn', /etc/security/limits.conf, LimitNOFILE= in the unit)")
+    }
+    return Diagnosis(name: "open files", level: .ok, finding: "at most \(limit.rlim_max)")
+  }
+
+  /// Tried with the very program: many things can stand in the way.
+  private var sandbox: Diagnosis {
+    guard let path = Requirements.find("bwrap", context) else {
+      return Diagnosis(
+        name: "sandbox", level: .warn, finding: "bubblewrap is missing, so 'insula run' does not work",
+        advice: "install it ('apt-get install bubblewrap')")
+    }
+    let words = [
+      "bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--disable-userns", "--ro-bind", "/", "/",
+      "--",
+      "/bin/true",
+    ]
+    let result = try? Subprocess.run(path, words, context)
+    guard let result, result.end == .exited(0) else {
+      let why = result?.output.split(separator: "\n").first.map(String.init) ?? "it does not start"
+      let isOld = why.contains("Unknown option")
+      return Diagnosis(
+        name: "sandbox", level: .warn,
+        finding: "bubblewrap can't create one, so 'insula run' does not work: \(why)",
+        advice: isOld ? "use bubblewrap 0.8 or later" : Bubblewrap.advice)
+    }
+    return Diagnosis(name: "sandbox", level: .ok, finding: "\(path) works: apps can run")
+  }
+
+  private var neighbours: Diagnosis {
+    guard Self.kernelVersion(release) >= (6, 12) else {
+      return Diagnosis(
+        name: "sandbox sockets", level: .warn,
+        finding:
+          "an app with network access can reach abstract sockets of other programs",
+        advice: "use Linux 6.12 or later, or don't run apps with network access")
+    }
+    return Diagnosis(
+      name: "sandbox sockets", level: .ok,
+      finding: "this kernel can keep apps from other programs' abstract sockets")
+  }
+
+  private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 16) ?? "" }
+}

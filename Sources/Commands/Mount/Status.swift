@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Store
+
+/// `insula status`.
+struct StatusCommand: Command {
+  static let description = CommandDescription(
+    name: "status", summary: "Shows whether and where a store is mounted, and the counters of its daemon.",
+    arguments: [
+      .init(
+        name: "STORE|MOUNTPOINT", help: "the store or mount (default: as for 'insula mount')",
+        kind: .directory)
+    ],
+    options: [CommandDescription.json],
+    details: [
+      "Exit codes: 0: mounted, and the daemon answers; 6: not mounted; 4: there is no store."
+    ])
+
+  private let place: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) {
+    place = arguments.argument(0)
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let paths =
+      place.map { [context.absolute($0)] }
+      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
+    if let found = DaemonSearch(context).daemon(at: paths) {
+      show(found.status, context.console)
+      return .ok
+    }
+    // Who has no store of their own means the machine's.
+    let meant = context.store(place)
+    if place == nil, meant != context.absolute(context.defaultStore) {
+      return try showMachines(meant, context)
+    }
+    for path in paths {
+      guard let mount = DaemonSearch.mount(at: path) else { continue }
+      let why =
+        MountPoint.isDead(path)
+        ? "its daemon was killed; 'insula unmount \(path)' or 'insula mount' removes the dead mount"
+        : "its daemon does not answer; it may be another user's"
+      throw CommandFailure(.failed, "\(path) is mounted from \(mount.source), but \(why)")
+    }
+    return try showStore(paths, context)
+  }
+
+  private func showMachines(_ path: String, _ context: Context) throws -> ExitCode {
+    if let found = DaemonSearch(context).daemon(at: [path]) {
+      show(found.status, context.console)
+      return .ok
+    }
+    throw CommandFailure(
+      .notMounted,
+      "the machine's store \(path) is not mounted, and you have no store; root can mount it with "
+        + "'sudo insula mount'")
+  }
+
+  private func show(_ status: DaemonStatus, _ console: Console) {
+    var fields = status.counts
+    fields["pid"] = .integer(Int64(status.pid))
+    fields["store"] = .string(status.store)
+    fields["mountPoint"] = .string(status.mountPoint)
+    fields["uuid"] = .string(status.uuid)
+    fields["mode"] = .string(status.mode)
+    if json {
+      fields["mounted"] = .bool(true)
+      if let identity = status.identity {
+        fields["device"] = .integer(Int64(truncatingIfNeeded: identity.device))
+        fields["inode"] = .integer(Int64(truncatingIfNeeded: identity.inode))
+      }
+      return console.print(json: fields)
+    }
+    console.print(
+      "\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
+    let shown: Set = ["store", "mountPoint", "mode", "pid"]
+    let rows = fields.filter { !shown.contains($0.key) }.sorted { $0.key < $1.key }
+    console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })
+  }
+
+  private func showStore(_ paths: [String], _ context: Context) throws -> ExitCode {
+    // The last of them is the store, if it is anything.
+    let path = paths.last ?? context.defaultStore
+    let store = try openStore(path, context)
+    let holder = store.holder
+    if json {
+      context.console.print(
+        json: [
+          "mounted": JSONValue.bool(false), "store": .string(store.path),
+          "uuid": .string(store.description.uuidText), "mode": .string(store.description.mode.rawValue),
+          "writableCode": .bool(store.description.allowsWritableCode),
+          "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
+        ])
+    } else if let holder {
+      context.console.print("\(store.path) is in use by \(holder), which does not answer")
+    } else {
+      context.console.print("\(store.path) is not mounted; 'insula mount' mounts it")
+    }
+    return .notMounted
+  }
+
+  private func openStore(_ path: String, _ context: Context) throws -> Store {
+    do throws(StoreError) {
+      return try Store(opening: path, .inspect)
+    } catch {
+      // A directory that was named may just as well be meant as a mount point.
+      guard place != nil, case .notAStore = error else { throw error }
+      throw CommandFailure(.notMounted, "\(path) is neither a store nor a mount point of one")
+    }
+  }
+
+  /// `openFiles` as a person writes it.
+  private static func words(_ key: String) -> String {
+    key.map { $0.isUppercase ? " " + $0.lowercased() : String($0) }.joined()
+  }
+}

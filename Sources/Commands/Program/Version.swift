@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// `insula version`.
+struct VersionCommand: Command {
+  static let description = CommandDescription(name: "version", summary: "Prints the version.")
+
+  init(_ arguments: ParsedArguments) {}
+
+  func run(in context: Context) throws -> ExitCode {
+    context.console.print("insula \(Insula.version)")
+    return .ok
+  }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// `insula run`.
+struct RunCommand: Command {
+  static let description = CommandDescription(
+    name: "run", summary: "Runs an app in a view of the tree that contains only what the app may use.",
+    arguments: [
+      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(
+        name: "COMMAND", help: "a command with its arguments, to run instead of the app",
+        isRepeated: true, mayBeEmpty: true),
+    ],
+    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    details: [
+      """
+      The view has the same path as the whole tree. Of the rest of the machine, only /usr and what programs
+      need of /etc can be reached. HOME, TMPDIR, XDG_* and the working directory are the app's. The app has
+      network access if it is entitled to it (com.apple.security.network.client or server).
+      """,
+      """
+      The exit status is that of the program; 128 plus the signal's number if a signal ended it; 127 if
+      COMMAND does not exist. Signals are passed on to the program. When this process ends, all processes of
+      the app end.
+      """,
+      "If COMMAND has options of its own, write '--' before it.",
+    ],
+    examples: [
+      "insula run com.example.editor", "insula run com.example.editor -- ls -l Documents",
+      "sudo insula run --user anna com.example.editor",
+    ])
+
+  private let identifier: AppIdentifier
+  private let command: [String]
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    identifier = try Self.description.identifier(arguments.argument(0))
+    command = Array(arguments.positional.dropFirst())
+    if command.first?.isEmpty == true { throw Self.description.error("COMMAND is empty") }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    try StandardStreams.check()
+    let bubblewrap = try Bubblewrap.require(context)
+    if let account = try ActingCommand.account(user, context) { return try run(as: account, context) }
+    switch try OwnTerminal.move(owner: context.uid, context) {
+    case .ended(let status): return .program(status)
+    case .goesOn(let keeper): return try run(with: bubblewrap, keeper: keeper, context)
+    }
+  }
+
+  private func run(with bubblewrap: String, keeper: Int32?, _ context: Context) throws -> ExitCode {
+    let account =
+      Account.numbered(context.uid)
+      ?? Account(
+        name: "uid-\(context.uid)", uid: context.uid, gid: ProcessID.group, home: context.home)
+    var daemon = try RunningDaemon(store, context)
+    try OwnNamespace.keepDescriptors()
+    let files = SandboxFiles(account)
+    try enterNamespace()
+    let place = try ViewPlace(bubblewrap: bubblewrap)
+    let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
+    let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
+    if let mount { try place.attach(mount) }
+    let tree = try place.tree(running: plan.executablePlaces)
+    try place.write(files.all(plan))
+    let sandbox = Sandbox(plan, place, tree: tree)
+    let program = RunningProgram(
+      path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
+    // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
+    // says so.
+    _ = OwnNamespace.stayAmongOurselves()
+    let streams = try FileStreams()
+    defer { streams.restore() }
+    let status = try program.run(streams) { keptSignals in
+      sandbox.arguments(for: command, restoring: keptSignals)
+    }
+    return .program(streams.end(status, context.console))
+  }
+
+  /// Runs it in that user's name, who is the one that the daemon then sees.
+  private func run(as account: Account, _ context: Context) throws -> ExitCode {
+    // Which store is meant by whoever gives the command.
+    let store = try RunningDaemon(store, context).store
+    let words = ["run", "--store", store, "--", identifier.text] + command
+    switch try OwnTerminal.move(owner: account.uid, context) {
+    case .ended(let status): return .program(status)
+    case .goesOn(let keeper):
+      let own = keeper == nil ? [] : [OwnTerminal.variable]
+      return try ActingCommand.perform(words, as: account, context, adding: own)
+    }
+  }
+
+  private func enterNamespace() throws {
+    do throws(Errno) {
+      try OwnNamespace.enter()
+    } catch {
+      throw CommandFailure(.failed, Bubblewrap.withoutNamespaces(error))
+    }
+  }
+}

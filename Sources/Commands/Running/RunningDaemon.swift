@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// The daemon that is asked to run an app.
+struct RunningDaemon {
+  private var client: ControlClient
+  private let status: DaemonStatus
+
+  /// Finds it; an app can't run from a store that nobody serves.
+  init(_ named: String?, _ context: Context) throws {
+    self = try AppsAccess.find(named, context).runner()
+  }
+
+  init(_ client: ControlClient, _ status: DaemonStatus) {
+    self.client = client
+    self.status = status
+  }
+
+  var isRootless: Bool { status.mode == StoreDescription.Mode.rootless.rawValue }
+  var store: String { status.store }
+
+  /// For how long others of the same user may be before us.
+  private static let patience = 3000
+
+  /// Has the app's view served; over a connection of ours, or one whose mount comes back.
+  mutating func launch(
+    _ identifier: AppIdentifier, for user: UInt32, over connection: SharedFD?
+  ) throws -> (LaunchPlan, SharedFD?) {
+    var reply = try ask(.run(identifier, user: user), connection)
+    for _ in 0..<Self.patience where reply.isCrowded {
+      // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
+      usleep(10_000)
+      client = try connect()
+      reply = try ask(.run(identifier, user: user), connection)
+    }
+    let plan = try reply.orFailure { if case .launch(let plan) = $0 { plan } else { nil } }
+    return (plan, client.takePassed())
+  }
+
+  private func connect() throws -> ControlClient {
+    do throws(Errno) { return try client.again() } catch { throw gone(error) }
+  }
+
+  private func gone(_ error: Errno) -> CommandFailure {
+    CommandFailure(
+      .failed, "lost the connection to the daemon of \(status.store), pid \(status.pid): \(error.message)")
+  }
+
+  private func ask(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
+    do throws(Errno) {
+      guard let connection else { return try client.ask(request, with: nil) }
+      return try connection.use { (fd) throws(Errno) in try client.ask(request, with: fd) }
+    } catch {
+      throw gone(error)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// The sandbox with the app in it: started, and waited for as if the app were a child of ours.
+///
+/// bubblewrap has a process outside of the sandbox that waits like we do, and one inside that is the first
+/// there; the app is a child of that one. All are in our process group, so what a terminal sends reaches the
+/// app by itself, and stopping and going on too. What only we are sent is passed on.
+struct RunningProgram {
+  let path: String
+  let environment: [String]
+  let filter: SystemCallFilter
+  /// Who sends the whole group what came from the person's terminal, if the app has one of its own.
+  let keeper: Int32?
+
+  /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
+  private static let endings: [(name: String, number: Int32)] = [
+    ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("TERM", SIGTERM), ("USR1", SIGUSR1),
+    ("USR2", SIGUSR2),
+    ("ALRM", SIGALRM),
+  ]
+
+  /// Runs it to its end; the exit status.
+  ///
+  /// `arguments` gets the names of the signals that we have had bubblewrap ignore.
+  func run(_ streams: FileStreams, _ arguments: ([String]) -> [String]) throws -> Int32 {
+    // What we were started without, the app goes without too.
+    let kept = Self.endings.filter { !Self.isIgnored($0.number) }
+    var before = sigset_t()
+    var waited = sigset_t()
+    sigemptyset(&waited)
+    for signal in kept { sigaddset(&waited, signal.number) }
+    sigaddset(&waited, SIGCHLD)
+    sigprocmask(SIG_BLOCK, &waited, &before)
+    // Blocked, a signal is kept for us although it is ignored.
+    for signal in kept { _ = Glibc.signal(signal.number, SIG_IGN) }
+    let pid = try spawn(arguments(kept.map(\.name)), mask: &before)
+    for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
+    let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
+    var ending: Int32?
+    while true {
+      if case .ended(let status) = ChildEnd.next(of: pid) {
+        // Whoever has ended us does not see that it took SIGKILL.
+        if let ending, status == 128 + SIGKILL { return 128 + ending }
+        return status
+      }
+      try streams.relay(until: arriving.fd)
+      var information = signalfd_siginfo()
+      let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
+      guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
+      let number = Int32(truncatingIfNeeded: information.ssi_signo)
+      guard number != SIGCHLD else { continue }
+      // The kernel's own are the terminal's, and went to all of the group; but that the terminal is gone, it
+      // only tells the first process of the session.
+      let isTheGroups = information.ssi_code == SI_USER && Int32(bitPattern: information.ssi_pid) == keeper
+      let isOurs =
+        information.ssi_code <= 0 && !isTheGroups || number == SIGHUP && getsid(0) == getpid()
+      if isOurs, !Self.pass(number, to: pid) {
+        ending = number
+        _ = kill(pid, SIGKILL)
+      }
+    }
+  }
+
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+  }
+
+  /// Passes a signal on to the app: the first child of the first process in the sandbox.
+  ///
+  /// False if there is no app yet; an app that has just ended, maybe of the same signal, needs none.
+  private static func pass(_ number: Int32, to bubblewrap: Int32) -> Bool {
+    // For as long as it takes to begin; what still ignores it then, means that. That a process has started
+    // another one, or become another program, the kernel tells nobody but its tracer.
+    for round in 0..<400 {
+      if let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
+        let process = try? ProcessID.open(app), firstChild(of: first) == app
+      {
+        guard isBeginning(app, number) else {
+          try? process.fd.send(signal: number)
+          return true
+        }
+      } else if ProcessID.field("State", of: "\(bubblewrap)")?.hasPrefix("Z") != false {
+        return true
+      } else if round >= roundsWithoutApp {
+        return false
+      }
+      usleep(5000)
+    }
+    return true
+  }
+
+  /// For so long bubblewrap may say that the app has ended, or start it.
+  private static let roundsWithoutApp = 40
+
+  /// Whether a process has not become the app yet, and does not get signals before.
+  private static func isBeginning(_ pid: Int32, _ number: Int32) -> Bool {
+    let name = ProcessID.field("Name", of: "\(pid)")
+    guard name == "bwrap" || name == "env",
+      let ignored = ProcessID.field("SigIgn", of: "\(pid)").flatMap({ UInt64($0, radix: 16) })
+    else { return false }
+    return ignored >> UInt64(number - 1) & 1 == 1
+  }
+
+  private static func firstChild(of pid: Int32) -> Int32? {
+    FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 4096)?.split(separator: " ").first.flatMap {
+      Int32($0)
+    }
+  }
+
+  private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
+    let ends = try LinuxIO.pipe()
+    // It fits into the pipe.
+    try ends.write.fd.writeAll(filter.program.bytes)
+    let reading = ends.takeRead()
+    let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+    defer { for string in words + variables { free(string) } }
+    let pid = clx_spawn_until_we_end(
+      path, words, variables, reading.fd.raw, Sandbox.filterDescriptor, &mask)
+    guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(Errno.last.message)") }
+    return pid
+  }
+}

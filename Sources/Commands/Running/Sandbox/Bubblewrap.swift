@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// The program that makes the sandbox.
+enum Bubblewrap {
+  /// Where it is, or what to do about that.
+  static func require(_ context: Context) throws(CommandFailure) -> String {
+    guard let path = Requirements.find("bwrap", context) else {
+      throw CommandFailure(
+        .failed,
+        "bubblewrap is missing, which is required to run apps; install it ('apt-get install bubblewrap')"
+      )
+    }
+    return path
+  }
+
+  /// Why there is no namespace for an app.
+  static func withoutNamespaces(_ error: Errno) -> String {
+    "can't create a user namespace (\(error.message)); \(advice)"
+  }
+
+  /// What stands in the way usually, by what this machine says.
+  static var advice: String {
+    func value(_ name: String) -> String? {
+      FD.text(of: "/proc/sys/\(name)", limit: 64)?.split(separator: "\n").first.map(String.init)
+    }
+    if value("user/max_user_namespaces") == "0" {
+      return "to allow user namespaces, run 'sysctl user.max_user_namespaces=10000' as root"
+    }
+    if value("kernel/unprivileged_userns_clone") == "0" {
+      return "to allow user namespaces, run 'sysctl kernel.unprivileged_userns_clone=1' as root"
+    }
+    if value("kernel/apparmor_restrict_unprivileged_userns") == "1" {
+      return
+        "to allow user namespaces, run 'sysctl kernel.apparmor_restrict_unprivileged_userns=0' "
+        + "as root, or add an AppArmor profile"
+    }
+    return "in a container, the runtime must allow user namespaces (seccomp profile, '--cap-add SYS_ADMIN')"
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+
+/// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody
+/// else sees, and that has no other mounts than what the sandbox takes.
+///
+/// Nothing in it can be run, but what ``tree(running:)`` names.
+struct ViewPlace {
+  private static let path = "/tmp"
+  let view = path + "/view"
+  /// For the app to share memory through.
+  let shared = path + "/shared"
+  /// Where there is no other place for temporary files.
+  let temporary = path + "/temporary"
+  let files = path + "/files"
+
+  /// Enters namespaces of our own must have come before.
+  init(bubblewrap: String) throws {
+    do throws(Errno) {
+      try OwnNamespace.leaveTree(
+        keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere,
+        hiding: MountPoint.filesystemType)
+      for (name, mode) in [(view, 0o755), (files, 0o755), (shared, 0o1777), (temporary, 0o1777)] {
+        try FD.cwd.makeDirectory(name, mode: FileMode(mode))
+        let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
+        try made.fd.changeMode(FileMode(mode))
+      }
+    } catch {
+      throw CommandFailure(.failed, "can't mount in the new namespace: \(error.message)")
+    }
+  }
+
+  /// Mounts a view ourselves, as ordinary users may in a namespace of their own; gives the connection for the
+  /// daemon.
+  func mountOwn(source: String) throws -> OwnedFD {
+    do throws(Errno) {
+      let directory = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      return try OwnView.mount(over: directory.fd, source: source)
+    } catch {
+      throw CommandFailure(
+        .failed,
+        error == .EACCES || error == .ENOENT
+          ? "can't open /dev/fuse: \(error.message); all users must be able to open it to run "
+            + "apps of a rootless store (run 'chmod 0666 /dev/fuse' as root)"
+          : "can't mount the app's view: \(error.message); see 'insula doctor'")
+    }
+  }
+
+  /// Puts the view in its place.
+  func attach(_ mount: SharedFD) throws {
+    do throws(Errno) {
+      let directory = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      try mount.use { (mount) throws(Errno) in try mount.attach(over: directory.fd) }
+    } catch {
+      throw CommandFailure(.failed, "can't move the app's view to its path: \(error.message)")
+    }
+  }
+
+  /// Makes the tree that the app will see, in which programs can be run in some places, or, without any being
+  /// named, everywhere; gives its path.
+  ///
+  /// The kernel forgets what is mounted in a directory of a view whenever it looks that up again. So nothing
+  /// is mounted in the view: the directories that lead to those places are ours, and all that the view has in
+  /// them is mounted there, with rights of its own.
+  func tree(running places: [String]?) throws -> String {
+    let tree = Self.path + "/tree"
+    do throws(Errno) {
+      try FD.cwd.makeDirectory(tree, mode: 0o755)
+      let from = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      let to = try FD.cwd.open(tree, pathOnly | O_DIRECTORY)
+      if let places {
+        try Self.fill(to.fd, from: from.fd, running: places.map { $0.split(separator: "/")[...] })
+      } else {
+        let copy = try DetachedMount.copy(of: from.fd, removing: .noPrograms)
+        try copy.fd.attach(over: to.fd)
+      }
+    } catch {
+      throw CommandFailure(.failed, "can't prepare the app's view: \(error.message)")
+    }
+    return tree
+  }
+
+  /// `places` are below that directory.
+  private static func fill(
+    _ directory: FD, from source: FD, running places: [ArraySlice<Substring>]
+  ) throws(Errno) {
+    let listing = try source.open(Name.here, O_RDONLY | O_DIRECTORY)
+    for entry in try listing.fd.entries() {
+      let below = places.filter { $0.first?.utf8.elementsEqual(entry.name) == true }
+      let object: OwnedFD
+      do throws(Errno) {
+        object = try source.child(entry.name)
+      } catch .ENOENT {
+        continue
+      }
+      let status = try object.fd.status()
+      if status.isSymlink {
+        try directory.makeSymlink(entry.name, to: object.fd.linkTarget())
+        continue
+      }
+      if status.isDirectory {
+        try directory.makeDirectory(entry.name, mode: 0o755)
+      } else {
+        _ = try directory.open(entry.name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+      }
+      let place = try directory.child(entry.name)
+      let deeper = below.map { $0.dropFirst() }
+      if deeper.isEmpty || deeper.contains(where: \.isEmpty) {
+        let copy = try DetachedMount.copy(of: object.fd, removing: deeper.isEmpty ? [] : .noPrograms)
+        try copy.fd.attach(over: place.fd)
+      } else {
+        try fill(place.fd, from: object.fd, running: deeper)
+      }
+    }
+  }
+
+  func write(_ files: [(name: String, text: String)]) throws {
+    for (name, text) in files {
+      do throws(Errno) {
+        let path = "\(self.files)/\(name)"
+        let file = try FD.cwd.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+        try file.fd.changeMode(0o644)
+        try file.fd.writeAll(text.utf8)
+      } catch {
+        throw CommandFailure(.failed, "can't write \(name) for the sandbox: \(error.message)")
+      }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// A terminal of the app's own, where the person has one.
+///
+/// Whoever has a terminal can have it listen to any process group of theirs, and read what is typed for
+/// others. So no app has the person's: this process keeps that and relays (``TerminalRelay``). A second one
+/// is the first of a session at a pseudo-terminal (``TerminalKeeper``). Its child goes on with the command,
+/// in a process group that can be stopped and continued there.
+///
+/// Only for a process of one thread.
+enum OwnTerminal {
+  /// Tells a fresh image of this program that it has its own terminal by now.
+  static let variable = (name: "INSULA_TERMINAL", value: "own")
+
+  enum Outcome {
+    /// This process has relayed, and the command has ended in another.
+    case ended(Int32)
+    /// The command goes on in this process; `keeper` is the one that keeps its terminal, nil where there is
+    /// none.
+    case goesOn(keeper: Int32?)
+  }
+
+  /// Moves what follows to a terminal that is `owner`'s.
+  static func move(owner: UInt32, _ context: Context) throws -> Outcome {
+    do throws(Errno) {
+      if context.environment[variable.name] == variable.value { return .goesOn(keeper: try joinKeeper()) }
+      guard let outer = FD.controllingTerminal() else { return .goesOn(keeper: nil) }
+      // It stays open for as long as this process, or is closed in the others.
+      return try split(outer.release(), owner)
+    } catch {
+      throw CommandFailure(.failed, "can't create a terminal for the app: \(error.message)")
+    }
+  }
+
+  /// Signals whose meaning for the app the relay works out.
+  private static let relayed = [
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH,
+    SIGCHLD,
+  ]
+
+  private static func split(_ outer: FD, _ owner: UInt32) throws(Errno) -> Outcome {
+    let (master, slave) = try Pairs.terminal(owner: owner)
+    try slave.set(terminalAttributes: outer.terminalAttributes())
+    try? master.setTerminalSize(like: outer)
+    let ends = try Pairs.messages()
+    let streams = (0..<3).map { FD(Int32($0)) }.filter(\.isControllingTerminal)
+    // Who reads or writes elsewhere may not want it, and what is beside it in a pipeline may.
+    let takesTerminal = streams.contains(FD(0)) && streams.contains(FD(1)) && outer.isInForeground
+    let before = block(relayed)
+    // Without that a child's end is not told.
+    _ = signal(SIGCHLD, SIG_DFL)
+    let own = getpid()
+    let keeper = try check(clx_fork())
+    if keeper != 0 {
+      close(slave, ends.theirs)
+      var relay = TerminalRelay(outer: outer, master: master, keeping: ends.mine, keeper: keeper)
+      let status = try relay.run(takesTerminal: takesTerminal, signals: relayed)
+      restore(before)
+      return .ended(status)
+    }
+    try endWithParent(own)
+    try check(setsid())
+    try slave.becomeControllingTerminal()
+    for stream in streams { try check(dup2(slave.raw, stream.raw)) }
+    close(outer, master, ends.mine)
+    let child = try check(clx_fork())
+    if child != 0 { TerminalKeeper(terminal: slave, relay: ends.theirs, child: child).run() }
+    try check(setpgid(0, 0))
+    if takesTerminal { try slave.setForeground(getpid()) }
+    close(slave, ends.theirs)
+    restore(before)
+    return .goesOn(keeper: try joinKeeper())
+  }
+
+  /// The keeper is the first of this session, and our parent.
+  private static func joinKeeper() throws(Errno) -> Int32 {
+    let keeper = getsid(0)
+    try endWithParent(keeper)
+    return keeper
+  }
+
+  /// A change of user takes that away again.
+  ///
+  /// Corresponds to PR_SET_PDEATHSIG.
+  private static func endWithParent(_ parent: Int32) throws(Errno) {
+    try check(clx_prctl(1, UInt(SIGKILL)))
+    if getppid() != parent { raise(SIGKILL) }
+  }
+
+  private static func block(_ signals: [Int32]) -> sigset_t {
+    var before = sigset_t()
+    var set = signals.signalSet
+    sigprocmask(SIG_BLOCK, &set, &before)
+    return before
+  }
+
+  private static func restore(_ mask: sigset_t) {
+    var mask = mask
+    sigprocmask(SIG_SETMASK, &mask, nil)
+  }
+
+  private static func close(_ descriptors: FD...) {
+    for descriptor in descriptors { _ = Glibc.close(descriptor.raw) }
+  }
+}
+
+extension [Int32] {
+  var signalSet: sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in self { sigaddset(&set, signal) }
+    return set
+  }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Store
+
+/// `insula init`.
+struct InitCommand: Command {
+  static let description = CommandDescription(
+    name: "init", summary: "Creates a store: an empty tree with its four domains.",
+    arguments: [
+      .init(
+        name: "STORE",
+        help: "a new or empty directory (root: /var/lib/insula, a user: ~/.local/share/insula)",
+        kind: .directory)
+    ],
+    options: [
+      .init(
+        name: "admin-group", value: "NAME",
+        help: "the group that administers /Applications and /Library (default: sudo, else wheel)"),
+      .init(
+        name: "allow-writable-code",
+        help: "let all apps run files that they have written, not only those entitled to it"),
+    ],
+    details: [
+      """
+      A store that root creates is for all users of the machine. A store that another user creates is for that
+      user alone, and nothing in it needs root. An existing, complete store is never changed.
+      """
+    ],
+    examples: ["sudo insula init", "insula init ~/my-store"])
+
+  private let store: String?
+  private let adminGroup: String?
+  private let allowsWritableCode: Bool
+
+  init(_ arguments: ParsedArguments) {
+    store = arguments.argument(0)
+    adminGroup = arguments.value("admin-group")
+    allowsWritableCode = arguments.has("allow-writable-code")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    // As far as it is missing, as XDG says; the way to another store is the person's own.
+    if store == nil, let end = context.defaultStore.lastIndex(of: "/") {
+      Context.makeDirectories(String(context.defaultStore[..<end]))
+    }
+    let path = context.absolute(store ?? context.defaultStore)
+    let group = try chooseGroup(context)
+    let description = StoreDescription(
+      mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode)
+    try Store.create(at: path, description)
+    let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
+    context.console.print("Created the store \(path) (\(whose)).")
+    let command = store == nil ? "insula mount" : "insula mount \(path)"
+    context.console.print("Mount it with '\(command)'.")
+    return .ok
+  }
+
+  private func chooseGroup(_ context: Context) throws(UsageError) -> StoreDescription.AdminGroup {
+    if let adminGroup {
+      guard let group = AccountGroup.named(adminGroup) else {
+        throw Self.description.error("this machine has no group '\(adminGroup)' ('getent group' lists them)")
+      }
+      guard context.isRoot || group.gid == ProcessID.group else {
+        throw Self.description.error(
+          "a rootless store is for its user alone, so it can't have another admin group")
+      }
+      return .init(name: group.name, gid: group.gid)
+    }
+    guard context.isRoot else {
+      let gid = ProcessID.group
+      return .init(name: AccountGroup.numbered(gid)?.name ?? "\(gid)", gid: gid)
+    }
+    for name in ["sudo", "wheel"] {
+      if let group = AccountGroup.named(name) { return .init(name: group.name, gid: group.gid) }
+    }
+    context.console.note(
+      "this machine has neither a group 'sudo' nor 'wheel', so only root can administer the tree; "
+        + "choose another group with --admin-group")
+    return .init(name: "root", gid: 0)
+  }
+}

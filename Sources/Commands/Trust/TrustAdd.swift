@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// `insula trust add`.
+struct TrustAddCommand: Command {
+  static let description = CommandDescription(
+    name: "trust add", summary: "Adds a trusted root: every identity under it is trusted.",
+    arguments: [
+      .init(
+        name: "FILE", help: "the root's certificate, as PEM; '-' for standard input", isRequired: true,
+        kind: .file)
+    ],
+    options: [
+      .init(
+        name: "team", value: "TEAM",
+        help: "in the store, assign this team to this root alone"),
+      CommandDescription.trustStore,
+    ],
+    details: [
+      """
+      Your own trusted roots are in ~/.config/insula/trust; 'insula verify' uses them. A store has its own
+      trusted roots (STORE/keys/trust), which only its owner can change. Only apps signed under one of them
+      can be installed in the store.
+      """,
+      """
+      In a store, each team is assigned to one root: the one under which the first installed app of the team
+      was signed, or the one given with '--team'. '--team' also moves the team's installed apps and their data
+      to the new root.
+      """,
+    ],
+    examples: [
+      "insula identity export Anna | insula trust add -",
+      "sudo insula trust add root.pem --store /var/lib/insula",
+      "sudo insula trust add new-root.pem --team ABCDE12345 --store /var/lib/insula",
+    ])
+
+  private let file: String
+  private let team: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    file = arguments.argument(0) ?? ""
+    team = arguments.value("team")
+    store = arguments.value("store")
+    guard team == nil || store != nil else {
+      throw Self.description.error("'--team' requires '--store'")
+    }
+    if team == "" { throw Self.description.error("the name of the team is empty") }
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let text = try context.contents(of: file, limit: 64 << 10)
+    let place = try context.makeTrust(ofStore: store)
+    let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
+    let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"
+    context.console.print("\(whose) '\(root.name.sanitized)' (\(root.fingerprintText)).")
+    if let team, let store { try pin(team, to: root, in: store, context) }
+    return .ok
+  }
+
+  /// One that is trusted already can still be given a team.
+  private func add(_ text: [UInt8], to trusted: TrustDirectory, at time: Int64) throws -> Certificate {
+    if team != nil {
+      let root = try trusted.root(text)
+      if try trusted.list().contains(root) { return root }
+    }
+    return try trusted.add(text, at: time)
+  }
+
+  private func pin(_ team: String, to root: Certificate, in store: String, _ context: Context) throws {
+    let opened = try context.store(store)
+    let before = try Registry(of: opened).pin(team, to: root.fingerprint)
+    let isOther = before.map { $0 != root.fingerprint } ?? false
+    context.console.print(
+      "In this store, the team \(team.sanitized) now belongs to this root"
+        + (isOther ? " and no longer to the root \(before?.asHexadecimal ?? "")." : "."))
+  }
+}

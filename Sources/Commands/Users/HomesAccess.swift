@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Store
+
+/// Finds the way to the homes of a store.
+enum HomesAccess {
+  static let storeOption = CommandDescription.Option(
+    name: "store", value: "STORE", help: "the store (default: as for 'insula mount')")
+
+  /// Runs `body` on the homes: in the store itself, or through the mount while a daemon has it.
+  ///
+  /// So the daemon stays the only one who changes the store while it runs, and what the kernel has cached
+  /// stays true.
+  static func open<Result>(
+    _ named: String?, writing: Bool, _ context: Context, _ body: (Homes) throws -> Result
+  ) throws -> Result {
+    let path = context.store(named)
+    if named == nil, path != context.absolute(context.defaultStore) {
+      return try body(ofMachine(path, context))
+    }
+    let looking = try Store(opening: path, .inspect)
+    if let holder = looking.holder {
+      guard !holder.mountPoint.isEmpty else { throw StoreError.inUse(path: path, holder: holder) }
+      return try body(throughMount(holder, of: looking))
+    }
+    let store = writing ? try Store(opening: path, .exclusive) : looking
+    return try body(
+      Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode))
+  }
+
+  /// Who has no store of their own means the machine's, which they reach through its mount alone.
+  private static func ofMachine(_ path: String, _ context: Context) throws -> Homes {
+    guard let found = DaemonSearch(context).daemon(at: [path]) else {
+      throw CommandFailure(
+        .notMounted, "the machine's store \(path) is not mounted; root can mount it with 'sudo insula mount'")
+    }
+    let root = try FD.cwd.open(found.status.mountPoint, O_RDONLY | O_DIRECTORY)
+    return try Homes(tree: root.fd, path: found.status.mountPoint, mode: .system, isMounted: true)
+  }
+
+  private static func throughMount(_ holder: StoreHolder, of store: Store) throws -> Homes {
+    let path = holder.mountPoint
+    guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType else {
+      throw CommandFailure(
+        .busy,
+        "the store \(store.path) is in use by \(holder), but that mount is not visible from here; "
+          + "run this command where it is (another mount namespace?), or unmount the store first")
+    }
+    let root = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+    return try Homes(tree: root.fd, path: path, mode: store.description.mode, isMounted: true)
+  }
+}

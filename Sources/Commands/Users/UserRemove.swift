@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import Policy
+internal import Store
+
+/// `insula user remove`.
+struct UserRemoveCommand: Command {
+  static let description = CommandDescription(
+    name: "user remove", summary: "Removes a home and everything in it.",
+    arguments: [.init(name: "NAME", help: "the account whose home it is", isRequired: true, kind: .account)],
+    options: [
+      .init(
+        name: "delete-home",
+        help: "confirm that all files in the home are to be deleted; without this nothing is removed"),
+      HomesAccess.storeOption,
+    ],
+    details: [
+      "The account itself is kept; it belongs to the machine."
+    ])
+
+  private let name: String
+  private let store: String?
+  private let isMeant: Bool
+
+  init(_ arguments: ParsedArguments) {
+    name = arguments.argument(0) ?? ""
+    store = arguments.value("store")
+    isMeant = arguments.has("delete-home")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    try HomesAccess.open(store, writing: false, context) { try $0.require(name) }
+    guard isMeant else {
+      throw CommandFailure(
+        .failed,
+        "nothing was removed; removing the home of \(name) deletes every file in it; "
+          + "if you want that: 'insula user remove \(name) --delete-home'")
+    }
+    let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
+      $0.name == name
+    }
+    try removeApps(context)
+    try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
+    if let home { try takeBackGrants(of: home.uid, context) }
+    context.console.print("Removed the home of \(name).")
+    return .ok
+  }
+
+  /// What someone without a home has granted, no app could use.
+  private func takeBackGrants(of user: UInt32, _ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    guard try !access.grants(nil, of: user).isEmpty else { return }
+    try access.perform(.revoke(nil, path: nil, user: user))
+  }
+
+  /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
+  private func removeApps(_ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    for app in try access.apps(for: nil) where app.home == name {
+      guard let identifier = AppIdentifier(app.identifier) else { continue }
+      _ = try access.uninstall(identifier, of: .user(name), keepingData: false)
+    }
+  }
+}

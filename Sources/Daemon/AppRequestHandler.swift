@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+internal import Bundles
+package import LinuxIO
+package import Policy
+package import Store
+
+/// Changes the apps of a store: for a daemon, and for a command on a store that nobody serves.
+package struct AppRequestHandler: Sendable {
+  let store: Store
+  let registry: Registry
+  let observer: any TreeObserver
+  /// Where containers are made.
+  private let containers: @Sendable () throws(StoreError) -> Containers
+
+  package init(
+    _ store: Store, _ registry: Registry, observer: any TreeObserver,
+    containers: @escaping @Sendable () throws(StoreError) -> Containers
+  ) {
+    self.store = store
+    self.registry = registry
+    self.observer = observer
+    self.containers = containers
+  }
+
+  /// On a store that nobody serves.
+  package init(_ store: Store, _ registry: Registry) {
+    self.init(store, registry, observer: NoTreeObserver()) { () throws(StoreError) in
+      try Containers(store, registry)
+    }
+  }
+
+  /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
+  package func recover() throws(AppFailure) {
+    try installer().recover()
+    try recoverSystem()
+  }
+
+  /// Does what is asked; the reply says what came of it.
+  package func reply(
+    to request: AppRequest, on source: FD?, by caller: CallerIdentity, _ wait: InstallWait
+  ) -> ControlReply {
+    ControlReply { () throws(ControlFailure) in
+      switch request {
+      case .install(let name, let domain):
+        return .installed(try install(try directory(source), named: name, for: domain, by: caller, wait))
+      case .update(let name, let domain, let allowsDowngrade):
+        let updated = try update(
+          try directory(source), named: name, for: domain, by: caller, allowingDowngrade: allowsDowngrade,
+          wait)
+        return .updated(before: updated.before, now: updated.now, left: updated.left)
+      case .uninstall(let identifier, let domain, let keepsData):
+        let removed = try uninstall(identifier, of: domain, by: caller, keepingData: keepsData)
+        return .uninstalled(removed.app, left: removed.left)
+      case .deliver(let delivery): return .path(try deliver(delivery, by: caller))
+      case .replaceData(let newData):
+        try replaceData(with: newData, by: caller)
+        return .done
+      case .updateSystem(let name):
+        return .system(try updateSystem(try directory(source), named: name, by: caller, wait))
+      case .rollbackSystem: return .system(try rollbackSystem(by: caller))
+      }
+    }
+  }
+
+  /// What a caller may do to their own files is not always what the daemon may.
+  private func directory(_ passed: FD?) throws(ControlFailure) -> FD {
+    guard let passed else {
+      throw ControlFailure(
+        "the request has no directory that the daemon may read; "
+          + "copy the bundle out of your own mount first",
+        .ENOTDIR)
+    }
+    return passed
+  }
+
+  package func install(
+    _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity, _ wait: InstallWait
+  ) throws(ControlFailure) -> InstalledApp {
+    try explaining { () throws(AppFailure) in
+      try installer().install(source, named: name, for: domain, by: caller, wait)
+    }
+  }
+
+  package func update(
+    _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
+    allowingDowngrade: Bool, _ wait: InstallWait
+  ) throws(ControlFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
+    try explaining { () throws(AppFailure) in
+      try installer().update(
+        source, named: name, for: domain, by: caller, allowingDowngrade: allowingDowngrade, wait)
+    }
+  }
+
+  package func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool
+  ) throws(ControlFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
+    try explaining { () throws(AppFailure) in
+      try installer().uninstall(identifier, of: domain, by: caller, keepingData: keepingData)
+    }
+  }
+
+  /// Gives where it is now, below the root of the tree.
+  package func deliver(_ delivery: Delivery, by caller: CallerIdentity) throws(ControlFailure) -> String {
+    try explaining { () throws(AppFailure) in
+      let deliverer = Deliverer(store, registry, containers: try openContainers(), observer: observer)
+      return try deliverer.deliver(delivery, by: caller)
+    }
+  }
+
+  package func replaceData(with newData: NewData, by caller: CallerIdentity) throws(ControlFailure) {
+    try explaining { () throws(AppFailure) in
+      let replacer = DataReplacer(store, registry, containers: try openContainers(), observer: observer)
+      try replacer.replace(newData, by: caller)
+    }
+  }
+
+  /// Roots come and go while a daemon runs, so they are read each time.
+  private func installer() throws(AppFailure) -> Installer {
+    let trust = try StoreTrust.read(store)
+    return Installer(store, registry, containers: try openContainers(), trust: trust, observer: observer)
+  }
+
+  private func openContainers() throws(AppFailure) -> Containers {
+    do throws(StoreError) { return try containers() } catch { throw .store(error) }
+  }
+
+  private func explaining<Result>(
+    _ body: () throws(AppFailure) -> Result
+  ) throws(ControlFailure) -> Result {
+    do throws(AppFailure) { return try body() } catch { throw ControlFailure(error) }
+  }
+}
+
+extension ControlFailure {
+  /// Says why nothing was done.
+  package init(_ failure: AppFailure) {
+    switch failure {
+    case .store(let error): self.init(error)
+    case .refused(_, let findings):
+      self.init("\(failure)", findings.first.map { ControlFailure.Cause.finding($0.kind) } ?? .unspecified)
+    default: self.init("\(failure)", failure.errno.map(ControlFailure.Cause.errno) ?? .unspecified)
+    }
+  }
+}
+
+extension AppFailure {
+  /// What stands for it among numbers; nil where none does.
+  fileprivate var errno: Errno? {
+    switch self {
+    case .notAllowed: .EPERM
+    case .busy, .running: .EBUSY
+    case .cancelled: .EINTR
+    case .noSpace: .ENOSPC
+    case .failed(_, _, let errno): errno
+    default: nil
+    }
+  }
+}

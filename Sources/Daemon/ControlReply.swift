@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+package import Store
+
+/// What a daemon answers.
+package enum ControlReply: Equatable, Sendable {
+  /// It is done, and there is nothing to say of it.
+  case done
+  case failure(ControlFailure)
+  case status(DaemonStatus)
+  case installed(InstalledApp)
+  /// `left` stays of the containers that went, because it is not their owner's or a flag protects it.
+  case updated(before: InstalledApp, now: InstalledApp, left: [LeftBehind])
+  /// Without an app, what an earlier removal had left is gone.
+  case uninstalled(InstalledApp?, left: [LeftBehind])
+  /// The versions of the system domain that there are now.
+  case system(SystemVersions)
+  /// Those that were asked for; their paths begin at the root of the tree.
+  case apps([AppDescription])
+  /// Where something is, or was delivered: below the root of the tree.
+  case path(String)
+  case grants(GrantPage)
+  case launch(LaunchPlan)
+  /// What runs, or what ran until it was ended.
+  case running([RunningApp])
+
+  /// What comes of something that may fail.
+  init(_ body: () throws(ControlFailure) -> ControlReply) {
+    do throws(ControlFailure) { self = try body() } catch { self = .failure(error) }
+  }
+}
+
+/// One line that a daemon sends.
+package enum ControlMessage: Equatable, Sendable {
+  /// Not the answer yet, but how far it is.
+  case progress(InstallProgress)
+  /// Not the answer yet, but the moment to pass on the descriptor that was announced.
+  case awaitsDescriptor
+  case reply(ControlReply)
+}
+
+/// How a daemon describes itself.
+package struct DaemonStatus: Codable, Equatable, Sendable {
+  package let pid: Int32
+  package let store: String
+  package let uuid: String
+  package let mode: String
+  package let mountPoint: String
+  /// Which directory the store is; earlier daemons don't say that, nor the next.
+  package var identity: StoreIdentity?
+  /// The device number of the mount, as in `/proc/self/mountinfo`.
+  package var mountDevice: String?
+  /// The server's report, name by name, so that a new count needs no new protocol.
+  package let counts: [String: JSONValue]
+
+  package init(
+    pid: Int32, store: String, uuid: String, mode: String, mountPoint: String, counts: [String: JSONValue]
+  ) {
+    self.pid = pid
+    self.store = store
+    self.uuid = uuid
+    self.mode = mode
+    self.mountPoint = mountPoint
+    self.counts = counts
+  }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+/// What a command asks of a daemon.
+///
+/// Where a request is for a user, root may leave open which; for everyone else it is themselves.
+package enum ControlRequest: Equatable, Sendable {
+  /// Who are you, and what have you counted? Everyone may ask.
+  case status
+  /// Take the mount away and end; lazily: detach now, end when the last user has gone.
+  case unmount(lazily: Bool)
+  /// Change the apps, their data or the system domain. Everyone may ask; what they may have done is judged
+  /// there.
+  case change(AppRequest)
+  /// Which apps are there? Everyone may ask about their own and the machine's.
+  case apps(user: UInt32?)
+  /// What is to be known of one?
+  case app(AppIdentifier, user: UInt32?)
+  /// Where does one have its things? What is missing of its containers is made.
+  case path(of: AppPlace, AppIdentifier, user: UInt32?)
+  /// Let an app have something of the user's, or take it back.
+  case grant(GrantRequest)
+  /// What have apps been granted? In parts: what comes after the grant of that number.
+  case grants(AppIdentifier?, user: UInt32?, after: Int64)
+  /// Let one run: its view comes back, or is served over the connection that comes along.
+  case run(AppIdentifier, user: UInt32?)
+  /// What runs?
+  case running(user: UInt32?)
+  /// End one that runs; with a signal, send it that and don't wait.
+  case end(AppIdentifier, user: UInt32?, signal: Int32?)
+  /// Take in a descriptor, which belongs to the next request of this connection.
+  case pass
+}
+
+// A line is one flat object: the verb, and beside it what belongs to that verb; the same in all versions.
+// Anyone may have written it, so what lacks something or makes no sense ends here.
+extension ControlRequest: Codable {
+  private enum Verb: String, Codable {
+    case status, unmount, order, apps, app, path, grant, grants, run, running, end, pass
+  }
+
+  private enum Key: String, CodingKey {
+    case verb, lazily, order, identifier, place, grant, after, user, signal
+  }
+
+  private typealias Fields = KeyedDecodingContainer<Key>
+
+  package init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    let verb = try fields.decode(Verb.self, forKey: .verb)
+    func user() throws -> UInt32? { try fields.decodeIfPresent(UInt32.self, forKey: .user) }
+    self =
+      switch verb {
+      case .status: .status
+      case .unmount: .unmount(lazily: try fields.decodeIfPresent(Bool.self, forKey: .lazily) ?? false)
+      case .order: .change(try fields.decode(AppRequest.self, forKey: .order))
+      case .apps: .apps(user: try user())
+      case .app: .app(try Self.identifier(fields), user: try user())
+      case .path: .path(of: try Self.place(fields), try Self.identifier(fields), user: try user())
+      case .grant: .grant(try fields.decode(GrantRequest.self, forKey: .grant))
+      case .grants:
+        .grants(
+          try Self.identifierIfPresent(fields), user: try user(),
+          after: try fields.decodeIfPresent(Int64.self, forKey: .after) ?? 0)
+      case .run: .run(try Self.identifier(fields), user: try user())
+      case .running: .running(user: try user())
+      case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
+      case .pass: .pass
+      }
+  }
+
+  private static func identifier(_ fields: Fields) throws -> AppIdentifier {
+    guard let identifier = try identifierIfPresent(fields) else {
+      throw missing(AppIdentifier.self, .identifier)
+    }
+    return identifier
+  }
+
+  private static func identifierIfPresent(_ fields: Fields) throws -> AppIdentifier? {
+    guard let text = try fields.decodeIfPresent(String.self, forKey: .identifier) else { return nil }
+    guard let identifier = AppIdentifier(text) else { throw missing(AppIdentifier.self, .identifier) }
+    return identifier
+  }
+
+  private static func place(_ fields: Fields) throws -> AppPlace {
+    guard let place = AppPlace(try fields.decode(String.self, forKey: .place)) else {
+      throw missing(AppPlace.self, .place)
+    }
+    return place
+  }
+
+  private static func signal(_ fields: Fields) throws -> Int32? {
+    let signal = try fields.decodeIfPresent(Int32.self, forKey: .signal)
+    guard signal.map({ (1...64).contains($0) }) ?? true else { throw missing(Int32.self, .signal) }
+    return signal
+  }
+
+  /// What is there stands for nothing of that kind.
+  private static func missing(_ type: any Any.Type, _ key: Key) -> DecodingError {
+    .valueNotFound(type, .init(codingPath: [key], debugDescription: "there is no such \(key.rawValue)"))
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var fields = encoder.container(keyedBy: Key.self)
+    try fields.encode(verb, forKey: .verb)
+    switch self {
+    case .status, .pass: break
+    case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
+    case .change(let request): try fields.encode(request, forKey: .order)
+    case .grant(let request): try fields.encode(request, forKey: .grant)
+    case .apps(let user), .running(let user): try fields.encodeIfPresent(user, forKey: .user)
+    case .app(let identifier, let user), .run(let identifier, let user):
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encodeIfPresent(user, forKey: .user)
+    case .path(let place, let identifier, let user):
+      try fields.encode(place.word, forKey: .place)
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encodeIfPresent(user, forKey: .user)
+    case .grants(let identifier, let user, let after):
+      try fields.encodeIfPresent(identifier, forKey: .identifier)
+      try fields.encodeIfPresent(user, forKey: .user)
+      try fields.encode(after, forKey: .after)
+    case .end(let identifier, let user, let signal):
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encodeIfPresent(user, forKey: .user)
+      try fields.encodeIfPresent(signal, forKey: .signal)
+    }
+  }
+
+  private var verb: Verb {
+    switch self {
+    case .status: .status
+    case .unmount: .unmount
+    case .change: .order
+    case .apps: .apps
+    case .app: .app
+    case .path: .path
+    case .grant: .grant
+    case .grants: .grants
+    case .run: .run
+    case .running: .running
+    case .end: .end
+    case .pass: .pass
+    }
+  }
+}

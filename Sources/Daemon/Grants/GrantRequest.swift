@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+internal import Store
+
+/// What an app may do with what it is granted.
+package enum GrantAccess: String, Codable, Sendable {
+  case readOnly = "read-only"
+  case readWrite = "read-write"
+}
+
+/// What is to become of what an app is granted: asked of a daemon, or done by the command itself where none
+/// runs.
+///
+/// Paths are below the root of the tree; a user is nil for the caller.
+package enum GrantRequest: Equatable, Sendable {
+  /// Let an app have what is at a path. `inode` is the number of what the caller has seen there; without an
+  /// access, it is what the app is made for.
+  case grant(AppIdentifier, path: String, inode: UInt64?, GrantAccess?, user: UInt32?)
+  /// Take back what is at a path, or all, from an app, or from all that a user has.
+  case revoke(AppIdentifier?, path: String?, user: UInt32?)
+}
+
+extension GrantRequest: Codable {
+  private enum Action: String, Codable { case grant, revoke }
+  private enum Key: String, CodingKey { case action, identifier, user, path, inode, access }
+
+  package init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: Key.self)
+    let user = try fields.decodeIfPresent(UInt32.self, forKey: .user)
+    self =
+      switch try fields.decode(Action.self, forKey: .action) {
+      case .grant:
+        .grant(
+          try fields.decode(AppIdentifier.self, forKey: .identifier),
+          path: try fields.decode(String.self, forKey: .path),
+          inode: try fields.decodeIfPresent(UInt64.self, forKey: .inode),
+          try fields.decodeIfPresent(GrantAccess.self, forKey: .access), user: user)
+      case .revoke:
+        .revoke(
+          try fields.decodeIfPresent(AppIdentifier.self, forKey: .identifier),
+          path: try fields.decodeIfPresent(String.self, forKey: .path), user: user)
+      }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var fields = encoder.container(keyedBy: Key.self)
+    switch self {
+    case .grant(let identifier, let path, let inode, let access, let user):
+      try fields.encode(Action.grant, forKey: .action)
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encode(path, forKey: .path)
+      try fields.encodeIfPresent(inode, forKey: .inode)
+      try fields.encodeIfPresent(access, forKey: .access)
+      try fields.encodeIfPresent(user, forKey: .user)
+    case .revoke(let identifier, let path, let user):
+      try fields.encode(Action.revoke, forKey: .action)
+      try fields.encodeIfPresent(identifier, forKey: .identifier)
+      try fields.encodeIfPresent(path, forKey: .path)
+      try fields.encodeIfPresent(user, forKey: .user)
+    }
+  }
+}
+
+/// Part of what apps were granted, and the number of the last one if there is more after it.
+package struct GrantPage: Equatable, Sendable {
+  package let places: [GrantedPlace]
+  package let next: Int64?
+
+  package init(places: [GrantedPlace], next: Int64?) {
+    self.places = places
+    self.next = next
+  }
+}
+
+/// Something that an app was granted, as commands show it.
+package struct GrantedPlace: Codable, Equatable, Sendable {
+  package let identifier: String
+  package let user: UInt32
+  /// Below the root of the tree; what is no UTF-8 in it is shown as something else.
+  package var path: String
+  package let access: GrantAccess
+  package let isDirectory: Bool
+  /// Whether nothing is there now.
+  package let isMissing: Bool
+  /// In seconds since 1970.
+  package let granted: Int64
+
+  init(_ record: GrantRecord, isMissing: Bool) {
+    identifier = record.identifier.text
+    user = record.user
+    path = record.text
+    access = record.isWritable ? .readWrite : .readOnly
+    isDirectory = record.isDirectory
+    self.isMissing = isMissing
+    granted = record.granted
+  }
+}
+
+extension GrantRecord {
+  /// The path for people.
+  var text: String { String(decoding: GrantPath.path(path), as: UTF8.self) }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+
+/// A change of the names in one or two directories, by a request: find the objects, ask the gate, and
+/// ``commit(_:_:)``.
+///
+/// It takes the locks of the directories' names first and reads the directories' attributes afterwards. While
+/// it exists, nobody else looks up or changes a name there, so an object keeps its name until the request has
+/// judged it, made its call and applied the effects. A change that is dropped without a commit has changed
+/// nothing.
+///
+/// The caller holds the nodes of both directories for as long as the change lasts.
+struct DirectoryChange: ~Copyable {
+  /// A directory as it was when the change began.
+  struct Directory {
+    let place: ChangedDirectory
+    let zone: Zone
+    /// What the gate judges.
+    let object: Object
+
+    var fd: FD { place.fd }
+    var number: ObjectNumber { place.number }
+    var position: Position { place.position }
+
+    fileprivate init(_ reference: borrowing NodeTable.Reference, in view: View) throws(Errno) {
+      place = ChangedDirectory(reference)
+      zone = reference.zone
+      object = view.object(try reference.fd.status(), reference)
+    }
+  }
+
+  let from: Directory
+  /// Where a rename leads; any other change has one directory, which is both.
+  let to: Directory
+  private let view: View
+  private let names: NameLocks.Hold
+
+  init(in directory: borrowing NodeTable.Reference, of view: View) throws(Errno) {
+    let names = view.volume.names.exclusive(in: directory.number)
+    let directory = try Directory(directory, in: view)
+    from = directory
+    to = directory
+    self.view = view
+    self.names = names
+  }
+
+  init(from: borrowing NodeTable.Reference, to: borrowing NodeTable.Reference, of view: View) throws(Errno) {
+    let names = view.volume.names.exclusive(in: from.number, to.number)
+    let source = try Directory(from, in: view)
+    let target = from.id == to.id ? source : try Directory(to, in: view)
+    self.from = source
+    self.to = target
+    self.view = view
+    self.names = names
+  }
+
+  var isWithinOneDirectory: Bool { from.place.node == to.place.node }
+
+  /// Makes the change by `call`, and does what follows from it.
+  ///
+  /// If `call` throws, nothing has changed.
+  func commit<Made: ~Copyable>(
+    _ change: NameChange, _ call: () throws(Errno) -> Made
+  ) throws(Errno) -> Made {
+    try effects.apply(change, call)
+  }
+
+  /// Looks up for the answer what a commit has added; takes the name away again if that fails.
+  ///
+  /// The client then gets an error, and its kernel caches no entry.
+  func answer<Answer>(
+    _ added: NameChange.Added, _ body: () throws(Errno) -> Answer
+  ) throws(Errno) -> Answer {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      rollback(added)
+      throw error
+    }
+  }
+
+  private func rollback(_ added: NameChange.Added) {
+    try? effects.apply(.rolledBack(added)) { () throws(Errno) in
+      try? from.fd.remove(added.name, directory: added.isDirectory)
+    }
+  }
+
+  /// Lets others at the names again, before the request goes on.
+  consuming func end() {}
+
+  private var effects: ChangeEffects {
+    ChangeEffects(volume: view.volume, view: view.peer, from: from.place, to: to.place)
+  }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// How a file is to be opened: what the gate has allowed, and what follows from that.
+///
+/// Data goes one of two ways. With passthrough the kernel reads and writes the backing file itself. Else each
+/// read and write is a request, and the daemon has a descriptor of its own.
+struct OpenPlan {
+  let access: OpenFile.Access
+  /// Those of `open(2)`.
+  let flags: Int32
+  /// Whether somebody may have the right to append to the file and nothing else.
+  ///
+  /// With passthrough the kernel would let them write anywhere, once they have taken O_APPEND back or mapped
+  /// the file: they get a descriptor of the daemon's that appends whatever they ask for.
+  let mayAppendAlone: Bool
+  /// Whether a user has granted the file, and may take it back.
+  ///
+  /// Nobody can take back what is passed through.
+  let isRevocable: Bool
+  /// The file as it was judged, if it is in a read-only region and so is held against its seal.
+  let sealed: FileStatus?
+
+  var mayPassThrough: Bool { !mayAppendAlone && !isRevocable }
+  /// Whether this open may append alone.
+  var appends: Bool { access.contains(.append) }
+  /// The flags for a descriptor of the daemon's own.
+  var daemonFlags: Int32 { access.openFlags | flags & Self.flagsForDaemon }
+
+  /// What a client's flags mean for a descriptor of the daemon's own.
+  static var flagsForDaemon: Int32 { O_APPEND | O_SYNC | O_DSYNC | CLX_O_NOATIME }
+
+  /// How the data of an open will go.
+  struct Route {
+    /// The kernel's own way; nil where it asks the daemon.
+    let backing: Backings.Backing?
+    /// Whether the daemon takes a descriptor of its own.
+    let hasDescriptor: Bool
+    /// Whether it goes past the page cache, and no map of it is shared.
+    let isDirect: Bool
+  }
+}
+
+extension View {
+  /// Opens a file as planned, by passthrough if the kernel and the backing filesystem can.
+  ///
+  /// `created` is the descriptor by which it was made just now: the new mode may not let us open it again.
+  func carryOut(
+    _ plan: OpenPlan, on object: borrowing NodeTable.Reference, created: consuming OwnedFD? = nil,
+    by caller: Caller
+  ) throws(Errno) -> Opened {
+    let node = object.id
+    let fd = object.fd
+    let budget = volume.budget
+    let payer = payer(caller)
+    try budget.take(.openFiles, by: payer)
+    let backing = backings.open(node, byRoot: caller.uid == 0) {
+      plan.mayPassThrough ? registerBacking(fd, for: caller) : nil
+    }
+    var descriptors = 0
+    do throws(Errno) {
+      let route = try route(plan, backing, node, byRoot: caller.uid == 0)
+      var descriptor: SharedFD?
+      if route.hasDescriptor {
+        try budget.take(.descriptors, by: payer)
+        descriptors = 1
+        if let created {
+          descriptor = SharedFD(created)
+        } else {
+          descriptor = SharedFD(try openForDaemon(fd, plan))
+        }
+      }
+      writers.opened(node, plan.access)
+      let file = OpenFile(
+        node: node, access: plan.access, descriptor: descriptor, isRevocable: plan.isRevocable,
+        caller: caller, payer: payer)
+      let handle = try add(file)
+      return Opened(handle: handle, mode: openMode(node, plan, route), backing: route.backing?.id ?? 0)
+    } catch {
+      backings.close(node) { self.connection?.unregisterBacking($0) }
+      budget.give(.descriptors, descriptors, by: payer)
+      budget.give(.openFiles, by: payer)
+      throw error
+    }
+  }
+
+  /// Adds an open file; one that was granted only if that still holds.
+  private func add(_ file: OpenFile) throws(Errno) -> HandleID {
+    guard file.isRevocable else { return files.add(file) }
+    do throws(Errno) {
+      return try granted.add(file)
+    } catch {
+      writers.closed(file.node, file)
+      throw error
+    }
+  }
+
+  /// Decides how the data of an open goes.
+  ///
+  /// All opens of a file at one time go by passthrough, or none does. EBUSY if it was opened so before it got
+  /// the ACL or the flag, or came to where it was granted.
+  private func route(
+    _ plan: OpenPlan, _ backing: Backings.Backing?, _ node: NodeID, byRoot isRoot: Bool
+  ) throws(Errno) -> OpenPlan.Route {
+    guard let backing else {
+      // Each view's kernel has pages of its own then, and no map of what it opens past them.
+      if plan.isRevocable && plan.access.writes || isWrittenElsewhere(node) {
+        try gate.refuseSharedMemory(node)
+      }
+      return OpenPlan.Route(backing: nil, hasDescriptor: true, isDirect: plan.appends || plan.isRevocable)
+    }
+    // No map of it can be kept from writing.
+    if plan.appends, plan.access.contains(.read) { throw .EBUSY }
+    if plan.isRevocable { throw .EBUSY }
+    // The kernel would write by the limits of whoever opened it first, and there can be but one id.
+    let needsOwnLimits = plan.access.writes && backing.isRoots != isRoot
+    let isServed = plan.appends || needsOwnLimits
+    return OpenPlan.Route(backing: backing, hasDescriptor: isServed, isDirect: isServed)
+  }
+
+  /// What the kernel is told of an open.
+  private func openMode(_ node: NodeID, _ plan: OpenPlan, _ route: OpenPlan.Route) -> OpenMode {
+    var mode: OpenMode = route.backing != nil ? .passthrough : cacheMode(node)
+    // Which has no shared memory maps in the view of the whole tree: see Handshake.
+    if route.isDirect { mode.insert(.direct) }
+    if plan.isRevocable { mode.remove(.keepCache) }
+    if !needsFlush(plan.access, hasDescriptor: route.hasDescriptor) { mode.insert(.noFlush) }
+    return mode
+  }
+
+  /// Whether the page cache serves a file whose data goes through the daemon, and may keep what it has.
+  private func cacheMode(_ node: NodeID) -> OpenMode {
+    let mayKeep = memory.mayKeepContents(of: node)
+    // Where other opens go past the page cache, what it has from before may be stale.
+    if usesPassthrough { return [] }
+    // What another view writes is in no page of this kernel's; and a map that both could write to is not to
+    // be had.
+    if isWrittenElsewhere(node) { return .direct }
+    return mayKeep ? .keepCache : []
+  }
+
+  /// Whether a file is open for writing through another view, whose kernel has pages of its own of it.
+  private func isWrittenElsewhere(_ node: NodeID) -> Bool {
+    guard !usesPassthrough, volume.views.areSeveral, let number = nodes.number(of: node) else {
+      return false
+    }
+    return writers.elsewhere(of: number) == .open
+  }
+
+  /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.
+  ///
+  /// Closing any descriptor of a file drops the process's POSIX locks on it. Programs that depend on the
+  /// finer points of that, databases above all, open for reading and writing. For all other opens the release
+  /// that follows the last close drops what was locked through them, which saves each of them a round trip;
+  /// what differs is in SEMANTICS.md.
+  private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
+    // Where data goes through the daemon, close(2) is also where it learns that a write failed.
+    if hasDescriptor { return access.writes || !volume.settings.localLocks }
+    return access == [.read, .write] && !volume.settings.localLocks
+  }
+
+  private func openForDaemon(_ object: FD, _ plan: OpenPlan) throws(Errno) -> OwnedFD {
+    try nodes.openWithRoom { () throws(Errno) in
+      try volume.openForData(object, plan.daemonFlags | O_NONBLOCK, sparingTime: plan.sealed != nil)
+    }
+  }
+}

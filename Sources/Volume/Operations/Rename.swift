@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+package import Fuse
+package import LinuxIO
+internal import Policy
+
+// Renaming, and exchanging two names.
+
+extension View {
+  package func rename(
+    _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
+  ) throws(Errno) {
+    guard [0, Self.noReplace, Self.exchange].contains(flags) else { throw .EINVAL }
+    let from = try nodes.reference(to: parent)
+    let to = try nodes.reference(to: newParent)
+    let change = try DirectoryChange(from: from, to: to, of: self)
+    var move = try judge(name, to: newName, flags, in: change, by: caller)
+    // It is noted before the call that the kernel will cache the name where it goes.
+    move.remembersNamesInTarget = nameValidity(in: to, change.to.object) > 0
+    if move.isExchange { move.remembersNamesInSource = nameValidity(in: from, change.from.object) > 0 }
+    let freed = move.replaced.flatMap { openIfLarge($0, newName, in: change.to) }
+    // What the view does not have is not in its way, and is not to be lost.
+    let isUnseen =
+      move.replaced == nil && !move.isExchange
+      && scope.position(of: newName, in: change.to.position) == .nowhere
+    try change.commit(.renamed(move)) { () throws(Errno) in
+      try from.fd.rename(name, to: to.fd, newName, flags: isUnseen ? Self.noReplace : flags)
+    }
+    change.end()
+    if let freed { giveBackRoom(of: freed, by: caller) }
+  }
+
+  private static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
+  private static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
+
+  /// Throws unless the caller may rename `name` to `newName`; gives what will come of it.
+  private func judge(
+    _ name: Name, to newName: Name, _ flags: UInt32, in change: borrowing DirectoryChange, by caller: Caller
+  ) throws(Errno) -> NameMove {
+    let (from, to) = (change.from, change.to)
+    let isExchange = flags == Self.exchange
+    try gate.authorizeCrossing(from, to)
+    let moved = try find(name, in: from, by: caller)
+    try gate.refuseAboveReadOnlyRegion(moved.status, moved.object.zone)
+    try gate.authorize(.delete, on: moved.object, in: from.object, by: caller)
+    try gate.authorize(.search, on: to.object, by: caller)
+    let newZone = zone(of: newName, in: to)
+    try gate.refuseReserved(newZone)
+    try gate.authorizeMove(of: moved.object, to: newZone)
+    try gate.authorize(moved.addition, on: to.object, by: caller)
+    let sibling = try siblings.authorizeName(newName, giving: moved.sibling, called: name, in: from)
+    let other = try findIfThere(newName, in: to, zone: newZone, by: caller)
+    if let other {
+      try gate.refuseAboveReadOnlyRegion(other.status, other.object.zone)
+      try gate.authorize(.delete, on: other.object, in: to.object, by: caller)
+    }
+    let exchanged = isExchange ? other : nil
+    let oldZone = moved.object.zone
+    if let exchanged {
+      try gate.authorizeMove(of: exchanged.object, to: oldZone)
+      try gate.authorize(exchanged.addition, on: from.object, by: caller)
+    }
+    let otherSibling = try siblings.authorizeName(name, giving: exchanged?.sibling, called: newName, in: from)
+    if !change.isWithinOneDirectory {
+      try gate.authorizeNewParent(of: moved.object, in: newZone, by: caller)
+      if let exchanged { try gate.authorizeNewParent(of: exchanged.object, in: oldZone, by: caller) }
+    }
+    if isExchange, other == nil { throw .ENOENT }
+    return NameMove(
+      name: name, from: from.place, newName: newName, to: to.place,
+      moved: NameMove.Moved(moved, zone: newZone, sibling: sibling),
+      exchanged: exchanged.map { NameMove.Moved($0, zone: oldZone, sibling: otherSibling) },
+      replaced: flags == 0 ? other : nil,
+      staysWithNames: from.object.isBesideGranted || from.zone == .containers && to.zone == .containers,
+      payer: payer(caller))
+  }
+
+  /// What a name stands for; nil if nothing has it.
+  private func findIfThere(
+    _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, by caller: Caller
+  ) throws(Errno) -> NamedObject? {
+    do throws(Errno) {
+      return try find(name, in: directory, zone: zone, by: caller)
+    } catch .ENOENT {
+      return nil
+    }
+  }
+
+}
+
+extension NameMove.Moved {
+  fileprivate init(_ found: NamedObject, zone: Zone, sibling: NewSibling?) {
+    number = found.number
+    isDirectory = found.object.isDirectory
+    self.zone = zone
+    self.sibling = sibling
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// A read-only region: a name in a directory, and the seal of what is there.
+final class ReadOnlyRegion: Sendable {
+  /// From the root of the tree on.
+  let path: String
+  private let state: OrderedMutex<State>
+
+  /// Reads what a seal says from the directory that is sealed.
+  typealias Loading = @Sendable (FD) throws(Finding) -> any SealedContents
+
+  private struct State {
+    var loading: Loading
+    /// Whether the region has its final contents; false while the daemon changes them.
+    var isStable: Bool
+    /// The seals of the objects that were seen here: more than one only while the region is being replaced.
+    var seen: [ObjectNumber: WeakSeal] = [:]
+  }
+
+  init(_ path: String, isStable: Bool, loading: @escaping Loading) {
+    self.path = path
+    state = OrderedMutex(.readOnlyRegion, State(loading: loading, isStable: isStable))
+  }
+
+  var isStable: Bool { state.withLock { $0.isStable } }
+
+  /// The seal of the directory that was found here.
+  func seal(of root: ObjectNumber, in regions: ReadOnlyRegions) -> ServedSeal {
+    state.withLock { state in
+      if let known = state.seen[root]?.seal { return known }
+      state.seen = state.seen.filter { $0.value.seal != nil }
+      let made = ServedSeal(path, in: regions, load: state.loading)
+      state.seen[root] = WeakSeal(made)
+      return made
+    }
+  }
+
+  /// The region is about to be replaced; for a while it may be the old or the new one.
+  func beginChange(loading: @escaping Loading) {
+    state.withLock { state in
+      state.loading = loading
+      state.isStable = false
+    }
+  }
+
+  /// From here on only `root` is what is here; nil if it went.
+  func endChange(_ root: ObjectNumber?, loading: Loading?) {
+    state.withLock { state in
+      if let loading { state.loading = loading }
+      state.isStable = root != nil
+      for (number, seal) in state.seen where number != root { seal.seal?.retire() }
+      state.seen = state.seen.filter { $0.key == root }
+    }
+  }
+}
+
+/// The read-only regions of the tree, which names alone do not tell.
+///
+/// Filled from the registry, and changed whenever the daemon installs, updates or removes something. It is
+/// consulted only for names in directories of apps, so it costs nothing elsewhere.
+package final class ReadOnlyRegions: Sendable {
+  private struct Key: Hashable {
+    let directory: ObjectNumber
+    let name: [UInt8]
+  }
+  private struct State {
+    var regions: [Key: ReadOnlyRegion] = [:]
+    /// How many there are below each directory.
+    var counts: [ObjectNumber: Int] = [:]
+    /// The directories above each place.
+    var above: [Key: [ObjectNumber]] = [:]
+  }
+  private let state = OrderedMutex(.leaf, State())
+  private let count = Atomic<Int>(0)
+  private let refused = Atomic<UInt64>(0)
+  private let say: @Sendable (String) -> Void
+
+  /// `say` gets a line for each thing that is found to be other than it was sealed.
+  init(say: @escaping @Sendable (String) -> Void) { self.say = say }
+
+  func tell(_ line: String) { say(line) }
+
+  /// How often something was refused because it is not what was sealed.
+  var refusals: UInt64 { refused.load(ordering: .relaxed) }
+
+  func noteRefusal() { refused.wrappingAdd(1, ordering: .relaxed) }
+
+  func find(_ name: Name, in directory: ObjectNumber) -> ReadOnlyRegion? {
+    guard count.load(ordering: .acquiring) > 0 else { return nil }
+    let key = Key(directory: directory, name: Array(name.buffer))
+    return state.withLock { $0.regions[key] }
+  }
+
+  /// Whether something that has a seal is anywhere below a directory.
+  func isAbove(_ directory: ObjectNumber) -> Bool {
+    guard count.load(ordering: .acquiring) > 0 else { return false }
+    return state.withLock { $0.counts[directory] ?? 0 > 0 }
+  }
+
+  /// Notes a place; `above` are the directories on the way to it, the last of which it is in.
+  func add(_ region: ReadOnlyRegion, _ name: [UInt8], above: [ObjectNumber]) {
+    guard let directory = above.last else { return }
+    let key = Key(directory: directory, name: name)
+    state.withLock { state in
+      if state.regions.updateValue(region, forKey: key) == nil {
+        state.above[key] = above
+        for holder in above { state.counts[holder, default: 0] += 1 }
+      }
+      count.store(state.regions.count, ordering: .releasing)
+    }
+  }
+
+  func remove(_ name: [UInt8], in directory: ObjectNumber) {
+    let key = Key(directory: directory, name: name)
+    state.withLock { state in
+      guard state.regions.removeValue(forKey: key) != nil else { return }
+      for holder in state.above.removeValue(forKey: key) ?? [] {
+        let left = (state.counts[holder] ?? 1) - 1
+        state.counts[holder] = left > 0 ? left : nil
+      }
+      count.store(state.regions.count, ordering: .releasing)
+    }
+  }
+
+  func find(_ name: [UInt8], in directory: ObjectNumber) -> ReadOnlyRegion? {
+    state.withLock { $0.regions[Key(directory: directory, name: name)] }
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// A mounted store with an app that an ordinary user runs: the machine's store, or one of their own.
+final class RunFixture {
+  static let identifier = "org.example.notes"
+  let mounted: MountedStore
+  /// Who runs it.
+  let user: Account
+  private let temporaryAccount: TemporaryAccount?
+
+  var container: String { mounted.path("Users/\(user.name)/Library/Containers/\(Self.identifier)") }
+  var bundle: String { mounted.path("Applications/Notes.app") }
+
+  /// `entitlements` are what is in the dictionary of a property list.
+  init(
+    rootless: Bool = false, entitlements: String? = nil, store: String? = nil, initOptions: [String] = [],
+    groups: [TemporaryGroup] = []
+  ) throws {
+    if rootless {
+      user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
+      temporaryAccount = nil
+      mounted = try MountedStore(owner: user, store: store, initOptions: initOptions)
+    } else {
+      let account = try TemporaryAccount(groups: groups)
+      user = account.account
+      temporaryAccount = account
+      mounted = try MountedStore(owner: nil, store: store, initOptions: initOptions)
+    }
+    if store != nil { try mounted.temporary.makeDirectory("store", mode: 0o777) }
+    try mounted.mount()
+    try succeed("identity", "new", "tester", "--team", "ABCDE12345")
+    let root = mounted.temporary.appending("store/root.pem")
+    try succeed("identity", "export", "tester", "--certificate", root)
+    try succeed("trust", "add", root, "--store", mounted.store)
+    try succeed("user", "add", user.name, "--store", mounted.store)
+    try install("Notes", entitlements: entitlements)
+  }
+
+  /// Makes an app, signs it and installs it for everyone.
+  func install(_ name: String, entitlements: String? = nil) throws {
+    let apps = "store/\(name)-made"
+    let directory = mounted.temporary.appending(apps)
+    try mounted.temporary.makeDirectory(apps, mode: 0o777)
+    try succeed("new-app", name, directory)
+    var words = ["sign", "\(directory)/\(name).app", "--identity", "tester"]
+    if let entitlements {
+      let plist = "<plist version=\"1.0\"><dict>\(entitlements)</dict></plist>"
+      words += ["--entitlements", try mounted.temporary.write(plist, to: "\(apps)/rights")]
+    }
+    try succeed(words)
+    try succeed("install", "\(directory)/\(name).app", "--store", mounted.store)
+  }
+
+  func succeed(_ words: String...) throws { try succeed(words) }
+
+  private func succeed(_ words: [String]) throws {
+    let result = try mounted.run(words)
+    try #require(result.status == 0, "insula \(words.joined(separator: " ")): \(result.errors)")
+  }
+
+  /// Runs something as the user, with this store's own words at hand.
+  ///
+  /// `run COMMAND...` runs that as the app; `insula VERB...` is about this store; `running` waits until so
+  /// many apps run.
+  func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+    let helpers = """
+      insula() { verb=$1; shift; "$INSULA" "$verb" --store "$POINT" "$@"; }
+      run() { "$INSULA" run --store "$POINT" "$APP" -- "$@"; }
+      running() { until [ "$(insula ps --json | grep -c identifier)" = "$1" ]; do sleep 0.02; done; }
+      """
+    let user = account ?? self.user
+    let become =
+      user.uid == 0
+      ? [] : ["setpriv", "--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups"]
+    return try Program.run(
+      become + ["timeout", "300", "sh", "-c", helpers + "\n" + script],
+      environment: [
+        "INSULA": Program.insula, "POINT": mounted.point, "APP": Self.identifier, "DATA": container + "/Data",
+        "BUNDLE": bundle, "HOME": "/nonexistent", "XDG_RUNTIME_DIR": "", "XDG_DATA_HOME": "",
+        "SECRET": "told",
+      ])
+  }
+
+  /// Runs something as the app.
+  func inside(_ script: String) throws -> ProgramResult {
+    try shell("run sh -c \"$SCRIPT\"", with: script)
+  }
+
+  private func shell(_ script: String, with inner: String) throws -> ProgramResult {
+    try shell("SCRIPT=$(cat <<'END-OF-SCRIPT'\n\(inner)\nEND-OF-SCRIPT\n)\n" + script)
+  }
+
+  static let root = Account(name: "root", uid: 0, gid: 0, home: "/root")
+}
