@@ -15,6 +15,8 @@ int main(int count, char **words) {
   if (count == 4 && strcmp(words[1], "victim") == 0) return victim(words[2], atof(words[3]));
   if (count == 6 && strcmp(words[1], "abuse") == 0)
     return abuse(words[2], words[3], words[4], atof(words[5]));
-  fprintf(stderr, "usage: neighbour victim PLACE SECONDS | neighbour abuse KIND PLACE OTHER SECONDS\n");
+  if (count == 3 && strcmp(words[1], "serve") == 0) return serve(words[2]);
+  fprintf(stderr, "usage: neighbour victim PLACE SECONDS | neighbour abuse KIND PLACE OTHER SECONDS |\n"
+                  "       neighbour serve SOCKET\n");
   return 2;
 }

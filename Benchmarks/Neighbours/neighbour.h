@@ -36,3 +36,6 @@ int victim(const char *place, double seconds);
 
 // abuse.c: takes as much as it can of one thing, until it is killed or the time is up.
 int abuse(const char *kind, const char *place, const char *other, double seconds);
+
+// server.c: a plain local service, until it is killed.
+int serve(const char *path);
