@@ -24,6 +24,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,11 @@ int clx_fallocate(int fd, int mode, off_t offset, off_t length) {
   return fallocate(fd, mode, offset, length);
 }
 int clx_dup3(int from, int to, int flags) { return dup3(from, to, flags); }
+ssize_t clx_append(int fd, const void *_Nullable bytes, size_t count) {
+  struct iovec part = {(void *)bytes, count};
+  // The position is ignored; any but -1 leaves the descriptor's own as it is.
+  return pwritev2(fd, &part, 1, 0, RWF_APPEND);
+}
 int clx_start_writing(int fd, off_t offset, off_t length) {
   return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
 }

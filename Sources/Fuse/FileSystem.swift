@@ -70,11 +70,9 @@ package protocol FileSystem: AnyObject, Sendable {
   func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int
-  /// `fromCache` says that the kernel writes back what is in its page cache, be it by a memory map, through
-  /// any handle.
   func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool, by caller: Caller
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer,
+    _ flags: WriteFlags, by caller: Caller
   ) throws(Errno) -> Int
   func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno)
   func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?)

@@ -81,11 +81,18 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
     serve(request) { (files, caller) throws(Errno) in
       guard let info, let bytes, Session.isInCurrentMessage(bytes, count: size) else { throw .EINVAL }
       // FUSE_WRITE_CACHE and FUSE_WRITE_KILL_SUIDGID, which libfuse hides.
-      let writeFlags = Wire.word(at: 60, of: Session.currentMessage)
+      let kernelFlags = Wire.word(at: 60, of: Session.currentMessage)
+      var flags: WriteFlags = []
+      if kernelFlags & 1 << 2 != 0 { flags.insert(.clearsSetID) }
+      // Pages have their place, whatever the open file through which they happen to be written says.
+      if kernelFlags & 1 << 0 != 0 {
+        flags.insert(.fromCache)
+      } else if info.pointee.flags & O_APPEND != 0 {
+        flags.insert(.atEnd)
+      }
       return try files.write(
         NodeID(node), handle: HandleID(info.pointee.fh), at: Int64(offset),
-        from: UnsafeRawBufferPointer(start: bytes, count: size), fromCache: writeFlags & 1 << 0 != 0,
-        clearsSetID: writeFlags & 1 << 2 != 0, by: caller)
+        from: UnsafeRawBufferPointer(start: bytes, count: size), flags, by: caller)
     } _: { request, _, count in
       _ = fuse_reply_write(request, count)
     }

@@ -110,6 +110,19 @@ package struct Opened {
   }
 }
 
+/// What the kernel says of a write besides where it goes.
+package struct WriteFlags: OptionSet, Sendable {
+  package let rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// The kernel writes back what is in its page cache, be it by a memory map, through any handle.
+  package static let fromCache = WriteFlags(rawValue: 1 << 0)
+  /// Set-user-id and set-group-id must go: someone without privilege writes.
+  package static let clearsSetID = WriteFlags(rawValue: 1 << 1)
+  /// The bytes go to the end of the file, wherever that is by now: the open file has `O_APPEND`.
+  package static let atEnd = WriteFlags(rawValue: 1 << 2)
+}
+
 /// What setattr is to change.
 package struct AttributeChange {
   package var mode: UInt32?

@@ -17,6 +17,13 @@ extension FD {
     try retrying { pwrite(raw, bytes.baseAddress, bytes.count, off_t(offset)) }
   }
 
+  /// Writes at the end of the file, in one step with finding it.
+  ///
+  /// Corresponds to `pwritev2(2)` with `RWF_APPEND`.
+  package func append(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+    try retrying { clx_append(raw, bytes.baseAddress, bytes.count) }
+  }
+
   /// Corresponds to `write(2)`, at the descriptor's own position.
   package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
     try retrying { Glibc.write(raw, bytes.baseAddress, bytes.count) }

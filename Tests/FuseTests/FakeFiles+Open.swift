@@ -32,11 +32,15 @@ extension FakeFiles {
     return count
   }
   func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool, by caller: Caller
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer,
+    _ flags: WriteFlags, by caller: Caller
   ) throws(Errno) -> Int {
     // Reads what it is given, as a filesystem does.
-    try ask("write", node, String(decoding: bytes, as: UTF8.self) + (clearsSetID ? " kill" : ""), offset)
+    var words = String(decoding: bytes, as: UTF8.self)
+    if flags.contains(.clearsSetID) { words += " kill" }
+    if flags.contains(.fromCache) { words += " cache" }
+    if flags.contains(.atEnd) { words += " end" }
+    try ask("write", node, words, offset)
     return bytes.count
   }
   func flush(_ node: NodeID, handle: HandleID, owner: LockOwner) throws(Errno) {

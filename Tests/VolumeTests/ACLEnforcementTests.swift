@@ -362,7 +362,7 @@ struct ACLEnforcementTests {
     #expect(errno { v throws(Errno) in try v.open(file, O_RDONLY, by: .alice) } == .EACCES)
     let written = try withBytes("more") { (bytes) throws(Errno) in
       try view.write(
-        node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .alice)
+        node, handle: opened.handle, at: 0, from: bytes, [], by: .alice)
     }
     #expect(written == 4)
     var change = AttributeChange()

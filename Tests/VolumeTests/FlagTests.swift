@@ -209,7 +209,7 @@ struct FlagTests {
       // The offset is what the client believes; it goes to the end.
       _ = try withBytes("6") { (bytes) throws(Errno) in
         try view.write(
-          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .bob)
+          node, handle: opened.handle, at: 0, from: bytes, [], by: .bob)
       }
       #expect(tree.temporary.text(of: file)?.hasPrefix("123456") == true)
       func refused(_ body: (View) throws(Errno) -> Void) -> Errno? { view.errno(body) }

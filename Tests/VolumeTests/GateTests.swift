@@ -182,13 +182,13 @@ struct GateTests {
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
         try view.write(
-          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: true, by: .root)
+          node, handle: opened.handle, at: 0, from: bytes, .clearsSetID, by: .root)
       }
       try expectKept()
       reset()
       _ = try withBytes("x") { (bytes) throws(Errno) in
         try view.write(
-          node, handle: opened.handle, at: 0, from: bytes, fromCache: false, clearsSetID: false, by: .root)
+          node, handle: opened.handle, at: 0, from: bytes, [], by: .root)
       }
       #expect(try view.attributes(of: node, handle: nil, by: .root).status.permissions == mode)
       view.release(node, handle: opened.handle, flockOwner: nil)

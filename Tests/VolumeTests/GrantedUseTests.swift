@@ -127,7 +127,7 @@ struct GrantedUseTests {
       view.errno { (view) throws(Errno) in
         try withBytes(text) { (bytes) throws(Errno) in
           _ = try view.write(
-            node, handle: opened.handle, at: 0, from: bytes, fromCache: fromCache, clearsSetID: false,
+            node, handle: opened.handle, at: 0, from: bytes, fromCache ? .fromCache : [],
             by: .root)
         }
       }

@@ -105,6 +105,7 @@ ssize_t clx_listxattrat(int dir, const char *_Nonnull path, int flags, char *_Nu
 ssize_t clx_removexattrat(int dir, const char *_Nonnull path, const char *_Nonnull name);
 int clx_fallocate(int fd, int mode, off_t offset, off_t length);
 int clx_syncfs(int fd);
+ssize_t clx_append(int fd, const void *_Nullable bytes, size_t count);
 int clx_start_writing(int fd, off_t offset, off_t length);
 ssize_t clx_copy_file_range(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset,
                             size_t length, unsigned flags);

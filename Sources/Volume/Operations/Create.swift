@@ -136,8 +136,8 @@ extension View {
         mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let plan = OpenPlan(
-        access: OpenFile.Access(flags), flags: flags, mayAppendAlone: mayAppendAlone,
-        isRevocable: isRevocable, sealed: nil)
+        access: OpenFile.Access(flags), flags: flags, truncates: false, clearsSetID: false,
+        mayAppendAlone: mayAppendAlone, isRevocable: isRevocable, sealed: nil)
       return (entry, try carryOut(plan, on: object, created: file, by: caller))
     } catch {
       nodes.forget(node, count: 1)

@@ -27,11 +27,12 @@ extension View {
   }
 
   package func write(
-    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer, fromCache: Bool,
-    clearsSetID: Bool, by caller: Caller
+    _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer,
+    _ flags: WriteFlags, by caller: Caller
   ) throws(Errno) -> Int {
+    let fromCache = flags.contains(.fromCache)
     if fromCache, let written = try granted.writeBeforeEnd(node, handle, at: offset, bytes) { return written }
-    if clearsSetID {
+    if flags.contains(.clearsSetID) {
       let object = try nodes.reference(to: node)
       try clearSetID(object.fd, by: caller)
     }
@@ -39,7 +40,7 @@ extension View {
     // file.
     let writer = fromCache ? try files.find(handle).caller : caller
     return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
-      try file.write(bytes, at: offset)
+      flags.contains(.atEnd) ? try file.append(bytes) : try file.write(bytes, at: offset)
     }
   }
 

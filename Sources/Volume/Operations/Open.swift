@@ -16,12 +16,12 @@ extension View {
   ) throws(Errno) -> Opened? {
     memory.resolveDoubt(of: node)
     let object = try nodes.reference(to: node)
-    let plan = try planOpen(of: object, flags, by: caller)
+    let plan = try planOpen(of: object, flags, clearsSetID: clearsSetID, by: caller)
     if let status = plan.sealed, try seals.checkBytes(object, status, mayWait: true) == .afterReading {
       openAfterReading(node, flags, by: caller, later.keep())
       return nil
     }
-    return try open(object, plan, clearsSetID: clearsSetID, by: caller)
+    return try carryOut(plan, on: object, by: caller)
   }
 
   package func open(
@@ -38,9 +38,9 @@ extension View {
     _ node: NodeID, _ flags: Int32, clearsSetID: Bool, isNamed: Bool = true, by caller: Caller
   ) throws(Errno) -> Opened {
     let object = try nodes.reference(to: node, isNamed: isNamed)
-    let plan = try planOpen(of: object, flags, by: caller)
+    let plan = try planOpen(of: object, flags, clearsSetID: clearsSetID, by: caller)
     if let status = plan.sealed { _ = try seals.checkBytes(object, status, mayWait: false) }
-    return try open(object, plan, clearsSetID: clearsSetID, by: caller)
+    return try carryOut(plan, on: object, by: caller)
   }
 
   /// Answers when the file has been read for its seal, which notes what it finds.
@@ -56,7 +56,7 @@ extension View {
 
   /// Throws unless the caller may open the file so; gives how it will be opened.
   private func planOpen(
-    of object: borrowing NodeTable.Reference, _ flags: Int32, by caller: Caller
+    of object: borrowing NodeTable.Reference, _ flags: Int32, clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> OpenPlan {
     let status = try object.fd.status()
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
@@ -66,7 +66,8 @@ extension View {
     if flags & CLX_O_NOATIME != 0 { try gate.authorizeSparingTimes(of: judged, by: caller) }
     if access.writes || flags & O_TRUNC != 0 { peers.loseSibling(object.number) }
     return OpenPlan(
-      access: access, flags: flags, mayAppendAlone: mayGrantAppendAlone(judged), isRevocable: isRevocable,
+      access: access, flags: flags, truncates: flags & O_TRUNC != 0, clearsSetID: clearsSetID,
+      mayAppendAlone: mayGrantAppendAlone(judged), isRevocable: isRevocable,
       sealed: judged.zone.isReadOnlyRegion ? status : nil)
   }
 
@@ -101,24 +102,6 @@ extension View {
 
   /// The kernel's own flag in an open for execve.
   private static var openForExec: Int32 { 0x20 }
-
-  private func open(
-    _ object: borrowing NodeTable.Reference, _ plan: OpenPlan, clearsSetID: Bool, by caller: Caller
-  ) throws(Errno) -> Opened {
-    if plan.flags & O_TRUNC != 0 { try truncate(object, clearsSetID: clearsSetID, by: caller) }
-    return try carryOut(plan, on: object, by: caller)
-  }
-
-  private func truncate(
-    _ object: borrowing NodeTable.Reference, clearsSetID: Bool, by caller: Caller
-  ) throws(Errno) {
-    // Whoever may not open it does not truncate it.
-    try volume.budget.check(.openFiles, by: payer(caller))
-    if !usesPassthrough { try volume.budget.check(.descriptors, by: payer(caller)) }
-    try object.fd.truncate(to: 0)
-    if clearsSetID { try clearSetID(object.fd, by: caller) }
-    peers.contentsChanged(of: object.number)
-  }
 }
 
 extension OpenFile.Access {

@@ -15,6 +15,9 @@ struct OpenPlan {
   let access: OpenFile.Access
   /// Those of `open(2)`.
   let flags: Int32
+  /// Whether the file is emptied, and whether set-user-id and set-group-id go with its contents.
+  let truncates: Bool
+  let clearsSetID: Bool
   /// Whether somebody may have the right to append to the file and nothing else.
   ///
   /// With passthrough the kernel would let them write anywhere, once they have taken O_APPEND back or mapped
@@ -34,7 +37,9 @@ struct OpenPlan {
   var daemonFlags: Int32 { access.openFlags | flags & Self.flagsForDaemon }
 
   /// What a client's flags mean for a descriptor of the daemon's own.
-  static var flagsForDaemon: Int32 { O_APPEND | O_SYNC | O_DSYNC | CLX_O_NOATIME }
+  ///
+  /// `O_APPEND` can come and go by fcntl, so each write request says it.
+  static var flagsForDaemon: Int32 { O_SYNC | O_DSYNC | CLX_O_NOATIME }
 
   /// How the data of an open will go.
   struct Route {
@@ -76,6 +81,8 @@ extension View {
           descriptor = SharedFD(try openForDaemon(fd, plan))
         }
       }
+      // Only now that nothing else refuses: whoever may not open it does not empty it.
+      if plan.truncates { try truncate(object, clearsSetID: plan.clearsSetID, by: caller) }
       writers.opened(node, plan.access)
       let file = OpenFile(
         node: node, access: plan.access, descriptor: descriptor, isRevocable: plan.isRevocable,
@@ -163,6 +170,14 @@ extension View {
     // Where data goes through the daemon, close(2) is also where it learns that a write failed.
     if hasDescriptor { return access.writes || !volume.settings.localLocks }
     return access == [.read, .write] && !volume.settings.localLocks
+  }
+
+  private func truncate(
+    _ object: borrowing NodeTable.Reference, clearsSetID: Bool, by caller: Caller
+  ) throws(Errno) {
+    try object.fd.truncate(to: 0)
+    if clearsSetID { try clearSetID(object.fd, by: caller) }
+    peers.contentsChanged(of: object.number)
   }
 
   private func openForDaemon(_ object: FD, _ plan: OpenPlan) throws(Errno) -> OwnedFD {

@@ -34,6 +34,9 @@ struct GrantedFileTests {
       try fixture.write("more", to: fixture.all("a/db-shm"))
       #expect(fixture.text(path) == "more")
       #expect(open(path, O_RDWR | O_CLOEXEC) == -1 && Errno.last == .EPERM)
+      // Whoever is refused has not emptied it either.
+      #expect(open(path, O_RDWR | O_TRUNC | O_CLOEXEC) == -1 && Errno.last == .EPERM)
+      #expect(fixture.text(fixture.all("a/db-shm")) == "more")
     }
   }
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// `O_APPEND` holds for as long as the open file has it, and for writes, not for maps.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct AppendTests {
+  enum Mode: CaseIterable { case passthrough, throughDaemon, rootless }
+
+  private static func mounted(_ mode: Mode) throws -> (store: MountedStore, file: String) {
+    let mounted = try MountedStore(asNobody: mode == .rootless)
+    try mounted.mount(options: mode == .throughDaemon ? "nopassthrough" : nil)
+    return (mounted, mounted.path("Users/Shared/file"))
+  }
+
+  /// As the store's owner: opens `p`, runs the lines, and prints what the file has then.
+  private static func run(_ store: MountedStore, _ file: String, _ lines: String) throws -> String {
+    let script = """
+      import fcntl, mmap, os, sys
+      p = sys.argv[1]
+      \(lines)
+      print(open(p).read())
+      """
+    let words = ["/usr/bin/python3", "-c", script, file]
+    let result = try store.owner == nil ? Program.run(words) : Program.runAsNobody(words)
+    return result.output + result.errors
+  }
+
+  @Test(arguments: Mode.allCases) func appendingComesByFcntl(mode: Mode) throws {
+    let (store, file) = try Self.mounted(mode)
+    let lines = """
+      open(p, 'w').write('abc')
+      f = os.open(p, os.O_WRONLY)
+      fcntl.fcntl(f, fcntl.F_SETFL, os.O_APPEND)
+      os.write(f, b'd')
+      """
+    #expect(try Self.run(store, file, lines) == "abcd\n")
+  }
+
+  /// With passthrough the kernel writes by the flags with which the file was opened.
+  @Test(arguments: Mode.allCases) func appendingGoesByFcntl(mode: Mode) throws {
+    let (store, file) = try Self.mounted(mode)
+    let lines = """
+      open(p, 'w').write('abc')
+      f = os.open(p, os.O_WRONLY | os.O_APPEND)
+      os.write(f, b'd')
+      fcntl.fcntl(f, fcntl.F_SETFL, 0)
+      os.pwrite(f, b'A', 0)
+      """
+    let usesPassthrough = try store.flag("passthrough")
+    #expect(try Self.run(store, file, lines) == (usesPassthrough ? "abcdA\n" : "Abcd\n"))
+  }
+
+  /// A page that is written back has its place, also through a file that appends.
+  @Test(arguments: Mode.allCases) func mapOfAFileThatAppendsKeepsItsPlace(mode: Mode) throws {
+    let (store, file) = try Self.mounted(mode)
+    let lines = """
+      open(p, 'w').write('abc')
+      f = os.open(p, os.O_RDWR | os.O_APPEND)
+      m = mmap.mmap(f, 3)
+      m[0:1] = b'A'
+      m.flush()
+      os.write(f, b'd')
+      """
+    #expect(try Self.run(store, file, lines) == "Abcd\n")
+  }
+
+  /// Many who append at once lose nothing, through one mount and in the store.
+  @Test(arguments: Mode.allCases) func appendingTakesTurns(mode: Mode) throws {
+    let (store, file) = try Self.mounted(mode)
+    let lines = """
+      for child in range(4):
+        if os.fork() == 0:
+          f = os.open(p, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+          for turn in range(200): os.write(f, b'%d%04d\\n' % (child, turn))
+          os._exit(0)
+      for child in range(4): os.wait()
+      lines = open(p).read().split()
+      assert len(lines) == 800 and len(set(lines)) == 800, len(lines)
+      for child in range(4):
+        own = [line for line in lines if line[0] == str(child)]
+        assert own == sorted(own)
+      open(p, 'w').write('all')
+      """
+    #expect(try Self.run(store, file, lines) == "all\n")
+  }
+}
