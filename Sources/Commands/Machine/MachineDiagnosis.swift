@@ -27,20 +27,18 @@ struct MachineDiagnosis {
         name: "FUSE", level: .fail, finding: "\(path) does not exist",
         advice: "run 'modprobe fuse' as root; in a container, add the device (--device /dev/fuse)")
     }
-    // A user's mounts are opened by fusermount3, which is root.
     if context.isRoot, (try? FD.cwd.openFollowing(path, O_RDWR)) == nil {
       return Diagnosis(
         name: "FUSE", level: .fail, finding: "\(path) exists, but can't be opened",
         advice: "in a container, allow the device (--device /dev/fuse --cap-add SYS_ADMIN)")
     }
-    // An app's view of a user's own store is mounted by that user, without fusermount3.
+    // fusermount3 opens it with the rights of whoever calls it.
     guard status.st_mode & 0o006 == 0o006 || !context.isRoot && access(path, R_OK | W_OK) == 0 else {
       let mode = String(status.st_mode & 0o777, radix: 8)
       return Diagnosis(
-        name: "FUSE", level: .warn,
-        finding: "\(path) has mode 0\(mode), so 'insula run' does not work with users' own stores",
-        advice: "run 'chmod 0666 \(path)' as root; to make it permanent, add the udev rule "
-          + "KERNEL==\"fuse\", MODE=\"0666\" (Debian has it)")
+        name: "FUSE", level: context.isRoot ? .warn : .fail,
+        finding: "\(path) has mode 0\(mode), so only root can mount",
+        advice: Requirements.adviceToOpen(path))
     }
     return Diagnosis(name: "FUSE", level: .ok, finding: "\(path) can be opened by all users")
   }
@@ -57,7 +55,7 @@ struct MachineDiagnosis {
         name: "fusermount3", level: level, finding: "\(path) is not setuid root, so only root can mount",
         advice: "run 'chmod u+s \(path)' as root")
     }
-    return Diagnosis(name: "fusermount3", level: .ok, finding: "\(path), setuid root: users can mount")
+    return Diagnosis(name: "fusermount3", level: .ok, finding: "\(path), setuid root")
   }
 
   private var allowOther: Diagnosis {

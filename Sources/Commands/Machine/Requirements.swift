@@ -27,6 +27,16 @@ enum Requirements {
         .notPermitted, "\(helper) is not setuid root, so users can't mount; run 'chmod u+s \(helper)' as root"
       )
     }
+    // fusermount3 opens it with the rights of whoever calls it.
+    guard access(device, R_OK | W_OK) == 0 else {
+      throw CommandFailure(
+        .notPermitted, "only root can open \(device), so users can't mount; \(adviceToOpen(device))")
+    }
+  }
+
+  static func adviceToOpen(_ device: String) -> String {
+    "run 'chmod 0666 \(device)' as root; to make it permanent, add the udev rule "
+      + "KERNEL==\"fuse\", MODE=\"0666\" (Debian has it)"
   }
 
   /// Looks for a program where the shell would, and where administrators' programs are.

@@ -140,14 +140,15 @@ internal import Testing
     #expect(try temporary.names(in: "store/tree/Users") == ["Shared"])
   }
 
-  /// A device that is root's alone is enough for mounts, and not for apps of users' own stores.
+  /// With a device that is root's alone no user can mount.
   @Test func doctorSaysWhoMayUseTheDevice() throws {
     let device = try shell.temporary.write("", to: "fuse")
     let context = Context.current()
     for (mode, level) in [(mode_t(0o600), Diagnosis.Level.warn), (0o660, .warn), (0o666, .ok)] {
       #expect(chmod(device, mode) == 0)
       let diagnosis = MachineDiagnosis(context, device: device).device
-      let isMine = !context.isRoot && mode != 0o600 || mode == 0o666
+      // A user's own file can be opened by them whatever others may.
+      let isMine = !context.isRoot || mode == 0o666
       #expect(diagnosis.level == (isMine ? .ok : level), "\(String(mode, radix: 8)): \(diagnosis)")
       if diagnosis.level == .warn {
         #expect(diagnosis.advice?.contains("chmod 0666 \(device)") ?? false)
@@ -167,11 +168,21 @@ internal import Testing
       mknod fuse c 10 229
       chmod 600 fuse
       mount --bind fuse /dev/fuse
-      setpriv --reuid=65534 --regid=65534 --clear-groups '\(Program.insula)' doctor /nowhere
+      as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups '\(Program.insula)' "$@"; }
+      as_user doctor /nowhere || echo "rc $?"
+      cd '\(folder.path)'
+      mkdir home home/point
+      chown 65534 . home home/point
+      cd home
+      as_user init "$PWD/store"
+      as_user mount "$PWD/store" "$PWD/point"
       """
     let result = try Program.run(["unshare", "-m", "sh", "-c", script])
     #expect(
-      result.output.contains("warn: FUSE: /dev/fuse has mode 0600"), "\(result.output)\(result.errors)")
+      result.output.contains("fail: FUSE: /dev/fuse has mode 0600, so only root can mount"),
+      "\(result.output)\(result.errors)")
+    #expect(result.status != 0 && result.errors.contains("only root can open /dev/fuse"), "\(result.errors)")
+    #expect(result.errors.contains("chmod 0666 /dev/fuse"), "\(result.errors)")
   }
 
   @Test func doctorJudgesTheMachineAndChangesNothing() throws {
