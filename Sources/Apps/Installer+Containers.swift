@@ -22,7 +22,11 @@ extension Installer {
   ///
   /// The link to the bundle leads to the one that its user has; new groups and what is new in iCloud get
   /// containers; what nobody has any more is removed; what of that stays is given.
-  func completeContainers(of app: InstalledApp) throws(AppFailure) -> [LeftBehind] {
+  ///
+  /// `before` is the version that the app had.
+  func completeContainers(
+    of app: InstalledApp, before: InstalledApp? = nil
+  ) throws(AppFailure) -> [LeftBehind] {
     try making(app) { () throws(StoreError) in
       let removed = try containers.removeMarked()
       // What stands in the way in one home is no reason to leave the others as they are.
@@ -42,7 +46,9 @@ extension Installer {
         }
       }
       if let failure { throw failure }
-      return removed.left
+      // What earlier removals have left, those who asked for them were told.
+      let own = [app.identifier] + app.groups + (before?.groups ?? [])
+      return removed.left(of: own, user: app.user)
     }
   }
 

@@ -32,8 +32,7 @@ extension Installer {
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
     try noteRoots()
-    // What was removed may have had containers that are still there. One that can't be removed stays marked
-    // for removal, and is no reason to keep the store from being used.
+    // What was removed may have had containers that are still there.
     try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
   }
 

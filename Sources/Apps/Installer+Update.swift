@@ -27,9 +27,9 @@ extension Installer {
     }
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
+    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
     let noted = try registered { () throws(StoreError) in try registry.begin(.update(before, to: app)) }
     defer { registry.leave(noted) }
-    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
     do throws(Errno) {
       try exchange(copy.tree, noted.intent, in: directory.directory.fd, taking: old)
     } catch {
@@ -41,7 +41,7 @@ extension Installer {
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
-    let left = try completeContainers(of: app)
+    let left = try completeContainers(of: app, before: before)
     try makeContainers(for: app, by: caller)
     return (before, app, left)
   }

@@ -21,8 +21,21 @@ final class AppService: Sendable {
     self.store = store
     isReadOnly = settings.options.readOnly
     let registry = try Registry.existing(of: store)
-    if let registry, !isReadOnly { try AppRequestHandler(store, registry).recover() }
+    if let registry, !isReadOnly { try Self.recover(store, registry) }
     self.registry = Mutex(registry)
+  }
+
+  /// What can't be ended now, for want of room for example, is ended before the next change: until then its
+  /// paths are read-only (``Registry/bundles()``), and that is no reason to serve nobody.
+  private static func recover(_ store: Store, _ registry: Registry) throws(AppFailure) {
+    do throws(AppFailure) {
+      try AppRequestHandler(store, registry).recover()
+    } catch {
+      if case .store(.registryDamaged) = error { throw error }
+      DaemonLog.write(
+        "can't complete a change of an app that was interrupted: \(error); "
+          + "the next install, update or uninstall tries again")
+    }
   }
 
   /// The registry, which is made if there is none.

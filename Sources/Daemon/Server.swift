@@ -179,12 +179,12 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
-    for app in try registry.apps() {
+    for bundle in try registry.bundles() {
       do throws(Errno) {
-        try volume.noteBundle(at: app.path, seal: app.seal)
+        try volume.noteBundle(at: bundle.path, seals: bundle.seals)
       } catch {
         DaemonLog.write(
-          "/\(app.path): the app is not where it was installed (\(error.message)); see 'insula check'")
+          "/\(bundle.path): the app is not where it was installed (\(error.message)); see 'insula check'")
       }
     }
   }

@@ -30,7 +30,10 @@ extension StoreCheck {
       // What is being done to it is ended by the next who writes, if it was stopped.
       if !intents.contains(where: { $0.intent.isAbout(app) }) { checkBundle(of: app) }
     }
-    for container in containers where !container.isMarkedForRemoval { check(container) }
+    for noted in intents { checkInterrupted(noted.intent) }
+    for container in containers {
+      if container.isMarkedForRemoval { checkRemoved(container) } else { check(container) }
+    }
     checkUnrecorded(among: Set(containers.map(\.path)))
   }
 
@@ -38,6 +41,28 @@ extension StoreCheck {
     found(
       .failure, "\(store.path)/state/\(Registry.fileName)", "is damaged: \(what)",
       "restore this file from a backup; the apps and their containers are not affected")
+  }
+
+  /// It may also be under way.
+  private mutating func checkInterrupted(_ intent: TreeIntent) {
+    let doing =
+      switch intent.work {
+      case .install: "being installed"
+      case .update: "being updated"
+      case .uninstall: "being removed"
+      }
+    found(
+      .warning, "\(store.path)/tree/\(intent.app.path)",
+      "is \(doing): \(intent.app.identifier); or that was interrupted",
+      "if it was interrupted, the next mount, install, update or uninstall completes it")
+  }
+
+  /// Its app is gone; `insula uninstall` has said why it stays.
+  private mutating func checkRemoved(_ container: ContainerRecord) {
+    guard status(container.path) != nil else { return }
+    found(
+      .warning, "\(store.path)/tree/\(container.path)", "is the container of an app that was removed",
+      "the next uninstall or update removes it, unless flags protect it")
   }
 
   private mutating func checkBundle(of app: InstalledApp) {
@@ -81,6 +106,12 @@ extension StoreCheck {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is a remainder of a container that was removed",
             "check its contents; remove it with 'rm -r' if its flags and owners allow it")
+        }
+        for name in names(in: place) where Workshop.ownPrefixes.contains(where: { name.hasPrefix($0) }) {
+          found(
+            .warning, "\(store.path)/tree/\(place)/\(name)",
+            "is a copy that 'insula import' or 'insula deliver' is making, or could not complete",
+            "the next one into this home removes what is left over; so does 'rm -r'")
         }
         for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
           found(

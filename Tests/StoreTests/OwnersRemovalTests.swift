@@ -101,12 +101,37 @@ internal import Testing
 
   @Test func containerThatIsProtectedStaysAsAWhole() throws {
     try shell("protect 0x00020000 '\(container)'; as_owner touch kept")
-    let failure = storeError { _ = try remove() }
-    #expect(failure == .notPermitted(doing: "remove the container", path: container))
+    let removal = try remove()
+    let left = removal.left
+    #expect(left.map(\.path) == ["Users/\(fixture.account.name)/Library/Containers/com.example.editor"])
+    #expect(removal.records.isEmpty && removal.left(of: [app.identifier], user: nil).count == 1)
+    // Whoever changes another app, or has another home, is not told.
+    let other = try #require(AppIdentifier("com.example.other"))
+    #expect(removal.left(of: [other], user: nil).isEmpty)
+    #expect(removal.left(of: [app.identifier], user: fixture.account.uid + 1).isEmpty)
+    #expect(left.first?.reason.contains("the flags schg") == true, "\(left)")
     #expect(names(documents) == ["kept"])
+    #expect(try fixture.findings().contains { $0.path == container }, "a check names it")
     try shell("setfattr -x trusted.insula.flags '\(container)'")
     #expect(try containers.removeMarked().left.isEmpty)
     #expect(names(library) == [])
+  }
+
+  /// What a client was stopped in that was making a copy among the containers.
+  @Test(arguments: [".import-1-X", ".deliver-1-X"]) func unfinishedCopyIsNamed(name: String) throws {
+    try shell("as_owner mkdir '../../../\(name)'")
+    #expect(try fixture.findings().contains { $0.path == "\(library)/\(name)" })
+  }
+
+  /// Who has a home there can have made a file of that name before.
+  @Test func remainderGetsANameThatIsFree() throws {
+    let uuid = try #require(try fixture.registry.containers(kind: .data).first?.uuid)
+    let taken = ".com.example.editor.left-\(uuid)"
+    try shell("echo x >roots; as_owner touch '../../../\(taken)'")
+    let left = try remove().left
+    #expect(left.count == 1 && left.first?.path.hasSuffix("/Data/Documents/roots") == true, "\(left)")
+    #expect(left.first?.path.contains(taken) == false)
+    #expect(names(library).count == 2 && names(fixture.path + "/state/staging") == [])
   }
 
   /// What lies in the place of a container and was not made there is not removed, whoever it belongs to.

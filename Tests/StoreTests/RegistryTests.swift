@@ -33,12 +33,46 @@ internal import Testing
     #expect(try Registry.existing(state: store.state, path: "/p")?.apps() == [])
   }
 
-  @Test func fileIsForTheDaemonAloneAndLeavesNothingBeside() throws {
+  @Test func filesAreForTheDaemonAlone() throws {
     try open().add(.example())
-    var status = stat()
-    #expect(lstat(file, &status) == 0 && status.st_mode & 0o7777 == 0o600)
-    let names = try made.temporary.names(in: "store/state")
-    #expect(names.filter { $0.hasPrefix("insula.db") } == ["insula.db"])
+    let names = try made.temporary.names(in: "store/state").filter { $0.hasPrefix("insula.db") }
+    #expect(names.sorted() == ["insula.db", "insula.db-journal"])
+    for name in names {
+      var status = stat()
+      #expect(lstat("\(made.path)/state/\(name)", &status) == 0 && status.st_mode & 0o7777 == 0o600)
+    }
+  }
+
+  /// The journal keeps its file from one change to the next, and nothing of what it had: so the database
+  /// alone is all there is.
+  @Test func copyOfTheDatabaseAloneIsWhole() throws {
+    let registry = try open()
+    try registry.add(.example())
+    let copy = try made.temporary.makeDirectory("copy")
+    #expect(try Program.run(["cp", file, copy]).status == 0)
+    let directory = try TemporaryDirectory.open(copy)
+    let copied = try Registry(state: directory.fd, path: copy)
+    #expect(try copied.apps() == registry.apps() && copied.problems().isEmpty)
+  }
+
+  /// What a change needs was taken before: neither a block nor an inode is asked for when it ends.
+  @Test func changeTakesNoRoomThatItHasNotReserved() throws {
+    let registry = try open()
+    try registry.add(.example())
+    func blocks() throws -> [Int64] {
+      try ["", "-journal"].map { name in
+        var status = stat()
+        guard stat(file + name, &status) == 0 else { throw Errno.last }
+        return Int64(status.st_blocks)
+      }
+    }
+    let before = try blocks()
+    #expect(before.allSatisfy { $0 * 512 >= 128 << 10 }, "\(before)")
+    for _ in 0..<20 {
+      _ = try registry.remove(InstalledApp.example().identifier, of: nil, keepingData: true)
+      try registry.add(.example())
+    }
+    #expect(try blocks() == before)
   }
 
   @Test func appComesBackAsItWent() throws {

@@ -45,8 +45,8 @@ package final class AppContainer {
   }
 
   /// Where things are made before they get their place: nobody looks for them under such names.
-  func workshop(_ purpose: String) -> Workshop {
-    Workshop(directory: containers.fd, prefix: ".\(purpose)-")
+  func workshop(_ prefix: String) -> Workshop {
+    Workshop(directory: containers.fd, prefix: prefix)
   }
 
   /// Removes what was left by those who were stopped.

@@ -20,7 +20,7 @@ extension AppContainer {
     guard let identifier = AppIdentifier(name), let home = Homes.name(in: location) else {
       throw DataFailure.failed(doing: "replace", path: path, errno: .EINVAL)
     }
-    let workshop = self.workshop(Self.importPurpose)
+    let workshop = self.workshop(Workshop.importPrefix)
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.owner = owner
@@ -47,8 +47,6 @@ extension AppContainer {
     discard(temporary)
     return DataReport(count: copy.count, omissions: copy.omissions)
   }
-
-  static let importPurpose = "import"
 
   private func identity(of name: String) -> ObjectIdentity? {
     guard let object = try? containers.fd.child(name), let status = try? object.fd.status() else {

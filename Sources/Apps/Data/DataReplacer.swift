@@ -72,7 +72,7 @@ package struct DataReplacer {
   /// It is a directory of the user's that was made for this, and has nothing in it that no container has.
   private func checkCopy(_ name: String, _ container: borrowing NotedContainer) throws(AppFailure) {
     let path = "\(store.path)/tree/\(container.above)/\(name)"
-    guard name.hasPrefix(".\(AppContainer.importPurpose)-"), NotedContainer.isName(name) else {
+    guard name.hasPrefix(Workshop.importPrefix), NotedContainer.isName(name) else {
       throw .failed(doing: "replace a container by", path: path, errno: .EINVAL)
     }
     let known: [String: Set<String>] = [

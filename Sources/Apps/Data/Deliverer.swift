@@ -89,7 +89,7 @@ package struct Deliverer {
   // MARK: Whether it may be
 
   private func checkNames(_ delivery: Delivery) throws(AppFailure) {
-    guard delivery.copy.hasPrefix(".\(AppContainer.deliveryPurpose)-"),
+    guard delivery.copy.hasPrefix(Workshop.deliveryPrefix),
       NotedContainer.isName(delivery.copy), NotedContainer.isName(delivery.name)
     else {
       throw .failed(doing: "deliver", path: delivery.name, errno: .EINVAL)

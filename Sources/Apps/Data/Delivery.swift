@@ -18,8 +18,6 @@ package struct Delivery: Codable, Equatable, Sendable {
 }
 
 extension AppContainer {
-  static let deliveryPurpose = "deliver"
-
   /// Makes a copy of a file, or of a package of files, that is ready to be delivered.
   ///
   /// Always a copy: whoever has the original open has nothing of what is delivered.
@@ -32,7 +30,7 @@ extension AppContainer {
     // Links were followed when it was named: one that is still here leads nowhere.
     let isLink = try explaining("examine", name) { () throws(Errno) in try source.status(of: name).isSymlink }
     if isLink { throw .failed(doing: "open", path: name, errno: .ENOENT) }
-    let workshop = self.workshop(Self.deliveryPurpose)
+    let workshop = self.workshop(Workshop.deliveryPrefix)
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.owner = owner

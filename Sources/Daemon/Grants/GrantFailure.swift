@@ -15,10 +15,12 @@ enum GrantFailure: Error {
   case errno(Errno, path: String, writing: Bool)
   case onlyReads(app: String)
   case noGrant(path: String?, app: String?)
+  /// It is taken back, but the next daemon would give it again.
+  case revocationNotRecorded(StoreError)
 
   var errno: Errno? {
     switch self {
-    case .store, .app, .noGrant: nil
+    case .store, .app, .noGrant, .revocationNotRecorded: nil
     case .othersGrants, .refused, .onlyReads: .EPERM
     case .errno(let errno, _, _): errno
     }
@@ -38,6 +40,9 @@ enum GrantFailure: Error {
       "\(app ?? "no app") has no grant for /\(path); "
         + "'insula grants\(app.map { " \($0)" } ?? "")' lists the grants"
     case .noGrant(nil, let app): "\(app ?? "no app") has no grants"
+    case .revocationNotRecorded(let error):
+      "the grant is revoked in this mount, but that can't be recorded, so the grant would be back after the "
+        + "next mount: \(error); then run this command again"
     }
   }
 

@@ -38,7 +38,9 @@ extension GrantService {
     let volume = Volume(tree: store.tree, settings: settings)
     let known = try Registry.existing(of: store)
     // One that is not where it was installed is no place that could be granted.
-    for app in try known?.apps() ?? [] { try? volume.noteBundle(at: app.path, seal: app.seal) }
+    for bundle in try known?.bundles() ?? [] {
+      try? volume.noteBundle(at: bundle.path, seals: bundle.seals)
+    }
     try self.init(store, volume, isReadOnly: isReadOnly) { (making) throws(StoreError) in
       if let known { return known }
       return making ? try Registry(of: store) : nil

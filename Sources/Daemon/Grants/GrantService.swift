@@ -173,16 +173,29 @@ package final class GrantService: Sendable {
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
         && (path.map { record.isAt($0) } ?? true)
     }
-    guard !found.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
+    guard !found.isEmpty else {
+      // It may be that one was taken back already, and this could not be recorded.
+      try writeOwed()
+      throw .noGrant(path: path, app: identifier?.text)
+    }
     try takeBack(found)
     return found
   }
 
-  /// When this returns, nothing of it can be used any more, and no later daemon gives it.
+  /// When this ends, nothing of it can be used any more; when it returns, no later daemon gives it either.
+  ///
+  /// What can't be recorded is recorded with the next change, or when the daemon ends.
   private func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
     let numbers = records.map(\.id)
-    try registered { (registry) throws(StoreError) in try registry.removeGrants(numbers) }
     volume.revokeGrants(numbers)
+    do throws(StoreError) { try writer.write(numbers) } catch {
+      writer.owe(numbers)
+      throw .revocationNotRecorded(error)
+    }
+  }
+
+  private func writeOwed() throws(GrantFailure) {
+    do throws(StoreError) { try writer.writeOwed() } catch { throw .revocationNotRecorded(error) }
   }
 
   private func registered<Result>(

@@ -39,6 +39,17 @@ final class GrantWriter: Sendable {
     }
   }
 
+  /// Has something written with whatever is written next.
+  func owe(_ changed: some Sequence<Int64>) { state.withLock { $0.changed.formUnion(changed) } }
+
+  /// Writes at once what could not be written before.
+  func writeOwed() throws(StoreError) {
+    let batch = state.withLock { $0.isWriting ? [] : $0.changed }
+    guard !batch.isEmpty else { return }
+    try write(batch)
+    state.withLock { $0.changed.subtract(batch) }
+  }
+
   private func writeAll() {
     while let batch = take() {
       do throws(StoreError) {

@@ -2,34 +2,51 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import FoundationEssentials
 internal import Glibc
 internal import LinuxIO
-internal import Policy
+package import Policy
 
 extension Containers {
   /// What was removed, and what of it stays.
   package struct Removal: Sendable {
     package var records: [ContainerRecord] = []
-    package var left: [LeftBehind] = []
+    /// What stays of each container.
+    private var remainders: [(of: ContainerRecord, left: [LeftBehind])] = []
+
+    /// All that stays.
+    package var left: [LeftBehind] { remainders.flatMap(\.left) }
+
+    /// What stays of the containers with these identifiers, of one user or of all.
+    package func left(of identifiers: [AppIdentifier], user: UInt32?) -> [LeftBehind] {
+      remainders.filter { remainder in
+        (user == nil || remainder.of.user == user)
+          && identifiers.contains { $0.isSame(as: remainder.of.identifier) }
+      }.flatMap(\.left)
+    }
+
+    mutating func note(_ left: [LeftBehind], of record: ContainerRecord) {
+      if !left.isEmpty { remainders.append((record, left)) }
+    }
   }
 
   /// Removes the containers of apps that are gone; what was stopped on the way there is ended.
   ///
-  /// One that can't be removed keeps none of the others, and is tried again the next time.
+  /// One that can't be removed stays as it is, keeps none of the others, and is tried again the next time.
   @discardableResult
   package func removeMarked() throws(StoreError) -> Removal {
     try clearWorkshop()
     var removal = Removal()
-    var failure: StoreError?
     for record in try registry.containers(isMarkedForRemoval: true) {
-      do throws(StoreError) {
-        removal.left += try remove(record)
-        removal.records.append(record)
+      do throws(Errno) {
+        let left = try empty(record)
+        removal.note(left, of: record)
+        // What has its place still was not removed.
+        if left.first?.path != record.path { removal.records.append(record) }
       } catch {
-        failure = failure ?? error
+        removal.note([LeftBehind(path: record.path, reason: error.message)], of: record)
       }
     }
-    if let failure { throw failure }
     return removal
   }
 
@@ -39,15 +56,17 @@ extension Containers {
   /// That is found beside it then, under a name of its own.
   @discardableResult
   package func remove(_ record: ContainerRecord) throws(StoreError) -> [LeftBehind] {
-    do throws(Errno) {
-      let name = Self.takenName(of: record)
-      if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }
-      let left = try name.withName { (name) throws(Errno) in try empty(name, record) }
-      try? registry.forget(record)
-      return left
-    } catch {
-      throw StoreError(error, doing: "remove the container", path: "\(path)/\(record.path)")
+    try explaining("remove the container", "\(path)/\(record.path)") { () throws(Errno) in
+      try empty(record)
     }
+  }
+
+  private func empty(_ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
+    let name = Self.takenName(of: record)
+    if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }
+    let left = try name.withName { (name) throws(Errno) in try empty(name, record) }
+    try? registry.forget(record)
+    return left
   }
 
   /// Where it is while it is removed: whoever is stopped then finds it there again.
@@ -79,9 +98,8 @@ extension Containers {
     if isSame, isTheOne(found.fd, status, record) {
       // All of it stays, and is tried again.
       let flags = try metadata.security(of: found.fd).flags
-      guard reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user) == nil
-      else { throw .EPERM }
-      return nil
+      return reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user)
+        .map { LeftBehind(path: record.path, reason: $0.words) }
     }
     try? registry.forget(record)
     return LeftBehind(path: record.path, reason: "it is not the directory that was created as this container")
@@ -117,9 +135,16 @@ extension Containers {
   /// Gives what stays a name that is no container's.
   private func putBack(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> String {
     let (above, name) = record.path.splitAtName
-    let place = ".\(name).left-\(record.uuid)"
     let parent = try tree.fd.openDirectory(at: above)
-    try place.withName { (name) throws(Errno) in try workshop.give(taken, to: parent.fd, as: name) }
-    return "\(above)/\(place)"
+    var place = ".\(name).left-\(record.uuid)"
+    while true {
+      do throws(Errno) {
+        try place.withName { (name) throws(Errno) in try workshop.give(taken, to: parent.fd, as: name) }
+        return "\(above)/\(place)"
+      } catch .EEXIST {
+        // Whoever's home it is can have made it; they can't know the next one.
+        place = ".\(name).left-\(UUID().uuidString)"
+      }
+    }
   }
 }

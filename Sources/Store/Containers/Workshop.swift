@@ -19,6 +19,11 @@ package let changeUnseen: VisibleChange = { (_, change) throws(Errno) in try cha
 /// So it makes no difference what the owner of that place does meanwhile: no name of theirs is opened,
 /// nothing of theirs gets another owner.
 package struct Workshop: Sendable {
+  /// How the names of copies begin that users make among their containers.
+  package static let importPrefix = ".import-"
+  package static let deliveryPrefix = ".deliver-"
+  static let ownPrefixes = [importPrefix, deliveryPrefix]
+
   package let directory: FD
   /// What the names of our things begin with; the number of the process follows.
   package let prefix: String

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import CSQLite
+internal import Glibc
 internal import LinuxIO
 
 /// A connection to an SQLite database in a directory of ours.
@@ -10,12 +12,20 @@ internal import LinuxIO
 /// kept by a rollback journal and not by a log beside (WAL): so a plain copy of the file is a backup whenever
 /// nobody is writing, and a store on a network filesystem works. Whenever the process or the machine stops,
 /// what was committed is there and what was not is gone.
+///
+/// A change that is under way must be able to end on a disk that has filled up meanwhile: the journal keeps
+/// its file and its blocks from one change to the next, and the database has blocks for what the next one
+/// adds.
 struct Database: ~Copyable {
   private let handle: OpaquePointer
   /// Where the database is, for messages.
   let path: String
   /// The connection finds its files through this descriptor, so it is closed after the connection.
   private let directory: OwnedFD
+  private let journal: String
+
+  /// What a change may need: the pages that it touches in the journal, those that it adds in the database.
+  private static let reserve: Int64 = 128 << 10
 
   /// The most that one value may be long, in bytes.
   static let longestValue: Int32 = 1 << 20
@@ -48,15 +58,16 @@ struct Database: ~Copyable {
       sqlite3_close_v2(opened)
       throw failure
     }
-    let database = Database(handle: opened, path: path, directory: directory)
+    let database = Database(handle: opened, path: path, directory: directory, journal: name + "-journal")
     try database.prepare(patience)
     return database
   }
 
-  private init(handle: OpaquePointer, path: String, directory: consuming OwnedFD) {
+  private init(handle: OpaquePointer, path: String, directory: consuming OwnedFD, journal: String) {
     self.handle = handle
     self.path = path
     self.directory = directory
+    self.journal = journal
   }
 
   deinit { sqlite3_close_v2(handle) }
@@ -72,7 +83,9 @@ struct Database: ~Copyable {
     try check(csqlite_set_option(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), "open")
     try run("PRAGMA cell_size_check = ON")
     try run("PRAGMA temp_store = MEMORY")
-    // Also the removal of the journal, which is what commits, has reached the disk when a change is done.
+    // The journal's header is overwritten to commit: removing and making the file would need an inode.
+    try run("PRAGMA journal_mode = PERSIST")
+    // Also what commits has reached the disk when a change is done.
     try run("PRAGMA synchronous = EXTRA")
   }
 
@@ -109,9 +122,13 @@ struct Database: ~Copyable {
 
   /// Does all that `body` does, or nothing; another process that wants to write meanwhile waits.
   func transaction<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+    try reserveJournal()
+    // Before the change begins: from then on the first page of an empty database counts.
+    let pages = try number("PRAGMA page_count")
     // From the start as a writer: one who becomes it later can't wait, as both might.
     try run("BEGIN IMMEDIATE")
     do throws(StoreError) {
+      try reservePages(beyond: pages)
       let result = try body()
       try run("COMMIT")
       return result
@@ -120,6 +137,32 @@ struct Database: ~Copyable {
       if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
       throw error
     }
+  }
+
+  /// Makes sure that the journal is there; what room it lacks is a reason to fail only when it is needed.
+  ///
+  /// Beyond its end, since SQLite reads it as long as it is. SQLite makes no lock of this file, so closing a
+  /// descriptor of it drops none.
+  private func reserveJournal() throws(StoreError) {
+    try explaining("change", path) { () throws(Errno) in
+      let file = try directory.fd.open(journal, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+      guard try file.fd.status().st_blocks * 512 < Self.reserve else { return }
+      try? file.fd.allocate(mode: CLX_FALLOC_KEEP_SIZE, offset: 0, length: Self.reserve)
+    }
+  }
+
+  /// Lets the database have blocks for what may be added to it, if there are any.
+  ///
+  /// Not before it has its first page: SQLite takes a file of zeros for no database.
+  private func reservePages(beyond pages: Int64) throws(StoreError) {
+    guard pages > 0 else { return }
+    var (step, wanted) = (Int32(Self.reserve), pages * (try number("PRAGMA page_size")) + Self.reserve)
+    sqlite3_file_control(handle, nil, SQLITE_FCNTL_CHUNK_SIZE, &step)
+    sqlite3_file_control(handle, nil, SQLITE_FCNTL_SIZE_HINT, &wanted)
+  }
+
+  private func number(_ query: StaticString) throws(StoreError) -> Int64 {
+    try rows(query) { (row) throws(StoreError) in try row.integer(0) }.first ?? 0
   }
 
   /// How many rows the last statement has changed.

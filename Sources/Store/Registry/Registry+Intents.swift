@@ -108,6 +108,18 @@ extension Registry {
     try use { (database) throws(StoreError) in try Self.intents(in: database) }
   }
 
+  /// Where there are bundles of apps, with the seals that they may have: two where an update was interrupted.
+  ///
+  /// Also where one was about to be put: it may be there.
+  package func bundles() throws(StoreError) -> [(path: String, seals: [[UInt8]])] {
+    var seals: [String: [[UInt8]]] = [:]
+    for app in try apps() { seals[app.path, default: []].append(app.seal) }
+    for intent in try intents().map(\.intent) where intent.work != .uninstall {
+      seals[intent.app.path, default: []].append(intent.app.seal)
+    }
+    return seals.sorted { $0.key < $1.key }.map { (path: $0.key, seals: $0.value) }
+  }
+
   private static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {
     let path = database.path
     let live = live.withLock { $0 }

@@ -15,10 +15,10 @@ internal import Synchronization
 extension Volume {
   /// Notes that a bundle is installed at a path below the root of the tree; for what is there when the daemon
   /// starts.
-  package func noteBundle(at path: String, seal: [UInt8]) throws(Errno) {
+  package func noteBundle(at path: String, seals: [[UInt8]]) throws(Errno) {
     let location = try Location(of: path, in: tree)
     readOnlyRegions.add(
-      ReadOnlyRegion(path, isStable: true, loading: Self.loading([seal])), location.name,
+      ReadOnlyRegion(path, isStable: true, loading: Self.loading(seals)), location.name,
       above: location.above)
   }
 
