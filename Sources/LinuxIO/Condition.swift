@@ -53,9 +53,7 @@ package final class Condition<Value>: @unchecked Sendable {
 
   /// Waits until the value is as it should be, for as long as that takes.
   package func wait(until isReached: (Value) -> Bool) {
-    pthread_mutex_lock(lock)
-    defer { pthread_mutex_unlock(lock) }
-    while !isReached(value) { pthread_cond_wait(changed, lock) }
+    wait(until: isReached) { _ in }
   }
 
   /// The same; `body` may change the value before anybody else does.

@@ -35,24 +35,17 @@ extension AppContainer {
       discard(temporary)
       throw error
     }
-    let built = identity(of: temporary)
+    let built = (try? ObjectIdentity(of: temporary, in: containers.fd))
     do {
       try exchange(NewData(copy: temporary, home: home, identifier: identifier))
     } catch {
       // Whoever fails may have exchanged them before, and then this is the name of the user's own data.
-      if let built, identity(of: temporary) == built { discard(temporary) }
+      if let built, (try? ObjectIdentity(of: temporary, in: containers.fd)) == built { discard(temporary) }
       throw error
     }
     // What has this name now is the old one. Should it stay, the next import takes it away.
     discard(temporary)
     return DataReport(count: copy.count, omissions: copy.omissions)
-  }
-
-  private func identity(of name: String) -> ObjectIdentity? {
-    guard let object = try? containers.fd.child(name), let status = try? object.fd.status() else {
-      return nil
-    }
-    return ObjectIdentity(status, of: object.fd)
   }
 
   /// Makes a container of the package's data and of what the old one has of its own.

@@ -91,8 +91,7 @@ package final class Containers: Sendable {
     of record: ContainerRecord, named name: String, in parent: FD
   ) throws(StoreError) -> ContainerRecord {
     let identity = try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in
-      let made = try parent.child(name)
-      return try ObjectIdentity(made.fd.status(), of: made.fd)
+      try ObjectIdentity(of: name, in: parent)
     }
     if record.identity == identity { return record }
     try registry.note(identity, of: record)

@@ -1,39 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
-package import LinuxIO
 package import Policy
-
-/// What tells an object of a store from every other, also after the machine has started again.
-package struct ObjectIdentity: Codable, Equatable, Sendable {
-  package let inode: UInt64
-  /// Its handle; empty where the filesystem has none.
-  package let handle: [UInt8]
-  /// In nanoseconds since 1970; 0 where the filesystem does not know.
-  package let created: Int64
-
-  package init(inode: UInt64, handle: [UInt8], created: Int64) {
-    self.inode = inode
-    self.handle = handle
-    self.created = created
-  }
-
-  /// Asks the filesystem.
-  package init(_ status: FileStatus, of object: FD) {
-    inode = UInt64(status.st_ino)
-    handle = object.handle()?.encoded ?? []
-    let time = (try? object.creationTime()) ?? nil
-    created = time.map { Int64($0.tv_sec) &* 1_000_000_000 &+ Int64($0.tv_nsec) } ?? 0
-  }
-
-  /// A number is given to another object when the first is gone; handles and times tell the two apart.
-  package static func == (one: ObjectIdentity, other: ObjectIdentity) -> Bool {
-    guard one.inode == other.inode else { return false }
-    return one.handle.isEmpty || other.handle.isEmpty
-      ? one.created == other.created : one.handle == other.handle
-  }
-}
 
 /// What a user has granted an app.
 package struct GrantRecord: Equatable, Sendable {

@@ -46,7 +46,10 @@ struct WriterNotes: Sendable {
     PeerViews(volume: volume, number: view).contentsChanged(of: noted.number)
   }
 
-  /// The reverse, when the file is released.
+  /// The file is mapped no more.
+  func unmapped(_ file: ObjectNumber) { interest?.unmapped(file) }
+
+  /// The reverse of ``opened(_:_:)``, when the file is released.
   func closed(_ node: NodeID, _ file: OpenFile) {
     guard file.access.writes else { return }
     let maps = file.access.allowsSharedMaps

@@ -117,7 +117,7 @@ extension View {
       guard node.mappers == 0, node.flags.contains(.securityKnown), !node.flags.contains(.hidesAttributes)
       else { return false }
       node.flags.remove(.mayBeMapped)
-      writers.interest?.unmapped(node.number)
+      writers.unmapped(node.number)
       node.flags.insert(.attributesCached)
       if withName { node.entrySentAt = now }
       return true
