@@ -62,6 +62,8 @@ extension AppFailure: CustomStringConvertible {
     case .cancelled: "cancelled; nothing was changed"
     case .containersNotMade(let identifier, let error):
       "\(identifier) was changed as requested, but its containers could not be updated: \(error.description)"
+    case .failed(let doing, let path, .EBUSY):
+      "can't \(doing) \(path) while an app uses it or is just being started; see 'insula ps', and try again"
     case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"
     }
   }

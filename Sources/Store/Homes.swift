@@ -38,7 +38,8 @@ package final class Homes: Sendable {
   /// Makes a home for an account, whole or not at all.
   package func add(_ name: String) throws(StoreError) {
     let account = try self.account(for: name)
-    let temporary = ".\(name).new-\(ProcessID.own)"
+    clearRemainders()
+    let temporary = ".\(name)\(Self.newMark)\(ProcessID.own)"
     do throws(Errno) {
       try make(temporary, for: account)
     } catch {
@@ -94,9 +95,10 @@ package final class Homes: Sendable {
   /// Removes a home and all that is in it.
   package func remove(_ name: String) throws(StoreError) {
     try require(name)
-    let going = ".\(name).removed-\(ProcessID.own)"
+    clearRemainders()
+    let going = ".\(name)\(Self.removedMark)\(ProcessID.own)"
     do throws(Errno) {
-      // In one step it is no home any more; what is left of it when we are stopped, 'insula check' finds.
+      // In one step it is no home any more; what is left of it when we are stopped, the next one removes.
       try going.withName { (going) throws(Errno) in
         try name.withName { (name) throws(Errno) in
           // Through a mount its ACL forbids that to its owner, and flags to everyone.
@@ -108,6 +110,28 @@ package final class Homes: Sendable {
       }
     } catch {
       throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
+    }
+  }
+
+  private static let newMark = ".new-"
+  private static let removedMark = ".removed-"
+
+  /// Whether that is the name of a home that is being made or removed; gives the number of the process.
+  static func unfinished(_ name: [UInt8]) -> Int32? {
+    let name = String(decoding: name, as: UTF8.self)
+    guard name.hasPrefix(".") else { return nil }
+    for mark in [newMark, removedMark] {
+      if let end = name.ranges(of: mark).last?.upperBound { return Int32(name[end...]) }
+    }
+    return nil
+  }
+
+  /// Removes what was left by commands that were stopped; what can't be removed stays, and 'insula check'
+  /// finds it.
+  private func clearRemainders() {
+    for entry in (try? users.fd.entries()) ?? [] {
+      guard let process = Self.unfinished(entry.name), (try? ProcessID.open(process)) == nil else { continue }
+      try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
     }
   }
 

@@ -10,11 +10,12 @@ internal import Policy
 extension StoreCheck {
   mutating func checkApps() {
     let path = "\(store.path)/state"
+    let registry: Registry?
     let apps: [InstalledApp]
     let containers: [ContainerRecord]
     let intents: [NotedIntent]
     do throws(StoreError) {
-      let registry = try Registry.existing(state: store.state, path: path)
+      registry = try Registry.existing(state: store.state, path: path)
       let problems = try registry?.problems() ?? []
       guard problems.isEmpty else {
         for problem in problems { foundDamage(problem) }
@@ -28,7 +29,12 @@ extension StoreCheck {
     }
     for app in apps {
       // What is being done to it is ended by the next who writes, if it was stopped.
-      if !intents.contains(where: { $0.intent.isAbout(app) }) { checkBundle(of: app) }
+      guard !intents.contains(where: { $0.intent.isAbout(app) }), !isThere(app) else { continue }
+      // A daemon may have removed or moved it since the list was read.
+      guard let now = try? registry?.apps(), now.contains(app), !isThere(app) else { continue }
+      found(
+        .failure, "\(store.path)/tree/\(app.path)", "is missing: the bundle of \(app.identifier)",
+        "restore it from a backup, or install the app again")
     }
     for noted in intents { checkInterrupted(noted.intent) }
     for container in containers {
@@ -65,12 +71,7 @@ extension StoreCheck {
       "the next uninstall or update removes it, unless flags protect it")
   }
 
-  private mutating func checkBundle(of app: InstalledApp) {
-    if status(app.path)?.isDirectory == true { return }
-    found(
-      .failure, "\(store.path)/tree/\(app.path)", "is missing: the bundle of \(app.identifier)",
-      "restore it from a backup, or install the app again")
-  }
+  private func isThere(_ app: InstalledApp) -> Bool { status(app.path)?.isDirectory == true }
 
   /// A container may be missing: it is made when it is needed.
   ///

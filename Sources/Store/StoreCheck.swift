@@ -220,8 +220,12 @@ package struct StoreCheck {
       if let name = level.directories.popLast() {
         levels.append(level)
         guard let next = try? here.fd.openDirectory(name) else { continue }
-        levels.append(try checkEntries(of: next.fd, named: name, below: levels))
-        here = next
+        do throws(Errno) {
+          levels.append(try checkEntries(of: next.fd, named: name, below: levels))
+          here = next
+        } catch .ENOENT {
+          // It was removed just now.
+        }
         continue
       }
       // Where something was moved meanwhile, ".." leads elsewhere.
@@ -290,11 +294,10 @@ package struct StoreCheck {
   }
 
   private mutating func checkLeftover(_ name: [UInt8], _ path: String) {
-    let name = String(decoding: name, as: UTF8.self)
-    guard name.hasPrefix("."), name.contains(".new-") || name.contains(".removed-") else { return }
+    guard Homes.unfinished(name) != nil else { return }
     found(
       .warning, path, "is a remainder of an 'insula user' command that was interrupted",
-      "remove it with 'rm -r'")
+      "the next 'insula user add' or 'insula user remove' removes it; so does 'rm -r'")
   }
 
   private func text(_ path: [[UInt8]]) -> String {

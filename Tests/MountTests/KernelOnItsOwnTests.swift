@@ -50,6 +50,24 @@ struct KernelOnItsOwnTests {
     #expect(try Program.run(["lsattr", file]).output.hasPrefix("----i-d"))
   }
 
+  /// The kernel asks a FUSE filesystem nothing when someone watches an object; only the way to it is asked for.
+  @Test func whatOneReachesOneMayWatch() throws {
+    let mounted = try MountedStore.mounted()
+    let directory = mounted.path("Users/Shared/private")
+    #expect(mkdir(directory, 0o700) == 0 && mkdir(directory + "/inner", 0o700) == 0)
+    let script = """
+      import ctypes, os, sys
+      libc = ctypes.CDLL(None, use_errno=True)
+      watch = libc.inotify_init1(os.O_NONBLOCK)
+      for path in sys.argv[1], sys.argv[1] + '/inner':
+        print(libc.inotify_add_watch(watch, os.fsencode(path), 0x100) > 0, end=' ')
+      try: os.listdir(sys.argv[1])
+      except PermissionError: print('refused')
+      """
+    let result = try Program.runAsNobody(["/usr/bin/python3", "-c", script, directory])
+    #expect(result.output == "True False refused\n", "\(result.errors)")
+  }
+
   @Test func listOfLocksDoesNotHaveThem() throws {
     let mounted = try MountedStore.mounted()
     let file = mounted.path("Users/Shared/file")

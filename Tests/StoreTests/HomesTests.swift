@@ -46,6 +46,20 @@ internal import Testing
     #expect(try store.temporary.names(in: "store/tree/Users") == ["Shared", name])
   }
 
+  /// What a command was stopped in, the next one clears away: of a process that is gone, and nothing else.
+  @Test(arguments: ["add", "remove"]) func remaindersGoWithTheNextCommand(verb: String) throws {
+    if verb == "remove" { try homes.add(name) }
+    let ended = try Program.run(["sh", "-c", "echo $$"]).output.dropLast()
+    let stay = [".x.removed-\(ProcessID.own)", ".hidden", ".x.removed-home"]
+    for name in stay + [".x.removed-\(ended)", ".y.new-1.new-\(ended)"] {
+      try store.temporary.makeDirectory("store/tree/Users/\(name)")
+      try store.temporary.makeDirectory("store/tree/Users/\(name)/Documents")
+    }
+    if verb == "add" { try homes.add(name) } else { try homes.remove(name) }
+    let names = try store.temporary.names(in: "store/tree/Users")
+    #expect(Set(names) == Set(stay + ["Shared"] + (verb == "add" ? [name] : [])))
+  }
+
   @Test func homeBeginsWithACLsAndFlags() throws {
     try homes.add(name)
     let account = try #require(Account.named(name))
