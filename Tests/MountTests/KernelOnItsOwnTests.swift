@@ -50,7 +50,7 @@ struct KernelOnItsOwnTests {
     #expect(try Program.run(["lsattr", file]).output.hasPrefix("----i-d"))
   }
 
-  /// The kernel asks a FUSE filesystem nothing when someone watches an object; only the way to it is asked for.
+  /// The kernel asks nobody when someone watches an object of a FUSE filesystem; it asks about the way to it.
   @Test func whatOneReachesOneMayWatch() throws {
     let mounted = try MountedStore.mounted()
     let directory = mounted.path("Users/Shared/private")
