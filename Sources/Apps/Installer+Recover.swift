@@ -13,27 +13,38 @@ extension Installer {
   /// not.
   ///
   /// Whoever opens the store for writing calls it before anything else is done to apps; what this process is
-  /// at is left alone.
-  package func recover() throws(AppFailure) {
-    let left = try registered { () throws(StoreError) in try registry.intents() }.filter { !$0.isLive }
-    for noted in left {
-      let path = BundlePlace(path: noted.intent.app.path).parent
-      let directory: OwnedFD
-      do throws(Errno) {
-        directory = try store.tree.openDirectory(at: path)
-      } catch .ENOENT {
-        // It is gone, and its bundle with it.
-        try end(noted, nil)
-        continue
+  /// at is left alone. It gives what can't be ended: that keeps nobody from changing other apps, since it may
+  /// be a user who has put something in the way.
+  @discardableResult
+  package func recover() throws(AppFailure) -> [AppFailure] {
+    var failures: [AppFailure] = []
+    for noted in try registered({ () throws(StoreError) in try registry.intents() }) where !noted.isLive {
+      do throws(AppFailure) {
+        try endInPlace(noted)
       } catch {
-        throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
+        if case .store = error { throw error }
+        failures.append(error)
       }
-      try end(noted, directory.fd)
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
     try noteRoots()
     // What was removed may have had containers that are still there.
     try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
+    return failures
+  }
+
+  private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {
+    let path = BundlePlace(path: noted.intent.app.path).parent
+    let directory: OwnedFD
+    do throws(Errno) {
+      directory = try store.tree.openDirectory(at: path)
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      // It is gone, and its bundle with it, whatever has its place now.
+      return try end(noted, nil)
+    } catch {
+      throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
+    }
+    try end(noted, directory.fd)
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.

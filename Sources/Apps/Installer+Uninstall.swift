@@ -18,7 +18,8 @@ extension Installer {
     _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool = false
   ) throws(AppFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
     try recover()
-    let directory = try open(domain, by: caller, doing: "remove apps from", making: false)
+    // Made again if somebody has moved it away: the app is gone then, and the list must learn it.
+    let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, keepingData)) }

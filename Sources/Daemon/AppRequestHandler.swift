@@ -33,9 +33,13 @@ package struct AppRequestHandler: Sendable {
   }
 
   /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
-  package func recover() throws(AppFailure) {
-    try installer().recover()
+  ///
+  /// It gives what can't be ended yet, which keeps nothing else from being changed.
+  @discardableResult
+  package func recover() throws(AppFailure) -> [AppFailure] {
+    let failures = try installer().recover()
     try recoverSystem()
+    return failures
   }
 
   /// Does what is asked; the reply says what came of it.

@@ -28,12 +28,16 @@ final class AppService: Sendable {
   /// What can't be ended now, for want of room for example, is ended before the next change: until then its
   /// paths are read-only (``Registry/bundles()``), and that is no reason to serve nobody.
   private static func recover(_ store: Store, _ registry: Registry) throws(AppFailure) {
+    var failures: [AppFailure]
     do throws(AppFailure) {
-      try AppRequestHandler(store, registry).recover()
+      failures = try AppRequestHandler(store, registry).recover()
     } catch {
       if case .store(.registryDamaged) = error { throw error }
+      failures = [error]
+    }
+    for failure in failures {
       DaemonLog.write(
-        "can't complete a change of an app that was interrupted: \(error); "
+        "can't complete a change of an app that was interrupted: \(failure); "
           + "the next install, update or uninstall tries again")
     }
   }

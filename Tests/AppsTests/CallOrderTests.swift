@@ -34,14 +34,14 @@ private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
     return text.split(separator: "\n").map(String.init)
   }
 
-  /// The rename that changes the tree is on disk before the registry says so, for which it drops its journal.
+  /// The rename that changes the tree is on disk before the registry says so, in its database.
   private func expectSynchronized(_ calls: [String], _ words: String) throws {
     let applications = "\(fixture.tree)/\(fixture.home)/Applications>"
     let renamed = calls.firstIndex { $0.contains("renameat2(") && $0.contains(applications) }
     let rename = try #require(renamed, "\(words): \(calls)")
     let synchronized = calls[rename...].firstIndex { $0.contains("fsync(") && $0.contains(applications) }
     let sync = try #require(synchronized, "\(words): the directory is not forced to disk")
-    let noted = calls[rename...].firstIndex { $0.contains("unlink") && $0.contains("insula.db-journal") }
+    let noted = calls[rename...].firstIndex { $0.contains("sync(") && $0.contains("insula.db>") }
     let note = try #require(noted, "\(words): the registry notes nothing")
     #expect(sync < note, "\(words)")
   }

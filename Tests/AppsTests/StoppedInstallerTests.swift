@@ -37,7 +37,7 @@ internal import Testing
   /// Nobody finds anything wrong, neither before nor after what was stopped is ended; and that leaves nothing
   /// behind.
   private func recover(_ at: String) throws {
-    #expect(try fixture.findings() == [], "before, at \(at)")
+    #expect(try fixture.damage() == [], "before, at \(at)")
     try fixture.installer().recover()
     #expect(try fixture.findings(deep: true) == [], "at \(at)")
     #expect(try fixture.registry.intents() == [], "at \(at)")

@@ -24,7 +24,7 @@ internal import Testing
   private func expectWhole(_ faces: [String?], before: [String: String], _ at: String) throws {
     let face = fixture.face
     #expect(faces.contains(face), "at \(at)")
-    #expect(try fixture.findings() == [], "before, at \(at)")
+    #expect(try fixture.damage() == [], "before, at \(at)")
     try fixture.domain().recover()
     #expect(fixture.face == face, "what is seen stays, at \(at)")
     #expect(try fixture.findings() == [] && fixture.domain().findings() == [], "at \(at)")
@@ -106,7 +106,7 @@ internal import Testing
       let found = texts()
       #expect(found == ["old\n"] || found == ["new\n"], "\(found) at \(at)")
       #expect(fixture.text("\(container)/\(ContainerLayout.metadataName)") == before, "at \(at)")
-      #expect(try fixture.findings() == [], "at \(at)")
+      #expect(try fixture.damage() == [], "at \(at)")
       let names = try fixture.names("\(fixture.home)/Library/Containers")
       #expect(names.count <= 2 && names.contains("org.example.editor"), "\(names) at \(at)")
     }
@@ -146,7 +146,7 @@ internal import Testing
       seen.insert(names)
       #expect(names.isEmpty || names == ["Letter.txt"], "\(names) at \(at)")
       #expect(names.isEmpty || fixture.text(inbox + "/Letter.txt") == "all of it", "at \(at)")
-      let found = try fixture.findings()
+      let found = try fixture.damage()
       #expect(found == [], "at \(at)")
     }
     #expect(seen.count == 2)

@@ -62,6 +62,34 @@ internal import Testing
     try fixture.install("Other.app")
   }
 
+  /// What a user puts in the place of their apps keeps nobody else from changing theirs.
+  @Test(arguments: ["file", "link", "nothing"]) func recoveryGoesPastWhatIsInTheWay(what: String) throws {
+    try fixture.install(for: fixture.users)
+    let app = try #require(try fixture.registry.apps().first)
+    try fixture.uninstall(of: fixture.users)
+    fixture.registry.leave(try fixture.registry.begin(.install(app)))
+    let directory = "\(fixture.tree)/\(fixture.users.path)"
+    #expect(rename(directory, directory + "-aside") == 0)
+    switch what {
+    case "file": #expect(FileManager.default.createFile(atPath: directory, contents: nil))
+    case "link": #expect(symlink(directory + "-aside", directory) == 0)
+    default: break
+    }
+    try fixture.bundle("Other.app") { $0.identifier = "org.example.other" }
+    try fixture.install("Other.app")
+    #expect(try fixture.registry.intents() == [])
+    #expect(try fixture.registry.apps().map(\.identifier.text) == ["org.example.other"])
+  }
+
+  /// Whoever moves the directory of their apps away has no app any more, and can be removed.
+  @Test func appIsGoneWhoseDirectoryIs() throws {
+    try fixture.install(for: fixture.users)
+    let directory = "\(fixture.tree)/\(fixture.users.path)"
+    #expect(rename(directory, directory + "-aside") == 0)
+    try fixture.uninstall(of: fixture.users)
+    #expect(try fixture.registry.apps() == [] && fixture.registry.intents() == [])
+  }
+
   @Test func dataThatIsKeptIsThereForTheNext() throws {
     try fixture.install(for: fixture.users)
     let letter = "\(library)/Containers/org.example.editor/Data/Documents/letter"

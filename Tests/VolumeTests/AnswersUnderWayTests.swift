@@ -148,6 +148,36 @@ struct AnswersUnderWayTests {
     #expect(wrong == 0)
   }
 
+  /// What could not be opened is removed again: another kernel that has read the listing meanwhile reads it
+  /// anew.
+  @Test func undoneChangeIsWithdrawnToo() throws {
+    var limits = Budget.Limits(descriptors: 1 << 14)
+    limits[.descriptors] = 1600
+    let tree = try Tree(budget: Budget(limits))
+    let other = try View(tree.volume)
+    let connection = CountingConnection()
+    other.started(connection)
+    try tree.view.make(Self.file, mode: 0o666)
+    let node = try tree.view.node(Self.file)
+    for _ in 0..<1600 {
+      guard (try? tree.view.open(node, flags: O_RDONLY, clearsSetID: false, by: .alice)) != nil else { break }
+    }
+    let shared = try other.node("Users/Shared")
+    _ = try other.attributes(of: shared, handle: nil, by: .root)
+    let listings = Mutex(0)
+    connection.once {
+      guard (try? other.openDirectory(shared, by: .root)) != nil else { return }
+      listings.withLock { $0 += 1 }
+    }
+    #expect(throws: Errno.EMFILE) {
+      try tree.view.at("Users/Shared/new") { (name, parent) throws(Errno) in
+        _ = try tree.view.create(name, in: parent, flags: O_RDWR | O_CREAT, mode: 0o644, by: .alice)
+      }
+    }
+    #expect(listings.withLock { $0 } == 1)
+    #expect(try other.openDirectory(shared, by: .root).mode == .cacheListing)
+  }
+
   /// Who comes while another is about to tell the kernel does not return before it knows.
   @Test func nobodyReturnsBeforeTheKernelKnows() throws {
     let (tree, other, connection) = try views()

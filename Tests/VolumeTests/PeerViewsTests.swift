@@ -109,6 +109,20 @@ struct PeerViewsTests {
     #expect(try mode() == [.keepCache, .cacheListing])
   }
 
+  /// The kernel that makes the change drops what it has by itself, but no answer that is still on its way.
+  @Test(arguments: ["create", "unlink"]) func ownKernelForgetsTheDirectorysAttributes(how: String) throws {
+    let fixture = try Fixture()
+    let dir = try fixture.view.node(Self.dir)
+    #expect(try fixture.view.attributes(of: dir, handle: nil, by: .root).validity > 0)
+    _ = fixture.tree.connection.take()
+    if how == "create" {
+      try fixture.view.make("Users/Shared/dir/new")
+    } else {
+      try fixture.view.remove(Self.file)
+    }
+    #expect(fixture.tree.connection.take().contains(.attributes(dir)))
+  }
+
   @Test(arguments: [
     "chmod", "chown", "times", "truncate", "setxattr", "removexattr", "link", "unlink", "O_TRUNC", "flags",
   ])
