@@ -89,4 +89,29 @@ struct AppendTests {
       """
     #expect(try Self.run(store, file, lines) == "all\n")
   }
+
+  /// What is appended by one call stays together, whichever view the others come through.
+  @Test(arguments: [false, true]) func appendsThroughSeveralViewsStayWhole(rootless: Bool) throws {
+    let mounts = try SeveralMounts(2, rootless: rootless)
+    let file = mounts.path(0, "log")
+    let script = """
+      import os, sys
+      def append(path, tag):
+        if os.fork(): return
+        f = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        for turn in range(600):
+          record = b'%s:%d:%s\\n' % (tag, turn, b'z' * (turn * 131 % 5000))
+          assert os.write(f, record) == len(record)
+        os._exit(0)
+      for tag, path in (b'a', sys.argv[1]), (b'b', sys.argv[1]), (b'c', sys.argv[2]): append(path, tag)
+      for child in range(3): assert os.wait()[1] == 0
+      torn = 0
+      for line in open(sys.argv[1], 'rb').read().split(b'\\n')[:-1]:
+        parts = line.split(b':')
+        torn += len(parts) != 3 or parts[2] != b'z' * (int(parts[1]) * 131 % 5000)
+      print(torn)
+      """
+    let result = try Program.run(["/usr/bin/python3", "-c", script, file, mounts.path(1, "log")])
+    #expect(result.output == "0\n", "\(result.errors)")
+  }
 }

@@ -35,6 +35,34 @@ struct KernelOnItsOwnTests {
     #expect(try here.errno("open", mounts.path(0, "program"), "\(O_WRONLY)") == 0)
   }
 
+  /// Where O_TRUNC comes with the open, the kernel looks only afterwards whether the file is being run.
+  @Test func runningProgramIsEmptiedByAnOddOpen() throws {
+    let mounted = try MountedStore.mounted()
+    let program = mounted.path("Users/Shared/program")
+    #expect(try Program.run(["cp", "/bin/cat", program]).status == 0)
+    let running = Process()
+    // It waits for what nobody ever writes.
+    let input = Pipe()
+    running.executableURL = URL(fileURLWithPath: program)
+    running.standardInput = input
+    try Program.withSignalsUnblocked { try running.run() }
+    defer { withExtendedLifetime(input) {} }
+    func size() throws -> off_t {
+      var status = stat()
+      guard stat(program, &status) == 0 else { throw Errno.last }
+      return status.st_size
+    }
+    let client = try Client()
+    for mode in [O_WRONLY, O_RDWR] {
+      #expect(try client.errno("open", program, "\(mode | O_TRUNC)") == ETXTBSY)
+      #expect(try size() > 0)
+    }
+    #expect(try client.errno("open", program, "\(O_RDONLY | O_TRUNC)") == ETXTBSY)
+    #expect(try size() == 0)
+    kill(running.processIdentifier, SIGKILL)
+    running.waitUntilExit()
+  }
+
   /// The kernel has no field for them in what FUSE answers; `lsattr` asks in another way.
   @Test func statxTellsNoFlags() throws {
     let mounted = try MountedStore.mounted()

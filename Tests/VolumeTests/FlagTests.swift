@@ -244,6 +244,22 @@ struct FlagTests {
     }
   }
 
+  /// What the kernel takes for the end may be older than another view's append.
+  @Test func appendGoesToTheEndWhateverTheOffset() throws {
+    let tree = try Tree()
+    let view = tree.view
+    let file = "Users/Shared/file"
+    let node = try view.make(file, mode: 0o644, by: .alice)
+    let opened = try view.open(node, flags: O_WRONLY | O_APPEND, clearsSetID: false, by: .alice)
+    #expect(opened.mode.contains(.direct), "each write is one request")
+    for (bytes, flags) in [("abc", WriteFlags.atEnd), ("def", .atEnd), ("X", [])] {
+      _ = try withBytes(bytes) { (bytes) throws(Errno) in
+        try view.write(node, handle: opened.handle, at: 0, from: bytes, flags, by: .alice)
+      }
+    }
+    #expect(tree.temporary.text(of: file) == "Xbcdef")
+  }
+
   @Test func openFromBeforeDecidesHowAppendsAreServed() throws {
     let tree = try Tree(passthrough: true)
     let view = tree.view

@@ -53,6 +53,7 @@ package final class GrantService: Sendable {
     try turn.withLock { _ throws(ControlFailure) in
       do throws(GrantFailure) {
         guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
+        if case .grant = request { try? writer.writeOwed() }
         let records =
           switch request {
           case .grant(let identifier, let path, let inode, let access, let user):
@@ -174,9 +175,10 @@ package final class GrantService: Sendable {
         && (path.map { record.isAt($0) } ?? true)
     }
     guard !found.isEmpty else {
-      // It may be that one was taken back already, and this could not be recorded.
-      try writeOwed()
-      throw .noGrant(path: path, app: identifier?.text)
+      // It may be that it was taken back already, and this could not be recorded.
+      guard writer.owes else { throw .noGrant(path: path, app: identifier?.text) }
+      try takeBack([])
+      return []
     }
     try takeBack(found)
     return found
@@ -188,14 +190,9 @@ package final class GrantService: Sendable {
   private func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
     let numbers = records.map(\.id)
     volume.revokeGrants(numbers)
-    do throws(StoreError) { try writer.write(numbers) } catch {
-      writer.owe(numbers)
+    do throws(StoreError) { try writer.writeOwed(and: numbers) } catch {
       throw .revocationNotRecorded(error)
     }
-  }
-
-  private func writeOwed() throws(GrantFailure) {
-    do throws(StoreError) { try writer.writeOwed() } catch { throw .revocationNotRecorded(error) }
   }
 
   private func registered<Result>(
@@ -268,6 +265,7 @@ extension GrantService {
   /// Apps have come or gone, and with them what they were granted.
   package func reconcile() {
     turn.withLock { _ in
+      try? writer.writeOwed()
       guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
       let known = Set(rows.map(\.id))
       let gone = volume.granted.map(\.id).filter { !known.contains($0) }

@@ -39,15 +39,24 @@ final class GrantWriter: Sendable {
     }
   }
 
-  /// Has something written with whatever is written next.
-  func owe(_ changed: some Sequence<Int64>) { state.withLock { $0.changed.formUnion(changed) } }
+  /// Whether something could not be written yet, or is about to be.
+  var owes: Bool { state.withLock { !$0.changed.isEmpty } }
 
-  /// Writes at once what could not be written before.
-  func writeOwed() throws(StoreError) {
-    let batch = state.withLock { $0.isWriting ? [] : $0.changed }
+  /// Writes these at once, and what could not be written before.
+  ///
+  /// If that fails, all of it is written with whatever is written next.
+  func writeOwed(and numbers: [Int64] = []) throws(StoreError) {
+    let batch = state.withLock { state in
+      defer { state.changed = [] }
+      return state.changed.union(numbers)
+    }
     guard !batch.isEmpty else { return }
-    try write(batch)
-    state.withLock { $0.changed.subtract(batch) }
+    do throws(StoreError) {
+      try write(batch)
+    } catch {
+      state.withLock { $0.changed.formUnion(batch) }
+      throw error
+    }
   }
 
   private func writeAll() {

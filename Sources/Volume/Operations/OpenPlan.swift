@@ -33,6 +33,9 @@ struct OpenPlan {
   var mayPassThrough: Bool { !mayAppendAlone && !isRevocable }
   /// Whether this open may append alone.
   var appends: Bool { access.contains(.append) }
+  /// Whether each write is to come as one request: through the page cache the kernel splits it at a page of
+  /// where it believes the end to be, and another view's append would get in between.
+  var appendsWholeWrites: Bool { flags & O_APPEND != 0 && access == .write }
   /// The flags for a descriptor of the daemon's own.
   var daemonFlags: Int32 { access.openFlags | flags & Self.flagsForDaemon }
 
@@ -120,7 +123,8 @@ extension View {
       if plan.isRevocable && plan.access.writes || isWrittenElsewhere(node) {
         try gate.refuseSharedMemory(node)
       }
-      return OpenPlan.Route(backing: nil, hasDescriptor: true, isDirect: plan.appends || plan.isRevocable)
+      let isDirect = plan.appends || plan.isRevocable || plan.appendsWholeWrites
+      return OpenPlan.Route(backing: nil, hasDescriptor: true, isDirect: isDirect)
     }
     // No map of it can be kept from writing.
     if plan.appends, plan.access.contains(.read) { throw .EBUSY }
