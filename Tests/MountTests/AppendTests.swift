@@ -10,41 +10,32 @@ internal import Testing
 /// `O_APPEND` holds for as long as the open file has it, and for writes, not for maps.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct AppendTests {
-  enum Mode: CaseIterable { case passthrough, throughDaemon, rootless }
-
-  private static func mounted(_ mode: Mode) throws -> (store: MountedStore, file: String) {
-    let mounted = try MountedStore(asNobody: mode == .rootless)
-    try mounted.mount(options: mode == .throughDaemon ? "nopassthrough" : nil)
-    return (mounted, mounted.path("Users/Shared/file"))
-  }
-
-  /// As the store's owner: opens `p`, runs the lines, and prints what the file has then.
-  private static func run(_ store: MountedStore, _ file: String, _ lines: String) throws -> String {
+  /// In a store that is mounted so: opens `p`, runs the lines, and prints what the file has then.
+  private static func run(_ way: DataWay, _ mounted: MountedStore, _ lines: String) throws -> String {
     let script = """
       import fcntl, mmap, os, sys
       p = sys.argv[1]
       \(lines)
       print(open(p).read())
       """
-    let words = ["/usr/bin/python3", "-c", script, file]
-    let result = try store.owner == nil ? Program.run(words) : Program.runAsNobody(words)
+    let result = try way.python(script, mounted.path("Users/Shared/file"))
     return result.output + result.errors
   }
 
-  @Test(arguments: Mode.allCases) func appendingComesByFcntl(mode: Mode) throws {
-    let (store, file) = try Self.mounted(mode)
+  @Test(arguments: DataWay.allCases) func appendingComesByFcntl(way: DataWay) throws {
+    let mounted = try way.mounted()
     let lines = """
       open(p, 'w').write('abc')
       f = os.open(p, os.O_WRONLY)
       fcntl.fcntl(f, fcntl.F_SETFL, os.O_APPEND)
       os.write(f, b'd')
       """
-    #expect(try Self.run(store, file, lines) == "abcd\n")
+    #expect(try Self.run(way, mounted, lines) == "abcd\n")
   }
 
   /// With passthrough the kernel writes by the flags with which the file was opened.
-  @Test(arguments: Mode.allCases) func appendingGoesByFcntl(mode: Mode) throws {
-    let (store, file) = try Self.mounted(mode)
+  @Test(arguments: DataWay.allCases) func appendingGoesByFcntl(way: DataWay) throws {
+    let mounted = try way.mounted()
     let lines = """
       open(p, 'w').write('abc')
       f = os.open(p, os.O_WRONLY | os.O_APPEND)
@@ -52,13 +43,13 @@ struct AppendTests {
       fcntl.fcntl(f, fcntl.F_SETFL, 0)
       os.pwrite(f, b'A', 0)
       """
-    let usesPassthrough = try store.flag("passthrough")
-    #expect(try Self.run(store, file, lines) == (usesPassthrough ? "abcdA\n" : "Abcd\n"))
+    let usesPassthrough = try mounted.flag("passthrough")
+    #expect(try Self.run(way, mounted, lines) == (usesPassthrough ? "abcdA\n" : "Abcd\n"))
   }
 
   /// A page that is written back has its place, also through a file that appends.
-  @Test(arguments: Mode.allCases) func mapOfAFileThatAppendsKeepsItsPlace(mode: Mode) throws {
-    let (store, file) = try Self.mounted(mode)
+  @Test(arguments: DataWay.allCases) func mapOfAFileThatAppendsKeepsItsPlace(way: DataWay) throws {
+    let mounted = try way.mounted()
     let lines = """
       open(p, 'w').write('abc')
       f = os.open(p, os.O_RDWR | os.O_APPEND)
@@ -67,12 +58,12 @@ struct AppendTests {
       m.flush()
       os.write(f, b'd')
       """
-    #expect(try Self.run(store, file, lines) == "Abcd\n")
+    #expect(try Self.run(way, mounted, lines) == "Abcd\n")
   }
 
   /// Many who append at once lose nothing, through one mount and in the store.
-  @Test(arguments: Mode.allCases) func appendingTakesTurns(mode: Mode) throws {
-    let (store, file) = try Self.mounted(mode)
+  @Test(arguments: DataWay.allCases) func appendingTakesTurns(way: DataWay) throws {
+    let mounted = try way.mounted()
     let lines = """
       for child in range(4):
         if os.fork() == 0:
@@ -87,7 +78,7 @@ struct AppendTests {
         assert own == sorted(own)
       open(p, 'w').write('all')
       """
-    #expect(try Self.run(store, file, lines) == "all\n")
+    #expect(try Self.run(way, mounted, lines) == "all\n")
   }
 
   /// What is appended by one call stays together, whichever view the others come through.

@@ -7,8 +7,6 @@ internal import Testing
 /// What is written past the page cache is what is read and mapped from then on.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
 struct StalePagesTests {
-  enum Mode: CaseIterable { case passthrough, throughDaemon, rootless }
-
   /// Writes a file over and over, all of it at once by asynchronous O_DIRECT, while others read and map it;
   /// prints how many pages of the map, and of what read(2) gives, were not what had been written.
   private static let script = """
@@ -56,17 +54,10 @@ struct StalePagesTests {
     print(stale['map'], stale['read'])
     """
 
-  @Test(arguments: Mode.allCases)
-  func asynchronousDirectWritesLeaveNoOldPages(mode: Mode) throws {
-    let mounted = try MountedStore(asNobody: mode == .rootless)
-    try mounted.mount(options: mode == .throughDaemon ? "nopassthrough" : nil)
-    let words = ["python3", "-c", Self.script, mounted.path("Users/Shared/file"), "200"]
-    let result = try mode == .rootless ? runAsNobody(words) : Program.run(words)
+  @Test(arguments: DataWay.allCases)
+  func asynchronousDirectWritesLeaveNoOldPages(way: DataWay) throws {
+    let mounted = try way.mounted()
+    let result = try way.python(Self.script, mounted.path("Users/Shared/file"), "200")
     #expect(result.output == "0 0\n", "\(result.output)\(result.errors)")
-  }
-
-  /// The first python3 of root's may be where nobody else gets.
-  private func runAsNobody(_ words: [String]) throws -> ProgramResult {
-    try Program.runAsNobody(words, environment: ["PATH": "/usr/bin:/bin"])
   }
 }

@@ -7,11 +7,8 @@ internal import Testing
 /// What a file of ext4 can be asked that a file of ours can't: refused by the errno that programs know.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct UnservedCallTests {
-  enum Mode: CaseIterable { case passthrough, throughDaemon, rootless }
-
-  @Test(arguments: Mode.allCases) func refusedByTheUsualErrno(mode: Mode) throws {
-    let mounted = try MountedStore(asNobody: mode == .rootless)
-    try mounted.mount(options: mode == .throughDaemon ? "nopassthrough" : nil)
+  @Test(arguments: DataWay.allCases) func refusedByTheUsualErrno(way: DataWay) throws {
+    let mounted = try way.mounted()
     let script = """
       import array, fcntl, os, sys
       f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
@@ -34,8 +31,7 @@ struct UnservedCallTests {
       except OSError: pass
       print(os.fstat(f).st_size)
       """
-    let words = ["/usr/bin/python3", "-c", script, mounted.path("Users/Shared/file")]
-    let result = try mode == .rootless ? Program.runAsNobody(words) : Program.run(words)
+    let result = try way.python(script, mounted.path("Users/Shared/file"))
     let lines = result.output.split(separator: "\n").map(String.init)
     #expect(
       lines.dropLast() == [

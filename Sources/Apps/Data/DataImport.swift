@@ -35,7 +35,7 @@ extension AppContainer {
       discard(temporary)
       throw error
     }
-    let built = (try? ObjectIdentity(of: temporary, in: containers.fd))
+    let built = try? ObjectIdentity(of: temporary, in: containers.fd)
     do {
       try exchange(NewData(copy: temporary, home: home, identifier: identifier))
     } catch {
