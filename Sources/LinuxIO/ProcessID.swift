@@ -40,6 +40,11 @@ package enum ProcessID {
     return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.utf8.count + 2)
   }
 
+  /// Whether no process has this number any more; false if that can't be known.
+  ///
+  /// Takes no descriptor, so it holds for a caller that has none left. Corresponds to `kill(2)`.
+  package static func isGone(_ pid: Int32) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
+
   /// Names a running process so that its end can be waited for.
   ///
   /// Corresponds to `pidfd_open(2)`.

@@ -130,7 +130,7 @@ package final class Homes: Sendable {
   /// finds it.
   private func clearRemainders() {
     for entry in (try? users.fd.entries()) ?? [] {
-      guard let process = Self.unfinished(entry.name), (try? ProcessID.open(process)) == nil else { continue }
+      guard let process = Self.unfinished(entry.name), ProcessID.isGone(process) else { continue }
       try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
     }
   }

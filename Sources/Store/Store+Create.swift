@@ -75,7 +75,7 @@ extension Store {
     for entry in try parent.entries() where entry.name.starts(with: prefix) {
       let pid = String(decoding: entry.name.dropFirst(prefix.count), as: UTF8.self)
       // One whose maker still runs is not left over.
-      guard let number = Int32(pid), (try? ProcessID.open(number)) == nil else { continue }
+      guard let number = Int32(pid), ProcessID.isGone(number) else { continue }
       try parent.removeTree(entry.name)
     }
   }

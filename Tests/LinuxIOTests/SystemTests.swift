@@ -24,6 +24,16 @@ internal import Testing
     #expect(AccountGroup.named("no-group-of-this-name") == nil)
   }
 
+  /// Only the kernel's word that there is none lets others remove what a process was making.
+  @Test func processIsGoneOnlyWhereThatIsKnown() throws {
+    #expect(!ProcessID.isGone(ProcessID.own))
+    #expect(!ProcessID.isGone(1))
+    // Not the numbers of processes, which means that nothing is known.
+    #expect(!ProcessID.isGone(0) && !ProcessID.isGone(-1) && !ProcessID.isGone(.min))
+    // Above what the kernel gives.
+    #expect(ProcessID.isGone(.max))
+  }
+
   @Test func socketWorksWhereNoAddressWouldReach() throws {
     let temporary = try TemporaryDirectory()
     let deep = Array(repeating: String(repeating: "x", count: 100), count: 3)

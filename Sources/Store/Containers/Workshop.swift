@@ -82,7 +82,7 @@ package struct Workshop: Sendable {
     let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
     for entry in try listing.fd.entries() where entry.name.starts(with: Array(prefix.utf8)) {
       let rest = String(decoding: entry.name.dropFirst(prefix.utf8.count), as: UTF8.self)
-      guard let pid = Int32(rest.prefix { $0 != "-" }), (try? ProcessID.open(pid)) == nil else { continue }
+      guard let pid = Int32(rest.prefix { $0 != "-" }), ProcessID.isGone(pid) else { continue }
       try entry.name.withName { (name) throws(Errno) in try destroy(directory, name) }
     }
   }
