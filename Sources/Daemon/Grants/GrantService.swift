@@ -170,18 +170,27 @@ package final class GrantService: Sendable {
   private func revoke(
     _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
   ) throws(GrantFailure) -> [GrantRecord] {
-    let found = volume.granted.filter { record in
+    let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
         && (path.map { record.isAt($0) } ?? true)
     }
-    guard !found.isEmpty else {
-      // It may be that it was taken back already, and this could not be recorded.
-      guard writer.owes else { throw .noGrant(path: path, app: identifier?.text) }
-      try takeBack([])
-      return []
-    }
+    let found = volume.granted.filter(isMeant)
+    // It may be that it was taken back already, and this could not be recorded.
+    let known = found.isEmpty ? try unrecordedRevocations().filter(isMeant) : found
+    guard !known.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
     try takeBack(found)
     return found
+  }
+
+  /// What was taken back and is still in the registry.
+  private func unrecordedRevocations() throws(GrantFailure) -> [GrantRecord] {
+    let gone = writer.owed.subtracting(volume.granted.map(\.id))
+    guard !gone.isEmpty else { return [] }
+    do throws(StoreError) {
+      return try registry(false)?.grants().filter { gone.contains($0.id) } ?? []
+    } catch {
+      throw .store(error)
+    }
   }
 
   /// When this ends, nothing of it can be used any more; when it returns, no later daemon gives it either.

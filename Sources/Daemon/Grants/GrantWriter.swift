@@ -39,8 +39,8 @@ final class GrantWriter: Sendable {
     }
   }
 
-  /// Whether something could not be written yet, or is about to be.
-  var owes: Bool { state.withLock { !$0.changed.isEmpty } }
+  /// What could not be written yet, or is about to be.
+  var owed: Set<Int64> { state.withLock { $0.changed } }
 
   /// Writes these at once, and what could not be written before.
   ///
@@ -60,29 +60,23 @@ final class GrantWriter: Sendable {
   }
 
   private func writeAll() {
-    while let batch = take() {
+    while goesOn() {
       do throws(StoreError) {
-        try write(batch)
+        try writeOwed()
       } catch {
         DaemonLog.write(
           "can't record where granted files are now (\(error)); trying again with the next change")
-        state.withLock { state in
-          state.changed.formUnion(batch)
-          state.isWriting = false
-        }
+        state.withLock { $0.isWriting = false }
         return
       }
     }
   }
 
-  private func take() -> Set<Int64>? {
+  /// Whether there is more to write; if not, what is noted next needs another thread.
+  private func goesOn() -> Bool {
     state.withLock { state in
-      guard !state.changed.isEmpty else {
-        state.isWriting = false
-        return nil
-      }
-      defer { state.changed = [] }
-      return state.changed
+      state.isWriting = !state.changed.isEmpty
+      return state.isWriting
     }
   }
 

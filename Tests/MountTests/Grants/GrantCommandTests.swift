@@ -76,6 +76,8 @@ struct GrantCommandTests {
         refused.status == 1 && refused.errors.contains("revoked in this mount, but that can't be recorded"),
         "\(refused.errors)")
     }
+    let never = try run(fixture, "insula revoke $APP $D/w")
+    #expect(never.status == 1 && never.errors.contains("has no grant"), "\(never.errors)")
     let app = try run(fixture, "insula grants | grep letter; run cat $D/w/letter")
     #expect(app.status != 0 && app.output.isEmpty, "\(app.output)")
     #expect(try Program.run(["chattr", "-i", journal]).status == 0)
