@@ -59,6 +59,7 @@ int clx_openat2(int dir, const char *path, uint64_t flags, uint64_t mode, uint64
   struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
   return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
+int clx_fstat(int fd, struct stat *out) { return (int)syscall(SYS_fstat, fd, out); }
 int clx_statx(int dir, const char *path, int flags, unsigned mask, struct clx_statx *out) {
   return (int)syscall(SYS_statx, dir, path, flags, mask, out);
 }

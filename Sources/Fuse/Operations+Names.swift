@@ -15,20 +15,6 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
       reply($0, $1, $2)
     }
   }
-  table.forget = { request, node, count in
-    session(of: request).fileSystem.forget(NodeID(node), count: count)
-    fuse_reply_none(request)
-  }
-  table.forget_multi = { request, count, items in
-    let files = session(of: request).fileSystem
-    let size = count.multipliedReportingOverflow(by: MemoryLayout<fuse_forget_data>.stride)
-    if let items, !size.overflow, Session.isInCurrentMessage(items, count: size.partialValue) {
-      for item in UnsafeBufferPointer(start: items, count: count) {
-        files.forget(NodeID(item.ino), count: item.nlookup)
-      }
-    }
-    fuse_reply_none(request)
-  }
   table.mknod = { request, parent, name, mode, device in
     serve(request) { (files, caller) throws(Errno) in
       try files.makeNode(

@@ -18,8 +18,10 @@ enum Wire {
 
   /// Operations by the kernel's numbers.
   enum Opcode {
+    static let forget: UInt32 = 2
     static let release: UInt32 = 18
     static let initialize: UInt32 = 26
+    static let forgetSeveral: UInt32 = 42
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
@@ -27,7 +29,7 @@ enum Wire {
     /// Whether nobody waits for the reply, if there is one: forget, release, releasedir, batch_forget.
     static func isNotice(_ opcode: UInt32) -> Bool {
       switch opcode {
-      case 2, release, 29, 42: true
+      case forget, release, 29, forgetSeveral: true
       default: false
       }
     }

@@ -24,7 +24,7 @@ extension FD {
   @inline(__always)
   package func status() throws(Errno) -> FileStatus {
     var status = stat()
-    try check(fstatat(raw, Name.empty.bytes, &status, CLX_AT_EMPTY_PATH))
+    try check(clx_fstat(raw, &status))
     return FileStatus(status)
   }
 

@@ -93,6 +93,8 @@ int clx_prctl(int option, unsigned long argument);
 
 // Behind _GNU_SOURCE, or without a wrapper in glibc 2.36.
 int clx_openat2(int dir, const char *_Nonnull path, uint64_t flags, uint64_t mode, uint64_t resolve);
+/// fstat(2) itself: the C library asks for the status of an empty path instead, which costs more.
+int clx_fstat(int fd, struct stat *_Nonnull out);
 int clx_statx(int dir, const char *_Nonnull path, int flags, unsigned mask, struct clx_statx *_Nonnull out);
 int clx_renameat2(int from, const char *_Nonnull name, int to, const char *_Nonnull newName, unsigned flags);
 int clx_fchmodat2(int dir, const char *_Nonnull path, mode_t mode, int flags);
