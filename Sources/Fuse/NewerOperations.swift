@@ -83,27 +83,4 @@ extension Session {
       answer(header.unique, error)
     }
   }
-
-  @discardableResult
-  private func answer(_ unique: UInt64, _ body: UnsafeRawBufferPointer) -> Bool {
-    write(unique: unique, code: 0, body)
-  }
-
-  private func answer(_ unique: UInt64, _ error: Errno) {
-    _ = write(unique: unique, code: -error.code, UnsafeRawBufferPointer(start: nil, count: 0))
-  }
-
-  /// One message to the kernel: struct fuse_out_header {len u32, error i32, unique u64} and a body.
-  func write(unique: UInt64, code: Int32, _ body: UnsafeRawBufferPointer) -> Bool {
-    var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
-    return withUnsafeMutableBytes(of: &header) { head in
-      var vectors = (
-        iovec(iov_base: head.baseAddress, iov_len: 16),
-        iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
-      )
-      return withUnsafeMutablePointer(to: &vectors) {
-        $0.withMemoryRebound(to: iovec.self, capacity: 2) { writev(fd.raw, $0, 2) >= 0 }
-      }
-    }
-  }
 }

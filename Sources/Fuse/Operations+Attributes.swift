@@ -9,13 +9,6 @@ internal import LinuxIO
 // Callbacks that deal with what is known about an object: attributes, extended attributes, flags.
 
 func addAttributeOperations(_ table: inout fuse_lowlevel_ops) {
-  table.getattr = { request, node, info in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.attributes(of: NodeID(node), handle: info.map { HandleID($0.pointee.fh) }, by: caller)
-    } _: { request, _, attributes in
-      reply(request, attributes)
-    }
-  }
   table.setattr = { request, node, wanted, toSet, info in
     serve(request) { (files, caller) throws(Errno) in
       guard let wanted else { throw .EINVAL }

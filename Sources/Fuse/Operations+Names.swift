@@ -5,27 +5,13 @@ internal import CFuse
 internal import Glibc
 internal import LinuxIO
 
-// Callbacks that deal with names: finding, making, moving and removing.
+// Callbacks that deal with names, but for those in FrequentOperations.swift.
 
 func addNameOperations(_ table: inout fuse_lowlevel_ops) {
-  table.lookup = { request, parent, name in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.lookup(try checked(name), in: NodeID(parent), by: caller)
-    } _: {
-      reply($0, $1, $2)
-    }
-  }
   table.mknod = { request, parent, name, mode, device in
     serve(request) { (files, caller) throws(Errno) in
       try files.makeNode(
         try checked(name), in: NodeID(parent), mode: mode, device: UInt64(device), by: caller)
-    } _: {
-      reply($0, $1, $2)
-    }
-  }
-  table.mkdir = { request, parent, name, mode in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.makeDirectory(try checked(name), in: NodeID(parent), mode: mode, by: caller)
     } _: {
       reply($0, $1, $2)
     }
@@ -43,23 +29,6 @@ func addNameOperations(_ table: inout fuse_lowlevel_ops) {
       try files.link(NodeID(node), as: try checked(name), in: NodeID(parent), by: caller)
     } _: {
       reply($0, $1, $2)
-    }
-  }
-  table.unlink = { request, parent, name in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.remove(try checked(name), in: NodeID(parent), directory: false, by: caller)
-    }
-  }
-  table.rmdir = { request, parent, name in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.remove(try checked(name), in: NodeID(parent), directory: true, by: caller)
-    }
-  }
-  table.rename = { request, parent, name, newParent, newName, flags in
-    serve(request) { (files, caller) throws(Errno) in
-      try files.rename(
-        try checked(name), in: NodeID(parent), to: try checked(newName), in: NodeID(newParent),
-        flags: flags, by: caller)
     }
   }
   table.readlink = { request, node in

@@ -108,7 +108,8 @@ package final class Session: @unchecked Sendable {
   /// Serves one request on this thread.
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
-    if processForget(header, UnsafeRawBufferPointer(message)) { return }
+    // Until INIT is answered libfuse refuses all others.
+    if !handshake.isPending, processFrequent(header, UnsafeRawBufferPointer(message)) { return }
     if header.opcode >= Wire.Opcode.tmpfile, processNewer(header, UnsafeRawBufferPointer(message)) { return }
     if header.opcode == Wire.Opcode.initialize {
       handshake.note(header, UnsafeRawBufferPointer(message))
@@ -156,30 +157,10 @@ package final class Session: @unchecked Sendable {
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
     guard handshake.isPending else {
-      return write(reply: UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
+      return write(UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
     }
     return handshake.send(fd, vectors, count) { passthrough in
       fileSystem.started(SessionConnection(self, passthrough: passthrough))
-    }
-  }
-
-  /// The longest reply that is written in one piece: the header and what most operations answer.
-  private static let shortReply = 256
-
-  /// Writes a reply; a short one in one piece, because the kernel pins the pages of each piece by itself.
-  private func write(reply pieces: UnsafeBufferPointer<iovec>, to fd: Int32) -> Int {
-    let length = pieces.reduce(0) { $0 &+ $1.iov_len }
-    guard pieces.count > 1, length <= Self.shortReply else {
-      return writev(fd, pieces.baseAddress, Int32(truncatingIfNeeded: pieces.count))
-    }
-    return withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { whole in
-      var end = 0
-      for piece in pieces {
-        let bytes = UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len)
-        UnsafeMutableRawBufferPointer(rebasing: whole[end...]).copyMemory(from: bytes)
-        end += piece.iov_len
-      }
-      return Glibc.write(fd, whole.baseAddress, length)
     }
   }
 

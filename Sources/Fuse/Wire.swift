@@ -18,10 +18,17 @@ enum Wire {
 
   /// Operations by the kernel's numbers.
   enum Opcode {
+    static let lookup: UInt32 = 1
     static let forget: UInt32 = 2
+    static let attributes: UInt32 = 3
+    static let makeDirectory: UInt32 = 9
+    static let removeName: UInt32 = 10
+    static let removeDirectory: UInt32 = 11
+    static let rename: UInt32 = 12
     static let release: UInt32 = 18
     static let initialize: UInt32 = 26
     static let forgetSeveral: UInt32 = 42
+    static let renameWithFlags: UInt32 = 45
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
@@ -92,6 +99,14 @@ enum Wire {
   static func longWord(at offset: Int, of message: UnsafeRawBufferPointer) -> UInt64 {
     guard offset + 8 <= message.count else { return 0 }
     return message.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+  }
+
+  /// A name of the request, if it is all there and one that an object can have.
+  static func name(at offset: Int, of message: UnsafeRawBufferPointer) throws(Errno) -> Name {
+    guard offset < message.count, let start = message.baseAddress.map({ $0 + offset }),
+      memchr(start, 0, message.count - offset) != nil
+    else { throw .EINVAL }
+    return try checked(start.assumingMemoryBound(to: CChar.self))
   }
 
   /// struct fuse_entry_out, 128 bytes.

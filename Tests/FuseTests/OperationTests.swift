@@ -181,13 +181,33 @@ struct OperationTests {
     #expect(files.calls.isEmpty)
   }
 
+  /// A name ends within its message.
+  @Test func nameThatDoesNotEndIsRefused() throws {
+    let files = FakeFiles()
+    let kernel = try started(files)
+    let open = Array("open".utf8)
+    for message in [
+      Message(.lookup, unique: 2, open), Message(.unlink, unique: 2, open), Message(.rmdir, unique: 2, open),
+      Message(.lookup, unique: 2, []), Message(.mkdir, unique: 2, words(0o755, 0) + open),
+      Message(.mkdir, unique: 2, words(0o755)), Message(.rename, unique: 2, long(8) + strings("a") + open),
+      Message(.rename, unique: 2, long(8) + strings("a")), Message(.rename, unique: 2, long(8) + open),
+      Message(.rename, unique: 2, []),
+    ] {
+      #expect(try kernel.ask(message).code == -EINVAL)
+    }
+    #expect(files.calls.isEmpty)
+  }
+
   @Test func forgettingIsNotAnswered() throws {
     let files = FakeFiles()
     let kernel = try started(files)
     kernel.process(Message(.forget, unique: 2, node: 7, long(3)))
     kernel.process(Message(.batchForget, unique: 3, node: 0, words(2, 0) + long(8, 1, 9, 4)))
+    // More are announced than have come.
+    kernel.process(Message(.batchForget, unique: 4, node: 0, words(.max, 0) + long(8, 1) + long(9)))
+    kernel.process(Message(.batchForget, unique: 5, node: 0, words(1)))
     #expect(try kernel.replies().isEmpty)
-    #expect(files.calls.map(\.node) == [7, 8, 9] && files.calls.map(\.number) == [3, 1, 4])
+    #expect(files.calls.map(\.node) == [7, 8, 9, 8] && files.calls.map(\.number) == [3, 1, 4, 1])
   }
 
   @Test func unknownOperationsAreAnswered() throws {

@@ -35,15 +35,15 @@ struct DirectoryChange: ~Copyable {
 
   let from: Directory
   /// Where a rename leads; any other change has one directory, which is both.
-  let to: Directory
+  var to: Directory { target ?? from }
+  private let target: Directory?
   private let view: View
   private let names: NameLocks.Hold
 
   init(in directory: borrowing NodeTable.Reference, of view: View) throws(Errno) {
     let names = view.volume.names.exclusive(in: directory.number)
-    let directory = try Directory(directory, in: view)
-    from = directory
-    to = directory
+    from = try Directory(directory, in: view)
+    target = nil
     self.view = view
     self.names = names
   }
@@ -51,14 +51,14 @@ struct DirectoryChange: ~Copyable {
   init(from: borrowing NodeTable.Reference, to: borrowing NodeTable.Reference, of view: View) throws(Errno) {
     let names = view.volume.names.exclusive(in: from.number, to.number)
     let source = try Directory(from, in: view)
-    let target = from.id == to.id ? source : try Directory(to, in: view)
+    let target = from.id == to.id ? nil : try Directory(to, in: view)
     self.from = source
-    self.to = target
+    self.target = target
     self.view = view
     self.names = names
   }
 
-  var isWithinOneDirectory: Bool { from.place.node == to.place.node }
+  var isWithinOneDirectory: Bool { target == nil }
 
   /// Makes the change by `call`, and does what follows from it.
   ///
@@ -93,6 +93,6 @@ struct DirectoryChange: ~Copyable {
   consuming func end() {}
 
   private var effects: ChangeEffects {
-    ChangeEffects(volume: view.volume, view: view.peer, from: from.place, to: to.place)
+    ChangeEffects(volume: view.volume, view: view.peer, from: from.place, to: target?.place ?? from.place)
   }
 }

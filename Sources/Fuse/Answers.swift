@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+// Messages to the kernel: struct fuse_out_header {len u32, error i32, unique u64} and a body.
+
+extension Session {
+  /// Sends an entry; if nobody is there to take it, its lookup is released.
+  func answer(_ unique: UInt64, _ entry: Entry) {
+    var out = InlineArray<128, UInt8>(repeating: 0)
+    let sent = withUnsafeMutableBytes(of: &out) { bytes in
+      guard let base = bytes.baseAddress else { return false }
+      Wire.write(entry, to: base)
+      return answer(unique, UnsafeRawBufferPointer(bytes))
+    }
+    if !sent, let node = entry.node { fileSystem.forget(node, count: 1) }
+  }
+
+  func answer(_ unique: UInt64, _ attributes: Attributes) {
+    var out = InlineArray<104, UInt8>(repeating: 0)
+    withUnsafeMutableBytes(of: &out) { bytes in
+      guard let base = bytes.baseAddress else { return }
+      Wire.write(attributes, to: base)
+      answer(unique, UnsafeRawBufferPointer(bytes))
+    }
+  }
+
+  /// False if nobody is there to take it.
+  @discardableResult
+  func answer(_ unique: UInt64, _ body: UnsafeRawBufferPointer) -> Bool {
+    write(unique: unique, code: 0, body)
+  }
+
+  func answer(_ unique: UInt64, _ error: Errno) {
+    _ = write(unique: unique, code: -error.code, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  func answerDone(_ unique: UInt64) {
+    _ = write(unique: unique, code: 0, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  func write(unique: UInt64, code: Int32, _ body: UnsafeRawBufferPointer) -> Bool {
+    var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
+    return withUnsafeMutableBytes(of: &header) { head in
+      var pieces = InlineArray<2, iovec>(repeating: iovec(iov_base: head.baseAddress, iov_len: 16))
+      pieces[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
+      let count = body.isEmpty ? 1 : 2
+      return withUnsafeBytes(of: &pieces) { pieces in
+        write(UnsafeBufferPointer(rebasing: pieces.assumingMemoryBound(to: iovec.self)[..<count]), to: fd.raw)
+          >= 0
+      }
+    }
+  }
+
+  /// The longest message that is written in one piece: the header and what most operations answer.
+  private static let shortMessage = 256
+
+  /// Writes a message; a short one in one piece, because the kernel pins the pages of each piece by itself.
+  func write(_ pieces: UnsafeBufferPointer<iovec>, to fd: Int32) -> Int {
+    let length = pieces.reduce(0) { $0 &+ $1.iov_len }
+    guard pieces.count > 1, length <= Self.shortMessage else {
+      return writev(fd, pieces.baseAddress, Int32(truncatingIfNeeded: pieces.count))
+    }
+    return withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { whole in
+      var end = 0
+      for piece in pieces {
+        let bytes = UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len)
+        UnsafeMutableRawBufferPointer(rebasing: whole[end...]).copyMemory(from: bytes)
+        end += piece.iov_len
+      }
+      return Glibc.write(fd, whole.baseAddress, length)
+    }
+  }
+}
