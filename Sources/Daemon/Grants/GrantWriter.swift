@@ -14,12 +14,13 @@ final class GrantWriter: Sendable {
   private struct State {
     var changed: Set<Int64> = []
     var isWriting = false
+    var isEnding = false
     var thread: JoinableThread?
   }
 
   private let volume: Volume
   private let registry: GrantService.RegistrySource
-  private let state = Mutex(State())
+  private let state = Condition(State())
   private let turn = Mutex(())
 
   init(_ volume: Volume, _ registry: @escaping GrantService.RegistrySource) {
@@ -59,6 +60,9 @@ final class GrantWriter: Sendable {
     }
   }
 
+  /// A user who renames all the time has the disk synchronized no more often than this.
+  private static let pauseMilliseconds = 100
+
   private func writeAll() {
     while goesOn() {
       do throws(StoreError) {
@@ -69,6 +73,7 @@ final class GrantWriter: Sendable {
         state.withLock { $0.isWriting = false }
         return
       }
+      _ = state.wait(milliseconds: Self.pauseMilliseconds) { $0.isEnding }
     }
   }
 
@@ -93,6 +98,7 @@ final class GrantWriter: Sendable {
 
   /// Returns when all is written that was noted before.
   func finish() {
+    state.change { $0.isEnding = true }
     // What is noted while it writes is written by the same thread, which ends when nothing is left.
     while let thread = state.withLock({ $0.thread.take() }) { thread.join() }
     writeAll()

@@ -13,7 +13,8 @@ internal import Synchronization
 //     object.
 //  2. If the object is replaced or removed, the grant stays with the name, because most programs save files
 //     that way.
-//  3. A rename looks up its two names in their directories. If nothing is granted, that reads one counter.
+//  3. A rename looks up its two names in their directories. If nothing is granted there, that reads two
+//     counters, so whoever works elsewhere does not wait for those who move what is granted.
 //  4. The lock `moving` serializes renames of names that lead to a grant, grants, revocations, and the start
 //     of a view. Its holder may wait for the filesystem, and nothing but these operations waits for it.
 //     `state` is taken inside it, for a few memory accesses.
@@ -78,6 +79,8 @@ final class Grants: Sendable {
   private let state = OrderedMutex(.grants, State())
   private let budget: Budget
   private let count = Atomic<Int>(0)
+  /// In which directories the names of `steps` and `previousNames` are.
+  private let directories = DirectoryCounts()
   let moving = OrderedMutex(.grantMoves, ())
   private let listener = OrderedMutex<(@Sendable ([Int64]) -> Void)?>(.leaf, nil)
 
@@ -85,9 +88,12 @@ final class Grants: Sendable {
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
+  /// Whether a grant may depend on a name in a directory; reads two counters.
+  func mayTouch(_ directory: ObjectNumber) -> Bool { !isEmpty && directories.mayHave(directory) }
+
   /// Whether a grant depends on a name.
   func touches(_ step: ResolvedPath.Step) -> Bool {
-    if isEmpty { return false }
+    guard mayTouch(step.directory) else { return false }
     return state.withLock { $0.steps[step] != nil || $0.previousNames[step] != nil }
   }
 
@@ -130,13 +136,13 @@ final class Grants: Sendable {
   func put(_ entry: Entry) {
     state.withLock { state in
       let id = entry.record.id
+      let keeping = keepCounts(of: state.entries[id])
+      defer { end(keeping) }
       forget(id, &state)
       state.entries[id] = entry
       state.ids[entry.holder, default: []].insert(id)
       for step in entry.steps { add(id, entry.record.user, to: step, &state) }
-      if let previousName = entry.previousName {
-        state.previousNames[previousName.step, default: []].insert(id)
-      }
+      if let previousName = entry.previousName { add(id, previousName, &state) }
       count.store(state.entries.count, ordering: .sequentiallyConsistent)
     }
   }
@@ -146,15 +152,15 @@ final class Grants: Sendable {
     state.withLock { state in
       let id = entry.record.id
       guard let known = state.entries[id] else { return }
-      Self.forgetPreviousName(known, &state)
+      let keeping = keepCounts(of: known)
+      defer { end(keeping) }
+      forgetPreviousName(known, &state)
       for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
       var entry = entry
       entry.steps = new + known.steps.dropFirst(old)
       state.entries[id] = entry
       for step in new { add(id, entry.record.user, to: step, &state) }
-      if let previousName = entry.previousName {
-        state.previousNames[previousName.step, default: []].insert(id)
-      }
+      if let previousName = entry.previousName { add(id, previousName, &state) }
     }
   }
 
@@ -167,24 +173,41 @@ final class Grants: Sendable {
     }
   }
 
+  /// While an entry is taken out and put in again, whoever reads only the counts must not find it gone.
+  private func keepCounts(of entry: Entry?) -> [ObjectNumber] {
+    let names = (entry?.steps ?? []) + (entry?.previousName.map { [$0.step] } ?? [])
+    for name in names { directories.add(name.directory) }
+    return names.map(\.directory)
+  }
+
+  private func end(_ keeping: [ObjectNumber]) { for directory in keeping { directories.remove(directory) } }
+
   @discardableResult
   private func forget(_ id: Int64, _ state: inout State) -> Entry? {
     guard let known = state.entries.removeValue(forKey: id) else { return nil }
     for step in known.steps { remove(id, known.record.user, from: step, &state) }
-    Self.forgetPreviousName(known, &state)
+    forgetPreviousName(known, &state)
     state.ids[known.holder]?.remove(id)
     if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
     return known
   }
 
-  private static func forgetPreviousName(_ known: Entry, _ state: inout State) {
-    guard let step = known.previousName?.step else { return }
-    state.previousNames[step]?.remove(known.record.id)
+  private func add(_ id: Int64, _ previous: PreviousName, _ state: inout State) {
+    guard state.previousNames[previous.step, default: []].insert(id).inserted else { return }
+    directories.add(previous.step.directory)
+  }
+
+  private func forgetPreviousName(_ known: Entry, _ state: inout State) {
+    guard let step = known.previousName?.step,
+      state.previousNames[step]?.remove(known.record.id) != nil
+    else { return }
+    directories.remove(step.directory)
     if state.previousNames[step]?.isEmpty == true { state.previousNames[step] = nil }
   }
 
   private func add(_ id: Int64, _ user: UInt32, to step: ResolvedPath.Step, _ state: inout State) {
     guard state.steps[step, default: Step()].ids.insert(id).inserted else { return }
+    directories.add(step.directory)
     let count = state.steps[step, default: Step()].users[user, default: 0]
     state.steps[step]?.users[user] = count + 1
     if count == 0 { budget.charge(.grantedNames, to: Payer(user: user)) }
@@ -192,6 +215,7 @@ final class Grants: Sendable {
 
   private func remove(_ id: Int64, _ user: UInt32, from step: ResolvedPath.Step, _ state: inout State) {
     guard state.steps[step]?.ids.remove(id) != nil else { return }
+    directories.remove(step.directory)
     let count = state.steps[step]?.users[user] ?? 1
     state.steps[step]?.users[user] = count == 1 ? nil : count - 1
     if count == 1 { budget.give(.grantedNames, by: Payer(user: user)) }

@@ -14,7 +14,8 @@ extension NameMove {
 
   /// Whether something that was granted depends on one of the names.
   fileprivate func touches(_ grants: Grants) -> Bool {
-    !grants.isEmpty && (grants.touches(source) || grants.touches(target))
+    grants.mayTouch(from.number) && grants.touches(source)
+      || grants.mayTouch(to.number) && grants.touches(target)
   }
 }
 
@@ -38,7 +39,7 @@ extension Volume {
 
   /// A name has come or gone otherwise.
   func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
-    if grants.isEmpty { return }
+    guard grants.mayTouch(directory.number) else { return }
     let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
     guard grants.touches(step) else { return }
     grants.moving.withLock { _ in update(at: step, directory.fd, through: view) }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import Testing
+
+@testable internal import Volume
+
+@Suite struct GrantsTests {
+  private static let directory = ObjectNumber(inode: 7, device: 1)
+
+  private static func step(_ name: UInt8) -> ResolvedPath.Step { ResolvedPath.Step([name], in: directory) }
+
+  private static func entry() throws -> Grants.Entry {
+    let record = GrantRecord(
+      id: 1, identifier: try #require(AppIdentifier("org.example.writer")), user: 1000,
+      team: Team("T", root: nil), path: [[97]], isWritable: true, isDirectory: false,
+      identity: ObjectIdentity(inode: 9, handle: [8, 0, 1], created: 0), granted: 0)
+    return Grants.Entry(record: record, steps: [step(97)], previousName: nil)
+  }
+
+  /// Others read without a lock whether anything is granted in a directory, and must never find it gone for
+  /// a moment: a rename that happens then would leave a grant at the old path.
+  @Test(arguments: [true, false])
+  func directoryOfWhatIsGrantedIsNeverFoundEmpty(moving: Bool) throws {
+    let grants = Grants(Budget(Budget.Limits(descriptors: 64)))
+    let entry = try Self.entry()
+    grants.put(entry)
+    let isOver = Atomic(false)
+    let missed = Atomic(0)
+    let reader = try JoinableThread(name: "reader") {
+      while !isOver.load(ordering: .relaxed) {
+        if !grants.mayTouch(Self.directory) { missed.add(1, ordering: .relaxed) }
+      }
+    }
+    for number in 0..<50_000 {
+      if moving {
+        grants.move(entry, steps: 1, to: [Self.step(UInt8(97 + number & 1))])
+      } else {
+        grants.put(entry)
+      }
+    }
+    isOver.store(true, ordering: .relaxed)
+    reader.join()
+    #expect(missed.load(ordering: .relaxed) == 0)
+    grants.remove(1)
+    #expect(!grants.mayTouch(Self.directory))
+  }
+
+  /// Who works in other directories does not wait for those who move what is granted.
+  @Test func otherDirectoriesAreNotTouched() throws {
+    let grants = Grants(Budget(Budget.Limits(descriptors: 64)))
+    grants.put(try Self.entry())
+    #expect(grants.mayTouch(Self.directory))
+    #expect(grants.touches(Self.step(97)) && !grants.touches(Self.step(98)))
+    let others = (0..<1000).count { grants.mayTouch(ObjectNumber(inode: 100 + UInt64($0), device: 1)) }
+    #expect(others < 10)
+  }
+}
