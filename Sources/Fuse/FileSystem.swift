@@ -54,6 +54,9 @@ package protocol FileSystem: AnyObject, Sendable {
     _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
   ) throws(Errno)
 
+  /// Whether a rename between two directories may keep a CPU busy.
+  func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool
+
   /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
   func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened
   /// Like the one above; nil if the reply is sent later through `later`, because it takes long.

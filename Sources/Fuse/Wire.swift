@@ -53,7 +53,7 @@ enum Wire {
     /// It keeps a CPU busy: it moves, takes or gives back as much as it can.
     case long
 
-    init(_ message: UnsafeRawBufferPointer) {
+    init(_ message: UnsafeRawBufferPointer, of files: any FileSystem) {
       switch Wire.word(at: 4, of: message) {
       // Read, write.
       case 15, 16: self = .data
@@ -64,6 +64,10 @@ enum Wire {
       // Setattr with a size (FATTR_SIZE), and an open that truncates.
       case 4: self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .long : .quick
       case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .long : .quick
+      case Opcode.rename, Opcode.renameWithFlags:
+        let parent = NodeID(Wire.longWord(at: 16, of: message))
+        let newParent = NodeID(Wire.longWord(at: headerSize, of: message))
+        self = files.isLongRename(from: parent, to: newParent) ? .long : .quick
       default: self = .quick
       }
     }

@@ -60,7 +60,7 @@ final class Worker: Sendable {
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
-        let request = request(count)
+        let request = request(count, of: session)
         // What woke us says nothing about others.
         if isFirst {
           crowd.waitedForRequest(request.opcode, from: request.client)
@@ -90,7 +90,7 @@ final class Worker: Sendable {
         served.arm()
         return
       }
-      let request = request(count)
+      let request = request(count, of: session)
       crowd.waitedForRequest(request.opcode, from: request.client)
       serve(request, in: served, helpers) { callHelp(served, request.pace, helpers) }
       if turn.isOver(), helpers.othersWait { return served.arm() }
@@ -118,7 +118,7 @@ final class Worker: Sendable {
       }
       switch served.session.receive(into: buffer) {
       case .message(let count):
-        let request = request(count)
+        let request = request(count, of: served.session)
         if !Wire.Opcode.isNotice(request.opcode) {
           served.noteRequest(from: request.client, of: request.user)
         }
@@ -156,12 +156,12 @@ final class Worker: Sendable {
   }
 
   @inline(__always)
-  private func request(_ count: Int) -> Request {
+  private func request(_ count: Int, of session: Session) -> Request {
     let message = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
     let bytes = UnsafeRawBufferPointer(message)
     return Request(
       message: message, opcode: Wire.word(at: 4, of: bytes), user: Wire.word(at: 24, of: bytes),
-      client: Wire.word(at: 32, of: bytes), pace: Wire.Pace(bytes))
+      client: Wire.word(at: 32, of: bytes), pace: Wire.Pace(bytes, of: session.fileSystem))
   }
 
   /// Serves a request, unless it is slow and its user has enough of that under way: then it waits for its

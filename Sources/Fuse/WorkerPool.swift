@@ -20,9 +20,10 @@ internal import Synchronization
 //  4. A worker that has served a few requests of one session looks whether another session waits, and goes
 //     there if so; a session that it leaves is armed and comes after those that wait already. So whoever
 //     keeps a session busy, or many, keeps no other waiting for longer than a turn.
-//  5. Before a request that is slow by its nature (an fsync), and for one that turns out to be (the monitor
-//     sees that), the session is armed and, if all who usually serve may be waiting, someone of the reserve
-//     is called: no request waits long behind another. The monitor sleeps whenever the pool does.
+//  5. Before a request that is slow by its nature (an fsync, a rename that takes many grants along), and for
+//     one that turns out to be (the monitor sees that), the session is armed and, if all who usually serve
+//     may be waiting, someone of the reserve is called: no request waits long behind another. The monitor
+//     sleeps whenever the pool does.
 //  6. Of what is slow by its nature nobody has more than a share of the workers: the rest waits for its turn
 //     (``SlowWork``).
 

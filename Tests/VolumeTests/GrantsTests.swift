@@ -5,6 +5,7 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 internal import Synchronization
+internal import TestSupport
 internal import Testing
 
 @testable internal import Volume
@@ -14,12 +15,12 @@ internal import Testing
 
   private static func step(_ name: UInt8) -> ResolvedPath.Step { ResolvedPath.Step([name], in: directory) }
 
-  private static func entry() throws -> Grants.Entry {
+  private static func entry(_ id: Int64 = 1, in directory: ObjectNumber = directory) throws -> Grants.Entry {
     let record = GrantRecord(
-      id: 1, identifier: try #require(AppIdentifier("org.example.writer")), user: 1000,
+      id: id, identifier: try #require(AppIdentifier("org.example.writer")), user: 1000,
       team: Team("T", root: nil), path: [[97]], isWritable: true, isDirectory: false,
       identity: ObjectIdentity(inode: 9, handle: [8, 0, 1], created: 0), granted: 0)
-    return Grants.Entry(record: record, steps: [step(97)], previousName: nil)
+    return Grants.Entry(record: record, steps: [ResolvedPath.Step([97], in: directory)], previousName: nil)
   }
 
   /// Others read without a lock whether anything is granted in a directory, and must never find it gone for
@@ -48,6 +49,22 @@ internal import Testing
     #expect(missed.load(ordering: .relaxed) == 0)
     grants.remove(1)
     #expect(!grants.mayTouch(Self.directory))
+  }
+
+  /// A rename that takes many grants along must not keep a worker from quick requests.
+  @Test(.enabled(if: Program.isRoot, "a tree of several users needs root"))
+  func renameAboveManyGrantsIsLong() throws {
+    let tree = try Tree()
+    let shared = try tree.view.node("Users/Shared")
+    let users = try tree.view.node("Users")
+    let directory = try #require(tree.view.nodes.number(of: shared))
+    for id in 1...64 { tree.volume.grants.put(try Self.entry(Int64(id), in: directory)) }
+    #expect(!tree.view.isLongRename(from: shared, to: shared))
+    tree.volume.grants.put(try Self.entry(65, in: directory))
+    #expect(tree.view.isLongRename(from: shared, to: shared))
+    #expect(tree.view.isLongRename(from: users, to: shared))
+    #expect(tree.view.isLongRename(from: shared, to: users))
+    #expect(!tree.view.isLongRename(from: users, to: users))
   }
 
   /// Who works in other directories does not wait for those who move what is granted.

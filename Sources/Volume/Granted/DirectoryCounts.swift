@@ -18,9 +18,9 @@ final class DirectoryCounts: @unchecked Sendable {
     counts.deallocate()
   }
 
-  /// Whether names may be noted in a directory.
-  func mayHave(_ directory: ObjectNumber) -> Bool {
-    counts[index(of: directory)].load(ordering: .sequentiallyConsistent) != 0
+  /// How many names are noted in a directory, at most.
+  func count(in directory: ObjectNumber) -> UInt32 {
+    counts[index(of: directory)].load(ordering: .sequentiallyConsistent)
   }
 
   func add(_ directory: ObjectNumber) {

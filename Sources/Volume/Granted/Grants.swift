@@ -89,7 +89,10 @@ final class Grants: Sendable {
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
   /// Whether a grant may depend on a name in a directory; reads two counters.
-  func mayTouch(_ directory: ObjectNumber) -> Bool { !isEmpty && directories.mayHave(directory) }
+  func mayTouch(_ directory: ObjectNumber) -> Bool { count(in: directory) != 0 }
+
+  /// How many names of grants are in a directory, at most.
+  func count(in directory: ObjectNumber) -> UInt32 { isEmpty ? 0 : directories.count(in: directory) }
 
   /// Whether a grant depends on a name.
   func touches(_ step: ResolvedPath.Step) -> Bool {
@@ -136,7 +139,8 @@ final class Grants: Sendable {
   func put(_ entry: Entry) {
     state.withLock { state in
       let id = entry.record.id
-      let keeping = keepCounts(of: state.entries[id])
+      let known = state.entries[id]
+      let keeping = keepCounts(of: known?.steps[...] ?? [], known?.previousName)
       defer { end(keeping) }
       forget(id, &state)
       state.entries[id] = entry
@@ -151,13 +155,14 @@ final class Grants: Sendable {
   func move(_ entry: Entry, steps old: Int, to new: [ResolvedPath.Step]) {
     state.withLock { state in
       let id = entry.record.id
-      guard let known = state.entries[id] else { return }
-      let keeping = keepCounts(of: known)
+      guard let known = state.entries.removeValue(forKey: id) else { return }
+      let keeping = keepCounts(of: known.steps.prefix(old), known.previousName)
       defer { end(keeping) }
       forgetPreviousName(known, &state)
       for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
       var entry = entry
-      entry.steps = new + known.steps.dropFirst(old)
+      entry.steps = known.steps
+      entry.steps.replaceSubrange(..<min(old, known.steps.count), with: new)
       state.entries[id] = entry
       for step in new { add(id, entry.record.user, to: step, &state) }
       if let previousName = entry.previousName { add(id, previousName, &state) }
@@ -174,10 +179,12 @@ final class Grants: Sendable {
   }
 
   /// While an entry is taken out and put in again, whoever reads only the counts must not find it gone.
-  private func keepCounts(of entry: Entry?) -> [ObjectNumber] {
-    let names = (entry?.steps ?? []) + (entry?.previousName.map { [$0.step] } ?? [])
-    for name in names { directories.add(name.directory) }
-    return names.map(\.directory)
+  private func keepCounts(
+    of steps: ArraySlice<ResolvedPath.Step>, _ previous: PreviousName?
+  ) -> [ObjectNumber] {
+    let kept = steps.map(\.directory) + (previous.map { [$0.step.directory] } ?? [])
+    for directory in kept { directories.add(directory) }
+    return kept
   }
 
   private func end(_ keeping: [ObjectNumber]) { for directory in keeping { directories.remove(directory) } }

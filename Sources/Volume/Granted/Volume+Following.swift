@@ -83,7 +83,6 @@ extension Volume {
 
   private struct Changes {
     struct Moved {
-      let old: Grants.Entry
       var new: Grants.Entry
       /// How many of its first steps are others now, and which; nil if it is nowhere.
       let steps: (old: Int, new: [ResolvedPath.Step])?
@@ -109,7 +108,7 @@ extension Volume {
       guard let after, let path, GrantPath.isShort(path) else {
         // The path is too long, so the object leaves the views. The kernel can't name it either.
         for holding in grants.views(of: old.holder) { holding.granted.drop(old.record.place) }
-        changes.moved[id] = Changes.Moved(old: old, new: new, steps: nil)
+        changes.moved[id] = Changes.Moved(new: new, steps: nil)
         continue
       }
       new.record.path = path
@@ -122,7 +121,7 @@ extension Volume {
       if changes.moves.last?.new != after {
         changes.moves.append(ScopeMove(old: Array(old.record.path[...depth]), new: after))
       }
-      changes.moved[id] = Changes.Moved(old: old, new: new, steps: (depth + 1, steps))
+      changes.moved[id] = Changes.Moved(new: new, steps: (depth + 1, steps))
     }
   }
 

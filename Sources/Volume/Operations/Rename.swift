@@ -77,6 +77,16 @@ extension View {
       payer: payer(caller))
   }
 
+  /// How many names of grants in a directory make a rename there a long one: each costs some microseconds.
+  private static let longRenameGrants = 64
+
+  package func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool {
+    if volume.grants.isEmpty { return false }
+    return [parent, newParent].contains { node in
+      nodes.number(of: node).map { volume.grants.count(in: $0) > Self.longRenameGrants } ?? false
+    }
+  }
+
   /// What a name stands for; nil if nothing has it.
   private func findIfThere(
     _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, by caller: Caller
