@@ -40,11 +40,9 @@ struct ChangeEffects {
   private func holdWhatLosesItsName(_ change: NameChange) {
     switch change {
     case .removed(let name, let target, let payer):
-      if let payer { hold(target, losing: name, in: from, by: payer) }
+      hold(target, losing: name, in: from, by: payer)
     case .renamed(let move):
-      if let replaced = move.replaced, volume.mustHold(replaced) {
-        hold(replaced, losing: move.newName, in: to, by: move.payer)
-      }
+      if let replaced = move.replaced { hold(replaced, losing: move.newName, in: to, by: move.payer) }
     case .added, .rolledBack, .unknown, .delivered: break
     }
   }
@@ -53,7 +51,9 @@ struct ChangeEffects {
   private func hold(
     _ target: NamedObject, losing name: Name, in directory: ChangedDirectory, by payer: Payer
   ) {
-    let isLast = target.isLosingLastName
+    let isLast = target.status.isDirectory || target.status.st_nlink <= 1
+    // Without handles any name may be the one that the object is found by.
+    guard isLast || !volume.settings.fileHandles else { return }
     forEachView(knowing: target.number) { view in
       let isOurs = view.number == self.view?.number
       let place = isOurs ? directory.node : view.nodes.with(directory.number) { id, _ in id }

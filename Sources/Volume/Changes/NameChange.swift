@@ -10,8 +10,7 @@ enum NameChange {
   case added(Added)
   /// A name that was added is removed again, before its reply was sent.
   case rolledBack(Added)
-  /// `heldBy` pays for what is kept open of it; nil if it need not be (``Volume/mustHold(_:)``).
-  case removed(Name, NamedObject, heldBy: Payer?)
+  case removed(Name, NamedObject, by: Payer)
   case renamed(NameMove)
   /// The daemon has changed names without saying which.
   case unknown
@@ -63,18 +62,6 @@ struct NamedObject {
   var number: ObjectNumber { ObjectNumber(status) }
   /// The right to a directory that lets one add such a thing to it.
   var addition: Rights { object.isDirectory ? .addSubdirectory : .addFile }
-  var isLosingLastName: Bool { status.isDirectory || status.st_nlink <= 1 }
-}
-
-extension Volume {
-  /// Whether views that know an object reach it only by a descriptor once it has lost a name.
-  ///
-  /// By its handle a file can be opened for as long as anyone has it open, and then only can requests name
-  /// it. A directory, fifo or socket may be in use without being open on the backing filesystem. Without
-  /// handles any name may be the one that an object is found by.
-  func mustHold(_ object: NamedObject) -> Bool {
-    !settings.fileHandles || !object.status.isRegular && object.isLosingLastName
-  }
 }
 
 /// A rename, or an exchange of two names.

@@ -18,8 +18,7 @@ extension View {
     try gate.refuseAboveReadOnlyRegion(target.status, target.object.zone)
     try gate.authorize(.delete, on: target.object, in: change.from.object, by: caller)
     let freed = openIfLarge(target, name, in: change.from)
-    let payer = volume.mustHold(target) ? payer(caller) : nil
-    try change.commit(.removed(name, target, heldBy: payer)) { () throws(Errno) in
+    try change.commit(.removed(name, target, by: payer(caller))) { () throws(Errno) in
       try directory.fd.remove(name, directory: isDirectory)
     }
     change.end()
