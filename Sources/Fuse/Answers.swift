@@ -44,13 +44,10 @@ extension Session {
   func write(unique: UInt64, code: Int32, _ body: UnsafeRawBufferPointer) -> Bool {
     var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
     return withUnsafeMutableBytes(of: &header) { head in
+      if body.isEmpty { return Glibc.write(fd.raw, head.baseAddress, 16) >= 0 }
       var pieces = InlineArray<2, iovec>(repeating: iovec(iov_base: head.baseAddress, iov_len: 16))
       pieces[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
-      let count = body.isEmpty ? 1 : 2
-      return withUnsafeBytes(of: &pieces) { pieces in
-        write(UnsafeBufferPointer(rebasing: pieces.assumingMemoryBound(to: iovec.self)[..<count]), to: fd.raw)
-          >= 0
-      }
+      return withUnsafeBytes(of: &pieces) { write($0.assumingMemoryBound(to: iovec.self), to: fd.raw) >= 0 }
     }
   }
 
