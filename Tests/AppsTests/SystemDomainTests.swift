@@ -39,6 +39,16 @@ internal import Testing
     #expect(try fixture.domain().findings() == [])
   }
 
+  /// A mount recovers, also on a disk that has no room for a directory.
+  @Test func recoveryMakesNothingWhereNothingWasStopped() throws {
+    try fixture.domain().recover()
+    #expect(try !fixture.temporary.names(in: "store/state").contains("system"))
+    _ = try fixture.update(fixture.system("1"))
+    try fixture.temporary.makeDirectory("store/state/system/next")
+    try fixture.domain().recover()
+    #expect(try state() == ["previous"])
+  }
+
   @Test func rollbackLeadsToWhatTheStoreBeganWith() throws {
     #expect(throws: SystemFailure.noPrevious) { try fixture.domain().rollback() }
     _ = try fixture.update(fixture.system("1"))

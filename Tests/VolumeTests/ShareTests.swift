@@ -122,6 +122,24 @@ struct ShareTests {
     #expect(tree.volume.budget.total(.descriptors) == 0)
   }
 
+  /// A file that nobody has open may be in use: bound into another place, or named by a descriptor.
+  @Test(.enabled(if: Program.isRoot), arguments: [true, false])
+  func removedFileIsKeptWhileItsDescriptorIsThere(descriptor: Bool) throws {
+    let tree = try Tree()
+    try tree.temporary.write("x", to: "Users/Shared/a")
+    let view = tree.view
+    let file = try view.node("Users/Shared/a")
+    if !descriptor { view.nodes.releaseDescriptors(1000) }
+    try view.remove("Users/Shared/a")
+    // What other files would make room with.
+    view.nodes.releaseDescriptors(1000)
+    if descriptor {
+      #expect(try view.attributes(of: file, handle: nil, by: .root).status.st_nlink == 0)
+    } else {
+      #expect(throws: Errno.ESTALE) { try view.attributes(of: file, handle: nil, by: .root) }
+    }
+  }
+
   /// A connection that ends releases nothing.
   @Test(.enabled(if: Program.isRoot))
   func endOfAViewGivesEverythingBack() throws {

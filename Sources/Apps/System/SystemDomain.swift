@@ -122,7 +122,20 @@ package final class SystemDomain: Sendable {
 
   /// Ends what a process was stopped in: forward where the exchange was made, back where not.
   package func recover() throws(SystemFailure) {
-    try inTurn { () throws(SystemFailure) in _ = try recovered() }
+    try inTurn { () throws(SystemFailure) in
+      // Where the domain was never replaced there is nothing to end. The disk may be full, so make nothing.
+      if try versions().next == nil, !hasDirectory { return }
+      _ = try recovered()
+    }
+  }
+
+  private var hasDirectory: Bool {
+    do throws(Errno) {
+      _ = try store.state.openDirectory(Self.directoryName)
+      return true
+    } catch {
+      return error != .ENOENT
+    }
   }
 
   /// All in which the system domain is not what was installed; empty also where it never was sealed.
