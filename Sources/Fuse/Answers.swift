@@ -9,22 +9,12 @@ internal import LinuxIO
 extension Session {
   /// Sends an entry; if nobody is there to take it, its lookup is released.
   func answer(_ unique: UInt64, _ entry: Entry) {
-    var out = InlineArray<128, UInt8>(repeating: 0)
-    let sent = withUnsafeMutableBytes(of: &out) { bytes in
-      guard let base = bytes.baseAddress else { return false }
-      Wire.write(entry, to: base)
-      return answer(unique, UnsafeRawBufferPointer(bytes))
-    }
+    let sent = Wire.withBytes(of: entry) { answer(unique, $0) }
     if !sent, let node = entry.node { fileSystem.forget(node, count: 1) }
   }
 
   func answer(_ unique: UInt64, _ attributes: Attributes) {
-    var out = InlineArray<104, UInt8>(repeating: 0)
-    withUnsafeMutableBytes(of: &out) { bytes in
-      guard let base = bytes.baseAddress else { return }
-      Wire.write(attributes, to: base)
-      answer(unique, UnsafeRawBufferPointer(bytes))
-    }
+    Wire.withBytes(of: attributes) { _ = answer(unique, $0) }
   }
 
   /// False if nobody is there to take it.

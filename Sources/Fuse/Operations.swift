@@ -70,26 +70,17 @@ func serve(_ request: fuse_req_t?, _ ask: (any FileSystem, Caller) throws(Errno)
 
 /// Sends an entry; if nobody is there to take it, its lookup is released.
 func reply(_ request: fuse_req_t, _ session: Session, _ entry: Entry) {
-  var out = InlineArray<128, UInt8>(repeating: 0)
-  let result = withUnsafeMutableBytes(of: &out) { bytes in
-    guard let base = bytes.baseAddress else { return -EIO }
-    Wire.write(entry, to: base)
-    return fuse_reply_buf(request, base.assumingMemoryBound(to: CChar.self), Wire.entrySize)
-  }
+  let result = Wire.withBytes(of: entry) { reply(request, $0) }
   if result == -ENOENT, let node = entry.node { session.fileSystem.forget(node, count: 1) }
 }
 
 /// Sends attributes.
 func reply(_ request: fuse_req_t, _ attributes: Attributes) {
-  var out = InlineArray<104, UInt8>(repeating: 0)
-  withUnsafeMutableBytes(of: &out) { bytes in
-    guard let base = bytes.baseAddress else { return }
-    Wire.write(attributes, to: base)
-    fuse_reply_buf(request, base.assumingMemoryBound(to: CChar.self), Wire.attributesSize)
-  }
+  Wire.withBytes(of: attributes) { _ = reply(request, $0) }
 }
 
 /// Sends bytes.
-func reply(_ request: fuse_req_t, _ bytes: UnsafeRawBufferPointer) {
+@discardableResult
+func reply(_ request: fuse_req_t, _ bytes: UnsafeRawBufferPointer) -> Int32 {
   fuse_reply_buf(request, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
 }

@@ -135,6 +135,26 @@ enum Wire {
     write(attributes.status, to: out + 16)
   }
 
+  /// Lets `body` have an entry as the kernel takes it.
+  static func withBytes<Result>(of entry: Entry, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    var out = InlineArray<128, UInt8>(repeating: 0)
+    return withUnsafeMutableBytes(of: &out) { bytes in
+      if let base = bytes.baseAddress { write(entry, to: base) }
+      return body(UnsafeRawBufferPointer(bytes))
+    }
+  }
+
+  /// Lets `body` have attributes as the kernel takes them.
+  static func withBytes<Result>(
+    of attributes: Attributes, _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    var out = InlineArray<104, UInt8>(repeating: 0)
+    return withUnsafeMutableBytes(of: &out) { bytes in
+      if let base = bytes.baseAddress { write(attributes, to: base) }
+      return body(UnsafeRawBufferPointer(bytes))
+    }
+  }
+
   /// struct fuse_open_out, 16 bytes.
   static func write(_ opened: Opened, to out: UnsafeMutableRawPointer) {
     out.storeBytes(of: opened.handle.raw, as: UInt64.self)
