@@ -94,10 +94,14 @@ final class Grants: Sendable {
   /// How many names of grants are in a directory, at most.
   func count(in directory: ObjectNumber) -> UInt32 { isEmpty ? 0 : directories.count(in: directory) }
 
-  /// Whether a grant depends on a name.
+  /// Whether a grant depends on a name; where nothing is granted no lock is taken.
+  func touches(_ name: Name, in directory: ObjectNumber) -> Bool {
+    mayTouch(directory) && touches(ResolvedPath.Step(Array(name.buffer), in: directory))
+  }
+
+  /// The same of a name that is taken apart already.
   func touches(_ step: ResolvedPath.Step) -> Bool {
-    guard mayTouch(step.directory) else { return false }
-    return state.withLock { $0.steps[step] != nil || $0.previousNames[step] != nil }
+    state.withLock { $0.steps[step] != nil || $0.previousNames[step] != nil }
   }
 
   /// Whether something that was granted lies in this directory, or is reached through it.
@@ -155,14 +159,13 @@ final class Grants: Sendable {
   func move(_ entry: Entry, steps old: Int, to new: [ResolvedPath.Step]) {
     state.withLock { state in
       let id = entry.record.id
-      guard let known = state.entries.removeValue(forKey: id) else { return }
+      guard let known = state.entries[id] else { return }
       let keeping = keepCounts(of: known.steps.prefix(old), known.previousName)
       defer { end(keeping) }
       forgetPreviousName(known, &state)
       for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
       var entry = entry
-      entry.steps = known.steps
-      entry.steps.replaceSubrange(..<min(old, known.steps.count), with: new)
+      entry.steps = new + known.steps.dropFirst(old)
       state.entries[id] = entry
       for step in new { add(id, entry.record.user, to: step, &state) }
       if let previousName = entry.previousName { add(id, previousName, &state) }

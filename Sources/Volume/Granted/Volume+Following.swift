@@ -14,8 +14,7 @@ extension NameMove {
 
   /// Whether something that was granted depends on one of the names.
   fileprivate func touches(_ grants: Grants) -> Bool {
-    grants.mayTouch(from.number) && grants.touches(source)
-      || grants.mayTouch(to.number) && grants.touches(target)
+    grants.touches(name, in: from.number) || grants.touches(newName, in: to.number)
   }
 }
 
@@ -39,9 +38,8 @@ extension Volume {
 
   /// A name has come or gone otherwise.
   func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
-    guard grants.mayTouch(directory.number) else { return }
+    guard grants.touches(name, in: directory.number) else { return }
     let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
-    guard grants.touches(step) else { return }
     grants.moving.withLock { _ in update(at: step, directory.fd, through: view) }
   }
 }
