@@ -57,17 +57,15 @@ package enum GrantPath {
 
   /// Whether these can be the names of a path.
   package static func isPath(_ names: [[UInt8]]) -> Bool {
-    isShort(names)
+    length(names) <= longest
       && names.allSatisfy { name in
         !name.isEmpty && name.count <= 255 && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
           && name != [UInt8(ascii: ".")] && name != [UInt8(ascii: "."), UInt8(ascii: ".")]
       }
   }
 
-  /// Whether names that can be in a path are few and short enough for one.
-  package static func isShort(_ names: [[UInt8]]) -> Bool {
-    names.reduce(0) { $0 + $1.count + 1 } <= longest
-  }
+  /// How many bytes names have in a path, with its slashes.
+  package static func length(_ names: [[UInt8]]) -> Int { names.reduce(0) { $0 + $1.count + 1 } }
 
   /// The names of a path.
   package static func names(_ path: [UInt8]) -> [[UInt8]] {

@@ -23,6 +23,11 @@ internal import Testing
     return Grants.Entry(record: record, steps: [ResolvedPath.Step([97], in: directory)], previousName: nil)
   }
 
+  private static func relocation(from old: UInt8, to new: UInt8) -> Grants.Relocation {
+    Grants.Relocation(
+      source: step(old), path: [[new]], steps: [step(new)], isWithinOneDirectory: true, mover: nil)
+  }
+
   /// Others read without a lock whether anything is granted in a directory, and must never find it gone for
   /// a moment: a rename that happens then would leave a grant at the old path.
   @Test(arguments: [true, false])
@@ -39,7 +44,8 @@ internal import Testing
     }
     for number in 0..<50_000 {
       if moving {
-        grants.move(entry, steps: 1, to: [Self.step(UInt8(97 + number & 1))])
+        let names = number & 1 == 0 ? (UInt8(97), UInt8(98)) : (98, 97)
+        _ = grants.relocate([Self.relocation(from: names.0, to: names.1)])
       } else {
         grants.put(entry)
       }
@@ -58,9 +64,9 @@ internal import Testing
     let shared = try tree.view.node("Users/Shared")
     let users = try tree.view.node("Users")
     let directory = try #require(tree.view.nodes.number(of: shared))
-    for id in 1...64 { tree.volume.grants.put(try Self.entry(Int64(id), in: directory)) }
+    for id in 1...512 { tree.volume.grants.put(try Self.entry(Int64(id), in: directory)) }
     #expect(!tree.view.isLongRename(from: shared, to: shared))
-    tree.volume.grants.put(try Self.entry(65, in: directory))
+    tree.volume.grants.put(try Self.entry(513, in: directory))
     #expect(tree.view.isLongRename(from: shared, to: shared))
     #expect(tree.view.isLongRename(from: users, to: shared))
     #expect(tree.view.isLongRename(from: shared, to: users))

@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// How many names are noted in directories, to be read without a lock.
+/// How many grants lead through directories, to be read without a lock.
 ///
 /// Several directories share a count, so one that isn't 0 says only that there may be some.
 final class DirectoryCounts: @unchecked Sendable {
@@ -18,17 +18,14 @@ final class DirectoryCounts: @unchecked Sendable {
     counts.deallocate()
   }
 
-  /// How many names are noted in a directory, at most.
+  /// How many grants lead through a directory, at most.
   func count(in directory: ObjectNumber) -> UInt32 {
     counts[index(of: directory)].load(ordering: .sequentiallyConsistent)
   }
 
-  func add(_ directory: ObjectNumber) {
-    counts[index(of: directory)].wrappingAdd(1, ordering: .sequentiallyConsistent)
-  }
-
-  func remove(_ directory: ObjectNumber) {
-    counts[index(of: directory)].wrappingSubtract(1, ordering: .sequentiallyConsistent)
+  func change(_ directory: ObjectNumber, by difference: Int) {
+    let difference = UInt32(truncatingIfNeeded: difference)
+    counts[index(of: directory)].wrappingAdd(difference, ordering: .sequentiallyConsistent)
   }
 
   private func index(of directory: ObjectNumber) -> Int {

@@ -21,6 +21,7 @@ internal import Synchronization
 //  5. A rename checks again when it is done, since a grant may have been made meanwhile.
 //  6. The cost of a rename grows with the length of the changed paths, plus a little for each affected grant.
 //     The paths of these grants are not walked: what is below the new name is what was below the old one.
+//     That is one place in a tree of names (`GrantedNames`), which is moved.
 //  7. The number of names on the paths of a user's grants is limited (`Budget.Kind.grantedNames`). So every
 //     scope has room for all of them, and no user can use up another user's room.
 
@@ -49,49 +50,55 @@ final class Grants: Sendable {
 
   struct Entry {
     var record: GrantRecord
+    /// The names on its path as far as they were found.
     var steps: [ResolvedPath.Step] = []
     var previousName: PreviousName?
     var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
   }
 
-  /// A name on the way to what was granted.
-  private struct Step {
-    var ids: Set<Int64> = []
-    /// How many of them each user has granted.
-    var users: [UInt32: Int] = [:]
+  /// An entry whose path is its place among the names.
+  struct Placed {
+    var record: GrantRecord
+    var place: GrantedNames.Place
+    var previousName: PreviousName?
+    var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
   }
 
-  private struct Holding: Sendable {
+  struct Holding: Sendable {
     let holder: GrantHolder
     let view: PeerView
   }
 
-  private struct State {
-    var entries: [Int64: Entry] = [:]
-    /// Which grants are reached through a name.
-    var steps: [ResolvedPath.Step: Step] = [:]
+  struct State {
+    var names: GrantedNames
+    var entries: [Int64: Placed] = [:]
     var previousNames: [ResolvedPath.Step: Set<Int64>] = [:]
     var ids: [GrantHolder: Set<Int64>] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
 
-  private let state = OrderedMutex(.grants, State())
+  let state: OrderedMutex<State>
   private let budget: Budget
   private let count = Atomic<Int>(0)
-  /// In which directories the names of `steps` and `previousNames` are.
-  private let directories = DirectoryCounts()
+  /// Through which directories the grants lead, by their names and by their previous names.
+  private let directories: DirectoryCounts
   let moving = OrderedMutex(.grantMoves, ())
   private let listener = OrderedMutex<(@Sendable ([Int64]) -> Void)?>(.leaf, nil)
 
-  init(_ budget: Budget) { self.budget = budget }
+  init(_ budget: Budget) {
+    let directories = DirectoryCounts()
+    self.budget = budget
+    self.directories = directories
+    state = OrderedMutex(.grants, State(names: GrantedNames(directories, budget)))
+  }
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
   /// Whether a grant may depend on a name in a directory; reads two counters.
   func mayTouch(_ directory: ObjectNumber) -> Bool { count(in: directory) != 0 }
 
-  /// How many names of grants are in a directory, at most.
+  /// How many grants lead through a directory, at most.
   func count(in directory: ObjectNumber) -> UInt32 { isEmpty ? 0 : directories.count(in: directory) }
 
   /// Whether a grant depends on a name; where nothing is granted no lock is taken.
@@ -101,41 +108,43 @@ final class Grants: Sendable {
 
   /// The same of a name that is taken apart already.
   func touches(_ step: ResolvedPath.Step) -> Bool {
-    state.withLock { $0.steps[step] != nil || $0.previousNames[step] != nil }
+    state.withLock { $0.names.has(step) || $0.previousNames[step] != nil }
   }
 
-  /// Whether something that was granted lies in this directory, or is reached through it.
+  /// What was granted in this directory, or is reached through it.
   func touches(_ directory: ObjectNumber) -> [Int64] {
     if isEmpty { return [] }
-    return state.withLock { state in
-      Set(state.steps.filter { $0.key.directory == directory }.flatMap(\.value.ids)).sorted()
-    }
+    return state.withLock { state in Self.ids(in: state.names.places(in: directory), state.names) }
   }
 
   func ids(through step: ResolvedPath.Step) -> [Int64] {
-    state.withLock { $0.steps[step]?.ids ?? [] }.sorted()
+    state.withLock { state in Self.ids(in: state.names.places(of: step), state.names) }
+  }
+
+  private static func ids(in places: [GrantedNames.Place], _ names: GrantedNames) -> [Int64] {
+    Set(places.flatMap { names.grants(in: $0).map(\.id) }).sorted()
   }
 
   func previousNames(at step: ResolvedPath.Step) -> [Int64] {
     state.withLock { $0.previousNames[step] ?? [] }.sorted()
   }
 
-  func entry(_ id: Int64) -> Entry? { state.withLock { $0.entries[id] } }
+  func entry(_ id: Int64) -> Entry? { state.withLock { state in state.entry(id) } }
+
+  func record(_ id: Int64) -> GrantRecord? { state.withLock { state in state.record(id) } }
 
   var all: [GrantRecord] {
-    state.withLock { state in state.entries.values.map(\.record).sorted { $0.id < $1.id } }
+    state.withLock { state in state.entries.keys.sorted().compactMap { state.record($0) } }
   }
 
   func records(of holder: GrantHolder) -> [GrantRecord] {
-    state.withLock { state in
-      (state.ids[holder] ?? []).sorted().compactMap { state.entries[$0]?.record }
-    }
+    state.withLock { state in (state.ids[holder] ?? []).sorted().compactMap { state.record($0) } }
   }
 
   /// EDQUOT if there would be too many names on the way to what its user has granted.
   func checkRoom(for entry: Entry) throws(Errno) {
     let user = entry.record.user
-    let new = state.withLock { state in entry.steps.count { state.steps[$0]?.users[user] == nil } }
+    let new = state.withLock { state in state.names.countNew(entry.record.path, of: user) }
     try budget.check(.grantedNames, new, by: Payer(user: user))
   }
 
@@ -143,32 +152,12 @@ final class Grants: Sendable {
   func put(_ entry: Entry) {
     state.withLock { state in
       let id = entry.record.id
-      let known = state.entries[id]
-      let keeping = keepCounts(of: known?.steps[...] ?? [], known?.previousName)
+      let known = state.entry(id)
+      let keeping = keepCounts(of: known?.steps ?? [], known?.previousName)
       defer { end(keeping) }
       forget(id, &state)
-      state.entries[id] = entry
-      state.ids[entry.holder, default: []].insert(id)
-      for step in entry.steps { add(id, entry.record.user, to: step, &state) }
-      if let previousName = entry.previousName { add(id, previousName, &state) }
-      count.store(state.entries.count, ordering: .sequentiallyConsistent)
-    }
-  }
-
-  /// Notes where a grant is that was moved: so many of its first steps are others now.
-  func move(_ entry: Entry, steps old: Int, to new: [ResolvedPath.Step]) {
-    state.withLock { state in
-      let id = entry.record.id
-      guard let known = state.entries[id] else { return }
-      let keeping = keepCounts(of: known.steps.prefix(old), known.previousName)
-      defer { end(keeping) }
-      forgetPreviousName(known, &state)
-      for step in known.steps.prefix(old) { remove(id, known.record.user, from: step, &state) }
-      var entry = entry
-      entry.steps = new + known.steps.dropFirst(old)
-      state.entries[id] = entry
-      for step in new { add(id, entry.record.user, to: step, &state) }
-      if let previousName = entry.previousName { add(id, previousName, &state) }
+      hold(entry, &state)
+      publishCount(state)
     }
   }
 
@@ -176,60 +165,59 @@ final class Grants: Sendable {
   func remove(_ id: Int64) -> Entry? {
     state.withLock { state in
       let removed = forget(id, &state)
-      count.store(state.entries.count, ordering: .sequentiallyConsistent)
+      publishCount(state)
       return removed
     }
   }
 
+  /// Only when a change is complete, for the same reason as in `keepCounts`.
+  func publishCount(_ state: borrowing State) {
+    count.store(state.entries.count, ordering: .sequentiallyConsistent)
+  }
+
   /// While an entry is taken out and put in again, whoever reads only the counts must not find it gone.
-  private func keepCounts(
-    of steps: ArraySlice<ResolvedPath.Step>, _ previous: PreviousName?
-  ) -> [ObjectNumber] {
+  func keepCounts(of steps: [ResolvedPath.Step], _ previous: PreviousName?) -> [ObjectNumber] {
     let kept = steps.map(\.directory) + (previous.map { [$0.step.directory] } ?? [])
-    for directory in kept { directories.add(directory) }
+    for directory in kept { directories.change(directory, by: 1) }
     return kept
   }
 
-  private func end(_ keeping: [ObjectNumber]) { for directory in keeping { directories.remove(directory) } }
+  func end(_ keeping: [ObjectNumber]) {
+    for directory in keeping { directories.change(directory, by: -1) }
+  }
+
+  func hold(_ entry: Entry, _ state: inout State) {
+    let id = entry.record.id
+    let place = state.names.insert(id, of: entry.record.user, at: entry.record.path, entry.steps)
+    var placed = Placed(record: entry.record, place: place)
+    placed.record.path = []
+    state.entries[id] = placed
+    state.ids[entry.holder, default: []].insert(id)
+    note(entry.previousName, of: id, &state)
+  }
 
   @discardableResult
-  private func forget(_ id: Int64, _ state: inout State) -> Entry? {
-    guard let known = state.entries.removeValue(forKey: id) else { return nil }
-    for step in known.steps { remove(id, known.record.user, from: step, &state) }
-    forgetPreviousName(known, &state)
+  func forget(_ id: Int64, _ state: inout State) -> Entry? {
+    guard let known = state.entry(id), let placed = state.entries[id] else { return nil }
+    note(nil, of: id, &state)
+    state.entries[id] = nil
+    state.names.remove(id, of: known.record.user, at: placed.place)
     state.ids[known.holder]?.remove(id)
     if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
     return known
   }
 
-  private func add(_ id: Int64, _ previous: PreviousName, _ state: inout State) {
-    guard state.previousNames[previous.step, default: []].insert(id).inserted else { return }
-    directories.add(previous.step.directory)
-  }
-
-  private func forgetPreviousName(_ known: Entry, _ state: inout State) {
-    guard let step = known.previousName?.step,
-      state.previousNames[step]?.remove(known.record.id) != nil
-    else { return }
-    directories.remove(step.directory)
-    if state.previousNames[step]?.isEmpty == true { state.previousNames[step] = nil }
-  }
-
-  private func add(_ id: Int64, _ user: UInt32, to step: ResolvedPath.Step, _ state: inout State) {
-    guard state.steps[step, default: Step()].ids.insert(id).inserted else { return }
-    directories.add(step.directory)
-    let count = state.steps[step, default: Step()].users[user, default: 0]
-    state.steps[step]?.users[user] = count + 1
-    if count == 0 { budget.charge(.grantedNames, to: Payer(user: user)) }
-  }
-
-  private func remove(_ id: Int64, _ user: UInt32, from step: ResolvedPath.Step, _ state: inout State) {
-    guard state.steps[step]?.ids.remove(id) != nil else { return }
-    directories.remove(step.directory)
-    let count = state.steps[step]?.users[user] ?? 1
-    state.steps[step]?.users[user] = count == 1 ? nil : count - 1
-    if count == 1 { budget.give(.grantedNames, by: Payer(user: user)) }
-    if state.steps[step]?.ids.isEmpty == true { state.steps[step] = nil }
+  /// Sets the name that a grant had before.
+  func note(_ previousName: PreviousName?, of id: Int64, _ state: inout State) {
+    let old = state.entries[id]?.previousName?.step
+    guard old != nil || previousName != nil else { return }
+    state.entries[id]?.previousName = previousName
+    if let new = previousName?.step, state.previousNames[new, default: []].insert(id).inserted {
+      directories.change(new.directory, by: 1)
+    }
+    guard let old, old != previousName?.step, state.previousNames[old]?.remove(id) != nil else { return }
+    directories.change(old.directory, by: -1)
+    if state.previousNames[old]?.isEmpty == true { state.previousNames[old] = nil }
   }
 
   // MARK: Views
@@ -258,5 +246,20 @@ final class Grants: Sendable {
     if changed.isEmpty { return }
     let listener = listener.withLock { $0 }
     listener?(changed)
+  }
+}
+
+extension Grants.State {
+  func record(_ id: Int64) -> GrantRecord? {
+    guard let placed = entries[id] else { return nil }
+    var record = placed.record
+    record.path = names.path(of: placed.place)
+    return record
+  }
+
+  func entry(_ id: Int64) -> Grants.Entry? {
+    guard let placed = entries[id], let record = record(id) else { return nil }
+    return Grants.Entry(
+      record: record, steps: names.steps(to: placed.place), previousName: placed.previousName)
   }
 }

@@ -67,98 +67,46 @@ extension Volume {
       return
     }
     let (source, target) = (move.source, move.target)
-    let staying = grants.ids(through: source) + grants.ids(through: target)
-    let leaving = move.staysWithNames ? [] : grants.ids(through: source)
-    let coming = move.staysWithNames || !move.isExchange ? [] : grants.ids(through: target)
-    let thereAlready = Set(staying).subtracting(leaving).subtracting(coming)
-    var changes = Changes()
-    if !leaving.isEmpty { take(leaving, source, to: move.to.fd, target, by: view, &changes) }
-    if !coming.isEmpty { take(coming, target, to: move.from.fd, source, by: view, &changes) }
-    apply(changes, thereAlready)
-    for id in staying where !changes.moved.keys.contains(id) { refresh(id) }
+    var staying = grants.ids(through: target)
+    var relocations: [Grants.Relocation] = []
+    if move.staysWithNames {
+      staying += grants.ids(through: source)
+    } else {
+      relocations.append(relocation(from: source, to: target, in: move.to.fd, by: view))
+      if move.isExchange {
+        staying = []
+        relocations.append(relocation(from: target, to: source, in: move.from.fd, by: view))
+      }
+    }
+    apply(grants.relocate(relocations))
+    for id in staying { refresh(id) }
     restorePreviousNames(at: target, through: view)
   }
 
-  private struct Changes {
-    struct Moved {
-      var new: Grants.Entry
-      /// How many of its first steps are others now, and which; nil if it is nowhere.
-      let steps: (old: Int, new: [ResolvedPath.Step])?
-    }
-
-    var moved: [Int64: Moved] = [:]
-    var moves: [ScopeMove] = []
+  private func relocation(
+    from source: ResolvedPath.Step, to target: ResolvedPath.Step, in directory: FD, by view: PeerView
+  ) -> Grants.Relocation {
+    let path = path(of: directory).map { $0 + [target.name] }
+    return Grants.Relocation(
+      source: source, path: path, steps: path.map { resolvedPath(along: $0).steps } ?? [],
+      isWithinOneDirectory: source.directory == target.directory, mover: grants.holder(ofView: view.number))
   }
 
-  /// Works out where grants are whose names in one directory have become another in another.
-  private func take(
-    _ ids: [Int64], _ source: ResolvedPath.Step, to directory: FD, _ target: ResolvedPath.Step,
-    by view: PeerView, _ changes: inout Changes
-  ) {
-    // All of them share the same path up to that name.
-    let after = path(of: directory).map { $0 + [target.name] }
-    let steps = after.map { resolvedPath(along: $0).steps } ?? []
-    for id in ids {
-      guard let old = grants.entry(id), let depth = old.steps.firstIndex(of: source) else { continue }
-      var new = old
-      new.previousName = nil
-      let path = after.map { $0 + old.record.path[(depth + 1)...] }
-      guard let after, let path, GrantPath.isShort(path) else {
-        // The path is too long, so the object leaves the views. The kernel can't name it either.
-        for holding in grants.views(of: old.holder) { holding.granted.drop(old.record.place) }
-        changes.moved[id] = Changes.Moved(new: new, steps: nil)
-        continue
-      }
-      new.record.path = path
-      let isWhole = depth == old.record.path.count - 1
-      if isWhole, !old.record.isDirectory, source.directory == target.directory {
-        let isByHolder = grants.holder(ofView: view.number) == old.holder
-        new.previousName = Grants.PreviousName(path: old.record.path, step: source, isByHolder: isByHolder)
-      }
-      // Whatever leads through one name in one directory has one path there.
-      if changes.moves.last?.new != after {
-        changes.moves.append(ScopeMove(old: Array(old.record.path[...depth]), new: after))
-      }
-      changes.moved[id] = Changes.Moved(new: new, steps: (depth + 1, steps))
+  /// Shows in all views what has become of grants, and reports it to the listener.
+  private func apply(_ relocated: Grants.Relocated) {
+    guard !relocated.ids.isEmpty else { return }
+    var changes = relocated.changes
+    for entry in relocated.left {
+      // The path is too long, so the object leaves the views. The kernel can't name it either.
+      let place = entry.record.place
+      for view in grants.views(of: entry.holder) { view.granted.drop(place) }
+      changes[entry.holder, default: []].append((place, place))
+      refresh(entry.record.id)
     }
-  }
-
-  /// Applies the computed changes to all views, and reports them to the listener.
-  ///
-  /// `thereAlready` are grants that lead through the name to which something has come.
-  private func apply(_ changes: Changes, _ thereAlready: Set<Int64>) {
-    guard !changes.moved.isEmpty else { return }
-    var merged: [Int64] = []
-    var said: [GrantHolder: [(old: ScopePlace, new: ScopePlace)]] = [:]
-    var stayed: [GrantHolder: [[[UInt8]]: Int64]] = [:]
-    for entry in thereAlready.compactMap(grants.entry) {
-      stayed[entry.holder, default: [:]][entry.record.path] = entry.record.id
+    for holder in relocated.holders {
+      for view in grants.views(of: holder) { view.granted.follow(relocated.moves, changes[holder] ?? []) }
     }
-    for (id, change) in changes.moved {
-      let new = change.new
-      // Moved to where the app has been granted what was there: then that stands for both.
-      if let other = stayed[new.holder]?[new.record.path], var kept = grants.entry(other) {
-        grants.remove(id)
-        let before = kept.record.place
-        kept.record.isWritable = kept.record.isWritable || new.record.isWritable
-        grants.put(kept)
-        said[new.holder, default: []] += [
-          (new.record.place, kept.record.place), (before, kept.record.place),
-        ]
-        merged.append(other)
-      } else if let steps = change.steps {
-        grants.move(new, steps: steps.old, to: steps.new)
-      } else {
-        var left = new
-        left.steps = resolvedPath(along: left.record.path).steps
-        grants.put(left)
-        said[new.holder, default: []].append((left.record.place, left.record.place))
-      }
-    }
-    for holder in Set(changes.moved.values.map(\.new.holder)) {
-      for view in grants.views(of: holder) { view.granted.follow(changes.moves, said[holder] ?? []) }
-    }
-    grants.report(Array(changes.moved.keys) + merged)
+    grants.report(Array(relocated.ids))
   }
 
   // MARK: What stays with its name

@@ -21,7 +21,7 @@ extension Volume {
 
   /// Those of these numbers.
   package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] {
-    numbers.compactMap { grants.entry($0)?.record }
+    numbers.compactMap { grants.record($0) }
   }
 
   /// Those of an app of a user.
@@ -59,8 +59,11 @@ extension Volume {
   /// are too many names on the way to what the user has granted.
   package func grant(_ record: GrantRecord) throws(Errno) {
     try grants.moving.withLock { _ throws(Errno) in
-      // First, so that who moves it from here on sees that it is to be followed.
-      var entry = Grants.Entry(record: record, steps: resolvedPath(along: record.path).steps)
+      // First, so that who moves it from here on sees that it is to be followed; if it was found as a whole,
+      // because others share the names.
+      let known = resolvedPath(along: record.path)
+      guard known.found?.identity == record.identity else { throw .ESTALE }
+      var entry = Grants.Entry(record: record, steps: known.steps)
       try grants.checkRoom(for: entry)
       grants.put(entry)
       let resolved = resolvedPath(along: record.path)

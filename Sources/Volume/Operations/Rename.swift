@@ -77,8 +77,8 @@ extension View {
       payer: payer(caller))
   }
 
-  /// How many names of grants in a directory make a rename there a long one: each costs some microseconds.
-  private static let longRenameGrants = 64
+  /// How many grants below a directory make a rename there a long one: each costs a third of a microsecond.
+  private static let longRenameGrants = 512
 
   package func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool {
     if volume.grants.isEmpty { return false }

@@ -98,12 +98,10 @@ struct GrantBudgetTests {
     try fixture.rename(fixture.all("c/b/file"), fixture.all("file"))
     #expect(names(of: 0) == 5 && fixture.place(first) == "file")
     let record = try #require(fixture.volume.granted([first]).first)
-    let steps = (0..<most).map { number in
-      ResolvedPath.Step(Array("\(number)".utf8), in: ObjectNumber(inode: 1, device: 1))
-    }
     var full = record
     full.id = 1000
-    grants.put(Grants.Entry(record: full, steps: Array(steps.dropLast(5))))
+    full.path = (0..<most - 5).map { Array("\($0)".utf8) }
+    grants.put(Grants.Entry(record: full))
     #expect(names(of: 0) == most)
     try fixture.write("x", to: fixture.all("more"))
     #expect(throws: Errno.EDQUOT) { try fixture.grant("more") }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+
+// What renames make of grants.
+
+extension Grants {
+  /// A name was given to what another name stood for.
+  struct Relocation {
+    let source: ResolvedPath.Step
+    /// The path by which it is found now, and its names as far as they were found; nil if there is no path.
+    let path: [[UInt8]]?
+    let steps: [ResolvedPath.Step]
+    /// Who moved a file within its directory may be an editor, which writes a new one under the old name.
+    let isWithinOneDirectory: Bool
+    /// The app that did it, if it was one.
+    let mover: GrantHolder?
+  }
+
+  /// What relocations have made of grants.
+  struct Relocated {
+    /// All that are concerned.
+    var ids: Set<Int64> = []
+    /// What of the scopes has another path.
+    var moves: [ScopeMove] = []
+    /// What scopes must withdraw and admit besides.
+    var changes: [GrantHolder: [(old: ScopePlace, new: ScopePlace)]] = [:]
+    /// Those that are at the old path still, since they have no path that is short enough.
+    var left: [Entry] = []
+    /// Those who hold them, if they have a view.
+    var holders: Set<GrantHolder> = []
+  }
+
+  /// Has grants follow the objects that have other names now; all of these names changed at once.
+  func relocate(_ relocations: [Relocation]) -> Relocated {
+    state.withLock { state in
+      // All of them are found before any is moved: two may have been exchanged.
+      let found = relocations.flatMap { relocation in
+        state.names.places(of: relocation.source).map { place in
+          (place: place, old: state.names.path(of: place), steps: state.names.steps(to: place), relocation)
+        }
+      }
+      let keeping = found.flatMap { keepCounts(of: $0.steps, nil) }
+      defer { end(keeping) }
+      var relocated = Relocated()
+      for (place, old, _, relocation) in found {
+        takeOut(place, at: old, relocation, &relocated, &state)
+        state.names.detach(place)
+      }
+      for (place, _, _, relocation) in found {
+        guard let path = relocation.path else { continue }
+        for (id, place) in state.names.attach(place, at: path, relocation.steps) {
+          state.entries[id]?.place = place
+          unite(id, &relocated, &state)
+        }
+      }
+      for entry in relocated.left { hold(entry, &state) }
+      if !state.views.isEmpty {
+        relocated.holders = Set(relocated.ids.compactMap { state.entries[$0]?.holder })
+      }
+      publishCount(state)
+      return relocated
+    }
+  }
+
+  /// Prepares the grants in a place for their new path; those that can't have it leave the place.
+  private func takeOut(
+    _ place: GrantedNames.Place, at old: [[UInt8]], _ relocation: Relocation, _ relocated: inout Relocated,
+    _ state: inout State
+  ) {
+    let length = relocation.path.map(GrantPath.length)
+    for (id, bytes) in state.names.grants(in: place) {
+      relocated.ids.insert(id)
+      var previousName: PreviousName?
+      if let length, length + bytes <= GrantPath.longest {
+        if bytes == 0, relocation.isWithinOneDirectory, state.entries[id]?.record.isDirectory == false {
+          let isByHolder = relocation.mover == state.entries[id]?.holder
+          previousName = PreviousName(path: old, step: relocation.source, isByHolder: isByHolder)
+        }
+        note(previousName, of: id, &state)
+      } else {
+        note(nil, of: id, &state)
+        if let entry = forget(id, &state) { relocated.left.append(entry) }
+      }
+    }
+    if let path = relocation.path { relocated.moves.append(ScopeMove(old: old, new: path)) }
+  }
+
+  /// If a grant was moved to where its app was granted what was there, that one stands for both.
+  private func unite(_ id: Int64, _ relocated: inout Relocated, _ state: inout State) {
+    guard let new = state.entry(id), let place = state.entries[id]?.place,
+      let other = place.ids.first(where: { $0 != id && state.entries[$0]?.holder == new.holder }),
+      let before = state.record(other)?.place
+    else { return }
+    forget(id, &state)
+    if new.record.isWritable { state.entries[other]?.record.isWritable = true }
+    guard let kept = state.record(other)?.place else { return }
+    relocated.ids.insert(other)
+    relocated.changes[new.holder, default: []] += [(new.record.place, kept), (before, kept)]
+  }
+}
