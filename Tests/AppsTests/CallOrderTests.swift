@@ -56,6 +56,11 @@ private let canTrace = (try? Program.run(["strace", "-V"]).status) == 0
     let copied = try #require(install.firstIndex { $0.contains("syncfs(") })
     let renamed = try #require(install.firstIndex { $0.contains("renameat2(") && $0.contains("Editor.app") })
     #expect(copied < renamed)
+    for containers in ["Containers>", "Group Containers>"] {
+      let place = "\(fixture.tree)/\(fixture.home)/Library/\(containers)"
+      let put = try #require(install.firstIndex { $0.contains("renameat2(") && $0.contains(place) })
+      #expect(install[put...].contains { $0.contains("fsync(") && $0.contains(place) }, "\(place)")
+    }
     try fixture.bundle {
       $0.version = "2"; $0.groups = ["group.one"]
     }

@@ -230,6 +230,28 @@ internal import Testing
     #expect(needed > 1 << 43)
   }
 
+  /// Another bundle of the same app gets there while the first one is copied.
+  @Test func whatWasInstalledMeanwhileIsThereAlready() throws {
+    try fixture.bundle()
+    try fixture.bundle("Other.app")
+    let other = try TemporaryDirectory.open(fixture.temporary.appending("Other.app"))
+    let installer = try fixture.installer()
+    let hasBegun = Atomic(false)
+    let second = Mutex<InstalledApp?>(nil)
+    let wait = InstallWait(progress: { progress in
+      guard progress.phase == .verifying, !hasBegun.exchange(true, ordering: .relaxed) else { return }
+      let fd = other.fd
+      let app = try? installer.install(fd, named: "Other.app", for: .everyone, by: .ourselves)
+      second.withLock { $0 = app }
+    })
+    let failure = appFailure { try fixture.install(waiting: wait) }
+    let installed = try #require(second.withLock { $0 })
+    #expect(failure == .alreadyInstalled(identifier: "org.example.editor", path: "/Applications/Other.app"))
+    #expect(try fixture.registry.apps() == [installed])
+    #expect(try fixture.names("Applications") == ["Other.app", "Utilities"])
+    #expect(try fixture.staged() == [])
+  }
+
   @Test func threadsThatInstallTheSameDoItOnce() throws {
     try fixture.bundle()
     let installer = try fixture.installer()

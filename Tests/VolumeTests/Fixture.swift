@@ -23,6 +23,8 @@ final class RecordingConnection: Connection {
   let passthrough: Bool
   private let canWithdraw: Bool
   private let noted = Mutex<[Event]>([])
+  /// Called with what it is told, before the call returns.
+  let whenTold = Mutex<(@Sendable (Event) -> Void)?>(nil)
   private let last = Atomic<Int32>(0)
   /// Whether the kernel drops names that nobody uses.
   let canDrop = Atomic<Bool>(false)
@@ -40,7 +42,10 @@ final class RecordingConnection: Connection {
       return noted
     }
   }
-  private func note(_ event: Event) { noted.withLock { $0.append(event) } }
+  private func note(_ event: Event) {
+    noted.withLock { $0.append(event) }
+    whenTold.withLock { $0 }?(event)
+  }
 
   func attributesChanged(_ node: NodeID) { note(.attributes(node)) }
   func contentsChanged(_ node: NodeID) { note(.contents(node)) }

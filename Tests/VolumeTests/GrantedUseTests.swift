@@ -183,4 +183,47 @@ struct GrantedUseTests {
     let wasLate = signs.wasLate.load(ordering: .sequentiallyConsistent)
     #expect(!wasLate)
   }
+
+  /// What the kernel writes back at that moment has begun before the end.
+  @Test func takingBackWaitsForWhatIsWrittenBack() throws {
+    let tree = try Tree()
+    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+    try tree.view.make("Users/Shared/dir/file")
+    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    let connection = RecordingConnection(passthrough: false, canWithdraw: true)
+    view.started(connection)
+    let node = try view.node("Users/Shared/dir/file")
+    _ = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .root)
+    let signs = Signs()
+    let writer = Mutex<JoinableThread?>(nil)
+    connection.whenTold.withLock {
+      $0 = { event in
+        guard event == .contents(node) else { return }
+        let thread = try? JoinableThread(name: "writer") {
+          try? view.granted.use.during { () throws(Errno) in
+            signs.hasBegun.store(true, ordering: .sequentiallyConsistent)
+            Signs.wait(for: signs.mayEnd)
+            signs.wasLate.store(
+              signs.isWithdrawn.load(ordering: .sequentiallyConsistent), ordering: .sequentiallyConsistent)
+          }
+        }
+        writer.withLock { $0 = thread }
+        Signs.wait(for: signs.hasBegun)
+      }
+    }
+    let revoker = try JoinableThread(name: "revoker") {
+      view.granted.withdraw(place)
+      signs.isWithdrawn.store(true, ordering: .sequentiallyConsistent)
+    }
+    #expect(eventually { signs.hasBegun.load(ordering: .sequentiallyConsistent) })
+    usleep(50_000)
+    let hasReturned = signs.isWithdrawn.load(ordering: .sequentiallyConsistent)
+    #expect(!hasReturned)
+    signs.mayEnd.store(true, ordering: .sequentiallyConsistent)
+    revoker.join()
+    writer.withLock { $0 }?.join()
+    let wasLate = signs.wasLate.load(ordering: .sequentiallyConsistent)
+    #expect(!wasLate)
+  }
 }

@@ -143,6 +143,22 @@ struct FollowedGrantTests {
     #expect(fixture.place(id) == "d/letter" && fixture.text(fixture.own("d/letter")) == "third")
   }
 
+  /// What was made anew under the name is what is followed, and what was there before is not.
+  @Test func whatIsMadeUnderTheNameIsFollowed() throws {
+    let (fixture, id) = try fixture()
+    let before = try #require(fixture.volume.granted([id]).first).identity
+    #expect(link(fixture.all("a/b/letter"), fixture.all("c/kept")) == 0)
+    for name in ["letter", "other"] { #expect(unlink(fixture.all("a/b/\(name)")) == 0) }
+    #expect(rmdir(fixture.all("a/b")) == 0)
+    try fixture.makeDirectories("a/b")
+    try fixture.write("new", to: fixture.all("a/b/letter"))
+    let now = try #require(fixture.volume.granted([id]).first)
+    #expect(now.identity != before && fixture.text(fixture.own("a/b/letter")) == "new")
+    try fixture.rename(fixture.all("a/b/letter"), fixture.all("c/letter"))
+    #expect(fixture.place(id) == "c/letter" && fixture.text(fixture.own("c/letter")) == "new")
+    #expect(!fixture.exists(fixture.own("c/kept")))
+  }
+
   @Test func nothingElseIsEverFoundByTheOldName() throws {
     let (fixture, id) = try fixture()
     #expect(fixture.exists(fixture.own("a/b/letter")))

@@ -126,6 +126,8 @@ struct GrantCommandTests {
     let stranger = try TemporaryAccount()
     expect(try run(fixture, as: stranger.account, "insula grants"), "There are no grants.\n")
     #expect(try run(fixture, as: stranger.account, "insula grants --user \(fixture.user.name)").status == 7)
+    // Nor do they take them back.
+    #expect(try run(fixture, as: stranger.account, "insula revoke $APP --all").status == 1)
     // Also what is gone can be taken back.
     let taken = try run(fixture, "insula revoke $APP $D/w/letter; insula grants | wc -l")
     expect(taken, "Revoked the grant of \(home)/Documents/w/letter to \(RunFixture.identifier).\n2\n")
