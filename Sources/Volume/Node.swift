@@ -88,6 +88,16 @@ struct Node {
   var number: ObjectNumber { ObjectNumber(inode: inode, device: device) }
   var identity: Identity { Identity(inode: inode, device: device, handle: handle) }
 
+  /// Notes where it is in the view's scope now; a directory may list other names there.
+  mutating func setPosition(_ new: Position) {
+    guard position != new else { return }
+    position = new
+    listsOtherNames()
+  }
+
+  /// The kernel reads a directory's listing again when it is next opened, whatever its times say.
+  mutating func listsOtherNames() { if flags.contains(.isDirectory) { flags.insert(.contentsChanged) } }
+
   /// Keeps a name to find the object by.
   mutating func remember(_ new: Name) {
     if let name, strcmp(name, new.bytes) == 0 { return }

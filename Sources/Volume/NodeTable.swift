@@ -116,7 +116,7 @@ extension NodeTable {
       if index != Self.rootIndex {
         let hasMoved = node.pointee.parent != directory.index
         node.pointee.parent = directory.index
-        node.pointee.position = position
+        node.pointee.setPosition(position)
         if let sealed {
           state.seal(index, sealed)
           node.pointee.zone = zone

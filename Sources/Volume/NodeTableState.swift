@@ -283,7 +283,7 @@ struct NodeTableState: @unchecked Sendable {
   ///
   /// In a place that the scope has something to say about, what is below is looked for again by names.
   func reposition(below top: UInt32, to position: Position) {
-    forEach(below: top) { _, node in node.pointee.position = position }
+    forEach(below: top) { _, node in node.pointee.setPosition(position) }
   }
 
   /// Visits every known node below a directory: a look at every node, for a rare event, such as that a

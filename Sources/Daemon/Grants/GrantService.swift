@@ -128,8 +128,7 @@ package final class GrantService: Sendable {
 
   /// Notes a grant and lets it be so; where there is one of the same place already, it is changed.
   private func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
-    let known = volume.granted(to: record.identifier, of: record.user).first { $0.path == record.path }
-    if let known {
+    if let known = volume.granted(to: record.identifier, of: record.user, at: record.path) {
       if known.isDirectory == record.isDirectory, known.team == record.team {
         return try change(known, isWritable: record.isWritable)
       }

@@ -38,7 +38,7 @@ extension NodeTable {
       node.pointee.parent = parent
       state.noteWhereEntered(index)
       let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
-      node.pointee.position = position
+      node.pointee.setPosition(position)
       state.setZone(zone, of: index)
       if handleRoot == nil { node.pointee.remember(name) }
       if rezone { state.rezone(below: index) }

@@ -62,6 +62,7 @@ extension NodeTable {
       }
       for index in known where index != Self.rootIndex {
         let node = state.slab[index]
+        node.pointee.listsOtherNames()
         if scope.reach(of: node.pointee.position).isEmpty { node.pointee.position = .nowhere }
       }
       return known.map { Self.id($0, state.slab[$0].pointee.generation) }

@@ -136,7 +136,8 @@ extension NodeTable {
     state.withLock { state in
       // As it is now, since others may be changing it and doing the same.
       let (settled, places) = state.currentPositions(scope.value)
-      for (index, position) in settled { state.slab[index].pointee.position = position }
+      for (index, position) in settled { state.slab[index].pointee.setPosition(position) }
+      for place in places { state.slab[place].pointee.listsOtherNames() }
       return places.map { Self.id($0, state.slab[$0].pointee.generation) }
     }
   }

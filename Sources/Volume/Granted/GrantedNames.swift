@@ -52,6 +52,15 @@ final class GrantedNames {
     places.filter { $0.key.directory == directory }.flatMap(\.value)
   }
 
+  func place(at path: [[UInt8]]) -> Place? {
+    var place = root
+    for name in path {
+      guard let child = place.children[name] else { return nil }
+      place = child
+    }
+    return place
+  }
+
   func path(of place: Place) -> [[UInt8]] { chain(to: place).map(\.name) }
 
   /// The names on the way to a place as far as they were found.

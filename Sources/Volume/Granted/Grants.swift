@@ -141,6 +141,14 @@ final class Grants: Sendable {
     state.withLock { state in (state.ids[holder] ?? []).sorted().compactMap { state.record($0) } }
   }
 
+  /// What an app was granted under exactly this path.
+  func record(of holder: GrantHolder, at path: [[UInt8]]) -> GrantRecord? {
+    state.withLock { state in
+      let ids = state.names.place(at: path)?.ids ?? []
+      return ids.first { state.entries[$0]?.holder == holder }.flatMap { state.record($0) }
+    }
+  }
+
   /// EDQUOT if there would be too many names on the way to what its user has granted.
   func checkRoom(for entry: Entry) throws(Errno) {
     let user = entry.record.user

@@ -142,6 +142,8 @@ extension Volume {
     guard let old = grants.entry(id), let previousName = old.previousName else { return }
     var new = old
     new.previousName = nil
+    // What the user has granted under that name since then stands, with the access that it has.
+    guard grants.record(of: old.holder, at: previousName.path) == nil else { return grants.put(new) }
     new.record.path = previousName.path
     let resolved = resolvedPath(along: previousName.path)
     new.steps = resolved.steps

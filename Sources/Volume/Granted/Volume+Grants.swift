@@ -29,6 +29,13 @@ extension Volume {
     grants.records(of: GrantHolder(identifier, user))
   }
 
+  /// The one of exactly this path.
+  package func granted(
+    to identifier: AppIdentifier, of user: UInt32, at path: [[UInt8]]
+  ) -> GrantRecord? {
+    grants.record(of: GrantHolder(identifier, user), at: path)
+  }
+
   /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
   ///
   /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is

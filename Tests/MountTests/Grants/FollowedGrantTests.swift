@@ -196,6 +196,20 @@ struct FollowedGrantTests {
     #expect(!fixture.exists(fixture.own("a")))
   }
 
+  /// A backup that goes, as an editor removes it, gives its grant back to the name that it had; but not if
+  /// what is there was granted since then, with less access maybe.
+  @Test func grantSincePreviousNameStands() throws {
+    let (fixture, id) = try fixture()
+    try fixture.rename(fixture.all("a/b/letter"), fixture.all("a/b/backup"))
+    try fixture.write("new", to: fixture.all("a/b/letter"))
+    let second = try fixture.grant("a/b/letter", writing: false)
+    #expect(unlink(fixture.all("a/b/backup")) == 0)
+    #expect(fixture.place(id) == "a/b/backup" && fixture.place(second) == "a/b/letter")
+    #expect(fixture.text(fixture.own("a/b/letter")) == "new")
+    let file = open(fixture.own("a/b/letter"), O_WRONLY | O_CLOEXEC)
+    #expect(file == -1)
+  }
+
   @Test func allViewsOfTheAppFollow() throws {
     let fixture = try GrantedMounts(views: 3)
     try fixture.makeDirectories("a", "c")
