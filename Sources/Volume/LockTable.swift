@@ -21,7 +21,7 @@ final class LockTable: Sendable {
   enum Style: Sendable { case posix, flock }
 
   /// Whoever has a lock has the object open, so its number is no other's meanwhile.
-  private let objects = LockedObjects()
+  let objects = LockedObjects()
   private let waits = LockWaits()
   private let budget: Budget
   private let counted = Atomic<Int>(0)

@@ -151,6 +151,21 @@ struct LockTableTests {
     #expect(rivals.tree.volume.locks.count == 0)
   }
 
+  /// A lock that is held for hours must not gather all who once gave up waiting for it.
+  @Test func interruptedWaitersDoNotPileUp() throws {
+    let rivals = try Rivals()
+    #expect(try rivals.set(0, owner: 1, Self.write) == 0)
+    for _ in 0..<500 {
+      let waiter = try rivals.send(.setlkw, 1, owner: 2, Self.write)
+      rivals.interrupt(1, waiter)
+      #expect(try rivals.answers(1)[waiter] == EINTR)
+    }
+    #expect(rivals.tree.volume.locks.count == 1)
+    let locks = rivals.tree.volume.locks.objects
+    let queued = locks.numbers.compactMap { number in (try? locks.with(number) { $0.waiters.count }) ?? nil }
+    #expect(queued.count == 1 && queued.reduce(0, +) < 40, "\(queued)")
+  }
+
   @Test func circleOfWaitersIsRefused() throws {
     let rivals = try Rivals()
     for owner in UInt64(0)..<3 {

@@ -7,8 +7,7 @@ internal import Store
 /// The names that lead to what was granted: a tree, like the tree of directories that they are in.
 ///
 /// A rename takes one name along with everything below it, however many grants that are. All that lead
-/// through a name share it, whoever granted them. Nothing here calls itself, since a path has up to 2000
-/// names and a thread a small stack.
+/// through a name share it, whoever granted them. Nothing here calls itself: a path has up to 2000 names.
 ///
 /// Only for the holder of the lock of ``Grants``.
 final class GrantedNames {

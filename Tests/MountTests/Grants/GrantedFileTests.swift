@@ -39,4 +39,26 @@ struct GrantedFileTests {
       #expect(fixture.text(fixture.all("a/db-shm")) == "more")
     }
   }
+
+  /// The kernel connects those who use one view; another view's fifo or socket of that name is another one.
+  @Test func meetingPointsAreOfOneView() throws {
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("a")
+    try fixture.grant("a")
+    #expect(mkfifo(fixture.all("a/pipe"), 0o666) == 0)
+    let reader = open(fixture.own("a/pipe"), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    try #require(reader >= 0)
+    defer { close(reader) }
+    #expect(open(fixture.all("a/pipe"), O_WRONLY | O_NONBLOCK | O_CLOEXEC) == -1 && Errno.last == .ENXIO)
+    let writer = open(fixture.own("a/pipe"), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+    #expect(writer >= 0)
+    close(writer)
+
+    let outside = try TemporaryDirectory.open(fixture.all("a"))
+    let inside = try TemporaryDirectory.open(fixture.own("a"))
+    let server = try LocalSocket.listen(in: outside.fd, name: "socket", mode: 0o666)
+    #expect(throws: Never.self) { _ = try LocalSocket.connect(in: outside.fd, name: "socket") }
+    #expect(throws: Errno.ECONNREFUSED) { _ = try LocalSocket.connect(in: inside.fd, name: "socket") }
+    withExtendedLifetime(server) {}
+  }
 }
