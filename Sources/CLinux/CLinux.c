@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -34,6 +35,10 @@ struct clx_xattr_args {
   uint64_t value __attribute__((aligned(8)));
   uint32_t size, flags;
 };
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
 
 static_assert(CLX_O_DIRECT == O_DIRECT, "O_DIRECT");
 static_assert(CLX_O_NOATIME == O_NOATIME, "O_NOATIME");
@@ -400,6 +405,20 @@ void clx_return_free_memory(void) {
   malloc_trim(0);
 #endif
 }
+int clx_memory_file(const char *name, off_t size) {
+  // Kernels before 6.3 do not know MFD_NOEXEC_SEAL.
+  int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (file < 0 && errno == EINVAL) file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) return -1;
+  if (fchmod(file, 0600) == 0 && ftruncate(file, size) == 0
+      && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    return file;
+  int error = errno;
+  close(file);
+  errno = error;
+  return -1;
+}
+
 ssize_t clx_splice(int from, off_t *fromOffset, int to, off_t *toOffset, size_t length, unsigned flags) {
   return splice(from, fromOffset, to, toOffset, length, flags);
 }

@@ -281,6 +281,8 @@ int clx_set_time_slice(uint64_t nanoseconds);
 uint64_t clx_time_slice(pid_t thread);
 // malloc_trim(3), where there is one.
 void clx_return_free_memory(void);
+/// memfd_create(2): a file in memory that keeps its size and can't be run.
+int clx_memory_file(const char *_Nonnull name, off_t size);
 ssize_t clx_splice(int from, off_t *_Nullable fromOffset, int to, off_t *_Nullable toOffset, size_t length,
                    unsigned flags);
 int clx_unix_bind(int socket, const char *_Nonnull path);
