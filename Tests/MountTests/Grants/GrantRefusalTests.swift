@@ -132,24 +132,9 @@ struct GrantRefusalTests {
     try #require(made.status == 0, "\(made.errors)")
     for (request, expected) in Self.requests {
       let line = request.replacing("NAME", with: fixture.user.name)
-      let answer = try ask(fixture, line)
+      let answer = try fixture.ask(line)
       #expect(answer.contains(expected), "\(line.prefix(300)): \(answer)")
     }
     #expect(try run(fixture, "insula grants | wc -l").output == "2\n")
-  }
-
-  /// Sends a line as the user, and gives what comes back.
-  private func ask(_ fixture: RunFixture, _ line: String) throws -> String {
-    let script = """
-      import socket, sys
-      s = socket.socket(socket.AF_UNIX)
-      s.connect(sys.argv[1])
-      s.sendall(sys.stdin.readline().encode())
-      print(s.makefile().readline())
-      """
-    let socket = try fixture.mounted.socket()
-    let command = "python3 -c \"$(cat <<'END'\n\(script)\nEND\n)\" \(socket) <<'LINE'\n\(line)\nLINE"
-    let result = try run(fixture, command)
-    return result.output + result.errors
   }
 }

@@ -96,5 +96,20 @@ final class RunFixture {
     try shell("SCRIPT=$(cat <<'END-OF-SCRIPT'\n\(inner)\nEND-OF-SCRIPT\n)\n" + script)
   }
 
+  /// Sends a line to the daemon, as a program of somebody's own would, and gives what comes back.
+  func ask(_ line: String, as account: Account? = nil) throws -> String {
+    let script = """
+      import socket, sys
+      s = socket.socket(socket.AF_UNIX)
+      s.connect(sys.argv[1])
+      s.sendall(sys.stdin.readline().encode())
+      print(s.makefile().readline())
+      """
+    let socket = try mounted.socket()
+    let command = "python3 -c \"$(cat <<'END'\n\(script)\nEND\n)\" \(socket) <<'LINE'\n\(line)\nLINE"
+    let result = try shell(command, as: account)
+    return result.output + result.errors
+  }
+
   static let root = Account(name: "root", uid: 0, gid: 0, home: "/root")
 }
