@@ -252,6 +252,17 @@ internal import Testing
     #expect(try fixture.staged() == [])
   }
 
+  /// A folder comes meanwhile that a Mac would take for the bundle's own name.
+  @Test func whatIsCreatedMeanwhileIsInTheWay() throws {
+    try fixture.bundle()
+    let twin = "\(fixture.tree)/Applications/editor.app"
+    let wait = InstallWait(progress: { if $0.phase == .verifying { mkdir(twin, 0o755) } })
+    let failure = appFailure { try fixture.install(waiting: wait) }
+    #expect(failure == .twin(path: "/Applications/Editor.app", other: "editor.app"))
+    #expect(try fixture.names("Applications") == ["Utilities", "editor.app"])
+    #expect(try fixture.registry.apps() == [] && fixture.staged() == [])
+  }
+
   @Test func threadsThatInstallTheSameDoItOnce() throws {
     try fixture.bundle()
     let installer = try fixture.installer()

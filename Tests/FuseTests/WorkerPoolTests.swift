@@ -171,8 +171,11 @@ struct WorkerPoolTests {
     let pool = try pool(threads: 2)
     try pool.start()
     let isOver = Atomic<Bool>(false)
-    let busy = try (0..<3).map { _ in try KernelEnd(FakeFiles()) }
-    // Each has requests waiting all the time, so that its worker never finds nothing to do.
+    // Each has requests waiting all the time, so that its worker never finds nothing to do: they are sent
+    // sooner than they are answered.
+    let busy = try (0..<3).map { _ in
+      try KernelEnd(FakeFiles(during: { if $0 == "getattr" { usleep(500) } }))
+    }
     let threads = try busy.map { kernel in
       try pool.add(kernel.session) {}
       try kernel.send(.initialize())
