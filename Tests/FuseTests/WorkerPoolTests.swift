@@ -174,7 +174,7 @@ struct WorkerPoolTests {
     // Each has requests waiting all the time, so that its worker never finds nothing to do: they are sent
     // sooner than they are answered.
     let busy = try (0..<3).map { _ in
-      try KernelEnd(FakeFiles(during: { if $0 == "getattr" { usleep(500) } }))
+      try KernelEnd(FakeFiles(during: { if $0 == "attributes" { usleep(500) } }))
     }
     let threads = try busy.map { kernel in
       try pool.add(kernel.session) {}
