@@ -16,7 +16,7 @@ struct ControlRightsTests {
     (#"{"verb":"grants","user":OTHER}"#, "only root"), (#"{"verb":"grants","user":0}"#, "only root"),
     (#"{"verb":"grants"}"#, #""grants":[]"#),
     (#"{"verb":"run","identifier":"org.example.notes","user":OTHER}"#, "runs as the user who starts it"),
-    (#"{"verb":"running","user":OTHER}"#, #""running":[]"#),
+    (#"{"verb":"running"}"#, #""running":[]"#), (#"{"verb":"running","user":OTHER}"#, #""running":[]"#),
     (#"{"verb":"end","identifier":"org.example.notes","user":OTHER}"#, "is not running"),
     (#"{"verb":"end","identifier":"org.example.notes","user":OTHER,"signal":9}"#, "is not running"),
   ]
@@ -25,14 +25,20 @@ struct ControlRightsTests {
     let fixture = try RunFixture()
     let stranger = try TemporaryAccount()
     let documents = "\(fixture.mounted.point)/Users/\(fixture.user.name)/Documents"
-    let granted = try fixture.shell("echo x > \(documents)/file; insula grant $APP \(documents)/file")
-    try #require(granted.status == 0, "\(granted.errors)")
+    let prepared = try fixture.shell(
+      """
+      echo x > \(documents)/file; insula grant $APP \(documents)/file
+      run sleep 600 > /dev/null 2>&1 < /dev/null & running 1
+      """)
+    try #require(prepared.status == 0, "\(prepared.errors)")
     for (request, expected) in Self.requests {
       let line = request.replacing("OTHER", with: "\(fixture.user.uid)")
       let answer = try fixture.ask(line, as: stranger.account)
       #expect(answer.contains(expected), "\(line): \(answer)")
     }
-    // It is still there, and so is what was granted.
+    // All is still there: the mount, what was granted, and what runs.
+    #expect(try fixture.ask(#"{"verb":"running"}"#).contains("org.example.notes"))
+    #expect(try fixture.shell("insula kill $APP").status == 0)
     #expect(try fixture.ask(#"{"verb":"grants"}"#).contains("Documents\\/file"))
   }
 }
