@@ -32,7 +32,7 @@ package final class SharedMemory: @unchecked Sendable {
 
   /// Makes room, which is zero where there was none; ENOMEM or ENOSPC if the machine has none.
   package func makeRoom(_ range: Range<Int>) throws(Errno) {
-    try retrying { clx_fallocate(file.fd.raw, 0, off_t(range.lowerBound), off_t(range.count)) }
+    try file.fd.allocate(mode: 0, offset: Int64(range.lowerBound), length: Int64(range.count))
   }
 
   /// Gives the pages of this range back, all of which are its own.
