@@ -75,17 +75,16 @@ extension Grants {
     let length = relocation.path.map(GrantPath.length)
     for (id, bytes) in state.names.grants(in: place) {
       relocated.ids.insert(id)
+      let fits = length.map { $0 + bytes <= GrantPath.longest } ?? false
       var previousName: PreviousName?
-      if let length, length + bytes <= GrantPath.longest {
-        if bytes == 0, relocation.isWithinOneDirectory, state.entries[id]?.record.isDirectory == false {
-          let isByHolder = relocation.mover == state.entries[id]?.holder
-          previousName = PreviousName(path: old, step: relocation.source, isByHolder: isByHolder)
-        }
-        note(previousName, of: id, &state)
-      } else {
-        note(nil, of: id, &state)
-        if let entry = forget(id, &state) { relocated.left.append(entry) }
+      if fits, bytes == 0, relocation.isWithinOneDirectory,
+        let placed = state.entries[id], !placed.record.isDirectory
+      {
+        previousName = PreviousName(
+          path: old, step: relocation.source, isByHolder: relocation.mover == placed.holder)
       }
+      note(previousName, of: id, &state)
+      if !fits, let entry = forget(id, &state) { relocated.left.append(entry) }
     }
     if let path = relocation.path { relocated.moves.append(ScopeMove(old: old, new: path)) }
   }
