@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress bench neighbours docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills bench neighbours docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -68,6 +68,10 @@ mutants: ## small faults put into a copy of the tree, one at a time: the tests m
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh
+
+# KILLS="--kills 20 --twice storm app" does less, or something else; as root a store for all, else one of the user's own.
+kills: build ## the process that serves is killed a hundred times under each of several loads; ten minutes
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Kills/kills.py $(KILLS)
 
 bench: ## compare with the plain filesystem, bindfs and mergerfs
 	mount-scripts/bench.sh

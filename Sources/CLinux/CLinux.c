@@ -15,6 +15,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -359,6 +360,13 @@ static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }
 
+unsigned clx_thread_number(void) {
+  static unsigned count;
+  static _Thread_local unsigned number;
+  if (number == 0) number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  return number - 1;
+}
+
 int clx_exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 int clx_term_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
 uint64_t clx_makedev(unsigned major, unsigned minor) { return makedev(major, minor); }
@@ -374,6 +382,20 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
 pid_t clx_fork(void) { return fork(); }
+
+// glibc keeps the number of the main thread where the kernel was told to clear it. The child's has to be
+// there too, or raise(3) and locks of the C library would take the child for its parent.
+pid_t clx_fork_sharing_descriptors(void) {
+  int *number = NULL;
+  if (prctl(PR_GET_TID_ADDRESS, &number) != 0 || number == NULL) return -1;
+  // Not clone3(2), whose arguments lie in memory: service managers forbid what their filters can't look into.
+  unsigned long flags = CLONE_FILES | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
+#ifdef __x86_64__
+  return (pid_t)syscall(SYS_clone, flags, NULL, NULL, number, 0);
+#else
+  return (pid_t)syscall(SYS_clone, flags, NULL, NULL, 0, number);
+#endif
+}
 int clx_spawn_closing_from(posix_spawn_file_actions_t *actions, int first) {
   return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }

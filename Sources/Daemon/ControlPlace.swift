@@ -30,17 +30,17 @@ package struct ControlPlace: Sendable {
 
   /// Starts to listen for a store whose lock the caller holds.
   package func listen(
-    for store: Store, budget: Budget, handler: @escaping ControlServer.Handler
+    for store: Store, budget: Budget, kept: KeptState? = nil, handler: @escaping ControlServer.Handler
   ) throws(Errno) -> ListeningPlace {
     if let directory = ownPlace() {
       let name = Self.name(of: try StoreIdentity(of: store.directory))
       let server = try ControlServer(
-        in: directory.fd, name: name, mode: 0o666, budget: budget, handler: handler)
+        in: directory.fd, name: name, mode: 0o666, budget: budget, kept: kept, handler: handler)
       return ListeningPlace(server: server, directory: directory, name: name)
     }
     let directory = try store.state.duplicated()
     let server = try ControlServer(
-      in: directory.fd, name: Self.nameInStore, mode: 0o600, budget: budget, handler: handler)
+      in: directory.fd, name: Self.nameInStore, mode: 0o600, budget: budget, kept: kept, handler: handler)
     return ListeningPlace(server: server, directory: directory, name: Self.nameInStore)
   }
 

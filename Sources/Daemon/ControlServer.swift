@@ -41,10 +41,16 @@ package final class ControlServer: Sendable {
   /// EADDRINUSE when somebody does. Only one who holds the store's lock may call this.
   package init(
     in directory: FD, name: String, mode: UInt32, limits: ControlConnections.Limits = .init(),
-    budget: Budget = Budget(Budget.Limits(descriptors: 0)), handler: @escaping Handler
+    budget: Budget = Budget(Budget.Limits(descriptors: 0)), kept: KeptState? = nil,
+    handler: @escaping Handler
   ) throws(Errno) {
-    try LocalSocket.clearStale(in: directory, name: name)
-    listener = try LocalSocket.listen(in: directory, name: name, mode: mode, takesDescriptors: false)
+    if let left = kept?.descriptor(.listener) {
+      listener = OwnedFD(owning: left.raw)
+    } else {
+      try LocalSocket.clearStale(in: directory, name: name)
+      listener = try LocalSocket.listen(in: directory, name: name, mode: mode, takesDescriptors: false)
+      kept?.keep(listener.fd, as: .listener)
+    }
     wakeup = try Wakeup()
     self.limits = limits
     self.budget = budget

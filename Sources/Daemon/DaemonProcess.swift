@@ -38,7 +38,7 @@ package enum DaemonProcess {
     _ = pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
-  fileprivate static var endingSignals: sigset_t {
+  static var endingSignals: sigset_t {
     var set = sigset_t()
     sigemptyset(&set)
     for signal in [SIGTERM, SIGINT, SIGQUIT] { sigaddset(&set, signal) }

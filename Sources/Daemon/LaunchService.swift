@@ -6,6 +6,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Volume
 
 /// Starts apps for those who ask, tells what runs, and ends it.
 final class LaunchService: Sendable {
@@ -84,6 +85,52 @@ final class LaunchService: Sendable {
     }
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint))
+  }
+
+  // MARK: The next worker
+
+  /// Makes the views again of the apps that another worker has left; those that can't go on end.
+  func takeovers(_ kept: KeptState) -> [AppTakeover] {
+    kept.views.filter { $0 != Server.wholeTree }.compactMap { view in
+      guard let left = LeftApp(view, in: kept) else {
+        drop(view, kept, "what was known of it is lost")
+        return nil
+      }
+      do throws(AppFailure) {
+        return try takeover(view, left)
+      } catch {
+        drop(view, kept, "\(left.launch.identifier): \(error)")
+        return nil
+      }
+    }
+  }
+
+  private func takeover(_ number: UInt32, _ left: LeftApp) throws(AppFailure) -> AppTakeover {
+    guard let identifier = AppIdentifier(left.launch.identifier) else {
+      throw .store(.noApp(identifier: left.launch.identifier))
+    }
+    let (app, registry) = try installed(identifier, left.launch.user)
+    let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
+      throw StoreError.readOnly(path: mountPoint)
+    }
+    let view = try server.grants.view(of: app, for: left.launch.user, launch.places, takingOver: number)
+    do throws(Errno) {
+      // One whose kernel had not begun to ask was never seen by the app.
+      guard let first = view.firstMessage else { throw .ENOENT }
+      let share = try server.views.room(for: left.launch.user)
+      return AppTakeover(launch: launch, left: left, view: view, firstMessage: first, share: share)
+    } catch {
+      view.ended()
+      throw .failed(doing: "serve the view of", path: left.launch.identifier, errno: error)
+    }
+  }
+
+  private func drop(_ view: UInt32, _ kept: KeptState, _ why: String) {
+    DaemonLog.write("an app that ran can't go on: \(why)")
+    if let connection = kept.descriptor(.connection, view: view) {
+      kept.forgetAll(of: view)
+      _ = close(connection.raw)
+    }
   }
 
   private func installed(

@@ -21,13 +21,19 @@ package final class RunningView: Sendable {
   package let since: Int64
   package let view: View
   private let process: SharedFD
+  /// What the next worker is to know of it.
+  private let kept: SharedMemory?
 
-  init(_ number: UInt64, _ launch: AppLaunch, user: UInt32, pid: Int32, _ process: SharedFD, _ view: View) {
+  init(
+    _ number: UInt64, _ launch: AppLaunch, user: UInt32, pid: Int32, since: Int64? = nil, _ process: SharedFD,
+    _ view: View, kept: SharedMemory? = nil
+  ) {
     self.number = number
     self.launch = launch
     self.user = user
     self.pid = pid
-    since = Int64(time(nil))
+    self.since = since ?? Int64(time(nil))
+    self.kept = kept
     self.process = process
     self.view = view
   }

@@ -33,6 +33,8 @@ package struct ServeOptions: Sendable, Equatable {
   /// What `mount` shows as the source.
   package var source = "insula"
   package var allowOther = false
+  /// How often the process that serves may die within ten seconds and be replaced.
+  package var restarts = 4
   /// How many threads serve; nil leaves it to us.
   package var threads: Int?
   /// For how long a thread looks for the next request before it sleeps; 0 turns it off, nil leaves it to us.

@@ -52,21 +52,12 @@ extension Server {
   private func serve(
     _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD
   ) throws(Errno) {
-    var settings = ConnectionSettings()
-    settings.passthrough = options.passthrough && isSystem
-    settings.localLocks = options.localLocks
-    // Elsewhere files are opened so where a map that two views write to must not be had.
-    settings.sharesDirectMaps = isSystem
-    let session = try Session(view, over: connection, settings: settings)
+    let memory = try keep(KeptLaunch(launch, by: caller), caller.process, connection.fd, view)
+    let session = try Session(view, over: connection, settings: appSettings)
     let number = views.number()
-    views.add(
-      RunningView(number, launch, user: caller.user, pid: caller.pid, caller.process, view), caller.share)
-    do throws(Errno) {
-      try pool.add(session) { [views] in views.remove(number) }
-    } catch {
-      views.remove(number)
-      throw error
-    }
+    let running = RunningView(
+      number, launch, user: caller.user, pid: caller.pid, caller.process, view, kept: memory)
+    try serve(running, over: session, caller.share)
     // What the kernel has looked up before that, it would forget at once.
     for _ in 0..<400 {
       if view.waitUntilStarted(milliseconds: 50) { return }
@@ -74,5 +65,55 @@ extension Server {
       guard views.has(number) else { throw .ENODEV }
     }
     throw .EIO
+  }
+
+  private var appSettings: ConnectionSettings {
+    var settings = ConnectionSettings()
+    settings.passthrough = options.passthrough && isSystem
+    settings.localLocks = options.localLocks
+    // Elsewhere files are opened so where a map that two views write to must not be had.
+    settings.sharesDirectMaps = isSystem
+    return settings
+  }
+
+  private func serve(
+    _ running: RunningView, over session: Session, _ share: BudgetShare
+  ) throws(Errno) {
+    let (kept, view, number) = (kept, running.view.number, running.number)
+    views.add(running, share)
+    do throws(Errno) {
+      try pool.add(session) { [views] in
+        kept?.forgetAll(of: view)
+        views.remove(number)
+      }
+    } catch {
+      kept?.forgetAll(of: view)
+      views.remove(number)
+      throw error
+    }
+  }
+
+  // MARK: The next worker
+
+  /// Notes what the next worker needs to serve the view on.
+  private func keep(
+    _ launch: KeptLaunch, _ process: SharedFD, _ connection: FD, _ view: View
+  ) throws(Errno) -> SharedMemory? {
+    guard let kept else { return nil }
+    let memory = try kept.keep(launch.encoded, as: .appLaunch, view: view.number)
+    kept.keep(FD(process.number), as: .appProcess, view: view.number)
+    kept.keep(connection, as: .connection, view: view.number)
+    return memory
+  }
+
+  /// Serves the view of an app on where another worker has died.
+  func takeOver(_ app: AppTakeover) throws(Errno) {
+    let left = app.left
+    let session = try Session(app.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
+    try session.resume(app.firstMessage)
+    let running = RunningView(
+      views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
+      left.process, app.view, kept: left.memory)
+    try serve(running, over: session, app.share)
   }
 }

@@ -88,6 +88,9 @@ package final class Server: Sendable {
   private let ended: Ended
   /// Who takes the mount away where that is not ours to do.
   private let remover: MountRemover?
+  /// What the next worker finds, and what another one has left; nil where there is no keeper.
+  let kept: KeptState?
+  private let left: LeftDescriptors?
   private let device = Mutex<String?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -99,11 +102,12 @@ package final class Server: Sendable {
   /// Mounts the store; returns when the kernel has begun to use it.
   static func start(
     store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions,
-    remover: MountRemover?
+    remover: MountRemover?, kept: KeptState?, left: LeftDescriptors?
   ) throws -> Server {
-    let server = try Server(store, registry, mountPoint, options, remover)
+    let server = try Server(store, registry, mountPoint, options, remover, kept, left)
     do {
-      try server.connect()
+      // What another worker has left is taken over when all views are known.
+      if left == nil { try server.connect() }
     } catch {
       try? server.unmount(lazily: true)
       server.pool.stop()
@@ -114,8 +118,11 @@ package final class Server: Sendable {
 
   private init(
     _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
-    _ options: ServeOptions, _ remover: MountRemover?
+    _ options: ServeOptions, _ remover: MountRemover?, _ kept: KeptState?,
+    _ left: LeftDescriptors?
   ) throws {
+    self.kept = kept
+    self.left = left
     self.store = store
     self.remover = remover
     self.mountPoint = mountPoint
@@ -152,13 +159,13 @@ package final class Server: Sendable {
     if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, noatimeTree: noatimeTree?.root, settings: settings,
-      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget)
+      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
     grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
     do throws(Errno) {
-      view = try View(volume)
+      view = try View(volume, takingOver: kept?.hasPredecessor == true ? Self.wholeTree : nil)
     } catch {
       throw ServeFailure.tree(path: store.path, error)
     }
@@ -207,27 +214,65 @@ package final class Server: Sendable {
   private func connect() throws {
     let isSystem = store.description.mode == .system
     let connection = try isSystem ? mountDirectly() : mountThroughHelper()
-    // All that takes more is done, and nobody has asked for anything yet.
-    do throws(Errno) {
-      try DaemonFilter.install(isSystem: isSystem)
-    } catch {
-      throw ServeFailure.confinement(error)
-    }
-    var settings = ConnectionSettings()
-    settings.passthrough = options.passthrough && isSystem
-    settings.localLocks = options.localLocks
+    kept?.keep(connection.fd, as: .connection, view: Self.wholeTree)
+    try confine()
     do throws(Errno) {
       let session = try Session(view, over: connection, settings: settings)
       try pool.start()
-      let ended = ended
-      try pool.add(session) { ended.wakeup.ring() }
-      try MountWatch.start(mountPoint) { ended.wakeup.ring() }
+      try serve(session)
     } catch {
       throw ServeFailure.threads(error)
     }
     // A millisecond usually; a kernel that never begins would leave whoever waits for us without an answer.
     guard view.waitUntilStarted(milliseconds: 20_000) else {
       throw ServeFailure.noAnswer(mountPoint: mountPoint)
+    }
+    noteDevice()
+  }
+
+  /// The number of the view of the whole tree, which is the first.
+  static let wholeTree: UInt32 = 1
+
+  private var settings: ConnectionSettings {
+    var settings = ConnectionSettings()
+    settings.passthrough = options.passthrough && isSystem
+    settings.localLocks = options.localLocks
+    return settings
+  }
+
+  /// All that takes more is done, and nobody has been answered yet.
+  private func confine() throws {
+    do throws(Errno) {
+      try DaemonFilter.install(isSystem: isSystem)
+    } catch {
+      throw ServeFailure.confinement(error)
+    }
+  }
+
+  private func serve(_ session: Session) throws(Errno) {
+    let (ended, kept) = (ended, kept)
+    try pool.add(session) {
+      kept?.forget(.connection, view: Self.wholeTree)
+      ended.wakeup.ring()
+    }
+    try MountWatch.start(mountPoint) { ended.wakeup.ring() }
+  }
+
+  /// Serves on where another worker has died, with the apps that can go on.
+  func takeOver(_ apps: [AppTakeover]) throws {
+    guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
+    else { throw ServeFailure.noAnswer(mountPoint: mountPoint) }
+    try confine()
+    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsInUse))
+    do throws(Errno) {
+      let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
+      try session.resume(first)
+      try serve(session)
+      for app in apps { try takeOver(app) }
+      volume.tookOver()
+      try pool.start()
+    } catch {
+      throw ServeFailure.threads(error)
     }
     noteDevice()
   }

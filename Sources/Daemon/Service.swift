@@ -46,39 +46,69 @@ package enum Service {
     let isSystem = store.description.mode == .system
     let remover = isSystem ? nil : try MountRemover.start(for: settings.mountPoint)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
+    let kept = try keptState(settings, remover)
+    // Before anything else is opened.
+    let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     let apps = try AppService(store, settings)
     let server = try Server.start(
       store: store,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
-      mountPoint: settings.mountPoint, options: settings.options, remover: remover)
+      mountPoint: settings.mountPoint, options: settings.options, remover: remover,
+      kept: kept, left: left)
     apps.serve(server.tree, server.grants)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
-      control = try listen(store, server, apps, launches, settings)
+      if let kept, kept.hasPredecessor {
+        try server.takeOver(launches.takeovers(kept))
+      }
+      control = try listen(store, server, apps, launches, settings, kept)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
-      try ready()
+      if kept?.hasPredecessor != true { try ready() }
+      kept?.serves()
     } catch {
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
       server.waitUntilUnmounted()
       throw error
     }
-    DaemonLog.write("\(store.path) is mounted at \(settings.mountPoint)")
+    DaemonLog.write(
+      kept?.hasPredecessor == true
+        ? "serving again" : "\(store.path) is mounted at \(settings.mountPoint)")
     server.waitUntilUnmounted()
     DaemonLog.write("\(store.path) is unmounted")
     control.close()
   }
 
+  /// Starts the keeper where there can be one; returns in the process that is to serve.
+  private static func keptState(_ settings: Settings, _ remover: MountRemover?) throws -> KeptState? {
+    guard Keeper.isPossible else { return nil }
+    do throws(Errno) {
+      return try Keeper.start(restarts: settings.options.restarts) {
+        do throws(Errno) {
+          if let remover {
+            try remover.remove(lazily: true)
+          } else {
+            try Mount.remove(at: settings.mountPoint, lazily: true)
+          }
+        } catch {
+          DaemonLog.write("can't remove the mount: \(error.message)")
+        }
+      }
+    } catch {
+      throw ServeFailure.threads(error)
+    }
+  }
+
   private static func listen(
     _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
-    _ settings: Settings
+    _ settings: Settings, _ kept: KeptState?
   ) throws -> ListeningPlace {
     do throws(Errno) {
-      return try settings.place.listen(for: store, budget: server.volume.budget) { call in
+      return try settings.place.listen(for: store, budget: server.volume.budget, kept: kept) { call in
         answer(call, store, server, apps, launches, settings)
       }
     } catch {

@@ -16,6 +16,8 @@ package import LinuxIO
 package protocol FileSystem: AnyObject, Sendable {
   /// The connection is up; `connection` says what the kernel agreed to.
   func started(_ connection: any Connection)
+  /// The kernel has been answered what it sent first, which whoever takes the connection over will need.
+  func began(by message: [UInt8])
   /// The connection has ended, and none of its requests is being served.
   ///
   /// When this returns, nothing uses or retains it any more.
@@ -135,6 +137,9 @@ package protocol FileSystem: AnyObject, Sendable {
 }
 
 extension FileSystem {
+  /// A filesystem that nobody takes over.
+  package func began(by message: [UInt8]) {}
+
   /// A filesystem that speaks to the kernel only while it serves a request.
   package func ended() {}
 

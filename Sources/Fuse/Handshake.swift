@@ -31,11 +31,17 @@ struct Handshake {
   private var offered2: UInt32 = 0
   /// Whether the reply is still to be sent.
   private(set) var isPending = true
+  /// The kernel has had its answer from another worker; this one only brings libfuse to where that was.
+  private var isRepeated = false
+  /// What the kernel sent, for the next worker.
+  private(set) var message: [UInt8] = []
 
   init(_ settings: ConnectionSettings) { self.settings = settings }
 
   /// Remembers what the kernel offers.
-  mutating func note(_ header: Wire.Header, _ message: UnsafeRawBufferPointer) {
+  mutating func note(_ header: Wire.Header, _ message: UnsafeRawBufferPointer, isRepeated: Bool = false) {
+    self.isRepeated = isRepeated
+    self.message = Array(message)
     unique = header.unique
     offered = Wire.word(at: 52, of: message)
     offered2 = Wire.word(at: 56, of: message)
@@ -69,6 +75,7 @@ struct Handshake {
     let passthrough = flags2 & Flag2.passthrough != 0
     body.storeBytes(of: passthrough ? 1 : 0, toByteOffset: Reply.maxStackDepth, as: UInt32.self)
     agreed(passthrough)
+    if isRepeated { return vectors[0].iov_len + vectors[1].iov_len }
     return writev(fd, vectors, count)
   }
 }

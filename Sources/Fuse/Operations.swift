@@ -54,7 +54,9 @@ func serve<Answer>(
 ) {
   guard let request, let context = fuse_req_ctx(request) else { return }
   let session = session(of: request)
-  let caller = Caller(uid: context.pointee.uid, gid: context.pointee.gid, pid: context.pointee.pid)
+  let caller = Caller(
+    uid: context.pointee.uid, gid: context.pointee.gid, pid: context.pointee.pid,
+    request: RequestID(Wire.longWord(at: 8, of: Session.currentMessage)))
   do throws(Errno) {
     send(request, session, try ask(session.fileSystem, caller))
   } catch {

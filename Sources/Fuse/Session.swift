@@ -155,13 +155,51 @@ package final class Session: @unchecked Sendable {
       && count <= currentMessage.count - offset
   }
 
+  /// Takes the connection over from a worker that has died: `first` is what the kernel sent it first.
+  ///
+  /// What that one had read and not answered, the kernel sends again.
+  package func resume(_ first: [UInt8]) throws(Errno) {
+    var first = first
+    first.withUnsafeMutableBytes { message in
+      guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
+      handshake.note(header, UnsafeRawBufferPointer(message), isRepeated: true)
+      var buffer = fuse_buf()
+      buffer.mem = message.baseAddress
+      buffer.size = message.count
+      fuse_session_process_buf(raw, &buffer)
+    }
+    guard !handshake.isPending else { throw .EIO }
+    let flags = try check(fcntl(fd.raw, F_GETFL))
+    try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))
+    let resend: Int32 = 7
+    guard write(unique: 0, code: resend, UnsafeRawBufferPointer(start: nil, count: 0)) else { throw .last }
+    serveResent()
+  }
+
+  /// Serves what has been sent again: the kernel sends it before other requests, but not before what it only
+  /// has to say.
+  private func serveResent() {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 4096)
+    defer { buffer.deallocate() }
+    var isResent = true
+    while isResent, case .message(let count) = receive(into: buffer) {
+      let message = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+      let bytes = UnsafeRawBufferPointer(message)
+      let request = RequestID(Wire.longWord(at: 8, of: bytes))
+      isResent = request.isResent || Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes))
+      process(message)
+    }
+  }
+
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
     guard handshake.isPending else {
       return write(UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
     }
-    return handshake.send(fd, vectors, count) { passthrough in
+    let sent = handshake.send(fd, vectors, count) { passthrough in
       fileSystem.started(SessionConnection(self, passthrough: passthrough))
     }
+    if sent > 0, !handshake.isPending { fileSystem.began(by: handshake.message) }
+    return sent
   }
 
   /// Lets go of everyone who still waits.

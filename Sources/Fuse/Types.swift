@@ -26,17 +26,35 @@ package struct LockOwner: Hashable, Sendable {
   package init(_ raw: UInt64) { self.raw = raw }
 }
 
+/// A request, as the kernel numbers it.
+package struct RequestID: Hashable, Sendable {
+  private static let resent: UInt64 = 1 << 63
+  private let raw: UInt64
+  package init(_ raw: UInt64) { self.raw = raw }
+
+  /// What is no request of the kernel's.
+  package static let none = RequestID(0)
+
+  /// The same for each time that it is sent; 0 for none.
+  package var number: UInt64 { raw & ~Self.resent }
+
+  /// Whether it was sent before, to a worker that has died since.
+  package var isResent: Bool { raw & Self.resent != 0 }
+}
+
 /// The caller of a request, as the kernel reports it.
 package struct Caller: Sendable {
   package let uid: UInt32
   package let gid: UInt32
   /// The calling thread; 0 if the kernel itself asks or the caller is out of our sight.
   package let pid: Int32
+  package let request: RequestID
 
-  package init(uid: UInt32, gid: UInt32, pid: Int32) {
+  package init(uid: UInt32, gid: UInt32, pid: Int32, request: RequestID = .none) {
     self.uid = uid
     self.gid = gid
     self.pid = pid
+    self.request = request
   }
 }
 

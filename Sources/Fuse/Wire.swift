@@ -27,11 +27,17 @@ enum Wire {
     static let rename: UInt32 = 12
     static let release: UInt32 = 18
     static let initialize: UInt32 = 26
+    static let interrupt: UInt32 = 36
     static let forgetSeveral: UInt32 = 42
     static let renameWithFlags: UInt32 = 45
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
+
+    /// Whether it is no request, but something that the kernel only has to say.
+    static func isUnanswered(_ opcode: UInt32) -> Bool {
+      opcode == forget || opcode == forgetSeveral || opcode == interrupt
+    }
 
     /// Whether nobody waits for the reply, if there is one: forget, release, releasedir, batch_forget.
     static func isNotice(_ opcode: UInt32) -> Bool {
@@ -90,7 +96,7 @@ enum Wire {
       caller = Caller(
         uid: message.loadUnaligned(fromByteOffset: 24, as: UInt32.self),
         gid: message.loadUnaligned(fromByteOffset: 28, as: UInt32.self),
-        pid: message.loadUnaligned(fromByteOffset: 32, as: Int32.self))
+        pid: message.loadUnaligned(fromByteOffset: 32, as: Int32.self), request: RequestID(unique))
     }
   }
 

@@ -17,6 +17,15 @@ package struct FD: Hashable, Sendable {
   /// Names a descriptor without taking it over.
   package init(_ raw: Int32) { self.raw = raw }
 
+  /// All that are open in this process.
+  package static var allOpen: [FD] {
+    guard let listing = try? FD.cwd.open("/proc/self/fd", O_RDONLY | O_DIRECTORY),
+      let entries = try? listing.fd.entries()
+    else { return [] }
+    let numbers = entries.compactMap { Int32(String(decoding: $0.name, as: UTF8.self)) }
+    return numbers.filter { $0 != listing.fd.raw }.map { FD($0) }
+  }
+
   /// Stands for the working directory, for the few calls that take a whole path.
   package static let cwd = FD(AT_FDCWD)
 }

@@ -16,8 +16,18 @@ package final class SharedMemory: @unchecked Sendable {
   private let file: OwnedFD
 
   /// `name` is what /proc shows.
-  package init(_ name: String, size: Int) throws(Errno) {
-    let file = OwnedFD(owning: try check(clx_memory_file(name, off_t(size))))
+  package convenience init(_ name: String, size: Int) throws(Errno) {
+    try self.init(OwnedFD(owning: try check(clx_memory_file(name, off_t(size)))), size: size)
+  }
+
+  /// Maps what another process has left.
+  package convenience init(adopting file: consuming OwnedFD) throws(Errno) {
+    let size = try file.fd.status().st_size
+    guard size > 0 else { throw .EINVAL }
+    try self.init(file, size: Int(size))
+  }
+
+  private init(_ file: consuming OwnedFD, size: Int) throws(Errno) {
     let mapped = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.fd.raw, 0)
     guard let mapped, mapped != MAP_FAILED else { throw .last }
     base = mapped
@@ -30,13 +40,53 @@ package final class SharedMemory: @unchecked Sendable {
   /// What another process needs to have it too.
   package var fd: FD { file.fd }
 
-  /// Makes room, which is zero where there was none; ENOMEM or ENOSPC if the machine has none.
-  package func makeRoom(_ range: Range<Int>) throws(Errno) {
-    try file.fd.allocate(mode: 0, offset: Int64(range.lowerBound), length: Int64(range.count))
+  /// All of it.
+  package var whole: SharedRegion { SharedRegion(self, 0..<size) }
+}
+
+/// A part of shared memory, for one use.
+package struct SharedRegion: Sendable {
+  private let memory: SharedMemory
+  private let range: Range<Int>
+
+  package init(_ memory: SharedMemory, _ range: Range<Int>) {
+    self.memory = memory
+    self.range = range.clamped(to: 0..<memory.size)
   }
 
-  /// Gives the pages of this range back, all of which are its own.
-  package func giveBack(_ range: Range<Int>) {
-    madvise(base + range.lowerBound, range.count, MADV_REMOVE)
+  package var base: UnsafeMutableRawPointer { memory.base + range.lowerBound }
+  package var size: Int { range.count }
+
+  /// Makes room, which is zero where there was none; ENOMEM or ENOSPC if the machine has none.
+  package func makeRoom(_ part: Range<Int>) throws(Errno) {
+    try memory.fd.allocate(
+      mode: 0, offset: Int64(range.lowerBound + part.lowerBound), length: Int64(part.count))
   }
+
+  /// Gives the pages of this part back, all of which are its own.
+  package func giveBack(_ part: Range<Int>) {
+    madvise(base + part.lowerBound, part.count, MADV_REMOVE)
+  }
+
+  /// Where there is room now, in order; to look anywhere else would make some.
+  ///
+  /// Corresponds to `SEEK_DATA` and `SEEK_HOLE`.
+  package var roomy: [Range<Int>] {
+    var found: [Range<Int>] = []
+    var at = range.lowerBound
+    while at < range.upperBound {
+      let start = Int(lseek(memory.fd.raw, off_t(at), CLX_SEEK_DATA))
+      guard start >= 0, start < range.upperBound else { break }
+      let hole = Int(lseek(memory.fd.raw, off_t(start), CLX_SEEK_HOLE))
+      let end = min(hole > start ? hole : range.upperBound, range.upperBound)
+      found.append(start - range.lowerBound..<end - range.lowerBound)
+      at = end
+    }
+    return found
+  }
+
+  /// Maps the pages of a part at once, which is much faster than one by one as they are touched.
+  ///
+  /// Corresponds to `MADV_POPULATE_WRITE`; where the kernel has none (before 5.14), they come one by one.
+  package func touch(_ part: Range<Int>) { madvise(base + part.lowerBound, part.count, 23) }
 }

@@ -74,6 +74,21 @@ extension FD {
   ///
   /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than
   /// `limit`: another program's filesystem can list names without end.
+  /// A name in this directory of the object with a number; nil if it has none.
+  package func name(ofInode inode: UInt64) throws(Errno) -> [UInt8]? {
+    let listing = try reopened(O_RDONLY | O_DIRECTORY)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try listing.fd.readDirectory(into: buffer)
+      if count == 0 { return nil }
+      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      while let entry = entries.next() {
+        if entry.inode == inode, entry.name.isComponent { return Array(entry.name.buffer) }
+      }
+    }
+  }
+
   package func entries(atMost limit: Int = .max) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     _ = try seek(0, SEEK_SET)
     var found: [(name: [UInt8], type: UInt8)] = []

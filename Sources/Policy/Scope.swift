@@ -172,6 +172,20 @@ package struct Scope: Sendable {
     path.reduce(root) { position(of: $1, in: $0) }
   }
 
+  /// All places that have a path of their own.
+  package var namedPlaces: [(path: [[UInt8]], position: Position)] {
+    places.indices.dropFirst().compactMap { index in
+      var path: [[UInt8]] = []
+      var at = index
+      while at != 0 {
+        if places[at].name.isEmpty { return nil }
+        path.append(places[at].name)
+        at = places[at].parent
+      }
+      return (path.reversed(), Position(place: index))
+    }
+  }
+
   // MARK: By number
 
   func index(_ position: Position) -> Int? {

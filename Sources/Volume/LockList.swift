@@ -24,6 +24,8 @@ struct HeldLock {
   var range: LockRange
   /// Who took it.
   var payer = Payer(user: 0)
+  /// Where it is noted for the next worker; -1 if nowhere.
+  var kept: Int32 = -1
 }
 
 /// The locks of one kind (byte ranges, or whole files) on one object, without overlaps for any one holder.
@@ -40,7 +42,7 @@ struct LockList {
 
   var isEmpty: Bool { byPlace.count == 0 }
 
-  /// All of them, for tests.
+  /// All of them.
   var held: [HeldLock] { byPlace.all }
 
   /// The first lock of someone else that stands against `wanted`.

@@ -26,7 +26,12 @@ final class LockTable: Sendable {
   private let budget: Budget
   private let counted = Atomic<Int>(0)
 
-  init(_ budget: Budget) { self.budget = budget }
+  let kept: KeptLocks
+
+  init(_ budget: Budget, kept: KeptLocks = KeptLocks(in: nil)) {
+    self.budget = budget
+    self.kept = kept
+  }
 
   /// How many locks there are, and how many wait.
   var count: Int { counted.load(ordering: .relaxed) }
@@ -89,6 +94,19 @@ final class LockTable: Sendable {
     }
   }
 
+  /// Gives back what was taken through views that have not been taken over.
+  func releaseAll(ofViews areGone: (UInt32) -> Bool) {
+    var gone: Set<UInt32> = []
+    for object in objects.numbers {
+      _ = try? objects.with(object) { (locks) throws(Errno) in
+        for lock in locks.posix.held + locks.flock.held where areGone(lock.holder.view) {
+          gone.insert(lock.holder.view)
+        }
+      }
+    }
+    for view in gone { releaseAll(of: view) }
+  }
+
   /// Gives back what a view has on an object that it has lost; EPERM to whoever of it waits there.
   func releaseAll(of view: UInt32, on object: ObjectNumber) {
     change(object, lostBy: view) { release(view, from: &$0) }
@@ -141,7 +159,7 @@ final class LockTable: Sendable {
     change(object, made: lock.range.kind != .none) { locks in
       guard locks[style].conflict(with: lock.range, by: lock.holder) == nil else { return false }
       isTaken = true
-      isWithinBudget = set(lock, in: &locks[style])
+      isWithinBudget = set(lock, in: &locks[style], on: object, style)
       return isWithinBudget
     }
     if !isWithinBudget {
@@ -153,8 +171,10 @@ final class LockTable: Sendable {
   }
 
   /// False, and nothing is changed, if there would be more locks than the payer may have.
-  private func set(_ lock: HeldLock, in list: inout LockList) -> Bool {
-    let change = list.change(to: lock)
+  private func set(
+    _ lock: HeldLock, in list: inout LockList, on object: ObjectNumber, _ style: Style
+  ) -> Bool {
+    var change = list.change(to: lock)
     let growth = change.added.count - change.removed.count
     // Usually all are the payer's; what of them is another's changes hands.
     if growth > 0, !budget.takeQuietly(.locks, growth, by: lock.payer) { return false }
@@ -167,7 +187,9 @@ final class LockTable: Sendable {
       budget.charge(.locks, to: new.payer)
       budget.give(.locks, by: lock.payer)
     }
+    change.keep(in: kept, on: object, style)
     list.make(change)
+    for old in change.removed { kept.remove(old.kept) }
     counted.wrappingAdd(growth, ordering: .relaxed)
     return true
   }
@@ -176,9 +198,22 @@ final class LockTable: Sendable {
   private func release(_ gone: [HeldLock], from list: inout LockList) -> Bool {
     guard !gone.isEmpty else { return false }
     list.make(LockList.Change(removed: gone))
-    for lock in gone { budget.give(.locks, by: lock.payer) }
-    counted.wrappingSubtract(gone.count, ordering: .relaxed)
+    for lock in gone {
+      kept.remove(lock.kept)
+      noteReleased(lock)
+    }
     return true
+  }
+
+  func noteReleased(_ lock: HeldLock) {
+    budget.give(.locks, by: lock.payer)
+    counted.wrappingSubtract(1, ordering: .relaxed)
+  }
+
+  /// One that another worker has left.
+  func noteRestored(_ lock: HeldLock) {
+    budget.charge(.locks, to: lock.payer)
+    counted.wrappingAdd(1, ordering: .relaxed)
   }
 
   /// Changes an object's locks; if `body` says that something has become free, whoever waited for it gets it.
@@ -187,7 +222,7 @@ final class LockTable: Sendable {
     _ body: (inout ObjectLocks) -> Bool
   ) {
     let resolved = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Resolved] in
-      body(&locks) && !locks.waiters.isEmpty ? resolveWaiters(of: &locks, lostBy: view) : []
+      body(&locks) && !locks.waiters.isEmpty ? resolveWaiters(of: &locks, on: object, lostBy: view) : []
     }
     for resolved in resolved ?? [] {
       waitsNoMore(resolved.waiter.reply)
@@ -205,7 +240,9 @@ final class LockTable: Sendable {
   }
 
   /// Gives waiters what has become free, first come first served.
-  private func resolveWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> [Resolved] {
+  private func resolveWaiters(
+    of locks: inout ObjectLocks, on object: ObjectNumber, lostBy view: UInt32?
+  ) -> [Resolved] {
     locks.abandoned = 0
     func isDone(_ waiter: ObjectLocks.Waiter) -> Bool {
       waiter.reply.isClaimed || view == waiter.lock.holder.view || !locks.isInTheWay(of: waiter)
@@ -224,7 +261,7 @@ final class LockTable: Sendable {
         let refusal = decideUse(.read, within: .nothing).errno
         resolved.append(Resolved(waiter: waiter, isClaimed: true, error: refusal))
       } else {
-        let isSet = set(waiter.lock, in: &locks[waiter.style])
+        let isSet = set(waiter.lock, in: &locks[waiter.style], on: object, waiter.style)
         resolved.append(Resolved(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
       }
     }

@@ -9,7 +9,7 @@ internal import Policy
 /// What is known of one object that the kernel knows.
 ///
 /// A million of these are normal, so every byte counts.
-struct Node {
+struct Node: SlabSlot {
   struct Flags: OptionSet {
     let rawValue: UInt16
     /// The kernel has been told attributes that it may keep.
@@ -56,8 +56,8 @@ struct Node {
   var lookups: UInt64 = 0
   var inode: UInt64 = 0
   var handle = FileHandle()
-  /// A name that it has in `parent`; only kept where there are no handles to open it by.
-  var name: UnsafeMutablePointer<CChar>?
+  /// A name that it has in `parent`, in ``NodeNames``; only kept where there are no handles to open it by.
+  var name: UInt32 = 0
   var generation: UInt32 = 0
   var device: UInt32 = 0
   /// An `O_PATH` descriptor, or one for reading (`descriptorIsReadable`), or -1.
@@ -77,12 +77,22 @@ struct Node {
   /// When the kernel was last told attributes by an answer that may make it a new inode, in seconds; 0 once
   /// it has shown that it has that inode.
   var entrySentAt: UInt32 = 0
-  var zone: Zone = .system
+  private var ownZone: Zone = .system
   /// Where it is in the view's scope.
-  var position: Position = .nowhere
+  var position: Position = .nowhere { didSet { updateCheck() } }
   var flags: Flags = []
   /// In which of the kernel's epochs it was last told names in this directory that it may keep; 0 if in none.
   var namesEpoch: UInt16 = 0
+  /// Of what decides which object it is and who may do what with it.
+  private var check: UInt32 = 0
+
+  var zone: Zone {
+    get { ownZone }
+    set {
+      ownZone = newValue
+      updateCheck()
+    }
+  }
 
   var hash: Int { Identity.hash(inode: inode, device: device) }
   var number: ObjectNumber { ObjectNumber(inode: inode, device: device) }
@@ -98,16 +108,61 @@ struct Node {
   /// The kernel reads a directory's listing again when it is next opened, whatever its times say.
   mutating func listsOtherNames() { if flags.contains(.isDirectory) { flags.insert(.contentsChanged) } }
 
-  /// Keeps a name to find the object by.
-  mutating func remember(_ new: Name) {
-    if let name, strcmp(name, new.bytes) == 0 { return }
-    free(name)
-    name = strdup(new.bytes)
-  }
-
   /// Whether this is the object that these describe.
   func matches(_ identity: Identity) -> Bool {
     inode == identity.inode && device == identity.device && handle == identity.handle
+  }
+}
+
+// What another worker has left of a node.
+extension Node {
+  var isInUse: Bool { flags.contains(.inUse) }
+  mutating func becomeFree() { flags = [] }
+
+  mutating func updateCheck() { check = sum }
+
+  /// Whether what lies there is a node that the kernel knows, and nothing has damaged what must be right.
+  ///
+  /// A byte that is no zone must not be taken for one.
+  static func isSound(_ slot: UnsafeRawPointer) -> Bool {
+    guard let offset = MemoryLayout<Node>.offset(of: \.ownZone),
+      Zone(rawValue: slot.load(fromByteOffset: offset, as: UInt8.self)) != nil
+    else { return false }
+    let node = slot.assumingMemoryBound(to: Node.self)
+    return node.pointee.check == node.pointee.sum && node.pointee.lookups > 0
+  }
+
+  private var sum: UInt32 {
+    var sum: UInt64 = 0x9e37_79b9_7f4a_7c15
+    func add(_ word: UInt64) {
+      sum = (sum ^ word) &* 0xc2b2_ae3d_27d4_eb4f
+      sum ^= sum >> 29
+    }
+    add(inode)
+    add(handle.bytes[0])
+    add(handle.bytes[1])
+    add(handle.bytes[2])
+    add(UInt64(device) << 32 | UInt64(generation))
+    let isDirectory: UInt64 = flags.contains(.isDirectory) ? 1 : 0
+    add(
+      UInt64(handle.type) << 48 | UInt64(handle.length) << 40 | UInt64(zone.rawValue) << 24
+        | UInt64(position.raw) << 8 | isDirectory)
+    return UInt32(truncatingIfNeeded: sum >> 32)
+  }
+
+  /// Forgets what a new worker can't know: who used the node, and what was found out of its ACL.
+  ///
+  /// What the kernel may remember, it is taken to remember.
+  mutating func forgetWorker() {
+    references = 0
+    mappers = 0
+    writers = 0
+    clock = 0
+    entrySentAt = 0
+    flags.subtract([.securityKnown, .hasSecurity, .hidesAttributes, .attributesAsked, .descriptorIsReadable])
+    flags.formUnion([.attributesCached, .contentsChanged])
+    // The first epoch of a worker.
+    namesEpoch = flags.contains(.isDirectory) ? 1 : 0
   }
 }
 

@@ -159,12 +159,12 @@ extension NodeTable {
     }
   }
 
-  private func place(of id: NodeID) -> (parent: NodeID, name: String)? {
+  private func place(of id: NodeID) -> (parent: NodeID, name: [UInt8])? {
     state.withLock { state in
-      guard let index = state.index(of: id), let name = state.slab[index].pointee.name,
+      guard let index = state.index(of: id), let name = state.names.text(state.slab[index].pointee.name),
         let parent = state.slab.slot(state.slab[index].pointee.parent), parent.pointee.flags.contains(.inUse)
       else { return nil }
-      return (Self.id(state.slab[index].pointee.parent, parent.pointee.generation), String(cString: name))
+      return (Self.id(state.slab[index].pointee.parent, parent.pointee.generation), name)
     }
   }
 

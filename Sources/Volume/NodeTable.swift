@@ -33,6 +33,8 @@ package final class NodeTable: Sendable {
   /// How many nodes may have a descriptor at once.
   private let share: DescriptorShare
   private let budget: Budget?
+  /// Whether another worker has left nodes in it.
+  let isTakenOver: Bool
   var capacity: Int { share.each }
 
   /// Starts with the root.
@@ -40,28 +42,19 @@ package final class NodeTable: Sendable {
   /// `handleRoot` and `noatimeRoot` outlive the table. `known` is where it is noted what the view knows.
   init(
     root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, noatimeRoot: FD? = nil,
-    share: DescriptorShare, budget: Budget? = nil, interest: ViewInterest? = nil
+    share: DescriptorShare, budget: Budget? = nil, interest: ViewInterest? = nil, memory: ViewMemory? = nil
   ) throws(Errno) {
+    isTakenOver = memory?.isKept == true
+    let kept = if let memory { memory } else { try ViewMemory() }
     self.handleRoot = handleRoot
     self.noatimeRoot = noatimeRoot
     self.share = share
     self.budget = budget
     let status = try root.fd.status()
     let identity = Identity(status, of: root.fd)
-    var state = NodeTableState(interest: interest, budget: budget)
-    guard let index = state.slab.allocate() else { throw .ENOMEM }
-    precondition(index == Self.rootIndex, "the first slot is the root's")
-    let node = state.slab[index]
-    node.pointee.lookups = 1
-    node.pointee.inode = identity.inode
-    node.pointee.device = identity.device
-    node.pointee.handle = identity.handle
-    node.pointee.zone = zone
-    node.pointee.position = position
-    node.pointee.flags = [.inUse, .isDirectory, .descriptorIsLastHold]
-    node.pointee.descriptor = root.release().raw
-    node.pointee.clock = .max
-    state.insert(index)
+    var state = NodeTableState(in: kept, interest: interest, budget: budget)
+    try state.beginAtRoot(
+      identity, root.release().raw, zone, position, takingOver: kept.isKept, capacity: share.each)
     self.state = OrderedMutex(.nodes, state)
     share.join()
   }
@@ -125,7 +118,7 @@ extension NodeTable {
         }
         if hasMoved { state.noteWhereEntered(index) }
         if status.isDirectory { state.refusalRates.found(in: directory.index) }
-        if handleRoot == nil { node.pointee.remember(name) }
+        if handleRoot == nil { state.remember(name, of: index) }
         if name.length > 0 { state.releaseHold(index) }
       }
       if node.pointee.descriptor < 0 {

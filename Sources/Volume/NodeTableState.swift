@@ -11,11 +11,12 @@ internal import Policy
 /// What a node table's lock protects: the slots, the way to find them by object, and the clock of
 /// descriptors.
 struct NodeTableState: @unchecked Sendable {
-  var slab = NodeSlab()
+  var slab: Slab<Node>
+  var names: NodeNames
   /// The first node of each chain; as many as a power of two.
   private var buckets = [UInt32](repeating: 0, count: 1024)
   var bucketCount: Int { buckets.count }
-  private var generation: UInt32 = 0
+  var generation: UInt32 = 0
   /// The slots whose descriptor may be closed, in the order in which the hand passes them.
   private(set) var clock: [UInt32] = []
   private var hand = 0
@@ -34,9 +35,43 @@ struct NodeTableState: @unchecked Sendable {
   /// What seals say of the nodes that are in read-only regions.
   var sealed: [UInt32: SealedNode] = [:]
 
-  init(interest: ViewInterest? = nil, budget: Budget? = nil) {
+  init(in memory: ViewMemory, interest: ViewInterest? = nil, budget: Budget? = nil) {
+    slab = Slab(in: memory.nodes)
+    names = NodeNames(in: memory.names)
     self.interest = interest
     self.budget = budget
+  }
+
+  /// Makes the root's node, or takes it over with all others.
+  mutating func beginAtRoot(
+    _ identity: Identity, _ descriptor: Int32, _ zone: Zone, _ position: Position, takingOver: Bool = false,
+    capacity: Int
+  ) throws(Errno) {
+    if takingOver { restore() }
+    if slab.slot(NodeTable.rootIndex)?.pointee.isInUse != true {
+      // Where the root was lost, nothing that it led to can be trusted.
+      slab.removeAll()
+      guard slab.allocate() == NodeTable.rootIndex else { throw .ENOMEM }
+    }
+    setRoot(identity, descriptor, zone, position)
+    if takingOver { adoptRestored(capacity: capacity) }
+  }
+
+  /// Fills in the root's slot, which has no other use.
+  private mutating func setRoot(_ identity: Identity, _ descriptor: Int32, _ zone: Zone, _ position: Position)
+  {
+    let node = slab[NodeTable.rootIndex]
+    node.initialize(to: Node())
+    node.pointee.lookups = 1
+    node.pointee.inode = identity.inode
+    node.pointee.device = identity.device
+    node.pointee.handle = identity.handle
+    node.pointee.flags = [.inUse, .isDirectory, .descriptorIsLastHold]
+    node.pointee.zone = zone
+    node.pointee.position = position
+    node.pointee.descriptor = descriptor
+    node.pointee.clock = .max
+    insert(NodeTable.rootIndex)
   }
 
   /// The slot that an id stands for, if it still does.
@@ -90,6 +125,7 @@ struct NodeTableState: @unchecked Sendable {
     node.pointee.handle = identity.handle
     node.pointee.generation = generation
     node.pointee.flags = directory ? [.inUse, .isDirectory] : .inUse
+    node.pointee.updateCheck()
     insert(index)
     return index
   }
@@ -126,7 +162,7 @@ struct NodeTableState: @unchecked Sendable {
       // A dictionary keeps the room that it once had.
       sealed = [:]
     }
-    free(node.pointee.name)
+    names.remove(node.pointee.name)
     slab.free(index)
     if buckets.count > 1024, slab.count < buckets.count / 8 { resizeBuckets(buckets.count / 4) }
     return descriptor
@@ -139,10 +175,10 @@ struct NodeTableState: @unchecked Sendable {
     slab.forEach { index, node in
       if node.pointee.descriptor >= 0 { close(node.pointee.descriptor) }
       if node.pointee.flags.contains(.descriptorIsLastHold) { giveBackHold(index) }
-      free(node.pointee.name)
       interest?.remove(node.pointee.number)
     }
     slab.removeAll()
+    names.removeAll()
     clock = []
     sealed = [:]
     payers = DescriptorPayers()
@@ -150,7 +186,7 @@ struct NodeTableState: @unchecked Sendable {
 
   private mutating func growBuckets() { resizeBuckets(buckets.count * 2) }
 
-  private mutating func resizeBuckets(_ count: Int) {
+  mutating func resizeBuckets(_ count: Int) {
     var resized = [UInt32](repeating: 0, count: count)
     for first in buckets {
       var index = first
@@ -198,6 +234,14 @@ struct NodeTableState: @unchecked Sendable {
     return true
   }
 
+  /// Takes over a descriptor that another worker has kept so; nobody is charged for it any more.
+  mutating func keepHeld(_ descriptor: Int32, _ index: UInt32) {
+    let node = slab[index]
+    node.pointee.descriptor = descriptor
+    node.pointee.clock = .max
+    held += 1
+  }
+
   private mutating func giveBackHold(_ index: UInt32) {
     let place = slab[index].pointee.clock
     guard let budget, place != .max else { return }
@@ -219,10 +263,18 @@ struct NodeTableState: @unchecked Sendable {
   /// Whether a node's object would be looked for under this name.
   func isKnown(_ index: UInt32, as name: Name, in parent: NodeID) -> Bool {
     let node = slab[index]
-    guard let known = node.pointee.name, node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw) else {
-      return false
-    }
-    return strcmp(known, name.bytes) == 0
+    return node.pointee.parent == UInt32(truncatingIfNeeded: parent.raw)
+      && names.matches(node.pointee.name, name)
+  }
+
+  /// Keeps a name to find a node's object by.
+  mutating func remember(_ name: Name, of index: UInt32) {
+    let node = slab[index]
+    if names.matches(node.pointee.name, name) { return }
+    let new = names.add(name)
+    let old = node.pointee.name
+    node.pointee.name = new
+    names.remove(old)
   }
 
   /// Takes the descriptor from a node that has not been used for a while; -1 if all are in use.
@@ -261,8 +313,9 @@ struct NodeTableState: @unchecked Sendable {
   /// Gives a node its zone, unless a seal speaks of it: one that someone behind us has given another name
   /// stays what it is, or that name would be a way to change it.
   func setZone(_ zone: Zone, of index: UInt32) {
-    if slab[index].pointee.zone.isReadOnlyRegion, sealed[index] != nil { return }
-    slab[index].pointee.zone = zone
+    let node = slab[index]
+    if node.pointee.zone.isReadOnlyRegion, sealed[index] != nil { return }
+    if node.pointee.zone != zone { node.pointee.zone = zone }
   }
 
   /// Notes what a seal says of a node, and keeps what was found out by that.

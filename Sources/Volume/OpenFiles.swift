@@ -5,33 +5,82 @@ internal import Fuse
 internal import LinuxIO
 internal import Synchronization
 
+/// Something open that the next worker must know of.
+protocol KeptOpenItem: Sendable {
+  associatedtype Record: BitwiseCopyable
+  var record: Record { get }
+  /// Takes over what another worker has left; nil if it can't be used.
+  init?(_ record: Record)
+}
+
 /// Things that are open, by the ids that the kernel was given for them.
 ///
-/// An id is a place in the table and the generation in which it was given out.
-final class HandleTable<Item: Sendable>: Sendable {
+/// An id is a place in the table and the generation in which it was given out. What is open is kept for the
+/// next worker, until ``forget(_:)`` says that all that came of its removal is done.
+final class HandleTable<Item: KeptOpenItem>: Sendable {
   private struct Slot {
     var item: Item?
     var generation: UInt32
   }
+  /// As it is kept.
+  struct Kept: BitwiseCopyable {
+    var generation: UInt32
+    var record: Item.Record
+  }
   private struct State {
     var slots: [Slot] = []
     var free: [Int] = []
+    var kept: KeptRecords<Kept>
+    /// The first generation of a place: above all that another worker has given out.
+    var first: UInt32 = 1
   }
-  private let state = OrderedMutex(.leaf, State())
+  private let state: OrderedMutex<State>
+
+  /// Without a region nothing is kept.
+  init(in region: SharedRegion? = nil, takingOver: Bool = false) {
+    var state = State(kept: KeptRecords(region))
+    if takingOver {
+      var highest: UInt32 = 0
+      var kept = state.kept
+      kept.restore { index, old in
+        highest = max(highest, old.generation)
+        guard let item = Item(old.record) else { return }
+        while state.slots.count < index {
+          state.free.append(state.slots.count)
+          state.slots.append(Slot(item: nil, generation: 0))
+        }
+        state.slots.append(Slot(item: item, generation: old.generation))
+      }
+      state.kept = kept
+      // Who was given a handle that nobody remembers must not meet another one under its id.
+      state.first = (highest & ~0xf_ffff) &+ 0x10_0000 | 1
+      for index in state.free { state.slots[index].generation = state.first }
+    }
+    self.state = OrderedMutex(.leaf, state)
+  }
 
   var count: Int { state.withLock { $0.slots.count - $0.free.count } }
+
+  /// All that are open, with their ids.
+  var handles: [(handle: HandleID, item: Item)] {
+    state.withLock { state in
+      state.slots.enumerated().compactMap { index, slot in
+        slot.item.map { (HandleID(UInt64(slot.generation) << 32 | UInt64(index)), $0) }
+      }
+    }
+  }
 
   func add(_ item: Item) -> HandleID {
     state.withLock { state in
       let index: Int
       if let free = state.free.popLast() {
         index = free
-        state.slots[index].generation &+= 1
         state.slots[index].item = item
       } else {
         index = state.slots.count
-        state.slots.append(Slot(item: item, generation: 1))
+        state.slots.append(Slot(item: item, generation: state.first))
       }
+      state.kept.set(index, Kept(generation: state.slots[index].generation, record: item.record))
       return HandleID(UInt64(state.slots[index].generation) << 32 | UInt64(index))
     }
   }
@@ -47,8 +96,21 @@ final class HandleTable<Item: Sendable>: Sendable {
       guard let index = Self.index(handle, state) else { return nil }
       let item = state.slots[index].item
       state.slots[index].item = nil
-      state.free.append(index)
       return item
+    }
+  }
+
+  /// Gives the place of one that was removed to others.
+  func forget(_ handle: HandleID) {
+    state.withLock { state in
+      let index = Int(UInt32(truncatingIfNeeded: handle.raw))
+      guard index < state.slots.count, state.slots[index].item == nil,
+        state.slots[index].generation == UInt32(truncatingIfNeeded: handle.raw >> 32)
+      else { return }
+      state.kept.clear(index)
+      // Never twice.
+      state.slots[index].generation &+= 1
+      state.free.append(index)
     }
   }
 
@@ -56,7 +118,8 @@ final class HandleTable<Item: Sendable>: Sendable {
   func removeAll() -> [Item] {
     state.withLock { state in
       let items = state.slots.compactMap(\.item)
-      state = State()
+      for index in state.slots.indices { state.kept.clear(index) }
+      (state.slots, state.free) = ([], [])
       return items
     }
   }
@@ -88,6 +151,8 @@ struct OpenFile: Sendable {
   /// Who opened it, and who is charged for it.
   let caller: Caller
   let payer: Payer
+  /// What the kernel reads and writes by itself.
+  var backing: Backings.Backing?
 
   struct Access: OptionSet, Sendable {
     let rawValue: UInt8
@@ -101,8 +166,9 @@ struct OpenFile: Sendable {
 /// One open of a directory.
 struct OpenDirectory: Sendable {
   let node: NodeID
-  /// Who opened it.
+  /// Who opened it, and the request to.
   let payer: Payer
+  let request: RequestID
   /// Only where it has to stay open: see ``ListingDescriptors``.
   let descriptor: SharedFD?
 }
@@ -116,6 +182,11 @@ final class Backings: Sendable {
     /// Whether what is written goes by root's limits.
     let isRoots: Bool
     fileprivate var opens = 0
+
+    init(id: Int32, isRoots: Bool) {
+      self.id = id
+      self.isRoots = isRoots
+    }
   }
   // By number: a key of a type from another module is hashed through its witness tables, for each open again.
   private let state = OrderedMutex<[UInt64: Backing]>(.backings, [:])
@@ -130,6 +201,15 @@ final class Backings: Sendable {
       backing.opens += 1
       backings[node.raw] = backing
       return backing.id == 0 ? nil : backing
+    }
+  }
+
+  /// An open that another worker has answered; its id stands for as long as one of those is there.
+  func reopened(_ node: NodeID, _ backing: Backing?) {
+    state.withLock { backings in
+      var known = backings[node.raw] ?? backing ?? Backing(id: 0, isRoots: false)
+      known.opens += 1
+      backings[node.raw] = known
     }
   }
 

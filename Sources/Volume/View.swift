@@ -22,10 +22,10 @@ package final class View: FileSystem {
   let gate: Gate
   /// Distinguishes this view's lock owners from those of other views, which their kernels number
   /// independently.
-  let number: UInt32
+  package let number: UInt32
   let nodes: NodeTable
-  let files = OpenFiles()
-  let directories = OpenDirectories()
+  let files: OpenFiles
+  let directories: OpenDirectories
   let backings = Backings()
   let kernel = KernelLink()
   let memory: KernelMemory
@@ -38,21 +38,36 @@ package final class View: FileSystem {
   let peer: PeerView
   private let passthroughRefused = Atomic<Bool>(false)
   private let startedSignal: Wakeup
+  let session: OrderedMutex<KeptRecords<KeptSession>>
+  /// What another worker has left of it; nil for a view that begins now.
+  let predecessor: KeptSession?
 
-  package init(_ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil) throws(Errno) {
+  /// `taken` is the number of a view that another worker has left.
+  package init(
+    _ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil, takingOver taken: UInt32? = nil
+  ) throws(Errno) {
     self.volume = volume
     audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
     startedSignal = try Wakeup()
-    let (number, isIndexed) = volume.views.number()
+    let (number, isIndexed) = volume.views.number(taken)
     self.number = number
     self.scope = ViewScope(scope, of: number, volume.siblings)
     let interest = isIndexed ? ViewInterest(all: volume.interest, view: number) : nil
     do throws(Errno) {
       let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
+      let kept = try ViewMemory(of: number, in: volume.kept)
+      files = OpenFiles(in: kept.files, takingOver: kept.isKept)
+      directories = OpenDirectories(in: kept.directories, takingOver: kept.isKept)
+      var session = KeptRecords<KeptSession>(kept.session)
+      var predecessor: KeptSession?
+      if kept.isKept { session.restore { _, left in predecessor = left } }
+      self.predecessor = predecessor
+      self.session = OrderedMutex(.leaf, session)
       nodes = try NodeTable(
         root: root, zone: .top, position: scope.root,
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-        noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest)
+        noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest,
+        memory: kept)
     } catch {
       volume.views.ended(number)
       throw error
@@ -65,9 +80,11 @@ package final class View: FileSystem {
     granted = GrantedFiles(volume, view: number, self.scope, nodes, kernel, files, gate)
     siblings = GrantedSiblings(volume, view: number, self.scope, nodes, memory, gate)
     peer = PeerView(volume, number: number, self.scope, nodes, memory, granted, siblings)
+    if predecessor != nil { takeOver() }
   }
 
   deinit {
+    volume.kept?.forget(.viewMemory, view: number)
     volume.views.remove(number)
     volume.views.ended(number)
   }
@@ -75,7 +92,7 @@ package final class View: FileSystem {
   package func started(_ connection: any Connection) {
     kernel.begin(connection)
     volume.views.add(peer)
-    memory.begin(connection)
+    memory.begin(connection, knowing: predecessor.map { $0.canWithdraw != 0 })
     startedSignal.ring()
   }
 

@@ -77,6 +77,9 @@ package final class Volume: Sendable {
   let interest = InterestIndex()
   let mounts = MountsInTree()
   let workingDirectories = WorkingDirectoryScanner()
+  /// What the next worker finds; nil where there will be none.
+  let kept: KeptState?
+  let intents: Intents
 
   /// `tree`, the directory `staging` for what is not finished, and `noatimeTree` outlive the volume.
   ///
@@ -85,12 +88,16 @@ package final class Volume: Sendable {
   package init(
     tree: FD, staging: FD? = nil, noatimeTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
-    slow: SlowWork? = nil,
+    slow: SlowWork? = nil, kept: KeptState? = nil,
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
     self.budget = budget
-    locks = LockTable(budget)
+    self.kept = kept
+    let memory = VolumeMemory(in: kept)
+    intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.worker ?? 0)
+    locks = LockTable(budget, kept: KeptLocks(in: memory?.locks))
+    if memory?.isKept == true { locks.restore() }
     grants = Grants(budget)
     let slow = slow ?? SlowWork(servers: PoolSettings().servers, budget: budget)
     self.slow = slow
@@ -104,6 +111,14 @@ package final class Volume: Sendable {
     arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)
     self.staging = staging.map { Staging($0) }
     metadata = Metadata(isSystem: settings.isSystem)
+  }
+
+  /// All that another worker had not answered is answered.
+  package func tookOver() {
+    intents.forgetLeft()
+    locks.releaseAll(ofViews: { views[$0] == nil })
+    // A change that was under way may have reached the disk, and not all kernels.
+    if views.areSeveral { forEachView { $0.memory.withdrawNames() } }
   }
 
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.

@@ -18,21 +18,21 @@ internal import Testing
     // More than any machine has.
     let memory = try SharedMemory("insula-test", size: 1 << 36)
     #expect(try bytes(memory) == 0)
-    try memory.makeRoom(Self.range)
+    try memory.whole.makeRoom(Self.range)
     #expect(try bytes(memory) == 65_536)
     let numbers = (memory.base + (1 << 30)).assumingMemoryBound(to: UInt64.self)
     #expect(numbers[8191] == 0)
     numbers[8191] = 7
-    memory.giveBack(Self.range)
+    memory.whole.giveBack(Self.range)
     #expect(try bytes(memory) == 0)
-    try memory.makeRoom(Self.range)
+    try memory.whole.makeRoom(Self.range)
     #expect(numbers[8191] == 0)
   }
 
   /// Another process maps the same pages.
   @Test func whoHasTheFileHasTheMemory() throws {
     let memory = try SharedMemory("insula-test", size: 4096)
-    try memory.makeRoom(0..<4096)
+    try memory.whole.makeRoom(0..<4096)
     let other = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd.raw, 0))
     defer { munmap(other, 4096) }
     memory.base.storeBytes(of: 0x1234, as: UInt32.self)
@@ -44,7 +44,7 @@ internal import Testing
     let memory = try SharedMemory("insula-test", size: 8192)
     #expect(ftruncate(memory.fd.raw, 4096) == -1 && Errno.last == .EPERM)
     #expect(ftruncate(memory.fd.raw, 16_384) == -1 && Errno.last == .EPERM)
-    #expect(throws: Errno.self) { try memory.makeRoom(8192..<12_288) }
+    #expect(throws: Errno.self) { try memory.whole.makeRoom(8192..<12_288) }
   }
 
   /// Nobody runs it.

@@ -190,9 +190,7 @@ struct AccessControlTests {
     #expect(try stranger.errno("list", dir + "/sub") == EACCES)
     #expect(try mounted.temporary.names(in: "store/state/staging").isEmpty)
     // Kept with the file whatever happens to the daemon.
-    let daemon = try #require(try mounted.daemon())
-    kill(daemon, SIGKILL)
-    #expect(try Program.waitForEnd(daemon))
+    try mounted.killDaemon()
     try unmount(mounted.point, lazily: true)
     try mounted.mount()
     #expect(list(dir + "/sub/file") == inherited.filesec)

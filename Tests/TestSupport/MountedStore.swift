@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import Glibc
 package import LinuxIO
 
 /// A store and a mount point for tests that run the program itself; what is still mounted goes away at the
@@ -110,6 +111,28 @@ package final class MountedStore: Sendable {
 
   /// The daemon's number, as the program tells it.
   package func daemon() throws -> Int32? { (try? count("pid")).map(Int32.init) }
+
+  /// The process that replaces the daemon when it dies; nil where there is none.
+  package func keeper() throws -> Int32? {
+    guard let daemon = try daemon(), let status = FD.text(of: "/proc/\(daemon)/status", limit: 1 << 16),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("PPid:\t") }),
+      let parent = Int32(line.dropFirst(6)), parent > 1,
+      FD.text(of: "/proc/\(parent)/cmdline", limit: 4096)?.contains("mount") == true
+    else { return nil }
+    return parent
+  }
+
+  /// Ends the daemon in a way that leaves its mount dead.
+  package func killDaemon() throws {
+    guard let daemon = try daemon() else { throw Failure(words: "there is no daemon") }
+    let keeper = try keeper()
+    for process in [keeper, daemon].compactMap({ $0 }) {
+      guard kill(process, SIGKILL) == 0 else { throw Failure(words: "there is no process \(process)") }
+    }
+    for process in [daemon, keeper].compactMap({ $0 }) where try !Program.waitForEnd(process) {
+      throw Failure(words: "process \(process) does not end")
+    }
+  }
 
   /// How many descriptors the daemon has open.
   package func descriptors() throws -> Int {

@@ -277,22 +277,24 @@ struct LockTableTests {
 struct HandleTableTests {
   @Test func idsFindOnlyWhatTheyWereGivenFor() throws {
     var random = SeededRandom(seed: 3)
-    let table = HandleTable<Int>()
+    let table = HandleTable<Numbered>()
     var open: [HandleID: Int] = [:]
     var closed: [HandleID] = []
     for number in 0..<20_000 {
       if Bool.random(using: &random) || open.isEmpty {
-        let id = table.add(number)
+        let id = table.add(Numbered(number: number))
         #expect(open.updateValue(number, forKey: id) == nil && !closed.suffix(50).contains(id))
       } else if let (id, item) = open.randomElement(using: &random) {
-        #expect(try table.find(id) == item)
-        #expect(table.remove(id) == item)
+        #expect(try table.find(id).number == item)
+        #expect(table.remove(id)?.number == item)
+        table.forget(id)
         open[id] = nil
         closed.append(id)
       }
       if let id = closed.randomElement(using: &random) {
         #expect(throws: Errno.EBADF) { _ = try table.find(id) }
         #expect(table.remove(id) == nil)
+        table.forget(id)
       }
     }
     #expect(table.count == open.count)

@@ -38,14 +38,14 @@ internal import Testing
   }
 
   private func lookAtAMillion(names: Bool) throws -> (each: Double, left: Double) {
-    var state = NodeTableState()
+    var state = NodeTableState(in: try ViewMemory())
     func add(_ range: Range<UInt64>) throws {
       for number in range {
         // Not by the macro: a million of those would take longer than all the rest.
         guard let index = state.make(.numbered(number, device: 64768), directory: number % 20 == 0) else {
           throw Errno.ENOMEM
         }
-        if names { try "file-\(number)".withName { state.slab[index].pointee.remember($0) } }
+        if names { try "file-\(number)".withName { state.remember($0, of: index) } }
       }
     }
     try add(0..<10_000)
@@ -65,8 +65,9 @@ internal import Testing
     return (each, Double(try Self.residentBytes() - before) / 1_000_000)
   }
 
-  @Test func emptyChunksAreGivenBack() {
-    var slab = NodeSlab()
+  @Test func emptyChunksAreGivenBack() throws {
+    let memory = try ViewMemory()
+    var slab = Slab<Node>(in: memory.nodes)
     var slots: [UInt32] = []
     for _ in 0..<20_000 { slots.append(slab.allocate() ?? 0) }
     #expect(Set(slots).count == 20_000 && !slots.contains(0) && slots.first == 1)
@@ -85,9 +86,10 @@ internal import Testing
     #expect(Set(again).count == 5000 && again.allSatisfy { $0 >= 8192 })
   }
 
-  @Test func slotsAgreeWithASet() {
+  @Test func slotsAgreeWithASet() throws {
     var random = SeededRandom(seed: 11)
-    var slab = NodeSlab()
+    let memory = try ViewMemory()
+    var slab = Slab<Node>(in: memory.nodes)
     var used: Set<UInt32> = []
     for round in 0..<60_000 {
       // It swells and shrinks.

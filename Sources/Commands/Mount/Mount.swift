@@ -39,6 +39,8 @@ struct MountCommand: Command {
         nohandles       don't use file handles; keep some descriptors open instead
         local_locks     let POSIX locks apply within this mount only
         cache=SECONDS   how long the kernel may use cached names and attributes
+        restarts=N      how often the process that serves may die within ten seconds and
+                        be replaced (default: 4); then the mount is removed
         threads=N       number of threads that process requests (1 to 256)
         poll=USEC       how long a thread polls for the next request before it sleeps (0 to 10000)
       """,

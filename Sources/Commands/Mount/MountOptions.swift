@@ -78,6 +78,7 @@ struct MountOptions: Equatable {
   private mutating func takeValue(_ name: String, _ value: String) throws(UsageError) -> Bool {
     switch name {
     case "fsname": source = value
+    case "restarts": serve.restarts = try Self.number(name, value, 0...1_000_000)
     case "threads": serve.threads = try Self.number(name, value, 1...256)
     case "poll": serve.pollMicroseconds = try Self.number(name, value, 0...10_000)
     case "cache":

@@ -248,7 +248,7 @@ extension GrantService {
   /// What was granted to another team's app of that identifier is not for this one, and a signature that says
   /// by now that the app only reads what is chosen for it holds for what was granted before.
   package func view(
-    of app: InstalledApp, for user: UInt32, _ places: [ScopePlace]
+    of app: InstalledApp, for user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil
   ) throws(AppFailure) -> View {
     try turn.withLock { _ throws(AppFailure) in
       let granted = volume.granted(to: app.identifier, of: user)
@@ -263,7 +263,7 @@ extension GrantService {
         throw error.asAppFailure
       }
       do throws(Errno) {
-        return try volume.view(of: app.identifier, user: user, places)
+        return try volume.view(of: app.identifier, user: user, places, takingOver: taken)
       } catch {
         throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }

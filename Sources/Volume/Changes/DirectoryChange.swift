@@ -38,23 +38,31 @@ struct DirectoryChange: ~Copyable {
   var to: Directory { target ?? from }
   private let target: Directory?
   private let view: View
+  private let request: RequestID
   private let names: NameLocks.Hold
 
-  init(in directory: borrowing NodeTable.Reference, of view: View) throws(Errno) {
+  init(
+    in directory: borrowing NodeTable.Reference, of view: View, for request: RequestID
+  ) throws(Errno) {
     let names = view.volume.names.exclusive(in: directory.number)
     from = try Directory(directory, in: view)
     target = nil
     self.view = view
+    self.request = request
     self.names = names
   }
 
-  init(from: borrowing NodeTable.Reference, to: borrowing NodeTable.Reference, of view: View) throws(Errno) {
+  init(
+    from: borrowing NodeTable.Reference, to: borrowing NodeTable.Reference, of view: View,
+    for request: RequestID
+  ) throws(Errno) {
     let names = view.volume.names.exclusive(in: from.number, to.number)
     let source = try Directory(from, in: view)
     let target = from.id == to.id ? nil : try Directory(to, in: view)
     self.from = source
     self.target = target
     self.view = view
+    self.request = request
     self.names = names
   }
 
@@ -66,8 +74,20 @@ struct DirectoryChange: ~Copyable {
   func commit<Made: ~Copyable>(
     _ change: NameChange, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    try effects.apply(change, call)
+    let intents = view.volume.intents
+    let note = intents.begin(request, view: view.number, change.subject)
+    do throws(Errno) {
+      let made = try effects.apply(change, call)
+      intents.end(note)
+      return made
+    } catch {
+      intents.drop(note)
+      throw error
+    }
   }
+
+  /// What another worker was about to change for the request, if it has been sent again.
+  var left: Intent? { view.volume.intents.left(by: request, view: view.number) }
 
   /// Looks up for the answer what a commit has added; takes the name away again if that fails.
   ///

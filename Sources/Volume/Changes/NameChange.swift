@@ -26,6 +26,17 @@ enum NameChange {
     /// What the object that was there is beside granted files from then on, if anything.
     var sibling: NewSibling?
   }
+
+  /// The object that loses a name or gets another one, by which it is found out later whether that has
+  /// happened.
+  var subject: ObjectNumber? {
+    switch self {
+    case .added(let added), .rolledBack(let added): added.linked
+    case .removed(_, let target, _): target.number
+    case .renamed(let move): move.moved.number
+    case .unknown, .delivered: nil
+    }
+  }
 }
 
 /// A directory whose names change, held open by whoever changes them.

@@ -65,8 +65,20 @@ final class KernelMemory: Sendable {
   }
 
   /// The kernel begins to ask.
-  func begin(_ connection: any Connection) {
-    canWithdraw.store(connection.entriesChanged(), ordering: .releasing)
+  ///
+  /// `known` is what another worker has found out; to ask would detach what is mounted in the tree.
+  func begin(_ connection: any Connection, knowing known: Bool?) {
+    canWithdraw.store(known ?? connection.entriesChanged(), ordering: .releasing)
+  }
+
+  var withdraws: Bool { canWithdraw.load(ordering: .relaxed) }
+
+  /// Makes the kernel look up every name again.
+  func withdrawNames() {
+    kernel.notify { connection in
+      kernel.beginEpoch()
+      _ = connection.entriesChanged()
+    }
   }
 
   // MARK: How long

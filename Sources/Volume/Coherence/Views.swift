@@ -23,12 +23,15 @@ final class Views: Sendable {
   var areSeveral: Bool { count.load(ordering: .sequentiallyConsistent) > 1 }
 
   /// A number for a new view; and whether it is in ``InterestIndex``, as all are but the first.
-  func number() -> (number: UInt32, isIndexed: Bool) {
+  ///
+  /// `taken` is the number of a view that another worker has left.
+  func number(_ taken: UInt32? = nil) -> (number: UInt32, isIndexed: Bool) {
     count.wrappingAdd(1, ordering: .sequentiallyConsistent)
     return state.withLock { state in
-      state.last &+= 1
-      if state.unindexed.number == 0 { state.unindexed.number = state.last }
-      return (state.last, state.unindexed.number != state.last)
+      state.last = max(state.last &+ (taken == nil ? 1 : 0), taken ?? 0)
+      let number = taken ?? state.last
+      if state.unindexed.number == 0 { state.unindexed.number = number }
+      return (number, state.unindexed.number != number)
     }
   }
 

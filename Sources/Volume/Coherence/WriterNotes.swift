@@ -46,6 +46,16 @@ struct WriterNotes: Sendable {
     PeerViews(volume: volume, number: view).contentsChanged(of: noted.number)
   }
 
+  /// An open that another worker has answered.
+  func reopened(_ node: NodeID, _ access: OpenFile.Access) {
+    guard access.writes else { return }
+    _ = nodes.with(node) { node in
+      node.writers += 1
+      if access.allowsSharedMaps { node.mappers += 1 }
+      interest?.opened(node.number)
+    }
+  }
+
   /// The file is mapped no more.
   func unmapped(_ file: ObjectNumber) { interest?.unmapped(file) }
 

@@ -111,13 +111,15 @@ extension Volume {
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, and what was granted.
+  ///
+  /// `taken` is the number of one that another worker has left.
   package func view(
-    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace]
+    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil
   ) throws(Errno) -> View {
     try grants.moving.withLock { _ throws(Errno) in
       let holder = GrantHolder(identifier, user)
       let granted = grants.records(of: holder).map(\.place)
-      let view = try View(self, scope: Scope(places + granted), user: user)
+      let view = try View(self, scope: Scope(places + granted), user: user, takingOver: taken)
       grants.add(view.peer, of: holder)
       return view
     }

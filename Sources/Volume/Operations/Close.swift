@@ -21,6 +21,7 @@ extension View {
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
     guard let file = files.remove(handle) else { return }
+    defer { files.forget(handle) }
     if let object = nodes.number(of: node) {
       volume.locks.releaseAll(through: handle, view: number, on: object)
     }

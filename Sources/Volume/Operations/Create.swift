@@ -15,7 +15,9 @@ extension View {
     _ name: Name, in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let directory = try nodes.reference(to: parent)
-    let change = try DirectoryChange(in: directory, of: self)
+    releaseUnanswered(caller.request)
+    let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let isThere = change.hasAdded(name)
     let place = change.from.object
     try gate.authorizeNewName(.addFile, in: place, by: caller)
     try gate.refuseReserved(zone(of: name, in: change.from))
@@ -27,7 +29,8 @@ extension View {
     let file: OwnedFD
     do throws(Errno) {
       file = try change.commit(.added(added)) { () throws(Errno) in
-        try makeNew(new, as: name, in: directory.fd, by: caller) { (fd, name, mode) throws(Errno) in
+        if isThere { return try openAgain(name, in: directory.fd, flags) }
+        return try makeNew(new, as: name, in: directory.fd, by: caller) { (fd, name, mode) throws(Errno) in
           try nodes.openWithRoom { () throws(Errno) in
             try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)
           }
@@ -44,6 +47,21 @@ extension View {
       if new.acl == nil { try applyGroup(of: file.fd, new.gid) }
       return try openMade(
         file, name, in: directory, validity, madeAfter: new.acl == nil ? changes : nil, flags, by: caller)
+    }
+  }
+
+  /// Opens what another worker has made for this very request.
+  ///
+  /// Who makes a file may open it whatever its mode.
+  private func openAgain(_ name: Name, in directory: FD, _ flags: Int32) throws(Errno) -> OwnedFD {
+    do throws(Errno) {
+      return try directory.open(name, creationFlags(flags) | O_NONBLOCK)
+    } catch .EACCES {
+      let object = try directory.child(name)
+      let mode = try object.fd.status().permissions
+      try object.fd.changeMode(mode | 0o600)
+      defer { try? object.fd.changeMode(mode) }
+      return try object.fd.reopened(creationFlags(flags) | O_NONBLOCK)
     }
   }
 
@@ -82,6 +100,7 @@ extension View {
   package func createUnnamed(
     in parent: NodeID, flags: Int32, mode: FileMode, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
+    releaseUnanswered(caller.request)
     let directory = try nodes.reference(to: parent)
     let place = object(try directory.fd.status(), directory)
     try gate.authorizeNewName(.addFile, in: place, by: caller)

@@ -40,7 +40,22 @@ extension View {
     // file.
     let writer = fromCache ? try files.find(handle).caller : caller
     return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
-      flags.contains(.atEnd) ? try file.append(bytes) : try file.write(bytes, at: offset)
+      flags.contains(.atEnd)
+        ? try append(bytes, to: file, for: caller.request) : try file.write(bytes, at: offset)
+    }
+  }
+
+  /// Appends, unless another worker has done it for this very request.
+  private func append(
+    _ bytes: UnsafeRawBufferPointer, to file: FD, for request: RequestID
+  ) throws(Errno) -> Int {
+    if let left = volume.intents.left(by: request, view: number) {
+      if left.isDone != 0 { return bytes.count }
+      if try file.contains(bytes, from: Int64(clamping: left.inode)) { return bytes.count }
+    }
+    guard volume.intents.isOn else { return try file.append(bytes) }
+    return try once(request, size: Int64(try file.status().st_size)) { () throws(Errno) in
+      try file.append(bytes)
     }
   }
 
@@ -56,6 +71,25 @@ extension View {
     // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
     if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(files.find(handle).access) }
     try withFile(node, handle, .write, by: caller) { (file) throws(Errno) in
+      try allocate(file, mode, offset, length, for: caller.request)
+    }
+  }
+
+  /// Reserves or gives back room; what moves all that is behind it (FALLOC_FL_COLLAPSE_RANGE,
+  /// FALLOC_FL_INSERT_RANGE) is not done twice.
+  private func allocate(
+    _ file: FD, _ mode: Int32, _ offset: Int64, _ length: Int64, for request: RequestID
+  ) throws(Errno) {
+    guard mode & 0x28 != 0, volume.intents.isOn else {
+      return try file.allocate(mode: mode, offset: offset, length: length)
+    }
+    let size = Int64(try file.status().st_size)
+    if let left = volume.intents.left(by: request, view: number),
+      left.isDone != 0 || left.inode != UInt64(bitPattern: size)
+    {
+      return
+    }
+    try once(request, size: size) { () throws(Errno) in
       try file.allocate(mode: mode, offset: offset, length: length)
     }
   }

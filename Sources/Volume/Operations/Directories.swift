@@ -12,12 +12,13 @@ internal import Policy
 extension View {
   package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
     memory.resolveDoubt(of: node)
+    releaseUnanswered(caller.request)
     let object = try nodes.reference(to: node)
     let judged = self.object(try object.fd.status(), object)
     // The kernel asks only of directories; behind our back it may be one no more.
     guard judged.isDirectory else { throw .ENOTDIR }
     try gate.authorize(.list, on: judged, by: caller)
-    let handle = try addDirectory(object, by: payer(caller))
+    let handle = try addDirectory(object, by: caller)
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
     // them. If another view has changed it since, it is read again, whatever its times say. To show it the
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
@@ -67,6 +68,7 @@ extension View {
 
   package func releaseDirectory(_ node: NodeID, handle: HandleID) {
     guard let directory = directories.remove(handle) else { return }
+    defer { directories.forget(handle) }
     volume.listings.remove(handle, of: number)
     giveBack(directory)
   }
@@ -78,18 +80,21 @@ extension View {
   }
 
   /// Nothing stands for a directory but a few bytes, unless it must keep its descriptor.
-  private func addDirectory(_ object: borrowing NodeTable.Reference, by payer: Payer) throws(Errno)
+  private func addDirectory(_ object: borrowing NodeTable.Reference, by caller: Caller) throws(Errno)
     -> HandleID
   {
+    let payer = payer(caller)
     try volume.budget.take(.openDirectories, by: payer)
     do throws(Errno) {
       guard keepsListingOpen(object) else {
-        return directories.add(OpenDirectory(node: object.id, payer: payer, descriptor: nil))
+        return directories.add(
+          OpenDirectory(node: object.id, payer: payer, request: caller.request, descriptor: nil))
       }
       try volume.budget.take(.descriptors, by: payer)
       do throws(Errno) {
         let opened = SharedFD(try openListing(object))
-        return directories.add(OpenDirectory(node: object.id, payer: payer, descriptor: opened))
+        return directories.add(
+          OpenDirectory(node: object.id, payer: payer, request: caller.request, descriptor: opened))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error

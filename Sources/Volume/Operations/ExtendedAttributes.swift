@@ -63,6 +63,24 @@ extension View {
   package func setAttribute(
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
+    do throws(Errno) {
+      try once(caller.request) { () throws(Errno) in
+        try setAttributeNow(name, of: node, to: value, flags: flags, by: caller)
+      }
+    } catch .EEXIST where hasLeft(caller.request) {
+      // Another worker has set it for this very request, or it was there before.
+      let isThere = try withUnsafeTemporaryAllocation(byteCount: value.count + 1, alignment: 1) {
+        (buffer) throws(Errno) in
+        let count = try attribute(name, of: node, into: buffer, by: caller)
+        return buffer[..<count].elementsEqual(value)
+      }
+      guard isThere else { throw .EEXIST }
+    }
+  }
+
+  private func setAttributeNow(
+    _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
+  ) throws(Errno) {
     let object = try nodes.reference(to: node)
     if case .security(let alias) = AttributeFamily(name) {
       return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
@@ -75,6 +93,16 @@ extension View {
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
+    do throws(Errno) {
+      try once(caller.request) { () throws(Errno) in
+        try removeAttributeNow(name, of: node, by: caller)
+      }
+    } catch .ENODATA where hasLeft(caller.request) {
+      return
+    }
+  }
+
+  private func removeAttributeNow(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
     let object = try nodes.reference(to: node)
     let judged = self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {

@@ -44,7 +44,8 @@ extension View {
   ) throws(Errno) -> Entry {
     let object = try nodes.reference(to: node)
     let directory = try nodes.reference(to: parent)
-    let change = try DirectoryChange(in: directory, of: self)
+    let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let isThere = change.hasLinked(object.number, as: name)
     try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
     try gate.refuseReserved(zone(of: name, in: change.from))
     let judged = self.object(try object.fd.status(), object)
@@ -53,7 +54,7 @@ extension View {
     let validity = nameValidity(in: directory, change.from.object)
     let added = NameChange.Added(name: name, linked: object.number, sibling: sibling)
     try change.commit(.added(added)) { () throws(Errno) in
-      try object.fd.link(into: directory.fd, as: name)
+      if !isThere { try object.fd.link(into: directory.fd, as: name) }
     }
     return try change.answer(added) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller)
@@ -78,7 +79,8 @@ extension View {
   ) throws(Errno) -> Entry {
     let isDirectory = kind == .directory
     let directory = try nodes.reference(to: parent)
-    let change = try DirectoryChange(in: directory, of: self)
+    let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let isThere = change.hasAdded(name)
     let place = change.from.object
     try gate.authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
     let zone = zone(of: name, in: change.from)
@@ -90,7 +92,7 @@ extension View {
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let added = NameChange.Added(name: name, isDirectory: isDirectory)
     try change.commit(.added(added)) { () throws(Errno) in
-      try makeNew(new, as: name, in: directory.fd, by: caller, body)
+      if !isThere { try makeNew(new, as: name, in: directory.fd, by: caller, body) }
     }
     return try change.answer(added) { () throws(Errno) in
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.fd.child(name) }

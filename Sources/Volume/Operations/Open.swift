@@ -15,6 +15,7 @@ extension View {
     _ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller, later: LateOpen
   ) throws(Errno) -> Opened? {
     memory.resolveDoubt(of: node)
+    releaseUnanswered(caller.request)
     let object = try nodes.reference(to: node)
     let plan = try planOpen(of: object, flags, clearsSetID: clearsSetID, by: caller)
     if let status = plan.sealed, try seals.checkBytes(object, status, mayWait: true) == .afterReading {

@@ -89,7 +89,7 @@ extension View {
       writers.opened(node, plan.access)
       let file = OpenFile(
         node: node, access: plan.access, descriptor: descriptor, isRevocable: plan.isRevocable,
-        caller: caller, payer: payer)
+        caller: caller, payer: payer, backing: route.backing)
       let handle = try add(file)
       return Opened(handle: handle, mode: openMode(node, plan, route), backing: route.backing?.id ?? 0)
     } catch {

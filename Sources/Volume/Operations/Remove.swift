@@ -13,7 +13,8 @@ extension View {
     _ name: Name, in parent: NodeID, directory isDirectory: Bool, by caller: Caller
   ) throws(Errno) {
     let directory = try nodes.reference(to: parent)
-    let change = try DirectoryChange(in: directory, of: self)
+    let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    if change.hasRemoved(name) { return try change.commit(.unknown) {} }
     let target = try find(name, in: change.from, by: caller)
     try gate.refuseAboveReadOnlyRegion(target.status, target.object.zone)
     try gate.authorize(.delete, on: target.object, in: change.from.object, by: caller)

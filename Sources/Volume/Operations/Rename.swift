@@ -15,7 +15,10 @@ extension View {
     guard [0, Self.noReplace, Self.exchange].contains(flags) else { throw .EINVAL }
     let from = try nodes.reference(to: parent)
     let to = try nodes.reference(to: newParent)
-    let change = try DirectoryChange(from: from, to: to, of: self)
+    let change = try DirectoryChange(from: from, to: to, of: self, for: caller.request)
+    if change.hasRenamed(name, to: newName) {
+      return try finish(name, to: newName, flags, change, by: caller)
+    }
     var move = try judge(name, to: newName, flags, in: change, by: caller)
     // It is noted before the call that the kernel will cache the name where it goes.
     move.remembersNamesInTarget = nameValidity(in: to, change.to.object) > 0
@@ -34,6 +37,23 @@ extension View {
 
   private static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
   private static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
+
+  /// Does what follows from a rename that another worker has made for this very request.
+  private func finish(
+    _ name: Name, to newName: Name, _ flags: UInt32, _ change: borrowing DirectoryChange, by caller: Caller
+  ) throws(Errno) {
+    let (from, to) = (change.from, change.to)
+    let (oldZone, newZone) = (zone(of: name, in: from), zone(of: newName, in: to))
+    let moved = try find(newName, in: to, zone: newZone, by: caller)
+    let other = flags == Self.exchange ? try find(name, in: from, zone: oldZone, by: caller) : nil
+    let move = NameMove(
+      name: name, from: from.place, newName: newName, to: to.place,
+      moved: NameMove.Moved(moved, zone: newZone, sibling: nil),
+      exchanged: other.map { NameMove.Moved($0, zone: oldZone, sibling: nil) },
+      staysWithNames: from.object.isBesideGranted || from.zone == .containers && to.zone == .containers,
+      payer: payer(caller))
+    try change.commit(.renamed(move)) {}
+  }
 
   /// Throws unless the caller may rename `name` to `newName`; gives what will come of it.
   private func judge(

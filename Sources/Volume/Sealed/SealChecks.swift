@@ -22,6 +22,23 @@ final class SealChecks: Sendable {
     self.view = view
   }
 
+  /// What a seal says of a node; nil where none speaks of it.
+  ///
+  /// What another worker knew of nodes that it has left is found out again: by their names, which are looked
+  /// for in the directories that they were found in. ESTALE if they are not there any more.
+  private func sealed(_ id: NodeID) throws(Errno) -> SealedNode? {
+    if let known = nodes.sealed(id) { return known }
+    guard nodes.isTakenOver, let parent = nodes.parentInReadOnlyRegion(of: id) else { return nil }
+    let object = try nodes.referenceAnywhere(to: id, isNamed: false)
+    let directory = try nodes.referenceAnywhere(to: parent, isNamed: false)
+    guard let name = try directory.fd.name(ofInode: object.number.inode) else { throw .ESTALE }
+    let found = try name.withName { (name) throws(Errno) in
+      try find(name, object.fd, try object.fd.status(), in: directory)
+    }
+    if let found { nodes.seal(id, found) }
+    return found
+  }
+
   /// What the seal says of an object that was just found; nil where there is no seal, and EIO where it should
   /// not be there.
   func find(
@@ -33,7 +50,7 @@ final class SealChecks: Sendable {
       guard status.isDirectory else { throw refusal(Finding(.typeChanged), by: seal) }
       return SealedNode(seal, .root)
     }
-    guard let parent = nodes.sealed(directory.id) else { return nil }
+    guard let parent = try sealed(directory.id) else { return nil }
     guard let contents = parent.seal.contents(in: parent.position == .root ? directory.fd : nil) else {
       // Nobody knows what is to be here; what is below may still be listed.
       guard status.isDirectory else { throw refusal() }
@@ -63,7 +80,9 @@ final class SealChecks: Sendable {
       volume.readOnlyRegions.tell("/\(region.path): \(Finding(.missing).message)")
       return refusal()
     }
-    guard let parent = nodes.sealed(directory.id) else { return .ENOENT }
+    let known: SealedNode?
+    do throws(Errno) { known = try sealed(directory.id) } catch { return error }
+    guard let parent = known else { return .ENOENT }
     guard let contents = parent.seal.contents(in: parent.position == .root ? directory.fd : nil) else {
       // Nobody knows whether there should be something.
       return refusal()
@@ -74,7 +93,7 @@ final class SealChecks: Sendable {
 
   /// Throws unless a link leads where it was sealed to lead.
   func checkLink(_ node: NodeID, _ target: UnsafeRawBufferPointer) throws(Errno) {
-    guard let sealed = nodes.sealed(node) else { return }
+    guard let sealed = try sealed(node) else { return }
     guard let contents = sealed.seal.loadedContents else { throw refusal() }
     if let finding = contents.finding(target: target, at: sealed.position) {
       throw refusal(finding, by: sealed.seal)
@@ -100,7 +119,7 @@ final class SealChecks: Sendable {
   func checkBytes(
     _ object: borrowing NodeTable.Reference, _ status: FileStatus, mayWait: Bool
   ) throws(Errno) -> SealedOpening {
-    guard let sealed = nodes.sealed(object.id) else { return .free }
+    guard let sealed = try sealed(object.id) else { return .free }
     if let verdict = sealed.verdict, verdict.stamp == FileStamp(status) {
       guard verdict.isGood else { throw refusal() }
       return .free

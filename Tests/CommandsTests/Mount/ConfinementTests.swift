@@ -99,7 +99,8 @@ struct ConfinementTests {
     let mounted = try MountedStore(asNobody: true)
     try mounted.mount()
     let daemon = try #require(try mounted.daemon())
-    let helper = try #require(try Self.child(of: daemon))
+    let keeper = try #require(try mounted.keeper())
+    let helper = try #require(try Self.child(of: keeper, besides: daemon))
     let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(helper)/fd").sorted()
     #expect(descriptors == ["0", "1", "2", "3"])
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/cwd") == "/")
@@ -116,19 +117,20 @@ struct ConfinementTests {
     let mounted = try MountedStore(asNobody: true)
     try mounted.mount()
     let daemon = try #require(try mounted.daemon())
-    let helper = try #require(try Self.child(of: daemon))
+    let keeper = try #require(try mounted.keeper())
+    let helper = try #require(try Self.child(of: keeper, besides: daemon))
     #expect(kill(helper, SIGKILL) == 0)
     let result = try mounted.unmount()
     #expect(result.status == 0, "\(result.errors)")
     #expect(!mounted.isMounted)
   }
 
-  private static func child(of process: Int32) throws -> Int32? {
+  private static func child(of process: Int32, besides other: Int32) throws -> Int32? {
     for name in try FileManager.default.contentsOfDirectory(atPath: "/proc") {
       guard let pid = Int32(name), let text = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16) else {
         continue
       }
-      if text.contains("\nPPid:\t\(process)\n") { return pid }
+      if pid != other, text.contains("\nPPid:\t\(process)\n") { return pid }
     }
     return nil
   }

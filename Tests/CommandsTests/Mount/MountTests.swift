@@ -71,9 +71,7 @@ struct MountTests {
     let mounted = try MountedStore(asNobody: asNobody)
     #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
     for verb in ["mount", "unmount"] {
-      let pid = try #require(try mounted.daemon())
-      #expect(kill(pid, SIGKILL) == 0)
-      #expect(try Program.waitForEnd(pid))
+      try mounted.killDaemon()
       #expect(mounted.isMounted)
       let status = try mounted.run("status", mounted.point)
       #expect(status.status == ExitCode.failed.rawValue && status.errors.contains("was killed"))

@@ -88,9 +88,7 @@ struct GrantCommandTests {
     default: try fixture.install("Second")
     }
     // Not even a daemon that is killed now has kept it.
-    let daemon = try #require(try fixture.mounted.daemon())
-    kill(daemon, SIGKILL)
-    #expect(try Program.waitForEnd(daemon))
+    try fixture.mounted.killDaemon()
     try unmount(fixture.mounted.point, lazily: true)
     try fixture.mounted.mount()
     let later = try run(fixture, "insula grants | grep letter; true")

@@ -146,7 +146,7 @@ struct RunRefusalTests {
       echo $!; until [ -e $DATA/Documents/ready ]; do sleep 0.02; done
       """)
     let pid = try #require(Int32(begun.output.dropLast()))
-    kill(try #require(try fixture.mounted.daemon()), SIGKILL)
+    try fixture.mounted.killDaemon()
     #expect(try Program.waitForEnd(pid))
     #expect(try fixture.mounted.run("unmount", fixture.mounted.point).status == 0)
     try fixture.mounted.mount()

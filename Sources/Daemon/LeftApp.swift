@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import FoundationEssentials
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Volume
+
+/// What the next worker is to know of an app that runs; the rest is in the registry.
+struct KeptLaunch: Codable {
+  let identifier: String
+  let user: UInt32
+  let pid: Int32
+  let since: Int64
+
+  init(_ launch: AppLaunch, by caller: LaunchedBy) {
+    identifier = launch.app.identifier.text
+    user = caller.user
+    pid = caller.pid
+    since = Int64(time(nil))
+  }
+
+  var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+}
+
+/// An app that runs, as another worker has left it.
+struct LeftApp {
+  let launch: KeptLaunch
+  let memory: SharedMemory
+  let process: SharedFD
+  let connection: FD
+
+  /// Nil if anything of it is lost: then the app can't go on.
+  init?(_ view: UInt32, in kept: KeptState) {
+    guard let connection = kept.descriptor(.connection, view: view),
+      let process = kept.descriptor(.appProcess, view: view),
+      let (bytes, memory) = kept.data(.appLaunch, view: view),
+      let launch = try? JSONDecoder().decode(KeptLaunch.self, from: Data(bytes))
+    else { return nil }
+    self.launch = launch
+    self.memory = memory
+    self.process = SharedFD(OwnedFD(owning: process.raw))
+    self.connection = connection
+  }
+}
+
+/// An app that can go on.
+struct AppTakeover {
+  let launch: AppLaunch
+  let left: LeftApp
+  let view: View
+  /// What the kernel sent its first worker first.
+  let firstMessage: [UInt8]
+  let share: BudgetShare
+}

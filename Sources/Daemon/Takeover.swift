@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import Volume
+
+/// What a worker has left open, while another one takes over what of it is needed.
+final class LeftDescriptors: @unchecked Sendable {
+  // Unchecked: the process has one thread.
+  private struct Object: Equatable {
+    let device: UInt64
+    let inode: UInt64
+
+    init?(_ descriptor: Int32) {
+      guard let status = try? FD(descriptor).status() else { return nil }
+      (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
+  }
+  private var left: [Int32: Object] = [:]
+
+  /// All that are open now and not noted.
+  ///
+  /// Those of the registry are closed at once: to close any descriptor of a file ends all locks that
+  /// processes with this table have on it, those included that are about to be taken.
+  init(_ kept: KeptState, _ store: Store) {
+    let noted = Set(kept.all.map(\.fd.raw))
+    let names = (try? store.state.entries()) ?? []
+    let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map { UInt64($0.st_ino) } })
+    for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) {
+      guard let object = Object(descriptor) else { continue }
+      if files.contains(object.inode), (try? FD(descriptor).status())?.isRegular == true {
+        _ = close(descriptor)
+      } else {
+        left[descriptor] = object
+      }
+    }
+  }
+
+  /// Closes what nobody has taken over.
+  func close(besides used: [Int32]) {
+    for descriptor in used { left[descriptor] = nil }
+    // A number that has been free meanwhile may be somebody else's by now.
+    for (descriptor, object) in left where Object(descriptor) == object { _ = close(descriptor) }
+    left = [:]
+  }
+
+  private func close(_ descriptor: Int32) -> Int32 { Glibc.close(descriptor) }
+}

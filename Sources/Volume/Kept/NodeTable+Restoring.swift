@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+// Taking over the nodes that another worker has left.
+
+extension NodeTableState {
+  /// Finds out which slots are in use.
+  mutating func restore() {
+    slab.restore()
+    names.restore()
+  }
+
+  /// Enters all nodes but the root where they are looked for, with those descriptors that are what they
+  /// should be.
+  mutating func adoptRestored(capacity: Int) {
+    var size = bucketCount
+    while size < slab.count { size *= 2 }
+    if size > bucketCount { resizeBuckets(size) }
+    var highest: UInt32 = 0
+    slab.forEach { index, node in
+      guard index != NodeTable.rootIndex else { return }
+      highest = max(highest, node.pointee.generation)
+      node.pointee.forgetWorker()
+      let descriptor = node.pointee.descriptor
+      node.pointee.descriptor = -1
+      insert(index)
+      guard Self.isOpen(descriptor, as: node.pointee), clock.count < capacity else {
+        node.pointee.flags.remove(.descriptorIsLastHold)
+        return
+      }
+      if node.pointee.flags.contains(.descriptorIsLastHold) {
+        keepHeld(descriptor, index)
+      } else {
+        _ = adopt(descriptor, for: index, capacity: capacity)
+      }
+    }
+    generation = highest
+  }
+
+  private static func isOpen(_ descriptor: Int32, as node: Node) -> Bool {
+    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).status() else { return false }
+    return ObjectNumber(status) == node.number
+  }
+}
+
+extension NodeTable {
+  /// The directory through which a node in a read-only region was found; nil for any other node.
+  func parentInReadOnlyRegion(of id: NodeID) -> NodeID? {
+    state.withLock { state in
+      guard let index = state.index(of: id), state.slab[index].pointee.zone.isReadOnlyRegion,
+        let parent = state.slab.slot(state.slab[index].pointee.parent), parent.pointee.isInUse
+      else { return nil }
+      return Self.id(state.slab[index].pointee.parent, parent.pointee.generation)
+    }
+  }
+
+  /// Notes what a seal says of a node.
+  func seal(_ id: NodeID, _ sealed: SealedNode) {
+    state.withLock { state in if let index = state.index(of: id) { state.seal(index, sealed) } }
+  }
+
+  /// Gives all nodes their positions in a scope that was made again, which numbers its places otherwise.
+  ///
+  /// `places` are the objects that have places of their own in it.
+  func relocate(in scope: Scope, _ places: [ObjectNumber: Position]) {
+    state.withLock { state in
+      var settled: [UInt32: Position] = [Self.rootIndex: scope.root]
+      state.slab.forEach { index, _ in
+        // Those above it first, down from one that is known.
+        var way: [UInt32] = []
+        var at = index
+        while settled[at] == nil, way.count < 100_000, let node = state.slab.slot(at), node.pointee.isInUse {
+          way.append(at)
+          settled[at] = .nowhere
+          at = node.pointee.parent
+        }
+        for index in way.reversed() {
+          let node = state.slab[index]
+          let above = settled[node.pointee.parent] ?? .nowhere
+          let position = places[node.pointee.number] ?? (above == .nowhere ? above : scope.inside(above))
+          settled[index] = position
+          node.pointee.setPosition(position)
+        }
+      }
+    }
+  }
+
+  /// The descriptors that its nodes have.
+  var descriptorsInUse: [Int32] {
+    state.withLock { state in
+      var found: [Int32] = []
+      state.slab.forEach { _, node in
+        if node.pointee.descriptor >= 0 { found.append(node.pointee.descriptor) }
+      }
+      return found
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+/// What the next worker needs in order to speak to a view's kernel.
+struct KeptSession: BitwiseCopyable {
+  /// What the kernel sent first.
+  var length: UInt32
+  var message = InlineArray<32, UInt64>(repeating: 0)
+  var canWithdraw: UInt8
+}
+
+// Taking over a view that another worker has left.
+
+extension View {
+  package func began(by message: [UInt8]) {
+    var kept = KeptSession(length: UInt32(message.count), canWithdraw: memory.withdraws ? 1 : 0)
+    let isWhole = withUnsafeMutableBytes(of: &kept.message) { bytes in
+      guard message.count <= bytes.count else { return false }
+      bytes.copyBytes(from: message)
+      return true
+    }
+    if isWhole { session.withLock { $0.set(0, kept) } }
+  }
+
+  /// What the kernel sent the first worker first; nil if that was not answered, or is lost.
+  package var firstMessage: [UInt8]? {
+    guard let predecessor else { return nil }
+    return withUnsafeBytes(of: predecessor.message) { bytes in
+      let length = Int(predecessor.length)
+      return (1...bytes.count).contains(length) ? Array(bytes[..<length]) : nil
+    }
+  }
+
+  /// Takes over what another worker has left.
+  func takeOver() {
+    let scope = self.scope.value
+    if scope.root.throughout == nil { nodes.relocate(in: scope, volume.objects(with: scope)) }
+    countWhatIsOpen()
+  }
+
+  /// Charges for what another worker has left open, and counts it.
+  private func countWhatIsOpen() {
+    for (_, file) in files.handles {
+      volume.budget.charge(.openFiles, to: file.payer)
+      if file.descriptor != nil { volume.budget.charge(.descriptors, to: file.payer) }
+      backings.reopened(file.node, file.backing)
+      writers.reopened(file.node, file.access)
+    }
+    for (_, directory) in directories.handles {
+      volume.budget.charge(.openDirectories, to: directory.payer)
+      if directory.descriptor != nil { volume.budget.charge(.descriptors, to: directory.payer) }
+    }
+  }
+
+  /// Closes what another worker has opened for a request that has been sent again: the kernel was not told.
+  func releaseUnanswered(_ request: RequestID) {
+    guard request.isResent else { return }
+    for (handle, file) in files.handles where file.caller.request.number == request.number {
+      release(file.node, handle: handle, flockOwner: nil)
+    }
+    for (handle, directory) in directories.handles where directory.request.number == request.number {
+      releaseDirectory(directory.node, handle: handle)
+    }
+  }
+
+  /// The descriptors that it has taken over, and those that it has opened.
+  package var descriptorsInUse: [Int32] {
+    nodes.descriptorsInUse + files.all.compactMap { $0.descriptor?.number }
+      + directories.all.compactMap { $0.descriptor?.number }
+  }
+}
+
+extension Volume {
+  /// The objects that have places of their own in a scope.
+  fileprivate func objects(with scope: Scope) -> [ObjectNumber: Position] {
+    var found: [ObjectNumber: Position] = [:]
+    for (path, position) in scope.namedPlaces {
+      if let object = resolvedPath(along: path).found { found[object.number] = position }
+    }
+    return found
+  }
+}

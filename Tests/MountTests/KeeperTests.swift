@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// The mount outlives the process that serves it; `Tests/Kills/kills.py` shows it for longer.
+struct KeeperTests {
+  /// Kills the process that serves, and waits for the next one.
+  private func replace(in mounted: MountedStore, _ signal: Int32 = SIGKILL) throws {
+    let before = try #require(try mounted.daemon())
+    #expect(kill(before, signal) == 0)
+    #expect(try Program.waitForEnd(before))
+    #expect(try eventually { try mounted.daemon().map { $0 != before } ?? false })
+  }
+
+  @Test(arguments: [[], ["nopassthrough"], ["nohandles"]]) func openThingsStay(options: [String]) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = try MountedStore()
+    let words = ["mount", mounted.store, mounted.point] + options.flatMap { ["-o", $0] }
+    #expect(try mounted.run(words).status == 0)
+    let place = mounted.path("Users/Shared")
+    let script = """
+      import fcntl, os, sys, time
+      os.chdir(sys.argv[1])
+      kept = open("kept", "w+"); kept.write("before"); kept.flush()
+      gone = open("gone", "w+"); gone.write("nameless"); gone.flush(); os.unlink("gone")
+      lock = open("lock", "w"); fcntl.lockf(lock, fcntl.LOCK_EX, 10, 20); fcntl.flock(lock, fcntl.LOCK_EX)
+      os.mkdir("dir"); os.chdir("dir")
+      print("ready", flush=True); sys.stdin.readline()
+      kept.seek(0); assert kept.read() == "before"
+      kept.write(" and after"); kept.flush()
+      gone.seek(0); assert gone.read() == "nameless" and os.fstat(gone.fileno()).st_nlink == 0
+      assert os.listdir(".") == [] and os.listdir("..") != []
+      os.mkdir("new"); os.rename("new", "../moved"); os.rmdir("../moved")
+      child = os.fork()
+      if child == 0:
+          other = open("../lock", "r+")
+          for lock in (lambda: fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 20),
+                       lambda: fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+              try: lock(); os._exit(1)
+              except BlockingIOError: pass
+          fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 40)
+          os._exit(0)
+      assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+      """
+    let ready = mounted.temporary.appending("ready")
+    let result = try Program.run([
+      "sh", "-c",
+      """
+      daemon() { "$insula" status "$store" --json | grep -o '"pid" *: *[0-9]*' | grep -o '[0-9]*$'; }
+      insula=$5 store=$6
+      mkfifo "$3"; exec 9<>"$3"
+      /usr/bin/python3 -c "$1" "$2" < "$3" > "$4" & python=$!
+      until grep -q ready "$4" 2> /dev/null; do sleep 0.02; done
+      for signal in KILL SEGV ABRT; do
+        before=$(daemon)
+        kill -$signal $before
+        for try in $(seq 500); do
+          now=$(daemon)
+          [ -n "$now" ] && [ "$now" != $before ] && break; sleep 0.02
+        done
+      done
+      echo go >&9; wait $python
+      """,
+      "sh", script, place, mounted.temporary.appending("fifo"), ready, Program.insula, mounted.store,
+    ])
+    #expect(result.status == 0, "\(result.output)\(result.errors)")
+    #expect(FD.text(of: place + "/kept", limit: 100) == "before and after")
+    try replace(in: mounted)
+    #expect(try mounted.unmount().status == 0)
+  }
+
+  @Test func whoDiesAgainAndAgainIsGivenUp() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = try MountedStore()
+    #expect(try mounted.run("mount", mounted.store, mounted.point, "-o", "restarts=2").status == 0)
+    try replace(in: mounted)
+    try replace(in: mounted)
+    let last = try #require(try mounted.daemon())
+    #expect(kill(last, SIGKILL) == 0)
+    #expect(eventually { !mounted.isMounted })
+    let log = FD.text(of: mounted.store + "/state/daemon.log", limit: 1 << 16) ?? ""
+    #expect(log.contains("has died 3 times in 10 s; removing the mount"), "\(log)")
+    #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
+    #expect(try mounted.unmount().status == 0)
+  }
+}
