@@ -188,7 +188,7 @@ class Loads:
         path = self.fresh("fio")
         run("fio", "--name=v", f"--directory={path}", "--rw=randrw", "--size=24m", "--bs=4k", "--numjobs=2",
             "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--ioengine=psync", "--fsync=64",
-            "--time_based", "--runtime=15", "--minimal")
+            "--time_based", "--runtime=15", "--minimal", cwd=self.scratch)
         shutil.rmtree(path)
 
     def sqlite(self, mode):
