@@ -11,7 +11,7 @@ package enum Insula {
 
   /// All verbs, in the order of the help.
   static let commands: [any Command.Type] = [
-    InitCommand.self, MountCommand.self, UnmountCommand.self, StatusCommand.self,
+    InitCommand.self, MountCommand.self, UnmountCommand.self, RestartCommand.self, StatusCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,

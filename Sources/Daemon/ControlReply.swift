@@ -55,6 +55,12 @@ package struct DaemonStatus: Codable, Equatable, Sendable {
   /// The server's report, name by name, so that a new count needs no new protocol.
   package let counts: [String: JSONValue]
 
+  /// The process that ends last; nil where that is the one that answers.
+  package var keeper: Int32? {
+    guard case .integer(let number)? = counts["keeper"], number > 0 else { return nil }
+    return Int32(exactly: number)
+  }
+
   package init(
     pid: Int32, store: String, uuid: String, mode: String, mountPoint: String, counts: [String: JSONValue]
   ) {

@@ -11,6 +11,8 @@ package enum ControlRequest: Equatable, Sendable {
   case status
   /// Take the mount away and end; lazily: detach now, end when the last user has gone.
   case unmount(lazily: Bool)
+  /// Put the installed program in place of the running one; whoever asks sees it end.
+  case restart
   /// Change the apps, their data or the system domain. Everyone may ask; what they may have done is judged
   /// there.
   case change(AppRequest)
@@ -38,7 +40,7 @@ package enum ControlRequest: Equatable, Sendable {
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
-    case status, unmount, order, apps, app, path, grant, grants, run, running, end, pass
+    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, pass
   }
 
   private enum Key: String, CodingKey {
@@ -55,6 +57,7 @@ extension ControlRequest: Codable {
       switch verb {
       case .status: .status
       case .unmount: .unmount(lazily: try fields.decodeIfPresent(Bool.self, forKey: .lazily) ?? false)
+      case .restart: .restart
       case .order: .change(try fields.decode(AppRequest.self, forKey: .order))
       case .apps: .apps(user: try user())
       case .app: .app(try Self.identifier(fields), user: try user())
@@ -106,7 +109,7 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .pass: break
+    case .status, .restart, .pass: break
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
@@ -133,6 +136,7 @@ extension ControlRequest: Codable {
     switch self {
     case .status: .status
     case .unmount: .unmount
+    case .restart: .restart
     case .change: .order
     case .apps: .apps
     case .app: .app

@@ -44,12 +44,17 @@ package enum DaemonLog {
   ///
   /// It is always one line, whatever names it contains: untrusted users must not be able to forge log lines.
   package static func write(_ message: String) {
-    var now = time(nil)
-    var parts = tm()
-    gmtime_r(&now, &parts)
-    var text = [CChar](repeating: 0, count: 32)
-    let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
-    let stamp = String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    try? FD(STDERR_FILENO).writeAll("\(stamp) insula: \(message.sanitized)\n".utf8)
+    try? FD(STDERR_FILENO).writeAll("\(utcText(Int64(time(nil)))) insula: \(message.sanitized)\n".utf8)
+  }
+
+  /// Writes a line that somebody should see: where standard error is a file, into the machine's log too.
+  ///
+  /// Corresponds to `syslog(3)`.
+  static func alert(_ message: String, inBackground: Bool) {
+    write(message)
+    guard inBackground else { return }
+    message.sanitized.withCString { text in
+      withVaList([text]) { vsyslog(LOG_DAEMON | LOG_ERR, "insula: %s", $0) }
+    }
   }
 }

@@ -33,8 +33,16 @@ package enum DaemonProcess {
     _ = setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
   }
 
+  /// Sends us a signal when the process that has started us ends.
+  ///
+  /// Corresponds to PR_SET_PDEATHSIG of `prctl(2)`.
+  static func watchParent() { _ = clx_prctl(1, UInt(parentSignal)) }
+
+  static let parentSignal = SIGUSR1
+
   private static func blockEndingSignals() {
     var set = endingSignals
+    sigaddset(&set, parentSignal)
     _ = pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
@@ -48,22 +56,26 @@ package enum DaemonProcess {
 
 /// Waits for the signals that end a daemon.
 package enum SignalThread {
-  /// Calls `action` with how often it was asked to end, 1 the first time; `everyMinute` now and then.
+  /// Calls `action` with how often it was asked to end, 1 the first time; `orphaned` when the process that
+  /// has started us has ended; `everyMinute` now and then.
   ///
   /// The thread lives as long as the process.
   package static func start(
-    everyMinute: @escaping @Sendable () -> Void, action: @escaping @Sendable (Int) -> Void
+    everyMinute: @escaping @Sendable () -> Void, orphaned: @escaping @Sendable () -> Void,
+    action: @escaping @Sendable (Int) -> Void
   ) throws(Errno) {
     let thread = try JoinableThread(name: "signals") {
       var times = 0
       while true {
         var set = DaemonProcess.endingSignals
+        sigaddset(&set, DaemonProcess.parentSignal)
         var minute = timespec(tv_sec: 60, tv_nsec: 0)
-        if sigtimedwait(&set, nil, &minute) > 0 {
+        switch sigtimedwait(&set, nil, &minute) {
+        case DaemonProcess.parentSignal: orphaned()
+        case 1...:
           times += 1
           action(times)
-        } else {
-          everyMinute()
+        default: everyMinute()
         }
       }
     }

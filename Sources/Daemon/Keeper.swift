@@ -15,21 +15,35 @@ internal import LinuxIO
 //  3. A worker that exits has unmounted, or was told to: then the keeper exits as it did.
 //  4. A worker that dies again and again has met something that the next one will meet too. Then the mount is
 //     taken away, so that nobody waits for ever.
+//  5. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
+//     an upgrade is a death of the worker like others (`NextProgram`).
 
 /// Watches the process that serves, and replaces it when it dies.
-enum Keeper {
+struct Keeper {
   private static let deathSeconds: UInt64 = 10
+  /// Asks the keeper to become the installed program.
+  static let restartSignal = SIGUSR2
+
+  /// What the workers leave for each other.
+  private let kept: KeptState
+  private let program: NextProgram
+  /// How often the worker may die within ten seconds.
+  private let restarts: Int
 
   /// Whether this kernel sends again what a dead worker had not answered.
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
 
+  /// The process has one thread.
+  init(_ kept: KeptState, _ program: NextProgram, restarts: Int) {
+    self.kept = kept
+    self.program = program
+    self.restarts = restarts
+  }
+
   /// Starts the first worker and all that follow; returns in each of them.
   ///
-  /// The process has one thread. After `restarts` deaths within ten seconds the next one is the last, and
-  /// `giveUp` takes the mount away.
-  static func start(restarts: Int, giveUp: () -> Void) throws(Errno) -> KeptState {
-    let kept = try KeptState()
-    for descriptor in FD.allOpen { kept.keep(descriptor, as: .keepers) }
+  /// `giveUp` takes the mount away and tells why: after so many deaths the next one is the last.
+  func start(giveUp: (String) -> Void) throws(Errno) -> KeptState {
     blockSignals()
     var deaths: [UInt64] = []
     while true {
@@ -40,20 +54,21 @@ enum Keeper {
       }
       if worker < 0 {
         guard kept.isServing else { throw .last }
-      } else {
-        let status = wait(for: worker)
+      } else if let status = watch(worker) {
         guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
-        kept.died(status)
+        kept.ended(.signal(clx_term_signal(status)))
         DaemonLog.write(
           "the process that serves was ended by signal \(clx_term_signal(status)); starting another one")
+      } else {
+        becomeNext()
+        // It could not be started, so this one goes on.
+        continue
       }
       let now = monotonicNanoseconds()
-      deaths = deaths.filter { now - $0 < deathSeconds * 1_000_000_000 } + [now]
+      deaths = deaths.filter { now - $0 < Self.deathSeconds * 1_000_000_000 } + [now]
       guard deaths.count <= restarts else {
-        DaemonLog.write(
-          "the process that serves has died \(deaths.count) times in \(deathSeconds) s; removing the mount. "
-            + "Please report the lines above; 'insula mount' mounts the store again")
-        giveUp()
+        let times = deaths.count == 1 ? "once" : "\(deaths.count) times"
+        giveUp("the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)")
         _exit(1)
       }
       // Without memory or processes for a worker now, there may be some soon.
@@ -61,7 +76,12 @@ enum Keeper {
     }
   }
 
-  private static func waitForMemory() {
+  private var lastSignal: String {
+    guard case .signal(let signal)? = kept.lastReason else { return "" }
+    return ", the last time by signal \(signal)"
+  }
+
+  private func waitForMemory() {
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGCHLD)
@@ -69,21 +89,56 @@ enum Keeper {
     sigtimedwait(&signals, nil, &time)
   }
 
-  /// Waits for the end of a worker, and passes on to it what asks us to end.
-  private static func wait(for worker: Int32) -> Int32 {
+  // MARK: While a worker serves
+
+  /// Waits for the end of a worker, and passes on to it what asks us to end; nil if it was ended for another
+  /// program.
+  private func watch(_ worker: Int32) -> Int32? {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
+    sigaddset(&signals, Self.restartSignal)
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       var info = siginfo_t()
       let signal = sigwaitinfo(&signals, &info)
-      // A terminal sends its signals to the worker as well.
-      if signal > 0, signal != SIGCHLD, info.si_code <= 0 { kill(worker, signal) }
+      if signal == Self.restartSignal {
+        if kept.isServing, rehearse() { return end(worker) }
+      } else if signal > 0, signal != SIGCHLD, info.si_code <= 0 {
+        // A terminal sends its signals to the worker as well.
+        kill(worker, signal)
+      }
     }
   }
 
-  private static func exit(like status: Int32) -> Never {
+  /// Whether the installed program can go on from here.
+  private func rehearse() -> Bool {
+    if program.canTakeOver() { return true }
+    DaemonLog.write("\(program.path) can't take over (see above); the running program goes on")
+    kept.answer(.unfit)
+    return false
+  }
+
+  /// Ends a worker for another program; its status if it has ended by itself.
+  private func end(_ worker: Int32) -> Int32? {
+    kill(worker, SIGKILL)
+    var status: Int32 = 0
+    while waitpid(worker, &status, 0) < 0, errno == EINTR {}
+    guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
+    kept.ended(.wish)
+    return nil
+  }
+
+  private func becomeNext() {
+    do throws(Errno) {
+      try program.start(with: kept)
+    } catch {
+      DaemonLog.write("can't start \(program.path): \(error.message); the running program goes on")
+      kept.answer(.failed)
+    }
+  }
+
+  private func exit(like status: Int32) -> Never {
     let code = clx_exit_status(status)
     if code >= 0 { _exit(code) }
     // As if we had been ended so: whoever waits for us is told the truth.
@@ -99,14 +154,14 @@ enum Keeper {
     _exit(128 + signal)
   }
 
-  private static func blockSignals() {
+  private func blockSignals() {
     var set = sigset_t()
     sigemptyset(&set)
-    sigaddset(&set, SIGCHLD)
+    for signal in [SIGCHLD, Self.restartSignal] { sigaddset(&set, signal) }
     sigprocmask(SIG_BLOCK, &set, nil)
   }
 
-  private static func unblockChildSignal() {
+  private func unblockChildSignal() {
     var set = sigset_t()
     sigemptyset(&set)
     sigaddset(&set, SIGCHLD)

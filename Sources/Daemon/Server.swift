@@ -28,6 +28,13 @@ package struct ServerReport: Codable, Sendable {
   package var threads = 0
   /// How many apps run.
   package var views = 0
+  package var version = ""
+  /// The process that replaces this one when it dies; 0 if there is none.
+  package var keeper: Int32 = 0
+  /// How often that has happened, why it did the last time, and for how long nobody has served then.
+  package var restarts = 0
+  package var lastRestart: String?
+  package var lastPauseMilliseconds: Double?
   /// Who was refused something because they had all that one user may have.
   package var overBudget: [Budget.Refusal] = []
 }
@@ -91,6 +98,8 @@ package final class Server: Sendable {
   /// What the next worker finds, and what another one has left; nil where there is no keeper.
   let kept: KeptState?
   private let left: LeftDescriptors?
+  /// The process that has started this one.
+  let keeper = getppid()
   private let device = Mutex<String?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
@@ -312,7 +321,7 @@ package final class Server: Sendable {
   var isSystem: Bool { store.description.mode == .system }
 
   /// What `insula status` shows.
-  package func report() -> ServerReport {
+  package func report(version: String) -> ServerReport {
     let counts = view.counts
     var report = ServerReport()
     report.mode = store.description.mode.rawValue
@@ -330,6 +339,11 @@ package final class Server: Sendable {
     report.threads = pool.threadCount
     report.views = views.count
     report.overBudget = volume.budget.refusals
+    report.version = version
+    report.keeper = keeperPID
+    report.restarts = kept?.restarts ?? 0
+    report.lastRestart = kept?.lastReason?.description
+    if report.restarts > 0 { report.lastPauseMilliseconds = kept?.lastPauseMilliseconds }
     return report
   }
 

@@ -30,23 +30,38 @@ package enum Service {
     package let place: ControlPlace
     /// Whether standard error goes to the log, which is then kept short.
     package let inBackground: Bool
+    /// What this program calls itself.
+    package let version: String
+    /// How another program is told to serve the same: the words after `insula mount`.
+    package var words: [String] = []
+    /// Where the installed program lies; nil where the running one was started from.
+    package var program: String?
+    /// What the processes say to whom they were started by.
+    package var environment: [String: String] = [:]
 
-    package init(mountPoint: String, options: ServeOptions, place: ControlPlace, inBackground: Bool) {
+    package init(
+      mountPoint: String, options: ServeOptions, place: ControlPlace, inBackground: Bool, version: String
+    ) {
       self.mountPoint = mountPoint
       self.options = options
       self.place = place
       self.inBackground = inBackground
+      self.version = version
     }
   }
 
-  /// Mounts, calls `ready` when the mount is there, and returns when it is gone.
+  /// Mounts, or serves on what another program has left; calls `ready` in each process that serves, with
+  /// whether it is the first one, and returns when the mount is gone.
   ///
   /// ``DaemonProcess/prepare()`` has been called, and the process has one thread.
-  package static func run(store: Store, _ settings: Settings, ready: () throws -> Void) throws {
+  package static func run(
+    store: Store, _ settings: Settings, left: LeftService? = nil, ready: (Bool) throws -> Void
+  ) throws {
     let isSystem = store.description.mode == .system
-    let remover = isSystem ? nil : try MountRemover.start(for: settings.mountPoint)
+    let remover = isSystem ? nil : try self.remover(settings, left)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
-    let kept = try keptState(settings, remover)
+    let kept = try keptState(store, settings, remover, left)
+    if kept != nil { DaemonProcess.watchParent() }
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     let apps = try AppService(store, settings)
@@ -62,13 +77,16 @@ package enum Service {
     do {
       if let kept, kept.hasPredecessor {
         try server.takeOver(launches.takeovers(kept))
+        kept.serves()
       }
       control = try listen(store, server, apps, launches, settings, kept)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
-      if kept?.hasPredecessor != true { try ready() }
-      kept?.serves()
+      let isFirst = kept?.hasPredecessor != true
+      if isFirst { GaveUp.forget(in: store.state) }
+      try ready(isFirst)
+      if isFirst { kept?.serves() }
     } catch {
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
@@ -77,30 +95,69 @@ package enum Service {
     }
     DaemonLog.write(
       kept?.hasPredecessor == true
-        ? "serving again" : "\(store.path) is mounted at \(settings.mountPoint)")
+        ? "serving again after \(kept?.lastPauseMilliseconds ?? 0) ms"
+        : "\(store.path) is mounted at \(settings.mountPoint)")
     server.waitUntilUnmounted()
+    kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
     control.close()
   }
 
   /// Starts the keeper where there can be one; returns in the process that is to serve.
-  private static func keptState(_ settings: Settings, _ remover: MountRemover?) throws -> KeptState? {
+  private static func keptState(
+    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ left: LeftService?
+  ) throws -> KeptState? {
     guard Keeper.isPossible else { return nil }
     do throws(Errno) {
-      return try Keeper.start(restarts: settings.options.restarts) {
-        do throws(Errno) {
-          if let remover {
-            try remover.remove(lazily: true)
-          } else {
-            try Mount.remove(at: settings.mountPoint, lazily: true)
-          }
-        } catch {
-          DaemonLog.write("can't remove the mount: \(error.message)")
-        }
+      let kept = try keptState(left, settings)
+      for descriptor in FD.allOpen where left?.open.contains(descriptor.raw) != true {
+        kept.keep(descriptor, as: .keepers)
+      }
+      if left == nil {
+        if let lock = store.lockDescriptor { kept.keep(lock, as: .storeLock) }
+        if let remover { kept.keep(remover.fd, as: .remover) }
+      }
+      let program = NextProgram(path: settings.program, words: settings.words)
+      let keeper = Keeper(kept, program, restarts: settings.options.restarts)
+      return try keeper.start { reason in
+        giveUp(store, settings, remover, reason)
       }
     } catch {
       throw ServeFailure.threads(error)
     }
+  }
+
+  /// What another keeper has left, or new.
+  private static func keptState(_ left: LeftService?, _ settings: Settings) throws(Errno) -> KeptState {
+    if let left { return left.kept }
+    return try KeptState(layout: KeptLayout.current, store: LeftService.store(settings.environment))
+  }
+
+  /// Takes the mount away, so that nobody waits for ever for what is not served any more.
+  private static func giveUp(
+    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ reason: String
+  ) {
+    DaemonLog.alert(
+      "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
+        + "'insula mount' mounts the store again", inBackground: settings.inBackground)
+    GaveUp.note(reason, in: store.state)
+    do throws(Errno) {
+      if let remover {
+        try remover.remove(lazily: true)
+      } else {
+        try Mount.remove(at: settings.mountPoint, lazily: true)
+      }
+    } catch {
+      DaemonLog.write("can't remove the mount: \(error.message)")
+    }
+  }
+
+  /// Who takes a user's mount away; the one of another keeper has ended with that, if its process has.
+  private static func remover(_ settings: Settings, _ left: LeftService?) throws -> MountRemover {
+    if let socket = left?.kept.descriptor(.remover), (try? socket.hasHungUp()) == false {
+      return MountRemover(adopting: socket)
+    }
+    return try MountRemover.start(for: settings.mountPoint)
   }
 
   private static func listen(
@@ -121,6 +178,10 @@ package enum Service {
     try SignalThread.start {
       guard settings.inBackground, (try? DaemonLog.shorten(in: store.state)) != nil else { return }
       try? DaemonLog.redirect(in: store.state)
+    } orphaned: {
+      DaemonLog.write(
+        "the process that replaces this one when it dies has ended; the mount goes on, but would not outlive "
+          + "this process. Unmount the store and mount it again when that suits you")
     } action: { times in
       guard times == 1 else {
         DaemonLog.write("asked to end a second time; ending without unmounting")
@@ -154,6 +215,11 @@ package enum Service {
         return .refusal("only root and the daemon's owner may do this")
       }
       return .job(.endings) { _ in unmount(server, lazily: lazily) }
+    case .restart:
+      guard call.caller.isPrivileged else {
+        return .refusal("only root and the daemon's owner may do this")
+      }
+      return .job(.endings) { _ in server.restart() }
     case .change(let request): return apps.answer(request, call)
     case .grant(let request): return server.grants.answer(request, call)
     case .grants(let identifier, let user, let after):
@@ -198,7 +264,7 @@ package enum Service {
     var status = DaemonStatus(
       pid: ProcessID.own, store: store.path, uuid: store.description.uuidText,
       mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
-      counts: JSONValue.fields(of: server.report()))
+      counts: JSONValue.fields(of: server.report(version: settings.version)))
     status.identity = store.identity
     status.mountDevice = server.mountDevice
     return status

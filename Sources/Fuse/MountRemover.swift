@@ -16,6 +16,12 @@ package final class MountRemover: Sendable {
 
   private init(_ socket: consuming OwnedFD) { self.socket = Mutex(socket) }
 
+  /// The remover that another program has started, by its end of the socket.
+  package convenience init(adopting socket: FD) { self.init(OwnedFD(owning: socket.raw)) }
+
+  /// What another program needs to go on with it.
+  package var fd: FD { socket.withLock { $0.fd } }
+
   /// The process has one thread.
   package static func start(for mountPoint: String) throws(Errno) -> MountRemover {
     let ends = try Pairs.messages()

@@ -26,6 +26,13 @@ package struct FD: Hashable, Sendable {
     return numbers.filter { $0 != listing.fd.raw }.map { FD($0) }
   }
 
+  /// Whether a program that this process becomes, or starts, does without it.
+  ///
+  /// Corresponds to `F_SETFD` with FD_CLOEXEC.
+  package func closeOnExecution(_ isClosed: Bool) throws(Errno) {
+    try check(clx_fcntl(raw, F_SETFD, isClosed ? Int(FD_CLOEXEC) : 0))
+  }
+
   /// Stands for the working directory, for the few calls that take a whole path.
   package static let cwd = FD(AT_FDCWD)
 }

@@ -171,19 +171,23 @@ func withSocketAddress(
   }
 }
 
-/// Tells the program that waits for us what is going on.
-///
-/// Corresponds to `sd_notify(3)`.
-package func notifyServiceManager(_ state: String, at path: String) throws(Errno) {
+/// A socket that leads to the program that waits for us.
+func serviceManager(at path: String) throws(Errno) -> OwnedFD {
   var bytes = Array(path.utf8)
   // systemd writes the zero that marks a name outside the file tree as an at sign.
   if bytes.first == UInt8(ascii: "@") { bytes[0] = 0 }
   let kind = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
   let socket = OwnedFD(owning: try check(Glibc.socket(AF_UNIX, kind, 0)))
-  let text = Array(state.utf8)
   try withSocketAddress(bytes) { (address, length) throws(Errno) in
-    try retrying {
-      sendto(socket.fd.raw, text, text.count, Int32(MSG_NOSIGNAL), address, length)
-    }
+    try retrying { Glibc.connect(socket.fd.raw, address, length) }
   }
+  return socket
+}
+
+/// Tells the program that waits for us what is going on.
+///
+/// Corresponds to `sd_notify(3)`.
+package func notifyServiceManager(_ state: String, at path: String) throws(Errno) {
+  let socket = try serviceManager(at: path)
+  _ = try LocalSocket.send(Array(state.utf8)[...], to: socket.fd)
 }

@@ -4,6 +4,11 @@
 internal import CLinux
 internal import Glibc
 
+/// Corresponds to `eventfd(2)`.
+func eventDescriptor() throws(Errno) -> OwnedFD {
+  OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))))
+}
+
 /// Wakes a thread that waits in `poll(2)`.
 ///
 /// Corresponds to `eventfd(2)`.
@@ -11,7 +16,7 @@ package struct Wakeup: ~Copyable, Sendable {
   private let event: OwnedFD
 
   package init() throws(Errno) {
-    event = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))))
+    event = try eventDescriptor()
   }
 
   /// Readable once ``ring()`` was called.
@@ -39,5 +44,14 @@ extension FD {
     var chunk = [UInt8](repeating: 0, count: limit)
     let count = try retrying { Glibc.read(raw, &chunk, limit) }
     return count == 0 ? nil : Array(chunk[..<count])
+  }
+
+  /// Whether it has failed, or nobody is at its other end.
+  ///
+  /// Corresponds to POLLERR and POLLHUP of `poll(2)`.
+  package func hasHungUp() throws(Errno) -> Bool {
+    var set = [pollfd(fd: raw, events: 0, revents: 0)]
+    try retrying { poll(&set, 1, 0) }
+    return set[0].revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
   }
 }

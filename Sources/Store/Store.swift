@@ -17,6 +17,8 @@ package final class Store: Sendable {
     case exclusiveReadOnly
     /// Looks at it, whoever uses it meanwhile.
     case inspect
+    /// Goes on with what another program has used, and has left its lock for us.
+    case resumed(lock: FD)
   }
 
   /// The path that it was opened by, for messages.
@@ -34,6 +36,8 @@ package final class Store: Sendable {
   package var state: FD { stateDirectory.fd }
   /// The store itself.
   package var directory: FD { root.fd }
+  /// What holds the store's lock, if that is ours.
+  package var lockDescriptor: FD? { lock?.fd }
 
   /// Opens the store at `path`.
   package init(opening path: String, _ access: Access) throws(StoreError) {
@@ -56,6 +60,7 @@ package final class Store: Sendable {
       case .exclusive: try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
       case .exclusiveReadOnly: try StoreLock(state: stateDirectory.fd, path: path, readOnly: true)
       case .inspect: nil
+      case .resumed(let lock): try StoreLock(adopting: lock, state: stateDirectory.fd, path: path)
       }
   }
 

@@ -59,6 +59,23 @@ final class StoreLock: Sendable {
     announce(StoreHolder(pid: ProcessID.own, mountPoint: ""))
   }
 
+  /// Goes on with the lock that another program has taken in this process, or in another that has ended.
+  init(adopting lock: FD, state: FD, path: String) throws(StoreError) {
+    let writable = try explaining("lock", path) { () throws(Errno) in
+      let (held, named) = (try lock.status(), try state.status(of: Self.fileName))
+      guard held.st_dev == named.st_dev, held.st_ino == named.st_ino else { throw .ESTALE }
+      let writable = try check(fcntl(lock.raw, F_GETFL)) & O_ACCMODE == O_RDWR
+      // It is ours already, unless somebody has let go of it.
+      guard try lock.tryLock(exclusive: writable) else { throw .EBUSY }
+      return writable
+    }
+    file = OwnedFD(owning: lock.raw)
+    self.writable = writable
+  }
+
+  /// What has the lock.
+  var fd: FD { file.fd }
+
   // Closing the file would not do: a program that another of our threads starts at this moment has it too,
   // until it runs.
   deinit { try? file.fd.unlock() }

@@ -95,7 +95,7 @@ package final class Volume: Sendable {
     self.budget = budget
     self.kept = kept
     let memory = VolumeMemory(in: kept)
-    intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.worker ?? 0)
+    intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.restarts ?? 0)
     locks = LockTable(budget, kept: KeptLocks(in: memory?.locks))
     if memory?.isKept == true { locks.restore() }
     grants = Grants(budget)

@@ -88,7 +88,7 @@ struct KeeperTests {
     #expect(kill(last, SIGKILL) == 0)
     #expect(eventually { !mounted.isMounted })
     let log = FD.text(of: mounted.store + "/state/daemon.log", limit: 1 << 16) ?? ""
-    #expect(log.contains("has died 3 times in 10 s; removing the mount"), "\(log)")
+    #expect(log.contains("has died 3 times in 10 s, the last time by signal 9; removing the mount"), "\(log)")
     #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
     #expect(try mounted.unmount().status == 0)
   }

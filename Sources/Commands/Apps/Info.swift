@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
-internal import FoundationEssentials
+internal import LinuxIO
 internal import Policy
 
 /// `insula info`.
@@ -37,15 +37,11 @@ struct InfoCommand: Command {
     var rows = [
       ["  version", app.build == app.version ? app.version : "\(app.version) (build \(app.build))"],
       ["  team", app.team], ["  for", app.home ?? "all users"], ["  bundle", app.path],
-      ["  executable", app.executable], ["  installed", Self.date(app.installed)], ["  seal", app.seal],
+      ["  executable", app.executable], ["  installed", utcText(app.installed)], ["  seal", app.seal],
     ]
     rows += app.groups.map { ["  group", $0] } + app.clouds.map { ["  icloud", $0] }
     rows += (app.containers ?? []).map { ["  \($0.kind) container", $0.path] }
     context.console.print(table: rows.map { [$0[0], $0[1].sanitized] })
     return .ok
-  }
-
-  private static func date(_ seconds: Int64) -> String {
-    Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
   }
 }

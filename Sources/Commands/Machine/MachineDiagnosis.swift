@@ -16,7 +16,7 @@ struct MachineDiagnosis {
   }
 
   var all: [Diagnosis] {
-    [device, helper, allowOther, kernel, passthrough, epochs, descriptors, sandbox, neighbours]
+    [device, helper, allowOther, kernel, passthrough, epochs, resending, descriptors, sandbox, neighbours]
   }
 
   var device: Diagnosis {
@@ -114,6 +114,17 @@ struct MachineDiagnosis {
         advice: "this works; cached names are invalidated one by one, which is slower")
     }
     return Diagnosis(name: "cache epochs", level: .ok, finding: "supported by this kernel")
+  }
+
+  private var resending: Diagnosis {
+    guard Self.kernelVersion(release) >= (6, 9) else {
+      return Diagnosis(
+        name: "survival", level: .warn,
+        finding: "not supported by this kernel (requires 6.9): a mount ends when its daemon is killed",
+        advice: "this works; a newer kernel lets another daemon go on, also for 'insula restart'")
+    }
+    return Diagnosis(
+      name: "survival", level: .ok, finding: "this kernel lets a mount outlive its daemon")
   }
 
   private var descriptors: Diagnosis {

@@ -24,6 +24,12 @@ struct MountCommand: Command {
       .init(name: "foreground", short: "f", help: "stay in the foreground until unmounted"),
       .init(name: "sloppy", short: "s", help: "ignore unknown mount options"),
       .init(name: "background-child", help: "start the daemon itself", isHidden: true),
+      .init(
+        name: "can-take-over", value: "LAYOUT", help: "say whether a mount of that layout could be resumed",
+        isHidden: true),
+      .init(
+        name: "resume", value: "NUMBER", help: "go on with what this process has served", isHidden: true),
+      .init(name: "program", value: "PATH", help: "where the installed program lies", isHidden: true),
     ],
     details: [
       """
@@ -58,12 +64,19 @@ struct MountCommand: Command {
   private let optionWords: [String]
   private let stays: Bool
   private let isBackgroundChild: Bool
+  /// What a program of another version, maybe, has left in this process: see `NextProgram`.
+  private let resumed: Int32?
+  private let program: String?
+  private let layout: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     optionWords = arguments.allValues("o")
     options = try MountOptions(optionWords, sloppy: arguments.has("sloppy"))
     stays = arguments.has("foreground")
     isBackgroundChild = arguments.has("background-child")
+    resumed = arguments.value("resume").flatMap { Int32($0) }
+    program = arguments.value("program")
+    layout = arguments.value("can-take-over")
     // A mount is known by its place, so that alone is enough to change one.
     if options.isRemount, arguments.positional.count == 1 {
       store = nil
@@ -75,44 +88,89 @@ struct MountCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if let layout { return try rehearse(layout) }
+    if let resumed { return try resume(resumed, context) }
     let storePath = context.absolute(store ?? context.defaultStore)
-    let mountPath = context.absolute(mountPoint ?? context.defaultMountPoint)
-    if options.isRemount { return try remount(mountPath, context) }
-    if stays || isBackgroundChild { return try serve(storePath, mountPath, context) }
+    let left = LeftService.stored(context.environment)
+    // Nobody serves what is at the mount point, so no link on the way there may be looked for now.
+    let mountPath = mountPoint ?? context.defaultMountPoint
+    if let left { return try serve(storePath, mountPath, left, context) }
+    let place = context.absolute(mountPath)
+    if options.isRemount { return try remount(place, context) }
+    if stays || isBackgroundChild { return try serve(storePath, place, nil, context) }
     var words = ["mount", "--background-child", "--sloppy", storePath]
     // The default mount point is made if it is missing, so the child must know that it is the default.
-    if mountPoint != nil { words.append(mountPath) }
+    if mountPoint != nil { words.append(place) }
     let daemon = try BackgroundDaemon.start(words + optionWords.flatMap { ["-o", $0] }, context)
     return try daemon.waitUntilReady(context)
   }
 
-  /// Mounts, and stays until the mount is gone.
-  private func serve(_ storePath: String, _ mountPath: String, _ context: Context) throws -> ExitCode {
-    if isBackgroundChild { try BackgroundDaemon.prepareChild() }
-    let store = try open(storePath)
-    try Requirements.check(context)
-    try MountPoint(mountPath, isDefault: mountPoint == nil)
-      .prepare(allowingNonEmpty: options.allowsNonEmpty, store: storePath, context)
-    noteWhatNeedsRoot(store, context)
-    if let twin = DaemonSearch(context).twin(of: store) {
-      context.console.note(
-        "mount: \(storePath) has the same UUID as \(twin.store), which is mounted, so one is a copy of the "
-          + "other; when this one is not mounted, 'insula check --repair \(storePath)' gives it a new UUID")
+  /// Says whether what a running program keeps could be taken over.
+  private func rehearse(_ layout: String) throws -> ExitCode {
+    guard layout == LeftService.layout else {
+      throw CommandFailure(
+        .failed,
+        "insula \(Insula.version) keeps other things of a mount than the running program "
+          + "(\(LeftService.layout), not \(layout))")
     }
+    return .ok
+  }
+
+  /// Goes on as the keeper that this process was before it became this program.
+  private func resume(_ table: Int32, _ context: Context) throws -> ExitCode {
+    // The paths are those that it was started with, from the root: to look at the mount point is to wait.
+    let (storePath, mountPath) = (store ?? context.defaultStore, mountPoint ?? context.defaultMountPoint)
+    do {
+      return try serve(
+        storePath, mountPath, try LeftService(table: table, environment: context.environment), context)
+    } catch {
+      // Who waits for the mount would wait for ever.
+      context.console.note("mount: can't serve \(mountPath) any more, so it is removed")
+      try? Unmounting.unmount(mountPath, lazily: true, context)
+      throw error
+    }
+  }
+
+  /// Mounts, or goes on with what is `left`, and stays until the mount is gone.
+  private func serve(
+    _ storePath: String, _ mountPath: String, _ left: LeftService?, _ context: Context
+  ) throws -> ExitCode {
+    if isBackgroundChild, left == nil { try BackgroundDaemon.prepareChild() }
+    let store = try open(storePath, left)
+    if left == nil { try prepare(store, mountPath, context) }
     DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
     serve.allowOther = store.description.mode == .system
-    let settings = Service.Settings(
-      mountPoint: mountPath, options: serve, place: context.controlPlace, inBackground: isBackgroundChild)
-    try Service.run(store: store, settings) {
-      if isBackgroundChild { try BackgroundDaemon.reportReady() }
+    var settings = Service.Settings(
+      mountPoint: mountPath, options: serve, place: context.controlPlace, inBackground: isBackgroundChild,
+      version: Insula.version)
+    settings.words =
+      [isBackgroundChild ? "--background-child" : "--foreground", "--sloppy", storePath, mountPath]
+      + optionWords.flatMap { ["-o", $0] }
+    settings.program = program
+    settings.environment = context.environment
+    try Service.run(store: store, settings, left: left) { isFirst in
+      if isBackgroundChild, isFirst { try BackgroundDaemon.reportReady() }
       if let socket = context.environment["NOTIFY_SOCKET"] {
         let place = "\(storePath) at \(mountPath)".sanitized
         try notifyServiceManager("READY=1\nSTATUS=\(place)", at: socket)
       }
     }
     return .ok
+  }
+
+  /// What a mount needs that is not there yet.
+  private func prepare(_ store: Store, _ mountPath: String, _ context: Context) throws {
+    try Requirements.check(context)
+    try MountPoint(mountPath, isDefault: mountPoint == nil)
+      .prepare(allowingNonEmpty: options.allowsNonEmpty, store: store.path, context)
+    noteWhatNeedsRoot(store, context)
+    if let twin = DaemonSearch(context).twin(of: store) {
+      context.console.note(
+        "mount: \(store.path) has the same UUID as \(twin.store), which is mounted, so one is a copy of the "
+          + "other; when this one is not mounted, 'insula check --repair \(store.path)' gives it a new UUID")
+    }
   }
 
   /// Nothing is turned off in silence.
@@ -124,7 +182,13 @@ struct MountCommand: Command {
     }
   }
 
-  private func open(_ path: String) throws -> Store {
+  private func open(_ path: String, _ left: LeftService?) throws -> Store {
+    if let left {
+      guard let lock = left.storeLock else {
+        throw CommandFailure(.failed, "the lock of \(path) was lost; mount the store again")
+      }
+      return try Store(opening: path, .resumed(lock: lock))
+    }
     do throws(StoreError) {
       return try Store(opening: path, .exclusive)
     } catch {

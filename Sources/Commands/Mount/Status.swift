@@ -89,6 +89,7 @@ struct StatusCommand: Command {
     let path = paths.last ?? context.defaultStore
     let store = try openStore(path, context)
     let holder = store.holder
+    let gaveUp = holder == nil ? GaveUp(in: store.state) : nil
     if json {
       context.console.print(
         json: [
@@ -96,9 +97,16 @@ struct StatusCommand: Command {
           "uuid": .string(store.description.uuidText), "mode": .string(store.description.mode.rawValue),
           "writableCode": .bool(store.description.allowsWritableCode),
           "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
+          "gaveUp": gaveUp.map { .object(["time": .integer($0.time), "reason": .string($0.reason)]) }
+            ?? .null,
         ])
     } else if let holder {
       context.console.print("\(store.path) is in use by \(holder), which does not answer")
+    } else if let gaveUp {
+      context.console.print(
+        "\(store.path) is not mounted: \(gaveUp.reason), so the mount was removed at "
+          + utcText(gaveUp.time))
+      context.console.print("See state/daemon.log in the store; 'insula mount' mounts it again.")
     } else {
       context.console.print("\(store.path) is not mounted; 'insula mount' mounts it")
     }

@@ -44,7 +44,7 @@ struct UnmountCommand: Command {
         "no insula store is mounted at \(named); see 'findmnt -t \(MountPoint.filesystemType)'")
     }
     // The end of the process is seen by this, whatever becomes of its number.
-    let process = daemon.flatMap { try? ProcessID.open($0.status.pid) }
+    let process = daemon.flatMap { try? ProcessID.open($0.status.keeper ?? $0.status.pid) }
     do {
       try takeAway(mount, daemon?.client, context)
     } catch let error as Errno {

@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import Daemon
-internal import FoundationEssentials
 internal import LinuxIO
 internal import Policy
 
@@ -34,7 +33,7 @@ struct ProcessesCommand: Command {
     ) { app in
       [
         app.identifier, Account.numbered(app.user)?.name ?? "\(app.user)", "\(app.pid)",
-        Date(timeIntervalSince1970: TimeInterval(app.since)).formatted(.iso8601), app.bundle,
+        utcText(app.since), app.bundle,
       ]
     }
     return .ok

@@ -29,29 +29,53 @@ package final class KeptState: @unchecked Sendable {
     case volumeMemory
     /// The control socket.
     case listener
-    /// Open when the first worker was started: not a worker's to close.
+    /// The keeper's own: not a worker's to close, and of no use to another keeper.
     case keepers
+    /// The store's lock.
+    case storeLock
+    /// The socket of the process that takes a user's mount away.
+    case remover
   }
 
-  /// Changes with the layout of anything that is kept: a program that has another one can't take over.
-  package static let layout: UInt32 = 1
+  /// How a keeper has answered who wants the installed program in place of the running one.
+  package enum Answer: UInt32, Sendable {
+    case none = 0
+    /// The installed program can't take over: it can't be started, or keeps other things, or these otherwise.
+    case unfit
+    /// It could, but could not be put in place.
+    case failed
+  }
+
+  /// Why there is another worker.
+  package enum Reason: Sendable, Equatable {
+    /// A signal ended the last one.
+    case signal(Int32)
+    /// Somebody wanted the installed program.
+    case wish
+    /// The keeper ended, and with it the last worker.
+    case keeperEnded
+  }
 
   struct Header {
     var magic: UInt64 = Header.magic
-    var layout: UInt32 = KeptState.layout
+    /// Of anything that is kept: a program that has another one can't take over.
+    var layout: UInt64
     /// Whether the worker serves, so that the next one must take over; before that nobody has come yet.
     var isServing: UInt32 = 0
-    /// How many workers have been replaced, and what became of the last one (a wait status).
+    /// How many workers have been replaced, and why the last one was.
     var restarts: UInt32 = 0
-    var lastStatus: Int32 = 0
-    /// When the last one was found dead, by the monotonic clock.
+    var lastSignal: Int32 = 0
+    /// The last answer to a wish (``Answer``).
+    var answer: UInt32 = 0
+    /// When the last worker was found dead, by the monotonic clock.
     var diedAt: UInt64 = 0
     /// How long nobody has served after that, in nanoseconds.
     var lastPause: UInt64 = 0
-    /// The worker that serves.
-    var worker: Int32 = 0
 
     static let magic: UInt64 = 0x31_6c75_736e_6900
+    // Beside the numbers of signals.
+    static let wish: Int32 = 0
+    static let keeperEnded: Int32 = -1
   }
   private struct Entry {
     var kind: UInt32 = 0
@@ -72,19 +96,42 @@ package final class KeptState: @unchecked Sendable {
 
   private let memory: SharedMemory
   private let entries: UnsafeMutablePointer<Entry>
-  private let header: UnsafeMutablePointer<Header>
+  let header: UnsafeMutablePointer<Header>
   private let lock = Mutex(())
   /// Whether another worker has served before this one.
   package let hasPredecessor: Bool
+  /// Has the descriptors as well, for a keeper that is started when this one is gone.
+  private let store: DescriptorStore?
+  /// Readable when there is an answer to a wish.
+  let answered: SharedFD
 
-  package init() throws(Errno) {
-    let size = Self.firstEntry + Self.capacity * MemoryLayout<Entry>.stride
-    memory = try SharedMemory("insula-kept", size: size)
-    try memory.whole.makeRoom(0..<size)
+  private static var size: Int { firstEntry + capacity * MemoryLayout<Entry>.stride }
+
+  package init(layout: UInt64, store: DescriptorStore? = nil) throws(Errno) {
+    memory = try SharedMemory("insula-kept", size: Self.size)
+    try memory.whole.makeRoom(0..<Self.size)
     header = memory.base.bindMemory(to: Header.self, capacity: 1)
-    header.initialize(to: Header())
+    header.initialize(to: Header(layout: layout))
     entries = (memory.base + Self.firstEntry).bindMemory(to: Entry.self, capacity: Self.capacity)
     hasPredecessor = false
+    self.store = store
+    answered = SharedFD(try eventDescriptor())
+    store?.keep(memory.fd, as: DescriptorStore.table)
+  }
+
+  /// What another keeper has left; EINVAL if it is not of this layout, ENOENT if nothing was served any
+  /// more.
+  package init(adopting file: consuming OwnedFD, layout: UInt64, store: DescriptorStore? = nil) throws(Errno)
+  {
+    memory = try SharedMemory(adopting: file)
+    guard memory.size == Self.size else { throw .EINVAL }
+    header = memory.base.bindMemory(to: Header.self, capacity: 1)
+    entries = (memory.base + Self.firstEntry).bindMemory(to: Entry.self, capacity: Self.capacity)
+    hasPredecessor = false
+    self.store = store
+    answered = SharedFD(try eventDescriptor())
+    guard header.pointee.magic == Header.magic, header.pointee.layout == layout else { throw .EINVAL }
+    guard isServing else { throw .ENOENT }
   }
 
   /// The same memory in a process that has just been made for a worker.
@@ -92,8 +139,13 @@ package final class KeptState: @unchecked Sendable {
     memory = other.memory
     header = other.header
     entries = other.entries
-    hasPredecessor = other.header.pointee.isServing != 0
+    hasPredecessor = other.isServing
+    store = other.store
+    answered = other.answered
   }
+
+  /// What another keeper needs to adopt it.
+  package var fd: FD { memory.fd }
 
   // MARK: Descriptors
 
@@ -107,6 +159,27 @@ package final class KeptState: @unchecked Sendable {
       atomicMemoryFence(ordering: .sequentiallyConsistent)
       (entries + index).pointee = entry
     }
+    if kind != .keepers { store?.keep(fd, as: Self.name(kind, view)) }
+  }
+
+  /// How a descriptor is called in the service manager's store.
+  private static func name(_ kind: Kind, _ view: UInt32) -> String { "\(kind)-\(view)" }
+
+  /// Whatever is noted has these numbers from now on; what has none is forgotten.
+  package func renumber(_ numbers: [String: FD]) {
+    lock.withLock { _ in
+      for index in 0..<Self.capacity where entries[index].kind != 0 {
+        var entry = entries[index]
+        let kind = entry.isSound ? Kind(rawValue: entry.kind) : nil
+        guard let kind, let fd = numbers[Self.name(kind, entry.view)] else {
+          (entries + index).pointee = Entry()
+          continue
+        }
+        entry.descriptor = fd.raw
+        entry.check = entry.sum
+        (entries + index).pointee = entry
+      }
+    }
   }
 
   package func forget(_ kind: Kind, view: UInt32 = 0) {
@@ -116,6 +189,7 @@ package final class KeptState: @unchecked Sendable {
         (entries + index).pointee = Entry()
       }
     }
+    store?.forget(Self.name(kind, view))
   }
 
   package func descriptor(_ kind: Kind, view: UInt32 = 0) -> FD? {
@@ -192,32 +266,5 @@ package final class KeptState: @unchecked Sendable {
 
   private static func sum(_ bytes: [UInt8]) -> UInt64 {
     bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-  }
-
-  // MARK: Workers
-
-  package var status: (restarts: Int, lastStatus: Int32, lastPause: UInt64) {
-    (Int(header.pointee.restarts), header.pointee.lastStatus, header.pointee.lastPause)
-  }
-
-  /// Counts the workers.
-  package var worker: Int { Int(header.pointee.restarts) }
-
-  /// The worker serves from here on.
-  package func serves() {
-    let died = header.pointee.diedAt
-    if died != 0 { header.pointee.lastPause = monotonicNanoseconds() &- died }
-    header.pointee.diedAt = 0
-    header.pointee.isServing = 1
-  }
-
-  package var isServing: Bool { header.pointee.isServing != 0 }
-
-  /// A worker has ended that should not have.
-  package func died(_ status: Int32) {
-    header.pointee.restarts &+= 1
-    header.pointee.lastStatus = status
-    // Who dies while it takes over has not ended the pause.
-    if header.pointee.diedAt == 0 { header.pointee.diedAt = monotonicNanoseconds() }
   }
 }

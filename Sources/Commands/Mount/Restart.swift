@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+
+/// `insula restart`.
+struct RestartCommand: Command {
+  static let description = CommandDescription(
+    name: "restart", summary: "Has a mounted store served by the installed program, without unmounting it.",
+    arguments: [
+      .init(
+        name: "STORE|MOUNTPOINT", help: "the store or mount (default: as for 'insula mount')",
+        kind: .directory)
+    ],
+    details: [
+      """
+      Use it after an upgrade of insula. Programs that use the mount see a short pause: their open files,
+      locks and working directories stay, and so do running apps. Requests of 'insula' that are being carried
+      out, such as an installation, are interrupted and can be made again.
+      """,
+      """
+      If the installed program can't take over from the running one, nothing is stopped (exit code 1): then
+      unmount the store and mount it again.
+      """,
+    ],
+    examples: ["sudo insula restart", "systemctl reload insula"])
+
+  /// How long the installed program may take.
+  private static let patienceMilliseconds: Int32 = 30_000
+
+  private let place: String?
+
+  init(_ arguments: ParsedArguments) { place = arguments.argument(0) }
+
+  func run(in context: Context) throws -> ExitCode {
+    let paths =
+      place.map { [context.absolute($0)] }
+      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
+    guard let daemon = DaemonSearch(context).daemon(at: paths) else {
+      throw CommandFailure(
+        .notMounted, "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer")
+    }
+    let name = daemon.status.store
+    try ask(daemon)
+    let now = try waitForNext(daemon, context)
+    let pause = now.counts["lastPauseMilliseconds"].map { " after \($0) ms" } ?? ""
+    context.console.print(
+      "\(name) is served by insula \(now.counts["version"]?.description ?? "") (pid \(now.pid))\(pause)")
+    return .ok
+  }
+
+  private func ask(_ daemon: DaemonSearch.Found) throws {
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try daemon.client.ask(.restart, milliseconds: Self.patienceMilliseconds)
+    } catch .ECONNABORTED {
+      // The worker has been ended for the next one, which is what was asked for.
+      return
+    } catch {
+      throw CommandFailure(.failed, "can't restart the daemon of \(daemon.status.store): \(error.message)")
+    }
+    guard case .failure(let failure) = reply else { return }
+    throw CommandFailure(
+      CommandFailure(failure).code,
+      "can't restart the daemon of \(daemon.status.store): \(failure.message)")
+  }
+
+  /// The status of the one that serves now: the socket is the same, and answers as soon as there is one.
+  private func waitForNext(_ daemon: DaemonSearch.Found, _ context: Context) throws -> DaemonStatus {
+    let end = monotonicNanoseconds() &+ UInt64(Self.patienceMilliseconds) * 1_000_000
+    while monotonicNanoseconds() < end {
+      guard let client = try? daemon.client.again() else { break }
+      guard case .status(let status)? = try? client.ask(.status, milliseconds: Self.patienceMilliseconds)
+      else { continue }
+      if status.pid != daemon.status.pid { return status }
+    }
+    throw CommandFailure(
+      .failed,
+      "the daemon of \(daemon.status.store) has ended, and no other one answers; see state/daemon.log in the "
+        + "store and 'insula status'")
+  }
+}

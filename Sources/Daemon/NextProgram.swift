@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// The installed program, which can be put in place of the running one.
+///
+/// It lies where the running one was started from. It is started as a keeper: in this very process, with the
+/// worker's descriptors, and with the memory that workers leave for each other.
+final class NextProgram: @unchecked Sendable {
+  // Unchecked: the process has one thread.
+  let path: String
+  /// How it is told to serve this mount.
+  private let words: [String]
+  /// What was found fit to take over, so that nothing else is started.
+  private var found: OwnedFD?
+
+  /// `path` is nil where the running one is: it need not be what is installed there by now.
+  init(path: String?, words: [String]) {
+    self.path = path ?? Self.own
+    self.words = words
+  }
+
+  private static var own: String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    return String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Option, and what it says if a program keeps the same things in the same layout.
+  static let rehearsal = "can-take-over"
+
+  /// Asks the installed program whether it can go on from here; what it says goes to the log.
+  ///
+  /// It must answer within ten seconds: the worker serves meanwhile, but nobody would replace it.
+  func canTakeOver() -> Bool {
+    found = nil
+    do throws(Errno) {
+      let file = try FD.cwd.openFollowing(path, O_RDONLY)
+      let child = try spawn(file.fd, ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout])
+      guard wait(for: child, milliseconds: 10_000) == 0 else { return false }
+      found = consume file
+      return true
+    } catch {
+      DaemonLog.write("can't start \(path): \(error.message)")
+      return false
+    }
+  }
+
+  /// Becomes it; returns only if that fails.
+  ///
+  /// The worker has ended, so nobody else has this table of descriptors. What it had open stays open, and
+  /// what is the keeper's alone does not.
+  func start(with kept: KeptState) throws(Errno) {
+    guard let file = found.take() else { throw .ENOENT }
+    let noted = kept.all
+    let others = Set(noted.filter { $0.kind != .keepers }.map(\.fd.raw) + [kept.fd.raw]).union(
+      0...STDERR_FILENO)
+    let keepers = Set(noted.map(\.fd.raw)).subtracting(others).union([file.fd.raw])
+    let left = FD.allOpen.filter { !keepers.contains($0.raw) }
+    for descriptor in left { try? descriptor.closeOnExecution(false) }
+    let resumed = ["--resume", String(kept.fd.raw), "--program", path]
+    var arguments = Self.cStrings(["insula", "mount"] + resumed + words)
+    defer { for argument in arguments { free(argument) } }
+    "/proc/self/fd/\(file.fd.raw)".withCString { _ = execv($0, &arguments) }
+    let error = Errno.last
+    for descriptor in left where descriptor.raw > STDERR_FILENO { try? descriptor.closeOnExecution(true) }
+    throw error
+  }
+
+  private func spawn(_ file: FD, _ words: [String]) throws(Errno) -> pid_t {
+    var arguments = Self.cStrings(words)
+    defer { for argument in arguments { free(argument) } }
+    var child = pid_t()
+    let error = posix_spawn(&child, "/proc/self/fd/\(file.raw)", nil, nil, &arguments, environ)
+    guard error == 0 else { throw Errno(error) }
+    return child
+  }
+
+  /// Its exit status, -1 if it has none.
+  private func wait(for child: pid_t, milliseconds: Int32) -> Int32 {
+    if !hasEnded(child, milliseconds: milliseconds) {
+      DaemonLog.write("\(path) does not say within \(milliseconds / 1000) s whether it can take over")
+      kill(child, SIGKILL)
+    }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    return clx_exit_status(status)
+  }
+
+  private func hasEnded(_ child: pid_t, milliseconds: Int32) -> Bool {
+    do throws(Errno) {
+      let process = try ProcessID.open(child)
+      return try process.fd.waitUntilReadable(milliseconds: milliseconds)
+    } catch {
+      return false
+    }
+  }
+
+  private static func cStrings(_ words: [String]) -> [UnsafeMutablePointer<CChar>?] {
+    words.map { strdup($0) } + [nil]
+  }
+}

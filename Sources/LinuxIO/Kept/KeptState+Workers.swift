@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+
+// What a keeper and its workers tell each other, and what is told of them.
+
+extension KeptState {
+  /// Counts the workers that have been replaced.
+  package var restarts: Int { Int(header.pointee.restarts) }
+
+  /// Why the last one was; nil if none was.
+  package var lastReason: Reason? {
+    guard restarts > 0 else { return nil }
+    switch header.pointee.lastSignal {
+    case Header.wish: return .wish
+    case Header.keeperEnded: return .keeperEnded
+    case let signal: return .signal(signal)
+    }
+  }
+
+  /// For how long nobody has served then.
+  package var lastPauseMilliseconds: Double {
+    Double(header.pointee.lastPause / 10_000) / 100
+  }
+
+  /// The worker serves from here on.
+  package func serves() {
+    let died = header.pointee.diedAt
+    if died != 0 { header.pointee.lastPause = monotonicNanoseconds() &- died }
+    header.pointee.diedAt = 0
+    header.pointee.isServing = 1
+  }
+
+  package var isServing: Bool { header.pointee.isServing != 0 }
+
+  /// The mount is gone, so there is nothing to take over.
+  package func endsServing() { header.pointee.isServing = 0 }
+
+  /// A worker has ended, and another one is to follow.
+  package func ended(_ reason: Reason) {
+    header.pointee.restarts &+= 1
+    header.pointee.lastSignal =
+      switch reason {
+      case .signal(let signal): signal
+      case .wish: Header.wish
+      case .keeperEnded: Header.keeperEnded
+      }
+    // Who dies while it takes over has not ended the pause.
+    if header.pointee.diedAt == 0 { header.pointee.diedAt = monotonicNanoseconds() }
+  }
+
+  // MARK: Wishes
+
+  /// Forgets what was answered before.
+  package func awaitAnswer() {
+    header.pointee.answer = Answer.none.rawValue
+    _ = try? answered.use { (fd) throws(Errno) in try fd.readAvailable(limit: 8) }
+  }
+
+  /// The keeper's answer; nil if there is none in time.
+  ///
+  /// That the wish is granted is not told: the worker ends.
+  package func answer(milliseconds: Int32) -> Answer? {
+    let isThere = try? answered.use { (fd) throws(Errno) in
+      try fd.waitUntilReadable(milliseconds: milliseconds)
+    }
+    return isThere == true ? Answer(rawValue: header.pointee.answer) : nil
+  }
+
+  package func answer(_ answer: Answer) {
+    header.pointee.answer = answer.rawValue
+    var one: UInt64 = 1
+    _ = Glibc.write(answered.number, &one, 8)
+  }
+}
+
+extension KeptState.Reason: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .signal(let signal): "ended by signal \(signal)"
+    case .wish: "restarted on request"
+    case .keeperEnded: "ended with its keeper"
+    }
+  }
+}
