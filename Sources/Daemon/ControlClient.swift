@@ -31,6 +31,27 @@ package final class ControlClient: Sendable {
     return try receiveReply(milliseconds: milliseconds)
   }
 
+  /// Asks, and asks again if the daemon is replaced by another one meanwhile, unless that may be once too
+  /// often; gives the conversation in which the answer came, too.
+  package func askAgain(
+    _ request: ControlRequest, milliseconds: Int32
+  ) throws(Errno) -> (reply: ControlReply, client: ControlClient) {
+    var client = self
+    var left = request.mayBeRepeated ? Self.mostReplacements : 0
+    while true {
+      do throws(Errno) {
+        return (try client.ask(request, milliseconds: milliseconds), client)
+      } catch {
+        guard error == .ECONNABORTED, left > 0 else { throw error }
+      }
+      left -= 1
+      client = try client.again()
+    }
+  }
+
+  /// More often a daemon is not replaced within ten seconds, usually.
+  private static let mostReplacements = 5
+
   /// Asks for something that takes its time, and waits for as long as it takes; `descriptor` is passed on.
   package func ask(
     _ request: ControlRequest, with descriptor: FD?, progress: (InstallProgress) -> Void = { _ in }
@@ -85,6 +106,16 @@ package final class ControlClient: Sendable {
     }
   }
 
+  /// What a daemon has sent; one that ends may leave something of ours unread.
+  private func arrived() throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
+    do throws(Errno) {
+      guard let arrived = try LocalSocket.receive(from: socket.fd, limit: 65536) else { throw .ECONNABORTED }
+      return arrived
+    } catch .ECONNRESET {
+      throw .ECONNABORTED
+    }
+  }
+
   private func receive(milliseconds: Int32) throws(Errno) -> ControlMessage {
     try received.withLock { (received) throws(Errno) in
       while true {
@@ -96,9 +127,7 @@ package final class ControlClient: Sendable {
         }
         guard received.count < ControlLine.replyLimit else { throw .E2BIG }
         guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }
-        guard let arrived = try LocalSocket.receive(from: socket.fd, limit: 65536) else {
-          throw .ECONNABORTED
-        }
+        let arrived = try arrived()
         if let descriptor = arrived.descriptor {
           passed.withLock { $0 = SharedFD(OwnedFD(owning: descriptor.raw)) }
         }

@@ -102,10 +102,10 @@ package struct ControlPlace: Sendable {
   private static func daemon(
     in directory: FD, name: String
   ) -> (client: ControlClient, status: DaemonStatus)? {
-    guard let client = try? ControlClient(in: directory, name: name),
-      case .status(let status)? = try? client.ask(.status, milliseconds: 5000)
+    guard let found = try? ControlClient(in: directory, name: name),
+      let answer = try? found.askAgain(.status, milliseconds: 5000), case .status(let status) = answer.reply
     else { return nil }
-    return (client, status)
+    return (answer.client, status)
   }
 
   /// Opens, and makes if need be, the directory for our own sockets; it must be ours and nobody else's to

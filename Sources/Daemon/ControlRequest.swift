@@ -36,6 +36,18 @@ package enum ControlRequest: Equatable, Sendable {
   case pass
 }
 
+extension ControlRequest {
+  /// Whether it comes to the same if it is carried out twice.
+  var mayBeRepeated: Bool {
+    switch self {
+    case .status, .apps, .app, .path, .grants, .running: true
+    // A view that was begun for the first one ends with the connection over which it was asked for.
+    case .run: true
+    case .unmount, .restart, .change, .grant, .end, .pass: false
+    }
+  }
+}
+
 // A line is one flat object: the verb, and beside it what belongs to that verb; the same in all versions.
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {

@@ -88,6 +88,7 @@ extension Errno {
   package static let EOVERFLOW = Errno(Glibc.EOVERFLOW)
   package static let ESRCH = Errno(Glibc.ESRCH)
   package static let ECONNREFUSED = Errno(Glibc.ECONNREFUSED)
+  package static let ECONNRESET = Errno(Glibc.ECONNRESET)
   package static let ECONNABORTED = Errno(Glibc.ECONNABORTED)
   package static let EAFNOSUPPORT = Errno(Glibc.EAFNOSUPPORT)
   package static let EPROTONOSUPPORT = Errno(Glibc.EPROTONOSUPPORT)

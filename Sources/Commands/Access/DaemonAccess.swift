@@ -120,7 +120,7 @@ struct DaemonAccess: StoreAccess {
       throw CommandFailure(
         .failed,
         "lost the connection to the daemon of \(status.store) (\(error.message)); "
-          + "'insula grants' shows the grants that are in effect now")
+          + "'insula grants' shows the grants that are in effect now; make the request again if need be")
     }
     return try reply.orFailure { $0.grants }.places
   }
@@ -152,11 +152,11 @@ extension DaemonAccess {
   ) throws -> Answer {
     var reply: ControlReply
     do throws(Errno) {
-      reply = try client.ask(request, milliseconds: 30_000)
+      reply = try client.askAgain(request, milliseconds: 30_000).reply
       for _ in 0..<1000 where reply.isCrowded {
         // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
         usleep(30_000)
-        reply = try client.again().ask(request, milliseconds: 30_000)
+        reply = try client.again().askAgain(request, milliseconds: 30_000).reply
       }
     } catch {
       throw CommandFailure(
@@ -182,8 +182,8 @@ extension DaemonAccess {
         throw CommandFailure(
           .failed,
           "lost the connection to the daemon of \(status.store) (\(error.message)); "
-            + "the next mount of the store completes or undoes "
-            + "whatever the daemon was doing")
+            + "what it was doing is completed or undone by the daemon that replaces it, or by the next mount; "
+            + "look at what there is now, and make the request again if it was undone")
       }
     }
     return try reply.orFailure(answer)

@@ -52,9 +52,13 @@ struct RunningDaemon {
       .failed, "lost the connection to the daemon of \(status.store), pid \(status.pid): \(error.message)")
   }
 
-  private func ask(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
+  private mutating func ask(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
     do throws(Errno) {
-      guard let connection else { return try client.ask(request, with: nil) }
+      guard let connection else {
+        let answer = try client.askAgain(request, milliseconds: -1)
+        client = answer.client
+        return answer.reply
+      }
       return try connection.use { (fd) throws(Errno) in try client.ask(request, with: fd) }
     } catch {
       throw gone(error)
