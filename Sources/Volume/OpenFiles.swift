@@ -36,15 +36,17 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
   }
   private let state: OrderedMutex<State>
 
-  /// Without a region nothing is kept.
-  init(in region: SharedRegion? = nil, takingOver: Bool = false) {
+  /// Without a region nothing is kept; of what is kept all is taken over that `isRight`.
+  init(
+    in region: SharedRegion? = nil, takingOver: Bool = false, isRight: (Item.Record) -> Bool = { _ in true }
+  ) {
     var state = State(kept: KeptRecords(region))
     if takingOver {
       var highest: UInt32 = 0
       var kept = state.kept
       kept.restore { index, old in
         highest = max(highest, old.generation)
-        guard let item = Item(old.record) else { return }
+        guard isRight(old.record), let item = Item(old.record) else { return }
         while state.slots.count < index {
           state.free.append(state.slots.count)
           state.slots.append(Slot(item: nil, generation: 0))

@@ -40,7 +40,10 @@ package final class KeptState: @unchecked Sendable {
     var magic: UInt64 = Header.magic
     var layout: UInt32 = KeptState.layout
     /// Whether the worker serves, so that the next one must take over; before that nobody has come yet.
+    ///
+    /// Said twice, so that one damaged word does not end a mount in silence.
     var isServing: UInt32 = 0
+    var isNotServing = Header.yes
     /// How many workers have been replaced, and what became of the last one (a wait status).
     var restarts: UInt32 = 0
     var lastStatus: Int32 = 0
@@ -52,6 +55,7 @@ package final class KeptState: @unchecked Sendable {
     var worker: Int32 = 0
 
     static let magic: UInt64 = 0x31_6c75_736e_6900
+    static let yes: UInt32 = 0x7965_7321
   }
   private struct Entry {
     var kind: UInt32 = 0
@@ -92,7 +96,7 @@ package final class KeptState: @unchecked Sendable {
     memory = other.memory
     header = other.header
     entries = other.entries
-    hasPredecessor = other.header.pointee.isServing != 0
+    hasPredecessor = other.isServing
   }
 
   // MARK: Descriptors
@@ -130,7 +134,9 @@ package final class KeptState: @unchecked Sendable {
     lock.withLock { _ in
       (0..<Self.capacity).compactMap { index in
         let entry = entries[index]
-        guard entry.isSound, let kind = Kind(rawValue: entry.kind) else { return nil }
+        guard entry.isSound, let kind = Kind(rawValue: entry.kind),
+          kind.fits(FD(entry.descriptor), besides: memory.fd)
+        else { return nil }
         return (kind, entry.view, FD(entry.descriptor))
       }
     }
@@ -208,10 +214,13 @@ package final class KeptState: @unchecked Sendable {
     let died = header.pointee.diedAt
     if died != 0 { header.pointee.lastPause = monotonicNanoseconds() &- died }
     header.pointee.diedAt = 0
-    header.pointee.isServing = 1
+    header.pointee.isServing = Header.yes
+    header.pointee.isNotServing = 0
   }
 
-  package var isServing: Bool { header.pointee.isServing != 0 }
+  package var isServing: Bool {
+    header.pointee.isServing == Header.yes || header.pointee.isNotServing != Header.yes
+  }
 
   /// A worker has ended that should not have.
   package func died(_ status: Int32) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
@@ -58,6 +59,17 @@ extension NodeTable {
       else { return nil }
       return Self.id(state.slab[index].pointee.parent, parent.pointee.generation)
     }
+  }
+
+  /// Whether a descriptor that another worker has left is one of the node's object, for reading or writing;
+  /// so is none at all.
+  ///
+  /// The one that the node itself has only names it.
+  func isOpened(_ id: NodeID, by descriptor: Int32) -> Bool {
+    guard let number = number(of: id) else { return false }
+    if descriptor < 0 { return true }
+    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).status() else { return false }
+    return ObjectNumber(status) == number && fcntl(descriptor, F_GETFL) & CLX_O_PATH == 0
   }
 
   /// Notes what a seal says of a node.
