@@ -75,7 +75,9 @@ let package = Package(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "VolumeTests",
-      dependencies: ["Volume", "Fuse", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      dependencies: [
+        "Volume", "Fuse", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula-damaged",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
@@ -96,6 +98,11 @@ let package = Package(
       name: "insula-stopped", dependencies: ["Apps", "Store", "Policy", "LinuxIO", "CLinux"],
       path: "Tests/Stopped",
       swiftSettings: strict),
+
+    // Takes over what another process has left, some words of which are damaged.
+    .executableTarget(
+      name: "insula-damaged", dependencies: ["Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport"],
+      path: "Tests/Damaged", swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.
     .executableTarget(

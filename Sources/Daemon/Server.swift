@@ -48,6 +48,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
   case threads(Errno)
   case confinement(Errno)
   case noAnswer(mountPoint: String)
+  case lost(mountPoint: String)
 
   package var description: String {
     switch self {
@@ -70,6 +71,9 @@ package enum ServeFailure: Error, CustomStringConvertible {
     case .noAnswer(let mountPoint):
       "the kernel did not start to use the mount at \(mountPoint) in time; "
         + "see the kernel log (dmesg)"
+    case .lost(let mountPoint):
+      "what another process has left of the mount at \(mountPoint) is damaged; "
+        + "the mount is gone, 'insula mount' mounts the store again"
     }
   }
 }
@@ -269,8 +273,18 @@ package final class Server: Sendable {
 
   /// Serves on where another worker has died, with the apps that can go on.
   func takeOver(_ apps: [AppTakeover]) throws {
+    do {
+      try serveOn(apps)
+    } catch {
+      // No connection will say so.
+      ended.wakeup.ring()
+      throw error
+    }
+  }
+
+  private func serveOn(_ apps: [AppTakeover]) throws {
     guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
-    else { throw ServeFailure.noAnswer(mountPoint: mountPoint) }
+    else { throw ServeFailure.lost(mountPoint: mountPoint) }
     try confine()
     left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsInUse))
     do throws(Errno) {

@@ -101,6 +101,7 @@ package enum Service {
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
     control.close()
+    store.unlock()
   }
 
   /// Starts the keeper where there can be one; returns in the process that is to serve.

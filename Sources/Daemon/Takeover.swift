@@ -43,7 +43,10 @@ final class LeftDescriptors: @unchecked Sendable {
   func close(besides used: [Int32]) {
     for descriptor in used { left.removeValue(forKey: descriptor) }
     // A number that has been free meanwhile may be somebody else's by now.
-    for (descriptor, object) in left where Object(descriptor) == object { _ = close(descriptor) }
+    // The first three are nobody's but the keeper's, even if that is not noted any more.
+    for (descriptor, object) in left where descriptor > STDERR_FILENO && Object(descriptor) == object {
+      _ = close(descriptor)
+    }
     left = [:]
   }
 

@@ -32,13 +32,27 @@ extension Session {
   }
 
   func write(unique: UInt64, code: Int32, _ body: UnsafeRawBufferPointer) -> Bool {
-    var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
-    return withUnsafeMutableBytes(of: &header) { head in
-      if body.isEmpty { return Glibc.write(fd.raw, head.baseAddress, 16) >= 0 }
-      var pieces = InlineArray<2, iovec>(repeating: iovec(iov_base: head.baseAddress, iov_len: 16))
-      pieces[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
-      return withUnsafeBytes(of: &pieces) { write($0.assumingMemoryBound(to: iovec.self), to: fd.raw) >= 0 }
+    answering(unique) {
+      var header = (UInt32(truncatingIfNeeded: 16 + body.count), code, unique)
+      return withUnsafeMutableBytes(of: &header) { head in
+        if body.isEmpty { return Glibc.write(fd.raw, head.baseAddress, 16) >= 0 }
+        var pieces = InlineArray<2, iovec>(repeating: iovec(iov_base: head.baseAddress, iov_len: 16))
+        pieces[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: body.baseAddress), iov_len: body.count)
+        return withUnsafeBytes(of: &pieces) { write($0.assumingMemoryBound(to: iovec.self), to: fd.raw) >= 0 }
+      }
     }
+  }
+
+  /// Sends the reply to a request by `body`: moments at which tests let a worker die.
+  @inline(__always)
+  func answering<Result>(_ unique: @autoclosure () -> UInt64, _ body: () -> Result) -> Result {
+    #if DEBUG
+      // A notification has no number.
+      let isReply = unique() != 0
+      if isReply { Trap.at(.answering) }
+      defer { if isReply { Trap.at(.answered) } }
+    #endif
+    return body()
   }
 
   /// The longest message that is written in one piece: the header and what most operations answer.

@@ -108,6 +108,10 @@ package final class Session: @unchecked Sendable {
   /// Serves one request on this thread.
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
+    #if DEBUG
+      Trap.begin(header.opcode)
+      defer { Trap.end() }
+    #endif
     // Until INIT is answered libfuse refuses all others.
     if !handshake.isPending, processFrequent(header, UnsafeRawBufferPointer(message)) { return }
     if header.opcode >= Wire.Opcode.tmpfile, processNewer(header, UnsafeRawBufferPointer(message)) { return }
@@ -193,7 +197,10 @@ package final class Session: @unchecked Sendable {
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
     guard handshake.isPending else {
-      return write(UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
+      let header = UnsafeRawBufferPointer(start: vectors[0].iov_base, count: vectors[0].iov_len)
+      return answering(Wire.longWord(at: 8, of: header)) {
+        write(UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
+      }
     }
     let sent = handshake.send(fd, vectors, count) { passthrough in
       fileSystem.started(SessionConnection(self, passthrough: passthrough))

@@ -29,6 +29,9 @@ extension Errno: CustomStringConvertible {
 @discardableResult
 package func check<Value: SignedInteger>(_ result: Value) throws(Errno) -> Value {
   guard result >= 0 else { throw Errno.last }
+  #if DEBUG
+    Trap.at(.call)
+  #endif
   return result
 }
 
@@ -38,6 +41,9 @@ package func check<Value: SignedInteger>(_ result: Value) throws(Errno) -> Value
 package func retrying<Value: SignedInteger>(_ call: () -> Value) throws(Errno) -> Value {
   while true {
     let result = call()
+    #if DEBUG
+      if result >= 0 { Trap.at(.call) }
+    #endif
     if result >= 0 { return result }
     let error = Errno.last
     if error != .EINTR { throw error }

@@ -105,6 +105,9 @@ package final class Store: Sendable {
     lock?.announce(StoreHolder(pid: ProcessID.own, mountPoint: mountPoint))
   }
 
+  /// Lets others use the store, whoever still has a descriptor of ours.
+  package func unlock() { lock?.unlock() }
+
   /// The daemon that uses the store now, if one does.
   package var holder: StoreHolder? { StoreLock.currentHolder(state: state) }
 

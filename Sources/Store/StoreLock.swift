@@ -78,7 +78,9 @@ final class StoreLock: Sendable {
 
   // Closing the file would not do: a program that another of our threads starts at this moment has it too,
   // until it runs.
-  deinit { try? file.fd.unlock() }
+  deinit { unlock() }
+
+  func unlock() { try? file.fd.unlock() }
 
   /// Tells those who find the store locked whom to turn to.
   func announce(_ holder: StoreHolder) {

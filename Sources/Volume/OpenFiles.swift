@@ -36,15 +36,18 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
   }
   private let state: OrderedMutex<State>
 
-  /// Without a region nothing is kept.
-  init(in region: SharedRegion? = nil, takingOver: Bool = false) {
+  /// Without a region nothing is kept; what is kept is taken over as `mended` gives it, or not if it can't be.
+  init(
+    in region: SharedRegion? = nil, takingOver: Bool = false,
+    mended: (Item.Record) -> Item.Record? = { $0 }
+  ) {
     var state = State(kept: KeptRecords(region))
     if takingOver {
       var highest: UInt32 = 0
       var kept = state.kept
       kept.restore { index, old in
         highest = max(highest, old.generation)
-        guard let item = Item(old.record) else { return }
+        guard let record = mended(old.record), let item = Item(record) else { return }
         while state.slots.count < index {
           state.free.append(state.slots.count)
           state.slots.append(Slot(item: nil, generation: 0))
@@ -52,6 +55,10 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
         state.slots.append(Slot(item: item, generation: old.generation))
       }
       state.kept = kept
+      for (index, slot) in state.slots.enumerated() {
+        guard let item = slot.item else { continue }
+        state.kept.set(index, Kept(generation: slot.generation, record: item.record))
+      }
       // Who was given a handle that nobody remembers must not meet another one under its id.
       state.first = (highest & ~0xf_ffff) &+ 0x10_0000 | 1
       for index in state.free { state.slots[index].generation = state.first }

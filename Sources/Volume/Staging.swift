@@ -59,17 +59,24 @@ extension View {
     }
     let made = try make(directory, name, 0)
     do throws(Errno) {
-      let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-      try applyGroup(of: object.fd, new.gid)
-      try volume.metadata.setACL(acl, on: object.fd)
-      try object.fd.changeMode(new.mode)
-      // Someone may have looked at it meanwhile.
-      volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
+      try finish(new, as: name, in: directory)
     } catch {
       try? directory.remove(name, directory: new.isDirectory)
       throw error
     }
     return made
+  }
+
+  /// Gives an object that was made in place the ACL that it inherits; another worker may have made it, and
+  /// died then.
+  func finish(_ new: NewObject, as name: Name, in directory: FD) throws(Errno) {
+    guard let acl = new.acl else { return }
+    let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+    try applyGroup(of: object.fd, new.gid)
+    try volume.metadata.setACL(acl, on: object.fd)
+    try object.fd.changeMode(new.mode)
+    // Someone may have looked at it meanwhile.
+    volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
   }
 
   private func makeStaged<Made: ~Copyable>(

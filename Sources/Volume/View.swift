@@ -56,8 +56,6 @@ package final class View: FileSystem {
     do throws(Errno) {
       let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)
       let kept = try ViewMemory(of: number, in: volume.kept)
-      files = OpenFiles(in: kept.files, takingOver: kept.isKept)
-      directories = OpenDirectories(in: kept.directories, takingOver: kept.isKept)
       var session = KeptRecords<KeptSession>(kept.session)
       var predecessor: KeptSession?
       if kept.isKept { session.restore { _, left in predecessor = left } }
@@ -68,6 +66,12 @@ package final class View: FileSystem {
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
         noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest,
         memory: kept)
+      files = OpenFiles(in: kept.files, takingOver: kept.isKept) { [nodes] in
+        nodes.mended($0, in: volume)
+      }
+      directories = OpenDirectories(in: kept.directories, takingOver: kept.isKept) { [nodes] in
+        nodes.mended($0)
+      }
     } catch {
       volume.views.ended(number)
       throw error

@@ -80,6 +80,8 @@ package final class Volume: Sendable {
   /// What the next worker finds; nil where there will be none.
   let kept: KeptState?
   let intents: Intents
+  /// The same locks on the ends of files: two appends to one file are made one after the other.
+  let appends = NameLocks()
 
   /// `tree`, the directory `staging` for what is not finished, and `noatimeTree` outlive the volume.
   ///

@@ -29,13 +29,21 @@ extension KeptState {
     let died = header.pointee.diedAt
     if died != 0 { header.pointee.lastPause = monotonicNanoseconds() &- died }
     header.pointee.diedAt = 0
-    header.pointee.isServing = 1
+    header.pointee.isServing = Header.yes
+    header.pointee.isNotServing = 0
   }
 
-  package var isServing: Bool { header.pointee.isServing != 0 }
+  package var isServing: Bool {
+    header.pointee.isServing == Header.yes || header.pointee.isNotServing != Header.yes
+  }
 
   /// The mount is gone, so there is nothing to take over.
-  package func endsServing() { header.pointee.isServing = 0 }
+  package func endsServing() {
+    header.pointee.isNotServing = Header.yes
+    header.pointee.isServing = 0
+    for (kind, view, _) in all where kind != .keepers { forget(kind, view: view) }
+    store?.forget(DescriptorStore.table)
+  }
 
   /// A worker has ended, and another one is to follow.
   package func ended(_ reason: Reason) {

@@ -61,7 +61,10 @@ package final class KeptState: @unchecked Sendable {
     /// Of anything that is kept: a program that has another one can't take over.
     var layout: UInt64
     /// Whether the worker serves, so that the next one must take over; before that nobody has come yet.
+    ///
+    /// Said twice, so that one damaged word does not end a mount in silence.
     var isServing: UInt32 = 0
+    var isNotServing = Header.yes
     /// How many workers have been replaced, and why the last one was.
     var restarts: UInt32 = 0
     var lastSignal: Int32 = 0
@@ -73,6 +76,7 @@ package final class KeptState: @unchecked Sendable {
     var lastPause: UInt64 = 0
 
     static let magic: UInt64 = 0x31_6c75_736e_6900
+    static let yes: UInt32 = 0x7965_7321
     // Beside the numbers of signals.
     static let wish: Int32 = 0
     static let keeperEnded: Int32 = -1
@@ -101,7 +105,7 @@ package final class KeptState: @unchecked Sendable {
   /// Whether another worker has served before this one.
   package let hasPredecessor: Bool
   /// Has the descriptors as well, for a keeper that is started when this one is gone.
-  private let store: DescriptorStore?
+  let store: DescriptorStore?
   /// Readable when there is an answer to a wish.
   let answered: SharedFD
 
@@ -204,7 +208,9 @@ package final class KeptState: @unchecked Sendable {
     lock.withLock { _ in
       (0..<Self.capacity).compactMap { index in
         let entry = entries[index]
-        guard entry.isSound, let kind = Kind(rawValue: entry.kind) else { return nil }
+        guard entry.isSound, let kind = Kind(rawValue: entry.kind),
+          kind.fits(FD(entry.descriptor), besides: memory.fd)
+        else { return nil }
         return (kind, entry.view, FD(entry.descriptor))
       }
     }

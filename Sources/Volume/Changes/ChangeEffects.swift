@@ -43,7 +43,7 @@ struct ChangeEffects {
       hold(target, losing: name, in: from, by: payer)
     case .renamed(let move):
       if let replaced = move.replaced { hold(replaced, losing: move.newName, in: to, by: move.payer) }
-    case .added, .rolledBack, .unknown, .delivered: break
+    case .added, .rolledBack, .gone, .unknown, .delivered: break
     }
   }
 
@@ -83,7 +83,7 @@ struct ChangeEffects {
       let made = try call()
       volume.updateGrants(at: added.name, in: from, through: view)
       return made
-    case .removed(let name, _, _):
+    case .removed(let name, _, _), .gone(let name, _):
       let made = try call()
       volume.updateGrants(at: name, in: from, through: view)
       return made
@@ -105,6 +105,7 @@ struct ChangeEffects {
       }
     case .rolledBack(let added): view.siblings.noteUndone(added.name, in: from)
     case .removed(let name, let target, _): view.siblings.noteRemoved(target.number, name, in: from)
+    case .gone(let name, let number): view.siblings.noteRemoved(number, name, in: from)
     case .renamed(let move): view.siblings.noteMoved(move)
     case .unknown, .delivered: break
     }
@@ -121,7 +122,7 @@ struct ChangeEffects {
       if let exchanged = move.exchanged { updateNode(exchanged, as: move.name, in: from, by: move.payer) }
     case .delivered(let object, let isDirectory):
       volume.forEachView { $0.nodes.setZone(.delivered, of: object, withAllBelow: isDirectory) }
-    case .added, .rolledBack, .removed, .unknown: break
+    case .added, .rolledBack, .removed, .gone, .unknown: break
     }
   }
 
@@ -146,6 +147,8 @@ struct ChangeEffects {
       if let linked = added.linked { attributesChanged(of: linked) }
     case .removed(_, let target, _):
       forEachOther(knowing: target.number) { $0.memory.invalidate(.attributes, of: target.number) }
+    case .gone(_, let number):
+      forEachOther(knowing: number) { $0.memory.invalidate(.attributes, of: number) }
     case .renamed(let move):
       // The name is now in a directory that may be closed to some users.
       if !move.remembersNamesInTarget { view?.memory.invalidate(.names, of: from.number) }

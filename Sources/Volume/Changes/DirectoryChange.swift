@@ -74,10 +74,19 @@ struct DirectoryChange: ~Copyable {
   func commit<Made: ~Copyable>(
     _ change: NameChange, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    let intents = view.volume.intents
-    let note = intents.begin(request, view: view.number, change.subject)
+    // What is there is not made: who is refused for that has nothing to find again.
+    let isNoted = intents.isOn && change.newName.map { (try? from.fd.status(of: $0)) == nil } ?? true
+    let note =
+      isNoted
+      ? intents.begin(request, view: view.number, change.subject, before: change.subjectChanged) : nil
     do throws(Errno) {
-      let made = try effects.apply(change, call)
+      let made = try effects.apply(change) { () throws(Errno) in
+        let made = try call()
+        #if DEBUG
+          Trap.at(.done)
+        #endif
+        return made
+      }
       intents.end(note)
       return made
     } catch {
@@ -87,7 +96,9 @@ struct DirectoryChange: ~Copyable {
   }
 
   /// What another worker was about to change for the request, if it has been sent again.
-  var left: Intent? { view.volume.intents.left(by: request, view: view.number) }
+  var left: Intent? { view.left(by: request) }
+
+  var intents: Intents { view.volume.intents }
 
   /// Looks up for the answer what a commit has added; takes the name away again if that fails.
   ///

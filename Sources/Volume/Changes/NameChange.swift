@@ -11,6 +11,8 @@ enum NameChange {
   /// A name that was added is removed again, before its reply was sent.
   case rolledBack(Added)
   case removed(Name, NamedObject, by: Payer)
+  /// Another worker has removed a name, and not done what follows.
+  case gone(Name, ObjectNumber)
   case renamed(NameMove)
   /// The daemon has changed names without saying which.
   case unknown
@@ -34,9 +36,18 @@ enum NameChange {
     case .added(let added), .rolledBack(let added): added.linked
     case .removed(_, let target, _): target.number
     case .renamed(let move): move.moved.number
+    case .gone(_, let number): number
     case .unknown, .delivered: nil
     }
   }
+
+  /// When that was last changed before, if it loses a name.
+  var subjectChanged: Int64 {
+    if case .removed(_, let target, _) = self { target.status.st_ctim.nanoseconds } else { 0 }
+  }
+
+  /// A name that nothing is to have before.
+  var newName: Name? { if case .added(let added) = self { added.name } else { nil } }
 }
 
 /// A directory whose names change, held open by whoever changes them.

@@ -27,6 +27,16 @@ final class NameLocks: Sendable {
     return try lock(of: directory).reading(body)
   }
 
+  /// Lets `body` make a change that nobody else makes meanwhile.
+  func exclusively<Result: ~Copyable>(
+    in object: ObjectNumber, _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let hold = Hold(lock(of: object), nil)
+    let result = try body()
+    hold.end()
+    return result
+  }
+
   /// Nobody else looks for names in the directory or changes any until the end of what this gives.
   func exclusive(in directory: ObjectNumber) -> Hold { Hold(lock(of: directory), nil) }
 
@@ -49,6 +59,9 @@ final class NameLocks: Sendable {
       first.lockForWriting()
       second?.lockForWriting()
     }
+
+    /// It ends here, and where it is left by an error.
+    consuming func end() {}
 
     deinit {
       second?.unlock()

@@ -12,17 +12,28 @@ struct Intent: BitwiseCopyable {
   var request: UInt64
   var view: UInt32
   var isDone: UInt32 = 0
-  /// What loses its name, or gets another one, 0 for what is only to be made; or the size that a file had.
-  var inode: UInt64
-  var device: UInt32
-  /// By the clock that the kernel stamps files with, in nanoseconds.
-  var began: Int64
+  /// What loses its name, or gets another one; 0 for what is only to be made.
+  var inode: UInt64 = 0
+  var device: UInt32 = 0
+  /// When that was last changed, in nanoseconds; or the size that a file had.
+  var before: Int64 = 0
+  /// What has come of it, for the answer.
+  var result: Int64 = 0
+  /// By the monotonic clock.
+  var began: UInt64
 }
 
 // When a worker dies, the kernel sends again what it had not answered, and marks it as sent again. Most
 // requests can simply be served again. A mkdir can't: it would find what it has made. So whoever changes
 // names, or something else that can't be repeated, notes that before, and notes when it is done. What was
-// begun only is looked for on the disk.
+// begun only is looked for on the disk. So that what is found there is known to be the request's own:
+//
+//  - It is noted only when nothing but the call itself can refuse it: what the gate has allowed once it is
+//    not asked again, since the change may have taken the right away.
+//  - What is to be added is noted only if it is not there, so that what was there before is not taken for it.
+//    The names are locked from then on, so nobody else of this worker's adds it.
+//
+// And so that there is one place for each:
 //
 //  1. Each thread has a place of its own, which its next change takes over: the answer has been sent then.
 //  2. What has been sent again is served before anything else (`WorkerPool`), so nobody can have come in
@@ -46,6 +57,9 @@ final class Intents: Sendable {
   /// Whether there will be another worker.
   let isOn: Bool
   private let hasLeft = Atomic<Bool>(false)
+  /// When this worker began, by the clock that the kernel stamps files with: what was made later, another
+  /// worker has not made.
+  private let start: Int64
 
   /// `worker` counts the workers.
   init(in region: SharedRegion?, isKept: Bool, worker: Int) {
@@ -58,6 +72,11 @@ final class Intents: Sendable {
     first = worker % Self.parts * Self.placesInPart
     isOn = region != nil
     hasLeft.store(!state.left.isEmpty, ordering: .relaxed)
+    start = Self.now(CLOCK_REALTIME)
+    // The stamps of files follow in steps of some milliseconds.
+    if state.left.contains(where: { $0.intent.isDone == 0 }) {
+      while Self.now(CLOCK_REALTIME_COARSE) <= start, Self.now(CLOCK_REALTIME) >= start { sched_yield() }
+    }
     self.state = Mutex(state)
   }
 
@@ -68,7 +87,9 @@ final class Intents: Sendable {
   }
 
   /// Notes a change that is about to be made; nil where it need not be, or can't.
-  func begin(_ request: RequestID, view: UInt32, _ object: ObjectNumber? = nil) -> Note? {
+  func begin(
+    _ request: RequestID, view: UInt32, _ object: ObjectNumber? = nil, before: Int64 = 0
+  ) -> Note? {
     guard isOn, request.number != 0 else { return nil }
     let thread = Int(clx_thread_number())
     guard thread < Self.placesInPart else { return nil }
@@ -76,16 +97,20 @@ final class Intents: Sendable {
       place: first + thread,
       intent: Intent(
         request: request.number, view: view, inode: object?.inode ?? 0, device: object?.device ?? 0,
-        began: Self.now))
+        before: before, began: monotonicNanoseconds()))
     state.withLock { $0.records.set(note.place, note.intent) }
     return note
   }
 
   /// The change has been made.
-  func end(_ note: Note?) {
+  func end(_ note: Note?, result: Int = 0) {
     guard var note else { return }
     note.intent.isDone = 1
+    note.intent.result = Int64(result)
     state.withLock { $0.records.set(note.place, note.intent) }
+    #if DEBUG
+      Trap.at(.noted)
+    #endif
   }
 
   /// The change has not been made, or has been undone.
@@ -101,9 +126,15 @@ final class Intents: Sendable {
       let found = state.left.map(\.intent).filter { $0.request == request.number && $0.view == view }
       // Whoever has served it again and died has noted it again; the first one may have made the change.
       guard var first = found.min(by: { $0.began < $1.began }) else { return nil }
-      first.isDone = found.contains { $0.isDone != 0 } ? 1 : 0
+      if let done = found.first(where: { $0.isDone != 0 }) { (first.isDone, first.result) = (1, done.result) }
       return first
     }
+  }
+
+  /// Whether this worker may have made an object, and no other one.
+  func isNew(_ object: FD) -> Bool {
+    guard let time = try? object.creationTime() else { return false }
+    return time.nanoseconds > start
   }
 
   /// All that was sent again has been served.
@@ -117,33 +148,36 @@ final class Intents: Sendable {
     hasLeft.store(false, ordering: .relaxed)
   }
 
-  private static var now: Int64 {
+  private static func now(_ clock: clockid_t) -> Int64 {
     var time = timespec()
-    clock_gettime(CLOCK_REALTIME_COARSE, &time)
-    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    clock_gettime(clock, &time)
+    return time.nanoseconds
   }
+}
+
+extension timespec {
+  var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }
 
 extension Intent {
   var object: ObjectNumber { ObjectNumber(inode: inode, device: device) }
-
-  /// Whether an object has come into being since.
-  func precedes(_ object: FD) -> Bool {
-    guard let time = (try? object.creationTime()) ?? (try? object.status().st_ctim) else { return false }
-    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec) >= began
-  }
 }
 
 extension View {
-  /// Makes a change that can't be made twice, noting it; `size` is that of the file before.
-  func once<Result>(
-    _ request: RequestID, size: Int64 = 0, _ body: () throws(Errno) -> Result
-  ) throws(Errno) -> Result {
-    let before = ObjectNumber(inode: UInt64(bitPattern: size), device: 0)
-    let note = volume.intents.begin(request, view: number, before)
+  /// Makes a change that can't be made twice, noting it; `body` gives what is to be answered.
+  ///
+  /// Who calls this has asked the gate.
+  @discardableResult
+  func once(
+    _ request: RequestID, size: Int64 = 0, _ body: () throws(Errno) -> Int
+  ) throws(Errno) -> Int {
+    let note = volume.intents.begin(request, view: number, before: size)
     do throws(Errno) {
       let result = try body()
-      volume.intents.end(note)
+      #if DEBUG
+        Trap.at(.done)
+      #endif
+      volume.intents.end(note, result: result)
       return result
     } catch {
       volume.intents.drop(note)
@@ -151,54 +185,6 @@ extension View {
     }
   }
 
-  /// Whether another worker was about to make a change for a request that has been sent again.
-  func hasLeft(_ request: RequestID) -> Bool { volume.intents.left(by: request, view: number) != nil }
-}
-
-extension FD {
-  /// Whether these bytes are somewhere in the file from an offset on.
-  func contains(_ bytes: UnsafeRawBufferPointer, from offset: Int64) throws(Errno) -> Bool {
-    let length = Int64(try status().st_size) - offset
-    // As much as a few clients can have written at once.
-    guard length >= bytes.count, length <= 64 << 20, let wanted = bytes.baseAddress else { return false }
-    let found = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(length), alignment: 16)
-    defer { found.deallocate() }
-    // Who may only append to it can't look; then that it has grown must do.
-    guard let reader = try? reopened(O_RDONLY) else { return true }
-    var count = 0
-    while count < found.count {
-      let part = UnsafeMutableRawBufferPointer(rebasing: found[count...])
-      let read = try reader.fd.read(into: part, at: offset + Int64(count))
-      if read == 0 { break }
-      count += read
-    }
-    return found.baseAddress.flatMap { clx_memmem($0, count, wanted, bytes.count) } != nil
-  }
-}
-
-// What another worker has done for the request that a change is for.
-extension DirectoryChange {
-  /// Whether it has made what has a name now.
-  func hasAdded(_ name: Name) -> Bool {
-    guard let left, let object = try? from.fd.child(name) else { return false }
-    return left.isDone != 0 || left.precedes(object.fd)
-  }
-
-  /// Whether it has given an object a name.
-  func hasLinked(_ object: ObjectNumber, as name: Name) -> Bool {
-    left?.object == object && number(of: name, in: from) == object
-  }
-
-  /// Whether it has removed a name.
-  func hasRemoved(_ name: Name) -> Bool { left.map { number(of: name, in: from) != $0.object } ?? false }
-
-  /// Whether it has renamed an object.
-  func hasRenamed(_ name: Name, to newName: Name) -> Bool {
-    guard let left else { return false }
-    return number(of: newName, in: to) == left.object && number(of: name, in: from) != left.object
-  }
-
-  private func number(of name: Name, in directory: Directory) -> ObjectNumber? {
-    (try? directory.fd.status(of: name)).map { ObjectNumber($0) }
-  }
+  /// What another worker was about to change for a request that has been sent again.
+  func left(by request: RequestID) -> Intent? { volume.intents.left(by: request, view: number) }
 }

@@ -48,7 +48,7 @@ final class KeptLocks: Sendable {
     return state.withLock { state in
       let place = state.free.popLast() ?? state.count
       if place == state.count { state.count += 1 }
-      state.sequence += 1
+      state.sequence &+= 1
       let record = Record(
         sequence: state.sequence, inode: object.inode, device: object.device, view: lock.holder.view,
         owner: lock.holder.owner.raw, handle: lock.handle.raw, first: lock.range.first, last: lock.range.last,

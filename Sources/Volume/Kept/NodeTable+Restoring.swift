@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
@@ -58,6 +59,47 @@ extension NodeTable {
       else { return nil }
       return Self.id(state.slab[index].pointee.parent, parent.pointee.generation)
     }
+  }
+
+  /// Whether a descriptor that another worker has left is one of the node's object, for reading or writing;
+  /// so is none at all.
+  ///
+  /// The one that the node itself has only names it.
+  private func isOpened(_ id: NodeID, by descriptor: Int32) -> Bool {
+    guard let number = number(of: id) else { return false }
+    if descriptor < 0 { return true }
+    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).status() else { return false }
+    return ObjectNumber(status) == number && fcntl(descriptor, F_GETFL) & CLX_O_PATH == 0
+  }
+
+  /// An open file with a descriptor of its own object; nil if it can't have one.
+  ///
+  /// That of another worker is lost if the keeper has ended as well: then it is opened again.
+  func mended(_ record: OpenFile.Record, in volume: Volume) -> OpenFile.Record? {
+    let id = NodeID(record.node)
+    if isOpened(id, by: record.descriptor) { return record }
+    let access = OpenFile.Access(rawValue: record.access)
+    let writes = access.contains(.write) || access.contains(.append)
+    var flags = writes ? (access.contains(.read) ? O_RDWR : O_WRONLY) : O_RDONLY
+    if access.contains(.append) { flags |= O_APPEND }
+    do throws(Errno) {
+      let object = try reference(to: id)
+      let opened = try openWithRoom { () throws(Errno) in
+        try volume.openForData(object.fd, flags | O_NONBLOCK)
+      }
+      var mended = record
+      mended.descriptor = opened.release().raw
+      return mended
+    } catch {
+      return nil
+    }
+  }
+
+  /// An open directory with its own descriptor, or without one: it is opened again when it is listed.
+  func mended(_ record: OpenDirectory.Record) -> OpenDirectory.Record? {
+    var mended = record
+    if !isOpened(NodeID(record.node), by: record.descriptor) { mended.descriptor = -1 }
+    return number(of: NodeID(record.node)) == nil ? nil : mended
   }
 
   /// Notes what a seal says of a node.

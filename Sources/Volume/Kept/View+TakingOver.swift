@@ -24,7 +24,9 @@ extension View {
       bytes.copyBytes(from: message)
       return true
     }
-    if isWhole { session.withLock { $0.set(0, kept) } }
+    guard isWhole else { return }
+    // Twice, since a view for which it is damaged is lost.
+    session.withLock { session in for place in 0..<2 { session.set(place, kept) } }
   }
 
   /// What the kernel sent the first worker first; nil if that was not answered, or is lost.

@@ -17,7 +17,7 @@ extension View {
     let directory = try nodes.reference(to: parent)
     releaseUnanswered(caller.request)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    let isThere = change.hasAdded(name)
+    let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(.addFile, in: place, by: caller)
     try gate.refuseReserved(zone(of: name, in: change.from))
@@ -29,7 +29,10 @@ extension View {
     let file: OwnedFD
     do throws(Errno) {
       file = try change.commit(.added(added)) { () throws(Errno) in
-        if isThere { return try openAgain(name, in: directory.fd, flags) }
+        if isThere {
+          if !isWhole { try finish(new, as: name, in: directory.fd) }
+          return try openAgain(name, in: directory.fd, flags)
+        }
         return try makeNew(new, as: name, in: directory.fd, by: caller) { (fd, name, mode) throws(Errno) in
           try nodes.openWithRoom { () throws(Errno) in
             try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)

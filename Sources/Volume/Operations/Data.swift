@@ -45,17 +45,23 @@ extension View {
     }
   }
 
-  /// Appends, unless another worker has done it for this very request.
+  /// Appends what another worker has not appended for this very request.
   private func append(
     _ bytes: UnsafeRawBufferPointer, to file: FD, for request: RequestID
   ) throws(Errno) -> Int {
-    if let left = volume.intents.left(by: request, view: number) {
-      if left.isDone != 0 { return bytes.count }
-      if try file.contains(bytes, from: Int64(clamping: left.inode)) { return bytes.count }
-    }
     guard volume.intents.isOn else { return try file.append(bytes) }
-    return try once(request, size: Int64(try file.status().st_size)) { () throws(Errno) in
-      try file.append(bytes)
+    // So that what comes to the end that is noted is this request's.
+    return try volume.appends.exclusively(in: ObjectNumber(try file.status())) { () throws(Errno) in
+      var done = 0
+      if let left = left(by: request) {
+        if left.isDone != 0 { return min(max(0, Int(clamping: left.result)), bytes.count) }
+        done = try file.lengthAppended(of: bytes, since: left.before)
+      }
+      guard done < bytes.count else { return done }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+      return try once(request, size: Int64(try file.status().st_size) - Int64(done)) { () throws(Errno) in
+        done + (try file.append(rest))
+      }
     }
   }
 
@@ -68,28 +74,11 @@ extension View {
   package func allocate(
     _ node: NodeID, handle: HandleID, mode: Int32, offset: Int64, length: Int64, by caller: Caller
   ) throws(Errno) {
+    // What moves all that is behind it, and so can't be done twice, the kernel never asks for.
+    if mode & (CLX_FALLOC_COLLAPSE_RANGE | CLX_FALLOC_INSERT_RANGE) != 0 { throw .EOPNOTSUPP }
     // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
     if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(files.find(handle).access) }
     try withFile(node, handle, .write, by: caller) { (file) throws(Errno) in
-      try allocate(file, mode, offset, length, for: caller.request)
-    }
-  }
-
-  /// Reserves or gives back room; what moves all that is behind it (FALLOC_FL_COLLAPSE_RANGE,
-  /// FALLOC_FL_INSERT_RANGE) is not done twice.
-  private func allocate(
-    _ file: FD, _ mode: Int32, _ offset: Int64, _ length: Int64, for request: RequestID
-  ) throws(Errno) {
-    guard mode & 0x28 != 0, volume.intents.isOn else {
-      return try file.allocate(mode: mode, offset: offset, length: length)
-    }
-    let size = Int64(try file.status().st_size)
-    if let left = volume.intents.left(by: request, view: number),
-      left.isDone != 0 || left.inode != UInt64(bitPattern: size)
-    {
-      return
-    }
-    try once(request, size: size) { () throws(Errno) in
       try file.allocate(mode: mode, offset: offset, length: length)
     }
   }

@@ -63,24 +63,6 @@ extension View {
   package func setAttribute(
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
-    do throws(Errno) {
-      try once(caller.request) { () throws(Errno) in
-        try setAttributeNow(name, of: node, to: value, flags: flags, by: caller)
-      }
-    } catch .EEXIST where hasLeft(caller.request) {
-      // Another worker has set it for this very request, or it was there before.
-      let isThere = try withUnsafeTemporaryAllocation(byteCount: value.count + 1, alignment: 1) {
-        (buffer) throws(Errno) in
-        let count = try attribute(name, of: node, into: buffer, by: caller)
-        return buffer[..<count].elementsEqual(value)
-      }
-      guard isThere else { throw .EEXIST }
-    }
-  }
-
-  private func setAttributeNow(
-    _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
-  ) throws(Errno) {
     let object = try nodes.reference(to: node)
     if case .security(let alias) = AttributeFamily(name) {
       return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
@@ -88,21 +70,29 @@ extension View {
     let status = try object.fd.status()
     try authorizeChange(of: name, on: self.object(status, object), by: caller)
     nodes.prepareForAttributes(object, status)
-    try object.fd.setAttribute(name.bytes, to: value, flags: flags)
+    if flags & Self.createFlag != 0 {
+      try create(name, of: object, with: value, flags: flags, for: caller.request)
+    } else {
+      try object.fd.setAttribute(name.bytes, to: value, flags: flags)
+    }
     attributesChanged(of: object.number)
   }
 
-  package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
-    do throws(Errno) {
-      try once(caller.request) { () throws(Errno) in
-        try removeAttributeNow(name, of: node, by: caller)
-      }
-    } catch .ENODATA where hasLeft(caller.request) {
-      return
+  /// Sets an attribute that is not there, unless another worker has done that for this very request.
+  private func create(
+    _ name: Name, of object: borrowing NodeTable.Reference, with value: UnsafeRawBufferPointer, flags: Int32,
+    for request: RequestID
+  ) throws(Errno) {
+    let fd = object.fd
+    if let left = left(by: request), left.isDone != 0 || fd.has(name, value) { return }
+    if fd.has(name) { throw .EEXIST }
+    try once(request) { () throws(Errno) in
+      try fd.setAttribute(name.bytes, to: value, flags: flags)
+      return 0
     }
   }
 
-  private func removeAttributeNow(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
+  package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
     let object = try nodes.reference(to: node)
     let judged = self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {
@@ -115,8 +105,25 @@ extension View {
     default:
       try authorizeChange(of: name, on: judged, by: caller)
     }
-    try object.fd.removeAttribute(name.bytes)
+    try remove(name, from: object, for: caller.request)
     attributesChanged(of: object.number)
+  }
+
+  /// Takes away an attribute that is there, unless another worker has done that for this very request.
+  private func remove(
+    _ name: Name, from object: borrowing NodeTable.Reference, for request: RequestID
+  ) throws(Errno) {
+    let fd = object.fd
+    let left = left(by: request)
+    guard fd.has(name) else {
+      if left == nil { throw .ENODATA }
+      return
+    }
+    if left?.isDone == 1 { return }
+    try once(request) { () throws(Errno) in
+      try fd.removeAttribute(name.bytes)
+      return 0
+    }
   }
 
   private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
@@ -162,6 +169,21 @@ extension View {
       position += length
     }
     return shown
+  }
+}
+
+extension FD {
+  /// Whether the object has an attribute.
+  fileprivate func has(_ name: Name) -> Bool {
+    (try? attribute(name.bytes, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))) != nil
+  }
+
+  /// Whether it has one with this value.
+  fileprivate func has(_ name: Name, _ value: UnsafeRawBufferPointer) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: value.count + 1, alignment: 1) { buffer in
+      guard let count = try? attribute(name.bytes, into: buffer) else { return false }
+      return buffer[..<count].elementsEqual(value)
+    }
   }
 }
 

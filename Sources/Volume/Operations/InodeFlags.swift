@@ -37,7 +37,7 @@ extension View {
       try file.setInodeFlags(wanted)
       attributesChanged(of: number)
     }
-    try setFlags(new, of: object, status, judged)
+    try setFlags(new, of: object, status, judged, for: caller.request)
     volume.arrivingFlags.end(number)
   }
 

@@ -80,7 +80,7 @@ extension View {
     let isDirectory = kind == .directory
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    let isThere = change.hasAdded(name)
+    let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
     let zone = zone(of: name, in: change.from)
@@ -92,7 +92,8 @@ extension View {
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let added = NameChange.Added(name: name, isDirectory: isDirectory)
     try change.commit(.added(added)) { () throws(Errno) in
-      if !isThere { try makeNew(new, as: name, in: directory.fd, by: caller, body) }
+      if !isThere { return try makeNew(new, as: name, in: directory.fd, by: caller, body) }
+      if !isWhole { try finish(new, as: name, in: directory.fd) }
     }
     return try change.answer(added) { () throws(Errno) in
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.fd.child(name) }

@@ -14,7 +14,10 @@ extension View {
   ) throws(Errno) {
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    if change.hasRemoved(name) { return try change.commit(.unknown) {} }
+    if change.hasRemoved(name) {
+      if let left = change.left, left.isDone == 0 { try change.commit(.gone(name, left.object)) {} }
+      return
+    }
     let target = try find(name, in: change.from, by: caller)
     try gate.refuseAboveReadOnlyRegion(target.status, target.object.zone)
     try gate.authorize(.delete, on: target.object, in: change.from.object, by: caller)

@@ -16,6 +16,7 @@ extension View {
     let from = try nodes.reference(to: parent)
     let to = try nodes.reference(to: newParent)
     let change = try DirectoryChange(from: from, to: to, of: self, for: caller.request)
+    if change.isDone { return }
     if change.hasRenamed(name, to: newName) {
       return try finish(name, to: newName, flags, change, by: caller)
     }

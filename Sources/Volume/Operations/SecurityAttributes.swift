@@ -87,25 +87,32 @@ extension View {
   ) throws(Errno) {
     let status = try node.fd.status()
     let object = object(status, node)
+    let isAllowed = isAllowed(caller.request)
     if alias.isOfFlags {
       guard let new = FileFlags(words: String(decoding: value, as: UTF8.self)) else { throw .EINVAL }
-      try gate.authorizeFlags(new, on: object, by: caller)
-      try check(flags, exists: !object.flags.isEmpty)
+      if !isAllowed {
+        try gate.authorizeFlags(new, on: object, by: caller)
+        try check(flags, exists: !object.flags.isEmpty)
+      }
       let brought = alias == .copiedFlags ? new.subtracting(object.flags).intersection(.restraining) : []
       // Noted before they are there, so that there is no moment in which they hold too soon.
       if !brought.isEmpty { volume.arrivingFlags.note(brought, for: node.number, by: caller.uid) }
-      try setFlags(new, of: node, status, object)
+      try setFlags(new, of: node, status, object, for: caller.request)
       if alias == .flags { volume.arrivingFlags.end(node.number) }
       return
     }
-    try gate.authorizeAsOwner(.writeSecurity, on: object, by: caller)
+    if !isAllowed { try gate.authorizeAsOwner(.writeSecurity, on: object, by: caller) }
     if object.kind == .symlink { throw .EOPNOTSUPP }
     let acl = try acl(alias, from: value)
     // Through this xattr alias every file shows an ACL, and nfs4_setfacl asks to replace it.
     let flags = alias == .nfs4ACL ? flags & ~Self.replaceFlag : flags
-    try check(flags, exists: object.hasACL)
-    try setACL(acl, of: node, status, object)
+    if !isAllowed { try check(flags, exists: object.hasACL) }
+    try setACL(acl, of: node, status, object, for: caller.request)
   }
+
+  /// Whether another worker has asked the gate for this very request: what it has done since may have taken
+  /// the caller's right away.
+  private func isAllowed(_ request: RequestID) -> Bool { left(by: request) != nil }
 
   /// Takes an object's ACL, or its flags, away.
   func removeSecurity(
@@ -114,30 +121,44 @@ extension View {
     let status = try node.fd.status()
     let object = object(status, node)
     if alias.isOfFlags {
-      try gate.authorizeFlags([], on: object, by: caller)
-      if object.flags.isEmpty { throw .ENODATA }
-      return try setFlags([], of: node, status, object)
+      if !isAllowed(caller.request) {
+        try gate.authorizeFlags([], on: object, by: caller)
+        if object.flags.isEmpty { throw .ENODATA }
+      }
+      return try setFlags([], of: node, status, object, for: caller.request)
     }
-    try gate.authorizeAsOwner(.writeSecurity, on: object, by: caller)
-    if !object.hasACL { throw .ENODATA }
-    try setACL(nil, of: node, status, object)
+    if !isAllowed(caller.request) {
+      try gate.authorizeAsOwner(.writeSecurity, on: object, by: caller)
+      if !object.hasACL { throw .ENODATA }
+    }
+    try setACL(nil, of: node, status, object, for: caller.request)
   }
 
   /// Replaces the flags, which the caller may.
   func setFlags(
-    _ flags: FileFlags, of node: borrowing NodeTable.Reference, _ status: FileStatus, _ object: Object
+    _ flags: FileFlags, of node: borrowing NodeTable.Reference, _ status: FileStatus, _ object: Object,
+    for request: RequestID
   ) throws(Errno) {
     // Where they are what damaged ones count as, they may be damaged.
     guard flags != object.flags || flags == Security.damagedFlags else { return }
-    try volume.metadata.setFlags(flags, on: node.fd)
+    let fd = node.fd
+    try once(request) { () throws(Errno) in
+      try volume.metadata.setFlags(flags, on: fd)
+      return 0
+    }
     securityChanged(status, node, from: object)
   }
 
   private func setACL(
-    _ acl: AccessControlList?, of node: borrowing NodeTable.Reference, _ status: FileStatus, _ object: Object
+    _ acl: AccessControlList?, of node: borrowing NodeTable.Reference, _ status: FileStatus, _ object: Object,
+    for request: RequestID
   ) throws(Errno) {
     if object.acl == acl.map({ .acl($0) }) ?? .none { return }
-    try volume.metadata.setACL(acl, on: node.fd)
+    let fd = node.fd
+    try once(request) { () throws(Errno) in
+      try volume.metadata.setACL(acl, on: fd)
+      return 0
+    }
     securityChanged(status, node, from: object)
   }
 
@@ -148,7 +169,7 @@ extension View {
   }
 
   /// Corresponds to `XATTR_CREATE` and `XATTR_REPLACE`.
-  private static var createFlag: Int32 { 1 }
+  static var createFlag: Int32 { 1 }
   private static var replaceFlag: Int32 { 2 }
 
   // MARK: Forms

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+
+extension KeptState.Kind {
+  /// Whether a descriptor is what it is noted as, which may be damaged: nobody is to speak to something else,
+  /// or to close it.
+  ///
+  /// `memory` is a file in memory, as the others are.
+  func fits(_ fd: FD, besides memory: FD) -> Bool {
+    if self == .keepers { return fd.raw >= 0 }
+    guard fd.raw > STDERR_FILENO, let status = try? fd.status() else { return false }
+    return switch self {
+    // Its number is the same everywhere.
+    case .connection: status.type == S_IFCHR && UInt64(status.st_rdev) == clx_makedev(10, 229)
+    case .viewMemory, .volumeMemory, .appLaunch:
+      status.isRegular && (try? memory.status().st_dev) == status.st_dev
+    case .appProcess: Self.processDevice == UInt64(status.st_dev)
+    case .listener, .remover: status.type == S_IFSOCK
+    case .storeLock: status.isRegular
+    case .keepers: true
+    }
+  }
+
+  /// The filesystem that all such descriptors are on.
+  private static let processDevice: UInt64? = {
+    guard let process = try? ProcessID.open(ProcessID.own) else { return nil }
+    return (try? process.fd.status()).map { UInt64($0.st_dev) }
+  }()
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+
+// insula-damaged ROUNDS SEED DIRECTORY: leaves what a worker leaves when it dies, damages some words of it,
+// and lets another process take it over, ROUNDS times. That process may know less than before. It must not
+// crash, hang, or take one thing for another.
+//
+// Ends with 0 if all went well, else with 1, and says what did not.
+
+func complain(_ text: String) { _ = write(2, text + "\n", text.utf8.count + 1) }
+
+let words = CommandLine.arguments
+guard words.count == 4, let rounds = Int(words[1]), let seed = UInt64(words[2]) else {
+  complain("insula-damaged ROUNDS SEED DIRECTORY")
+  exit(2)
+}
+let left = try Left(in: words[3])
+let memory = try KeptMemory()
+var random = SeededRandom(seed: seed)
+var failures = 0
+for round in 0..<rounds where failures < 10 {
+  // The first finds it as it was.
+  let said = round == 0 ? [] : memory.damage(&random)
+  let child = clx_fork()
+  if child == 0 {
+    // Which ends it.
+    alarm(20)
+    do {
+      try left.takeOver(isWhole: round == 0)
+      _exit(0)
+    } catch {
+      complain("\(error)")
+      _exit(1)
+    }
+  }
+  var status: Int32 = 0
+  waitpid(child, &status, 0)
+  memory.restore()
+  guard status != 0 else { continue }
+  failures += 1
+  complain("round \(round), signal \(clx_term_signal(status)): \(said.joined(separator: ", "))")
+}
+exit(failures == 0 ? 0 : 1)
