@@ -28,10 +28,10 @@ extension Errno: CustomStringConvertible {
 @inline(__always)
 @discardableResult
 package func check<Value: SignedInteger>(_ result: Value) throws(Errno) -> Value {
-  guard result >= 0 else { throw Errno.last }
   #if DEBUG
     Trap.at(.call)
   #endif
+  guard result >= 0 else { throw Errno.last }
   return result
 }
 
@@ -42,7 +42,7 @@ package func retrying<Value: SignedInteger>(_ call: () -> Value) throws(Errno) -
   while true {
     let result = call()
     #if DEBUG
-      if result >= 0 { Trap.at(.call) }
+      Trap.at(.call)
     #endif
     if result >= 0 { return result }
     let error = Errno.last
