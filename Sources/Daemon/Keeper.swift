@@ -19,6 +19,8 @@ internal import LinuxIO
 /// Watches the process that serves, and replaces it when it dies.
 enum Keeper {
   private static let deathSeconds: UInt64 = 10
+  /// A minute's.
+  private static let mostFailures = 300
 
   /// Whether this kernel sends again what a dead worker had not answered.
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
@@ -31,42 +33,68 @@ enum Keeper {
     let kept = try KeptState()
     for descriptor in FD.allOpen { kept.keep(descriptor, as: .keepers) }
     blockSignals()
+    let victim = MemoryVictim()
     var deaths: [UInt64] = []
+    var failures = 0
     while true {
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
+        victim.isWorker()
         unblockChildSignal()
         return KeptState(inheriting: kept)
       }
-      if worker < 0 {
-        guard kept.isServing else { throw .last }
-      } else {
-        let status = wait(for: worker)
-        guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
-        kept.died(status)
-        DaemonLog.write(
-          "the process that serves was ended by signal \(clx_term_signal(status)); starting another one")
+      guard worker > 0 else {
+        let error = Errno.last
+        guard kept.isServing else { throw error }
+        // There may be memory, or room for a process, soon. Nobody has died of it.
+        failures += 1
+        if failures == 1 { DaemonLog.write("can't start another process yet: \(error.message)") }
+        guard failures < mostFailures else { end("no process can be started that serves", giveUp) }
+        pause(milliseconds: 200)
+        continue
       }
+      failures = 0
+      victim.waits()
+      let status = wait(for: worker)
+      guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
+      kept.died(status)
+      DaemonLog.write(
+        "the process that serves was ended by signal \(clx_term_signal(status)); starting another one")
       let now = monotonicNanoseconds()
       deaths = deaths.filter { now - $0 < deathSeconds * 1_000_000_000 } + [now]
       guard deaths.count <= restarts else {
-        DaemonLog.write(
-          "the process that serves has died \(deaths.count) times in \(deathSeconds) s; removing the mount. "
-            + "Please report the lines above; 'insula mount' mounts the store again")
-        giveUp()
-        _exit(1)
+        end("the process that serves has died \(deaths.count) times in \(deathSeconds) s", giveUp)
       }
-      // Without memory or processes for a worker now, there may be some soon.
-      if worker < 0 { waitForMemory() }
+      pause(milliseconds: patience(untilLast: restarts - deaths.count))
     }
   }
 
-  private static func waitForMemory() {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGCHLD)
-    var time = timespec(tv_sec: 0, tv_nsec: 200_000_000)
-    sigtimedwait(&signals, nil, &time)
+  private static func end(_ reason: String, _ giveUp: () -> Void) -> Never {
+    DaemonLog.write(
+      "\(reason); removing the mount. "
+        + "Please report the lines above; 'insula mount' mounts the store again")
+    giveUp()
+    _exit(1)
+  }
+
+  /// How long to wait before another worker.
+  ///
+  /// Most deaths have to do with the moment, so the next one follows at once. Memory that others have used up
+  /// comes back in a while: the last ones wait for that.
+  private static func patience(untilLast left: Int) -> Int {
+    switch left {
+    case 0: 2000
+    case 1: 500
+    default: 0
+    }
+  }
+
+  private static func pause(milliseconds: Int) {
+    guard milliseconds > 0 else { return }
+    var none = sigset_t()
+    sigemptyset(&none)
+    var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+    sigtimedwait(&none, nil, &time)
   }
 
   /// Waits for the end of a worker, and passes on to it what asks us to end.
