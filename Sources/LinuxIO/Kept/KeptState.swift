@@ -34,7 +34,7 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// Changes with the layout of anything that is kept: a program that has another one can't take over.
-  package static let layout: UInt32 = 1
+  package static let layout: UInt32 = 2
 
   struct Header {
     var magic: UInt64 = Header.magic
