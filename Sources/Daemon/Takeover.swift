@@ -18,7 +18,8 @@ final class LeftDescriptors: @unchecked Sendable {
       (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
     }
   }
-  private var left: [Int32: Object] = [:]
+  /// Nil for what can't be looked at: a directory of a process that has ended.
+  private var left: [Int32: Object?] = [:]
 
   /// All that are open now and not noted.
   ///
@@ -29,11 +30,11 @@ final class LeftDescriptors: @unchecked Sendable {
     let names = (try? store.state.entries()) ?? []
     let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map { UInt64($0.st_ino) } })
     for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) {
-      guard let object = Object(descriptor) else { continue }
-      if files.contains(object.inode), (try? FD(descriptor).status())?.isRegular == true {
+      let object = Object(descriptor)
+      if let object, files.contains(object.inode), (try? FD(descriptor).status())?.isRegular == true {
         _ = close(descriptor)
       } else {
-        left[descriptor] = object
+        left.updateValue(object, forKey: descriptor)
       }
     }
   }
