@@ -69,7 +69,8 @@ mutants: ## small faults put into a copy of the tree, one at a time: the tests m
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh
 
-# KILLS="--kills 20 --twice storm app" does less, or something else; as root a store for all, else one of the user's own.
+# KILLS="--kills 20 --twice storm app" does less, or something else (--by SEGV, --by memory, --by processes, and the loads "leaks"
+# and "nodes"); as root a store for all, else one of the user's own.
 kills: build ## the process that serves is killed a hundred times under each of several loads; ten minutes
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Kills/kills.py $(KILLS)
 

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -360,11 +362,28 @@ static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }
 
+// A bit for each number that a thread has.
+static uint64_t thread_numbers[16];
+static pthread_key_t thread_number_key;
+static void give_thread_number_back(void *value) {
+  unsigned number = (unsigned)(uintptr_t)value - 1;
+  __atomic_fetch_and(&thread_numbers[number / 64], ~(UINT64_C(1) << number % 64), __ATOMIC_ACQ_REL);
+}
+static void make_thread_number_key(void) { pthread_key_create(&thread_number_key, give_thread_number_back); }
+
 unsigned clx_thread_number(void) {
-  static unsigned count;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   static _Thread_local unsigned number;
-  if (number == 0) number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-  return number - 1;
+  if (number != 0) return number - 1;
+  pthread_once(&once, make_thread_number_key);
+  for (unsigned candidate = 0; candidate < 64 * 16; candidate++) {
+    uint64_t bit = UINT64_C(1) << candidate % 64;
+    if (__atomic_fetch_or(&thread_numbers[candidate / 64], bit, __ATOMIC_ACQ_REL) & bit) continue;
+    number = candidate + 1;
+    pthread_setspecific(thread_number_key, (void *)(uintptr_t)number);
+    return candidate;
+  }
+  return UINT_MAX;
 }
 
 int clx_exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
@@ -395,6 +414,14 @@ pid_t clx_fork_sharing_descriptors(void) {
 #else
   return (pid_t)syscall(SYS_clone, flags, NULL, NULL, 0, number);
 #endif
+}
+extern char __executable_start, etext;
+void clx_unmap_code(void) {
+  // Nothing up to the end of the code is ever written to, so all of it is in the file.
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)&__executable_start + page - 1) / page * page;
+  uintptr_t last = (uintptr_t)&etext / page * page;
+  if (first < last) madvise((void *)first, last - first, MADV_DONTNEED);
 }
 int clx_spawn_closing_from(posix_spawn_file_actions_t *actions, int first) {
   return posix_spawn_file_actions_addclosefrom_np(actions, first);

@@ -16,6 +16,9 @@ package enum DaemonProcess {
     // SIGIO: a lease that we ask for a moment is broken by an open. SIGXFSZ: a write past a limit is an error
     // like others.
     for ignored in [SIGHUP, SIGPIPE, SIGIO, SIGXFSZ] { _ = signal(ignored, SIG_IGN) }
+    // Swift's runtime may have handlers for crashes, which start a program that looks into this one. A daemon
+    // may start none, and would go on after a signal that somebody has sent; it is to end, and be replaced.
+    for crash in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { _ = signal(crash, SIG_DFL) }
     blockEndingSignals()
     raise(RLIMIT_NOFILE)
     // The kernel holds the callers to their own limit; ours would only stop root's files short.

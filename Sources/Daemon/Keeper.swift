@@ -29,6 +29,8 @@ struct Keeper {
   private let program: NextProgram
   /// How often the worker may die within ten seconds.
   private let restarts: Int
+  /// A minute's.
+  private static let mostFailures = 300
 
   /// Whether this kernel sends again what a dead worker had not answered.
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
@@ -45,34 +47,45 @@ struct Keeper {
   /// `giveUp` takes the mount away and tells why: after so many deaths the next one is the last.
   func start(giveUp: (String) -> Void) throws(Errno) -> KeptState {
     blockSignals()
+    let victim = MemoryVictim()
     var deaths: [UInt64] = []
+    var failures = 0
     while true {
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
+        victim.isWorker()
         unblockChildSignal()
         return KeptState(inheriting: kept)
       }
-      if worker < 0 {
-        guard kept.isServing else { throw .last }
-      } else if let status = watch(worker) {
-        guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
-        kept.ended(.signal(clx_term_signal(status)))
-        DaemonLog.write(
-          "the process that serves was ended by signal \(clx_term_signal(status)); starting another one")
-      } else {
-        becomeNext()
+      guard worker > 0 else {
+        let error = Errno.last
+        guard kept.isServing else { throw error }
+        // There may be memory, or room for a process, soon. Nobody has died of it.
+        failures += 1
+        if failures == 1 { DaemonLog.write("can't start another process yet: \(error.message)") }
+        guard failures < Self.mostFailures else { end("no process can be started that serves", giveUp) }
+        pause(milliseconds: 200)
+        continue
+      }
+      failures = 0
+      victim.waits()
+      guard let status = watch(worker) else {
+        becomeNext(victim)
         // It could not be started, so this one goes on.
         continue
       }
+      guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
+      kept.ended(.signal(clx_term_signal(status)))
+      DaemonLog.write(
+        "the process that serves was ended by signal \(clx_term_signal(status)); starting another one")
       let now = monotonicNanoseconds()
       deaths = deaths.filter { now - $0 < Self.deathSeconds * 1_000_000_000 } + [now]
       guard deaths.count <= restarts else {
         let times = deaths.count == 1 ? "once" : "\(deaths.count) times"
-        giveUp("the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)")
-        _exit(1)
+        end(
+          "the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)", giveUp)
       }
-      // Without memory or processes for a worker now, there may be some soon.
-      if worker < 0 { waitForMemory() }
+      pause(milliseconds: patience(untilLast: restarts - deaths.count))
     }
   }
 
@@ -81,12 +94,29 @@ struct Keeper {
     return ", the last time by signal \(signal)"
   }
 
-  private func waitForMemory() {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGCHLD)
-    var time = timespec(tv_sec: 0, tv_nsec: 200_000_000)
-    sigtimedwait(&signals, nil, &time)
+  private func end(_ reason: String, _ giveUp: (String) -> Void) -> Never {
+    giveUp(reason)
+    _exit(1)
+  }
+
+  /// How long to wait before another worker.
+  ///
+  /// Most deaths have to do with the moment, so the next one follows at once. Memory that others have used up
+  /// comes back in a while: the last ones wait for that.
+  private func patience(untilLast left: Int) -> Int {
+    switch left {
+    case 0: 2000
+    case 1: 500
+    default: 0
+    }
+  }
+
+  private func pause(milliseconds: Int) {
+    guard milliseconds > 0 else { return }
+    var none = sigset_t()
+    sigemptyset(&none)
+    var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+    sigtimedwait(&none, nil, &time)
   }
 
   // MARK: While a worker serves
@@ -129,12 +159,14 @@ struct Keeper {
     return nil
   }
 
-  private func becomeNext() {
+  private func becomeNext(_ victim: MemoryVictim) {
+    victim.givesWay()
     do throws(Errno) {
       try program.start(with: kept)
     } catch {
       DaemonLog.write("can't start \(program.path): \(error.message); the running program goes on")
       kept.answer(.failed)
+      victim.isSpared()
     }
   }
 

@@ -286,7 +286,7 @@ package final class Server: Sendable {
     guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
     else { throw ServeFailure.lost(mountPoint: mountPoint) }
     try confine()
-    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsInUse))
+    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsTakenOver))
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
       try session.resume(first)
@@ -294,10 +294,24 @@ package final class Server: Sendable {
       for app in apps { try takeOver(app) }
       volume.tookOver()
       try pool.start()
+      try askAboutLeftNodes(of: [view] + apps.map(\.view))
     } catch {
       throw ServeFailure.threads(error)
     }
     noteDevice()
+  }
+
+  /// Finds out, while others are served, which nodes that another worker has left nobody will forget.
+  private func askAboutLeftNodes(of views: [View]) throws(Errno) {
+    let (left, ended) = (views.map(LeftNodes.init), ended)
+    let thread = try JoinableThread(name: "left-nodes") {
+      var milliseconds = LeftNodes.milliseconds
+      while (try? ended.wakeup.fd.waitUntilReadable(milliseconds: milliseconds)) == false {
+        let isMore = left.reduce(false) { $1.ask() || $0 }
+        milliseconds = isMore ? LeftNodes.milliseconds : 60_000
+      }
+    }
+    thread.detach()
   }
 
   /// The device number of the mount; nil where something else is mounted over it.

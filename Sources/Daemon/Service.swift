@@ -62,6 +62,26 @@ package enum Service {
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
     let kept = try keptState(store, settings, remover, left)
     if kept != nil { DaemonProcess.watchParent() }
+    do {
+      try serve(store, settings, remover, kept, ready)
+    } catch  where kept?.hasPredecessor == true {
+      giveWay(error)
+    }
+  }
+
+  /// Ends a worker that can't go on where another one has died, so that the keeper starts yet another one.
+  ///
+  /// Programs use the mount, and what was missing, memory or room for a thread, may be there soon.
+  private static func giveWay(_ error: any Error) -> Never {
+    DaemonLog.write("can't serve on: \(error)")
+    abort()
+  }
+
+  /// Begins to serve in the process that is to, or goes on where another one has died.
+  private static func serve(
+    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ kept: KeptState?,
+    _ ready: (Bool) throws -> Void
+  ) throws {
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     let apps = try AppService(store, settings)
@@ -88,6 +108,7 @@ package enum Service {
       try ready(isFirst)
       if isFirst { kept?.serves() }
     } catch {
+      if kept?.hasPredecessor == true { giveWay(error) }
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
       server.waitUntilUnmounted()

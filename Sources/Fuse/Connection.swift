@@ -37,6 +37,9 @@ package protocol Connection: AnyObject, Sendable {
   /// Whether the kernel has this object now, and forgets its attributes if so.
   func knows(_ node: NodeID) -> Bool
 
+  /// Whether the kernel has this object now, which changes nothing for it.
+  func has(_ node: NodeID) -> Bool
+
   /// The minor number of the device that the kernel gave the mount; its major number is 0.
   var device: UInt32? { get }
 
@@ -90,6 +93,15 @@ final class SessionConnection: Connection {
 
   func knows(_ node: NodeID) -> Bool {
     fuse_lowlevel_notify_inval_inode(session.raw, node.raw, -1, 0) != -ENOENT
+  }
+
+  func has(_ node: NodeID) -> Bool {
+    let store: Int32 = 4
+    // struct fuse_notify_store_out: the node, an offset, and how many bytes are to go into its page cache.
+    // None change nothing; but it is looked for.
+    let body = [node.raw, 0, 0]
+    let isFound = body.withUnsafeBytes { session.write(unique: 0, code: store, $0) }
+    return isFound || Errno.last != .ENOENT
   }
 
   var device: UInt32? {

@@ -140,7 +140,10 @@ extension NodeTable {
       guard let index = state.index(of: id), index != Self.rootIndex else { return (-1, false) }
       let node = state.slab[index]
       node.pointee.lookups -= min(count, node.pointee.lookups)
-      guard node.pointee.lookups == 0, node.pointee.references == 0 else { return (-1, false) }
+      guard node.pointee.lookups == 0, node.pointee.references == 0 else {
+        if node.pointee.lookups > 0, node.pointee.generation <= state.left.generation { state.left.note(id) }
+        return (-1, false)
+      }
       let buckets = state.bucketCount
       let hadSeals = !state.sealed.isEmpty
       let freed = state.remove(index)

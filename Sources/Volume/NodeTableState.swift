@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
@@ -34,6 +35,9 @@ struct NodeTableState: @unchecked Sendable {
   var refusalRates = RefusalRates()
   /// What seals say of the nodes that are in read-only regions.
   var sealed: [UInt32: SealedNode] = [:]
+  /// Those that another worker has left, and their descriptors.
+  var left = LeftLookups()
+  var descriptorsTakenOver: [Int32] = []
 
   init(in memory: ViewMemory, interest: ViewInterest? = nil, budget: Budget? = nil) {
     slab = Slab(in: memory.nodes)
@@ -137,6 +141,16 @@ struct NodeTableState: @unchecked Sendable {
     node.pointee.next = buckets[bucket]
     buckets[bucket] = index
     interest?.add(node.pointee.number)
+  }
+
+  /// Has the CPU fetch the chain of a node that is inserted a little later: chains lie anywhere, and each of
+  /// very many would be waited for.
+  func expect(_ index: UInt32) {
+    guard let node = slab.slot(index) else { return }
+    let bucket = node.pointee.hash & (buckets.count - 1)
+    buckets.withUnsafeBufferPointer { heads in
+      if let first = heads.baseAddress { clx_prefetch(first + bucket) }
+    }
   }
 
   /// Frees a node; gives the descriptor that is to be closed, or -1.

@@ -61,6 +61,9 @@ struct Slab<Slot: SlabSlot> {
     return slots + Int(index)
   }
 
+  /// From here on there is no slot.
+  var end: UInt32 { UInt32(chunks.count << Self.chunkShift) }
+
   /// Like ``slot(_:)``, for an index that is known to be in use.
   subscript(_ index: UInt32) -> UnsafeMutablePointer<Slot> {
     precondition(Int(index) < capacity, "what is in use has a slot")

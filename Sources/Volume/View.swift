@@ -97,6 +97,7 @@ package final class View: FileSystem {
     kernel.begin(connection)
     volume.views.add(peer)
     memory.begin(connection, knowing: predecessor.map { $0.canWithdraw != 0 })
+    if predecessor != nil { unregisterLeft(connection) }
     startedSignal.ring()
   }
 

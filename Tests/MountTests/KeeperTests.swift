@@ -76,6 +76,45 @@ struct KeeperTests {
     #expect(try mounted.unmount().status == 0)
   }
 
+  /// Whatever Swift's runtime would do about it: it may have handlers that start another program.
+  @Test(arguments: [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT])
+  func aCrashEndsItAtOnce(signal: Int32) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = try MountedStore()
+    let result = try Program.run([
+      "env", "SWIFT_BACKTRACE=enable=yes", Program.insula, "mount", mounted.store, mounted.point,
+    ])
+    #expect(result.status == 0, "\(result.errors)")
+    try replace(in: mounted, signal)
+    #expect(mounted.isMounted)
+    #expect(try mounted.unmount().status == 0)
+  }
+
+  /// When memory is short the kernel is to end the worker, which is replaced, and not the keeper.
+  @Test func theKeeperIsNotTheFirstToGo() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = try MountedStore()
+    #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
+    func score(_ process: Int32) throws -> Int {
+      let text = try #require(FD.text(of: "/proc/\(process)/oom_score_adj", limit: 16))
+      return try #require(Int(text.prefix { $0 != "\n" }))
+    }
+    for _ in 0..<2 {
+      let worker = try #require(try mounted.daemon())
+      let status = try #require(FD.text(of: "/proc/\(worker)/status", limit: 4096))
+      let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("PPid:") })
+      let keeper = try #require(Int32(line.dropFirst(5).filter(\.isNumber)))
+      #expect(try score(keeper) < score(worker))
+      #expect(try score(worker) >= score(ProcessID.own))
+      try replace(in: mounted)
+    }
+    #expect(try mounted.unmount().status == 0)
+  }
+
   @Test func whoDiesAgainAndAgainIsGivenUp() throws {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")

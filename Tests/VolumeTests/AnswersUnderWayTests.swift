@@ -34,6 +34,7 @@ private final class CountingConnection: Connection {
   func contentsChanged(_ node: NodeID) {}
   func dropUnused(_ nodes: [NodeID]) -> Bool { false }
   func knows(_ node: NodeID) -> Bool { true }
+  func has(_ node: NodeID) -> Bool { true }
   var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 { throw .ENOTTY }
   func unregisterBacking(_ id: Int32) {}

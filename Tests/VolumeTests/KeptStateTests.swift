@@ -168,6 +168,27 @@ struct KeptStateTests {
     }
   }
 
+  /// Whatever is being written when a worker dies: what it was about to change is known.
+  @Test func anIntentIsNeverLost() throws {
+    let memory = try SharedMemory("test", size: Intents.size)
+    let request = RequestID(1 << 63 | 77)
+    let intents = Intents(in: memory.whole, isKept: false, worker: 0)
+    let before = Bytes(memory.base, Intents.size)
+    let note = intents.begin(request, view: 1)
+    let begun = Bytes(memory.base, Intents.size)
+    intents.end(note)
+    let done = Bytes(memory.base, Intents.size)
+    #expect(Intents(in: memory.whole, isKept: true, worker: 1).left(by: request, view: 1)?.isDone == 1)
+    // As far as it had come: each of the words that its end has changed may be missing.
+    for word in begun.differences(from: done) {
+      done.restore()
+      begun.restore(word)
+      #expect(Intents(in: memory.whole, isKept: true, worker: 1).left(by: request, view: 1) != nil)
+    }
+    before.restore()
+    #expect(Intents(in: memory.whole, isKept: true, worker: 1).left(by: request, view: 1) == nil)
+  }
+
   @Test func locksAreTakenOver() throws {
     let memory = try SharedMemory("test", size: KeptLocks.size)
     let budget = Budget(Budget.Limits(descriptors: 1 << 14))
@@ -212,6 +233,15 @@ private struct Bytes {
   init(_ base: UnsafeMutableRawPointer, _ size: Int) {
     self.base = base
     bytes = Array(UnsafeRawBufferPointer(start: base, count: size))
+  }
+  /// The words, of eight bytes, that are others in what was there later.
+  func differences(from later: Bytes) -> [Int] {
+    (0..<bytes.count / 8).filter { bytes[$0 * 8..<$0 * 8 + 8] != later.bytes[$0 * 8..<$0 * 8 + 8] }
+  }
+  func restore(_ word: Int) {
+    for index in word * 8..<word * 8 + 8 {
+      base.storeBytes(of: bytes[index], toByteOffset: index, as: UInt8.self)
+    }
   }
   func restore() {
     bytes.withUnsafeBytes {

@@ -250,7 +250,7 @@ const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const 
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);
 void clx_set_thread_value(void *_Nullable value);
-/// Counts threads, beginning with 0, in the order in which they first ask.
+/// A number that no other thread has that lives, the smallest there is.
 unsigned clx_thread_number(void);
 
 // Macros of <sys/wait.h> and <sys/sysmacros.h>, which Swift does not import.
@@ -274,6 +274,10 @@ pid_t clx_fork(void);
 /// fork(2), but both processes have one table of descriptors: what either opens or closes, the other has, and
 /// lacks, too. The process has one thread.
 pid_t clx_fork_sharing_descriptors(void);
+/// Has the CPU fetch what will be read or written soon.
+static inline void clx_prefetch(const void *_Nonnull address) { __builtin_prefetch(address, 1); }
+/// Lets go of the program's code, which comes back page by page where it is run.
+void clx_unmap_code(void);
 // For tests that start programs: nothing from `first` on is theirs. Behind _DEFAULT_SOURCE.
 int clx_spawn_closing_from(posix_spawn_file_actions_t *_Nonnull actions, int first);
 // For tests of filters: a system call whose arguments are all -1; its error, or 0.

@@ -35,7 +35,9 @@ struct Intent: BitwiseCopyable {
 //
 // And so that there is one place for each:
 //
-//  1. Each thread has a place of its own, which its next change takes over: the answer has been sent then.
+//  1. Each thread has two places of its own, which its next change takes over: the answer has been sent then.
+//     One says what is begun, and the other that it is done. What is written just when the worker dies is
+//     lost, so the first stays as it is.
 //  2. What has been sent again is served before anything else (`WorkerPool`), so nobody can have come in
 //     between.
 //  3. The workers take turns in which part of the places they use: what another one has left stays until all
@@ -44,7 +46,8 @@ struct Intent: BitwiseCopyable {
 /// See the rules above.
 final class Intents: Sendable {
   private static let parts = 8
-  private static let placesInPart = 128
+  private static let threads = 128
+  private static let placesInPart = threads * 2
   static var size: Int { KeptRecords<Intent>.size(parts * placesInPart) }
 
   private struct State {
@@ -92,9 +95,9 @@ final class Intents: Sendable {
   ) -> Note? {
     guard isOn, request.number != 0 else { return nil }
     let thread = Int(clx_thread_number())
-    guard thread < Self.placesInPart else { return nil }
+    guard thread < Self.threads else { return nil }
     let note = Note(
-      place: first + thread,
+      place: first + thread * 2,
       intent: Intent(
         request: request.number, view: view, inode: object?.inode ?? 0, device: object?.device ?? 0,
         before: before, began: monotonicNanoseconds()))
@@ -107,7 +110,7 @@ final class Intents: Sendable {
     guard var note else { return }
     note.intent.isDone = 1
     note.intent.result = Int64(result)
-    state.withLock { $0.records.set(note.place, note.intent) }
+    state.withLock { $0.records.set(note.place + 1, note.intent) }
     #if DEBUG
       Trap.at(.noted)
     #endif

@@ -30,11 +30,13 @@ extension NodeTableState {
       node.pointee.forgetWorker()
       let descriptor = node.pointee.descriptor
       node.pointee.descriptor = -1
+      expect(index + 16)
       insert(index)
       guard Self.isOpen(descriptor, as: node.pointee), clock.count < capacity else {
         node.pointee.flags.remove(.descriptorIsLastHold)
         return
       }
+      descriptorsTakenOver.append(descriptor)
       if node.pointee.flags.contains(.descriptorIsLastHold) {
         keepHeld(descriptor, index)
       } else {
@@ -42,6 +44,7 @@ extension NodeTableState {
       }
     }
     generation = highest
+    left = LeftLookups(upTo: highest)
   }
 
   private static func isOpen(_ descriptor: Int32, as node: Node) -> Bool {
@@ -133,14 +136,6 @@ extension NodeTable {
     }
   }
 
-  /// The descriptors that its nodes have.
-  var descriptorsInUse: [Int32] {
-    state.withLock { state in
-      var found: [Int32] = []
-      state.slab.forEach { _, node in
-        if node.pointee.descriptor >= 0 { found.append(node.pointee.descriptor) }
-      }
-      return found
-    }
-  }
+  /// The descriptors that its nodes have taken over.
+  var descriptorsTakenOver: [Int32] { state.withLock { $0.descriptorsTakenOver } }
 }

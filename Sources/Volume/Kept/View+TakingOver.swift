@@ -59,6 +59,18 @@ extension View {
     }
   }
 
+  /// Takes back what another worker has registered and not noted, because it died in between.
+  ///
+  /// The kernel numbers what is registered one after another, so that is among the latest.
+  func unregisterLeft(_ connection: any Connection) {
+    guard connection.passthrough, let file = try? SharedMemory("insula-backing", size: 1),
+      let next = try? connection.registerBacking(file.fd)
+    else { return }
+    let used = Set(files.all.compactMap { $0.backing?.id })
+    let latest: Int32 = 8192
+    for id in max(1, next - latest)...next where !used.contains(id) { connection.unregisterBacking(id) }
+  }
+
   /// Closes what another worker has opened for a request that has been sent again: the kernel was not told.
   func releaseUnanswered(_ request: RequestID) {
     guard request.isResent else { return }
@@ -70,9 +82,9 @@ extension View {
     }
   }
 
-  /// The descriptors that it has taken over, and those that it has opened.
-  package var descriptorsInUse: [Int32] {
-    nodes.descriptorsInUse + files.all.compactMap { $0.descriptor?.number }
+  /// The descriptors that it has taken over.
+  package var descriptorsTakenOver: [Int32] {
+    nodes.descriptorsTakenOver + files.all.compactMap { $0.descriptor?.number }
       + directories.all.compactMap { $0.descriptor?.number }
   }
 }
