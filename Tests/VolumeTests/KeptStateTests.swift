@@ -189,6 +189,25 @@ struct KeptStateTests {
     #expect(Intents(in: memory.whole, isKept: true, worker: 1).left(by: request, view: 1) == nil)
   }
 
+  /// A write that was cut off where a page ends goes on there.
+  @Test func whatWasAppendedInPartIsFound() throws {
+    let directory = try TemporaryDirectory()
+    func beginning(of text: String, after before: Int, _ contents: String) throws -> Int {
+      let path = try directory.write(String(repeating: ".", count: before) + contents, to: "file")
+      let file = try FD.cwd.openFollowing(path, O_RDONLY)
+      return try Array(text.utf8).withUnsafeBytes { (bytes) throws(Errno) in
+        try file.fd.beginning(of: bytes, from: Int64(before))
+      }
+    }
+    #expect(try beginning(of: "a line\n", after: 4093, "a l") == 3)
+    #expect(try beginning(of: "a line\n", after: 4085, "another\na l") == 3)
+    #expect(try beginning(of: "a line\n", after: 4090, "other\n") == 0)
+    // Not where a page ends: somebody else's.
+    #expect(try beginning(of: "a line\n", after: 4080, "a l") == 0)
+    // Nothing was appended, and what was there before does not count.
+    #expect(try beginning(of: "...\n", after: 4096, "") == 0)
+  }
+
   @Test func locksAreTakenOver() throws {
     let memory = try SharedMemory("test", size: KeptLocks.size)
     let budget = Budget(Budget.Limits(descriptors: 1 << 14))

@@ -179,6 +179,25 @@ extension FD {
   }
 }
 
+extension FD {
+  /// How many of these bytes the file ends with, being the first of them, if a write of them was cut off.
+  ///
+  /// A signal that ends a process ends its write between two pages, so the file ends with a page then.
+  /// `offset` is where it ended before.
+  func beginning(of bytes: UnsafeRawBufferPointer, from offset: Int64) throws(Errno) -> Int {
+    let size = Int64(try status().st_size)
+    let most = min(size - offset, Int64(bytes.count) - 1)
+    guard most > 0, size % 4096 == 0, let start = bytes.baseAddress, let reader = try? reopened(O_RDONLY)
+    else { return 0 }
+    let end = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(most), alignment: 16)
+    defer { end.deallocate() }
+    guard try reader.fd.read(into: end, at: size - most) == end.count, let base = end.baseAddress else {
+      return 0
+    }
+    return (1...end.count).last { memcmp(base + (end.count - $0), start, $0) == 0 } ?? 0
+  }
+}
+
 // What another worker has done for the request that a change is for.
 extension DirectoryChange {
   /// Whether it has made what has a name now.

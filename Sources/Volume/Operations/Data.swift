@@ -45,17 +45,21 @@ extension View {
     }
   }
 
-  /// Appends, unless another worker has done it for this very request.
+  /// Appends what another worker has not appended for this very request.
   private func append(
     _ bytes: UnsafeRawBufferPointer, to file: FD, for request: RequestID
   ) throws(Errno) -> Int {
+    var part = 0
     if let left = volume.intents.left(by: request, view: number) {
       if left.isDone != 0 { return bytes.count }
-      if try file.contains(bytes, from: Int64(clamping: left.inode)) { return bytes.count }
+      let size = Int64(clamping: left.inode)
+      if try file.contains(bytes, from: size) { return bytes.count }
+      part = try file.beginning(of: bytes, from: size)
     }
     guard volume.intents.isOn else { return try file.append(bytes) }
+    let rest = UnsafeRawBufferPointer(rebasing: bytes[part...])
     return try once(request, size: Int64(try file.status().st_size)) { () throws(Errno) in
-      try file.append(bytes)
+      part + (try file.append(rest))
     }
   }
 
