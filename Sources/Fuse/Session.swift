@@ -80,6 +80,18 @@ package final class Session: @unchecked Sendable {
     if let created { fuse_session_destroy(created) }
   }
 
+  /// A buffer for ``receive(into:)``.
+  ///
+  /// Where it has pages already, reading does not wait for any. A process that is killed while the kernel
+  /// fetches pages for a request that it hands over fails that request (EIO) instead of leaving it to the
+  /// next one. Few requests are longer.
+  static func makeBuffer() -> UnsafeMutableRawBufferPointer {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+    UnsafeMutableRawBufferPointer(rebasing: buffer[..<(1 << 16)]).initializeMemory(
+      as: UInt8.self, repeating: 0)
+    return buffer
+  }
+
   /// What reading from the connection gave.
   package enum Received {
     case message(Int)
@@ -183,7 +195,7 @@ package final class Session: @unchecked Sendable {
   /// Serves what has been sent again: the kernel sends it before other requests, but not before what it only
   /// has to say.
   private func serveResent() {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 4096)
+    let buffer = Self.makeBuffer()
     defer { buffer.deallocate() }
     var isResent = true
     while isResent, case .message(let count) = receive(into: buffer) {

@@ -40,7 +40,7 @@ final class Worker: Sendable {
   init(stopping: FD, pool: FD, isReserve: Bool) throws(Errno) {
     self.isReserve = isReserve
     poller = try SessionPoller(stopping: stopping, pool: pool)
-    buffer = .allocate(byteCount: Session.bufferSize, alignment: 4096)
+    buffer = Session.makeBuffer()
   }
 
   deinit { buffer.deallocate() }

@@ -36,7 +36,7 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
   }
   private let state: OrderedMutex<State>
 
-  /// Without a region nothing is kept; what is kept is taken over as `mended` gives it, or not if it can't be.
+  /// Without a region nothing is kept; what is kept is taken over as `mended` gives it, if it can be.
   init(
     in region: SharedRegion? = nil, takingOver: Bool = false,
     mended: (Item.Record) -> Item.Record? = { $0 }

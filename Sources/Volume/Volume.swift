@@ -120,7 +120,8 @@ package final class Volume: Sendable {
     intents.forgetLeft()
     locks.releaseAll(ofViews: { views[$0] == nil })
     // A change that was under way may have reached the disk, and not all kernels.
-    if views.areSeveral { forEachView { $0.memory.withdrawNames() } }
+    let leftOwnChange = kept?.takeLeftOwnChange() == true
+    if views.areSeveral || leftOwnChange { forEachView { $0.memory.withdrawNames() } }
   }
 
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.

@@ -3,11 +3,12 @@
 """Ends the process that serves, again and again."""
 import os
 import random
+import shutil
 import signal
 import threading
 import time
 
-from mount import Failure
+from mount import Failure, run
 
 
 class Killer(threading.Thread):
@@ -54,6 +55,26 @@ class Killer(threading.Thread):
 
     def end(self, worker):
         os.kill(worker, self.number)
+
+
+class UpgradeKiller(Killer):
+    """Puts one of several programs in place of the running one, in turn, by 'insula restart'."""
+
+    def __init__(self, mount, programs, **options):
+        super().__init__(mount, **options)
+        self.programs = programs
+
+    def end(self, worker):
+        new = f"{self.mount.program}.new"
+        shutil.copyfile(self.programs[self.kills % len(self.programs)], new)
+        os.chmod(new, 0o755)
+        os.rename(new, self.mount.program)
+        run(self.mount.program, "restart", self.mount.store)
+        with open(self.mount.program, "rb") as file:
+            installed = os.fstat(file.fileno()).st_ino
+        for pid in (self.mount.keeper, self.mount.worker()):
+            if os.stat(f"/proc/{pid}/exe").st_ino != installed:
+                raise Failure(f"process {pid} runs another program than the installed one")
 
 
 def described(pauses):

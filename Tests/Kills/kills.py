@@ -23,13 +23,15 @@ sys.dont_write_bytecode = True
 import leaks
 import memory
 import nodes
-from killer import Killer, described
+from killer import Killer, UpgradeKiller, described
 from loads import ALL, Loads
 from mount import Mount
 
 
 def killer_for(arguments, mount):
     options = {"twice": arguments.twice}
+    if arguments.to:
+        return UpgradeKiller(mount, arguments.to, between=(0.2, 0.6))
     if arguments.by == "memory":
         memory.check_victim(mount)
         return memory.MemoryKiller(mount, between=(0.3, 1), **options)
@@ -62,6 +64,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--by", default="KILL", help="a signal, or what there is none of: memory, processes")
+    parser.add_argument("--to", action="append", default=[], metavar="PROGRAM",
+                        help="restart to this program instead, in turn if it is given several times")
     parser.add_argument("--twice", action="store_true", help="kill the replacement while it takes over, too")
     parser.add_argument("--files", type=int, default=10_000, help="how many files the load fsync makes")
     parser.add_argument("--nodes", type=int, default=1_000_000, help="how many objects the load nodes makes")

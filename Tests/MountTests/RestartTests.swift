@@ -50,7 +50,8 @@ struct RestartTests {
   private static let client = """
     import fcntl, os, sys
     os.chdir(sys.argv[1])
-    kept = open("kept", "w+"); gone = open("gone", "w+"); gone.write("nameless"); gone.flush(); os.unlink("gone")
+    kept = open("kept", "w+")
+    gone = open("gone", "w+"); gone.write("nameless"); gone.flush(); os.unlink("gone")
     lock = open("lock", "w"); fcntl.lockf(lock, fcntl.LOCK_EX)
     open("ready", "w").close()
     count = 0

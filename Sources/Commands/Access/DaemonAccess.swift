@@ -182,8 +182,8 @@ extension DaemonAccess {
         throw CommandFailure(
           .failed,
           "lost the connection to the daemon of \(status.store) (\(error.message)); "
-            + "what it was doing is completed or undone by the daemon that replaces it, or by the next mount; "
-            + "look at what there is now, and make the request again if it was undone")
+            + "what it was doing is completed or undone by the daemon that replaces it, or by the next "
+            + "mount; look at what there is now, and make the request again if it was undone")
       }
     }
     return try reply.orFailure(answer)

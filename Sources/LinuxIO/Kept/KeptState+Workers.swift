@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Glibc
+internal import Synchronization
 
 // What a keeper and its workers tell each other, and what is told of them.
 
@@ -56,6 +57,19 @@ extension KeptState {
       }
     // Who dies while it takes over has not ended the pause.
     if header.pointee.diedAt == 0 { header.pointee.diedAt = monotonicNanoseconds() }
+  }
+
+  // MARK: Changes that no request has asked for
+
+  package func beginsOwnChange() { lock.withLock { _ in header.pointee.ownChanges &+= 1 } }
+  package func endsOwnChange() { lock.withLock { _ in header.pointee.ownChanges &-= 1 } }
+
+  /// Whether a worker has died in such a change: nobody asks for it again, so kernels may not know of it.
+  package func takeLeftOwnChange() -> Bool {
+    lock.withLock { _ in
+      defer { header.pointee.ownChanges = 0 }
+      return header.pointee.ownChanges != 0
+    }
   }
 
   // MARK: Wishes

@@ -70,6 +70,8 @@ package final class KeptState: @unchecked Sendable {
     var lastSignal: Int32 = 0
     /// The last answer to a wish (``Answer``).
     var answer: UInt32 = 0
+    /// How many changes of names are under way that no request has asked for.
+    var ownChanges: UInt32 = 0
     /// When the last worker was found dead, by the monotonic clock.
     var diedAt: UInt64 = 0
     /// How long nobody has served after that, in nanoseconds.
@@ -101,7 +103,7 @@ package final class KeptState: @unchecked Sendable {
   private let memory: SharedMemory
   private let entries: UnsafeMutablePointer<Entry>
   let header: UnsafeMutablePointer<Header>
-  private let lock = Mutex(())
+  let lock = Mutex(())
   /// Whether another worker has served before this one.
   package let hasPredecessor: Bool
   /// Has the descriptors as well, for a keeper that is started when this one is gone.

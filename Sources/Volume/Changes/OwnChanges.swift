@@ -18,6 +18,8 @@ private struct OwnChange: ~Copyable {
   }
 
   func commit(_ change: NameChange, _ call: () throws(Errno) -> Void) throws(Errno) {
+    effects.volume.kept?.beginsOwnChange()
+    defer { effects.volume.kept?.endsOwnChange() }
     try effects.apply(change, call)
   }
 }
