@@ -153,7 +153,7 @@ struct Keeper {
   private func end(_ worker: Int32) -> Int32? {
     kill(worker, SIGKILL)
     var status: Int32 = 0
-    while waitpid(worker, &status, 0) < 0, errno == EINTR {}
+    _ = try? retrying { waitpid(worker, &status, 0) }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
     kept.ended(.wish)
     return nil

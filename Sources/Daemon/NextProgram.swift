@@ -86,7 +86,7 @@ final class NextProgram: @unchecked Sendable {
       kill(child, SIGKILL)
     }
     var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    _ = try? retrying { waitpid(child, &status, 0) }
     return clx_exit_status(status)
   }
 
