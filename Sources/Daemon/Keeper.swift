@@ -178,25 +178,19 @@ struct Keeper {
     var limit = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
     _ = Glibc.signal(signal, SIG_DFL)
-    var set = sigset_t()
-    sigemptyset(&set)
-    sigaddset(&set, signal)
-    sigprocmask(SIG_UNBLOCK, &set, nil)
+    changeMask(SIG_UNBLOCK, [signal])
     kill(getpid(), signal)
     _exit(128 + signal)
   }
 
-  private func blockSignals() {
-    var set = sigset_t()
-    sigemptyset(&set)
-    for signal in [SIGCHLD, Self.restartSignal] { sigaddset(&set, signal) }
-    sigprocmask(SIG_BLOCK, &set, nil)
-  }
+  private func blockSignals() { changeMask(SIG_BLOCK, [SIGCHLD, Self.restartSignal]) }
 
-  private func unblockChildSignal() {
+  private func unblockChildSignal() { changeMask(SIG_UNBLOCK, [SIGCHLD]) }
+
+  private func changeMask(_ how: Int32, _ signals: [Int32]) {
     var set = sigset_t()
     sigemptyset(&set)
-    sigaddset(&set, SIGCHLD)
-    sigprocmask(SIG_UNBLOCK, &set, nil)
+    for signal in signals { sigaddset(&set, signal) }
+    sigprocmask(how, &set, nil)
   }
 }
