@@ -74,10 +74,8 @@ struct DirectoryChange: ~Copyable {
   func commit<Made: ~Copyable>(
     _ change: NameChange, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    // What is there is not made: who is refused for that has nothing to find again.
-    let isNoted = intents.isOn && change.newName.map { (try? from.fd.status(of: $0)) == nil } ?? true
     let note =
-      isNoted
+      intents.isOn && canFindAgain(change)
       ? intents.begin(request, view: view.number, change.subject, before: change.subjectChanged) : nil
     do throws(Errno) {
       let made = try effects.apply(change) { () throws(Errno) in
@@ -93,6 +91,13 @@ struct DirectoryChange: ~Copyable {
       intents.drop(note)
       throw error
     }
+  }
+
+  /// Whether what is there after the change would be its own: what is there already is not made, and whoever
+  /// is refused for that has nothing to find again.
+  private func canFindAgain(_ change: NameChange) -> Bool {
+    guard let name = change.newName else { return true }
+    return names.remembers(missing: name, in: from.number) || (try? from.fd.status(of: name)) == nil
   }
 
   /// What another worker was about to change for the request, if it has been sent again.

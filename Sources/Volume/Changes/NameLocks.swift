@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Synchronization
 
 /// Locks on the names in directories, shared by all views.
 ///
@@ -12,11 +13,24 @@ internal import LinuxIO
 ///     is removed.
 ///  2. An object that is found or created under a name keeps that name until its view has a node for it. So
 ///     the view learns of every later change.
+///  3. A kernel looks a name up before it adds it. What such a lookup has not found stays missing until the
+///     next change in the directory, which is spared a call by that.
 ///
 /// A thread that holds such a lock neither waits for a kernel nor takes another one.
 final class NameLocks: Sendable {
-  /// Each for many directories.
-  private let locks = (0..<256).map { _ in ReadWriteLock() }
+  /// A lock for many directories.
+  fileprivate final class Lock: Sendable {
+    let lock = ReadWriteLock()
+    /// The directory and the name, hashed, that the last lookup has not found; 0 after a change.
+    let missing = Atomic<Int>(0)
+
+    /// What the last lookup has not found may have been added.
+    func end() {
+      missing.store(0, ordering: .relaxed)
+      lock.unlock()
+    }
+  }
+  private let locks = (0..<256).map { _ in Lock() }
 
   /// Lets `body` look for names in a directory; nobody changes any meanwhile.
   func shared<Result: ~Copyable>(
@@ -24,7 +38,12 @@ final class NameLocks: Sendable {
   ) throws(Errno) -> Result {
     LockRank.names.enter()
     defer { LockRank.names.leave() }
-    return try lock(of: directory).reading(body)
+    return try lock(of: directory).lock.reading(body)
+  }
+
+  /// A lookup, under the shared lock, has not found a name.
+  func remember(missing name: Name, in directory: ObjectNumber) {
+    lock(of: directory).missing.store(Self.hash(name, directory), ordering: .relaxed)
   }
 
   /// Lets `body` make a change that nobody else makes meanwhile.
@@ -49,28 +68,41 @@ final class NameLocks: Sendable {
 
   /// One lock or two, held until this ends.
   struct Hold: ~Copyable {
-    private let first: ReadWriteLock
-    private let second: ReadWriteLock?
+    private let first: Lock
+    private let second: Lock?
 
-    fileprivate init(_ first: ReadWriteLock, _ second: ReadWriteLock?) {
+    fileprivate init(_ first: Lock, _ second: Lock?) {
       self.first = first
       self.second = second
       LockRank.names.enter()
-      first.lockForWriting()
-      second?.lockForWriting()
+      first.lock.lockForWriting()
+      second?.lock.lockForWriting()
+    }
+
+    /// Whether a lookup has not found a name in the directory just before, and nothing has changed since.
+    func remembers(missing name: Name, in directory: ObjectNumber) -> Bool {
+      first.missing.load(ordering: .relaxed) == NameLocks.hash(name, directory)
     }
 
     /// It ends here, and where it is left by an error.
     consuming func end() {}
 
     deinit {
-      second?.unlock()
-      first.unlock()
+      second?.end()
+      first.end()
       LockRank.names.leave()
     }
   }
 
-  private func lock(of directory: ObjectNumber) -> ReadWriteLock { locks[index(of: directory)] }
+  /// A number for a name, never 0, by a secret of this process: nobody can make two names meet.
+  fileprivate static func hash(_ name: Name, _ directory: ObjectNumber) -> Int {
+    var hasher = Hasher()
+    hasher.combine(directory)
+    hasher.combine(bytes: UnsafeRawBufferPointer(name.buffer))
+    return hasher.finalize() | 1
+  }
+
+  private func lock(of directory: ObjectNumber) -> Lock { locks[index(of: directory)] }
 
   private func index(of directory: ObjectNumber) -> Int {
     Int((directory.inode &* 0x9e37_79b9_7f4a_7c15) >> 56) % locks.count

@@ -42,17 +42,26 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
     try volume.names.shared(in: directory.number) { () throws(Errno) in
-      try unchangedEntry(name, in: directory, validity, by: caller)
+      try unchangedEntry(name, in: directory, validity, by: caller) {
+        volume.names.remember(missing: name, in: directory.number)
+      }
     }
   }
 
   /// The same for who sees to it that the name is not changed meanwhile.
   func unchangedEntry(
-    _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
+    _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller,
+    ifMissing: () -> Void = {}
   ) throws(Errno) -> Entry {
     try refuseUnseen(name, in: directory.position)
     let parent = directory.fd
-    let object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
+    let object: OwnedFD
+    do throws(Errno) {
+      object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
+    } catch {
+      if error == .ENOENT { ifMissing() }
+      throw error
+    }
     return try entry(object, name, in: directory, validity, isFound: true, by: caller)
   }
 
