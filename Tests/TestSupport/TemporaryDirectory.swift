@@ -45,11 +45,14 @@ package final class TemporaryDirectory: Sendable {
     return path
   }
 
-  /// Makes a file in it.
+  /// Makes a file in it, or writes one anew.
   @discardableResult
   package func write(_ text: String, to name: String) throws -> String {
     let path = appending(name)
-    let raw = creat(path, 0o644)
+    // What is there already is opened without O_CREAT: a machine may refuse that in sticky directories, even
+    // to root (fs.protected_regular).
+    var raw = Glibc.open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+    if raw < 0 { raw = creat(path, 0o644) }
     guard raw >= 0 else { throw Errno.last }
     let file = OwnedFD(owning: raw)
     try file.fd.writeAll(text.utf8)
