@@ -116,10 +116,16 @@ struct Slab<Slot: SlabSlot> {
   ///
   /// What is not sound becomes free.
   mutating func restore() {
-    for part in region.roomy {
-      region.touch(part)
-      let numbers = part.lowerBound / Self.chunkBytes...(part.upperBound - 1) / Self.chunkBytes
-      for number in numbers { restore(number, room: part.upperBound - number * Self.chunkBytes) }
+    let parts = region.roomy
+    region.touchingAhead(parts) {
+      for part in parts {
+        let numbers = part.lowerBound / Self.chunkBytes...(part.upperBound - 1) / Self.chunkBytes
+        for number in numbers { restore(number, room: part.upperBound - number * Self.chunkBytes) }
+      }
+    }
+    // Not before: the other thread would have made room again.
+    for number in chunks.indices.dropFirst() where chunks[number].used == 0 && chunks[number].room > 0 {
+      removeChunk(number)
     }
     open = chunks.indices.filter { chunks[$0].fresh > 0 && chunks[$0].used < Self.capacity(of: $0) }
   }
@@ -129,6 +135,7 @@ struct Slab<Slot: SlabSlot> {
     chunk.room = min(room, Self.chunkBytes)
     let first = number << Self.chunkShift
     let last = first + chunk.room / MemoryLayout<Slot>.stride
+    region.touch(number * Self.chunkBytes..<number * Self.chunkBytes + chunk.room)
     var firstFree: UInt32 = 0
     for index in stride(from: last - 1, through: max(first, 1), by: -1) {
       let slot = slots + index
@@ -152,7 +159,6 @@ struct Slab<Slot: SlabSlot> {
     while chunks.count <= number { chunks.append(Chunk()) }
     chunks[number] = chunk
     count += chunk.used
-    if chunk.used == 0, number > 0 { removeChunk(number) }
   }
 
   private static func capacity(of chunk: Int) -> Int { chunk == 0 ? chunkSize - 1 : chunkSize }
