@@ -79,6 +79,28 @@ struct TrapTests {
     #expect(try fixture.mounted.unmount().status == 0)
   }
 
+  /// A kernel that remembers that there is no such app is told by the next worker.
+  @Test func anInstallationIsSeenAtOnceThoughItsWorkerDies() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let shop = try AppShop()
+    #expect(try shop.mounted.unmount().status == 0)
+    let file = try FD.cwd.open(try Self.mount(shop.mounted, ["cache=3600"]), O_RDWR)
+    let app = try shop.make("Thing", version: "1")
+    let installed = shop.mounted.path("Applications/Thing.app")
+    #expect(access(installed, F_OK) != 0)
+    var order = [0, Point.done.rawValue, 1, 0, 0]
+    #expect(order.withUnsafeBytes { pwrite(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
+    let result = try shop.mounted.run("install", app, "--store", shop.mounted.store)
+    #expect(result.status != 0 && result.errors.contains("daemon"), "\(result.errors)")
+    #expect(order.withUnsafeMutableBytes { pread(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
+    #expect(order[4] == 1, "\(order[4]) deaths")
+    #expect(eventually { access(installed, F_OK) == 0 })
+    #expect(try shop.mounted.unmount().status == 0)
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// Mounts a store whose daemon takes orders to die; gives the file in which they are given.
   static func mount(_ mounted: MountedStore, _ options: [String]) throws -> String {
     let order = mounted.temporary.appending("order")

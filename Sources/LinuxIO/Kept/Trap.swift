@@ -8,8 +8,9 @@
   /// A death on purpose, in the middle of a request: for tests of what the next worker makes of it.
   ///
   /// In debug builds alone, and only where INSULA_TRAP names a file that says when. Whoever tests writes to
-  /// it while the worker runs: five words, which are the operation by the kernel's number, the point, how
-  /// many times, how many such moments to let pass before, and how often it has happened.
+  /// it while the worker runs: five words, which are the operation by the kernel's number (0 for a change of
+  /// the daemon's own), the point, how many times, how many such moments to let pass before, and how often it
+  /// has happened.
   package enum Trap {
     package enum Point: UInt32 {
       /// The request has been read, and nothing has been done.

@@ -20,7 +20,12 @@ private struct OwnChange: ~Copyable {
   func commit(_ change: NameChange, _ call: () throws(Errno) -> Void) throws(Errno) {
     effects.volume.kept?.beginsOwnChange()
     defer { effects.volume.kept?.endsOwnChange() }
-    try effects.apply(change, call)
+    try effects.apply(change) { () throws(Errno) in
+      try call()
+      #if DEBUG
+        Trap.at(.done)
+      #endif
+    }
   }
 }
 
