@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills bench neighbours docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills bench requests neighbours docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -76,6 +76,9 @@ kills: build ## the process that serves is killed a hundred times under each of 
 
 bench: ## compare with the plain filesystem, bindfs and mergerfs
 	mount-scripts/bench.sh
+
+requests: build ## what the kernel requests for each file that tar, cp, git and others work on
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/requests.py
 
 neighbours: build ## one user takes all they can while another works: how much slower that becomes; half an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/Neighbours/neighbours.py --save

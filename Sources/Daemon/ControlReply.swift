@@ -61,6 +61,12 @@ package struct DaemonStatus: Codable, Equatable, Sendable {
     return Int32(exactly: number)
   }
 
+  /// What the kernel has requested, by its names.
+  package var requestsByKind: [String: Int64] {
+    guard case .object(let kinds)? = counts["requestsByKind"] else { return [:] }
+    return kinds.compactMapValues { if case .integer(let count) = $0 { count } else { nil } }
+  }
+
   package init(
     pid: Int32, store: String, uuid: String, mode: String, mountPoint: String, counts: [String: JSONValue]
   ) {

@@ -25,6 +25,7 @@ package struct ServerReport: Codable, Sendable {
   package var descriptors = 0
   package var locks = 0
   package var requests: UInt64 = 0
+  package var requestsByKind: [String: UInt64] = [:]
   package var threads = 0
   /// How many apps run.
   package var views = 0
@@ -364,6 +365,7 @@ package final class Server: Sendable {
     report.descriptors = counts.descriptors
     report.locks = counts.locks
     report.requests = pool.requests
+    report.requestsByKind = pool.requestsByKind
     report.threads = pool.threadCount
     report.views = views.count
     report.overBudget = volume.budget.refusals

@@ -36,7 +36,7 @@ package final class SlowWork: Sendable {
   private let dataShare: Int
   private let spots = Atomic<Int>(0)
   static let niceness: Int32 = 5
-  let requests = Atomic<UInt64>(0)
+  let requests = RequestCounts()
   let budget: Budget
 
   /// `servers` is how many threads serve what is not slow.

@@ -28,7 +28,7 @@ final class Worker: Sendable {
   nonisolated(unsafe) private let buffer: UnsafeMutableRawBufferPointer
   /// Odd while a request is being served; for the monitor.
   let progress = Atomic<UInt64>(0)
-  let requests = Atomic<UInt64>(0)
+  let requests = RequestCounts()
   private nonisolated(unsafe) var pollingGain = PollingGain()
   private nonisolated(unsafe) var crowd = Crowd()
   private let poller: SessionPoller
@@ -174,7 +174,7 @@ final class Worker: Sendable {
   ) {
     guard request.pace != .quick else {
       beforehand()
-      return serve(served.session, request.message)
+      return serve(served.session, request)
     }
     let pace = request.pace
     let payer = served.session.fileSystem.payer(of: request.user)
@@ -183,7 +183,7 @@ final class Worker: Sendable {
     }
     defer { helpers.slow.end(payer.user) }
     beforehand()
-    serve(served.session, request.message)
+    serve(served.session, request)
   }
 
   private func serveLater(
@@ -199,19 +199,19 @@ final class Worker: Sendable {
     }
     // The session is not over before this is done.
     served.enter()
-    let (slow, sessions) = (helpers.slow, helpers.sessions)
+    let (slow, sessions, opcode) = (helpers.slow, helpers.sessions, request.opcode)
     slow.add(payer.user, served.key, isLong: request.pace == .long) {
       served.session.process(waiting.message)
-      slow.requests.wrappingAdd(1, ordering: .relaxed)
+      slow.requests.add(opcode)
       sessions.leave(served)
     }
   }
 
-  private func serve(_ session: Session, _ message: UnsafeMutableRawBufferPointer) {
+  private func serve(_ session: Session, _ request: Request) {
     progress.wrappingAdd(1, ordering: .relaxed)
-    session.process(message)
+    session.process(request.message)
     progress.wrappingAdd(1, ordering: .relaxed)
-    requests.wrappingAdd(1, ordering: .relaxed)
+    requests.add(request.opcode)
   }
 
   /// Looks for the next request for a while; gives its size.

@@ -92,9 +92,10 @@ package final class WorkerPool: Sendable {
   }
 
   /// How many requests have been served.
-  package var requests: UInt64 {
-    workers.reduce(slow.requests.load(ordering: .relaxed)) { $0 &+ $1.requests.load(ordering: .relaxed) }
-  }
+  package var requests: UInt64 { RequestCounts.total(counts) }
+  /// The same by kind, under the kernel's names.
+  package var requestsByKind: [String: UInt64] { RequestCounts.byName(counts) }
+  private var counts: [RequestCounts] { workers.map(\.requests) + [slow.requests] }
 
   /// Whether workers sit in any session.
   var isCrowded: Bool { sessions.isCrowded }

@@ -80,6 +80,7 @@ struct WorkerPoolTests {
     pool.stop()
     #expect(ended.map { $0.count.load(ordering: .sequentiallyConsistent) } == Array(repeating: 1, count: 8))
     #expect(pool.requests == 8 * 101)
+    #expect(pool.requestsByKind == ["INIT": 8, "LOOKUP": 400, "GETATTR": 400])
     for each in files { #expect(each.calls.count == 101) }
   }
 

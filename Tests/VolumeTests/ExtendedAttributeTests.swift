@@ -96,6 +96,20 @@ struct ExtendedAttributeTests {
       set(view, sealed, "user.a", by: .root) == .EROFS && remove(view, sealed, "user.a", by: .root) == .EROFS)
   }
 
+  /// Whoever is told that there are none asks no more; a label that somebody has set is there.
+  @Test func labelsOfSELinuxAreSaidToBeUnknownUnlessOneIsSet() throws {
+    let tree = try Tree()
+    defer { withExtendedLifetime(tree) {} }
+    let view = tree.view
+    let node = try view.make("Users/Shared/file", mode: 0o666)
+    func label() throws(Errno) -> String { try get(view, node, "security.selinux", by: .alice) }
+    #expect(view.errno { _ throws(Errno) in try label() } == .EOPNOTSUPP)
+    #expect(view.errno { v throws(Errno) in try get(v, node, "security.other", by: .alice) } == .ENODATA)
+    #expect(set(view, node, "security.selinux", "a:b:c", by: .root) == nil)
+    #expect(try label() == "a:b:c")
+    #expect(set(view, node, "security.selinux", by: .alice) == .EPERM)
+  }
+
   @Test func sizesAreToldAndKept() throws {
     let tree = try Tree()
     defer { withExtendedLifetime(tree) {} }

@@ -14,17 +14,22 @@ struct StatusCommand: Command {
         name: "STORE|MOUNTPOINT", help: "the store or mount (default: as for 'insula mount')",
         kind: .directory)
     ],
-    options: [CommandDescription.json],
+    options: [
+      CommandDescription.json,
+      .init(name: "requests", help: "show what the kernel has requested since the daemon was started"),
+    ],
     details: [
       "Exit codes: 0: mounted, and the daemon answers; 6: not mounted; 4: there is no store."
     ])
 
   private let place: String?
   private let json: Bool
+  private let requests: Bool
 
   init(_ arguments: ParsedArguments) {
     place = arguments.argument(0)
     json = arguments.has("json")
+    requests = arguments.has("requests")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -79,9 +84,16 @@ struct StatusCommand: Command {
     }
     console.print(
       "\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
-    let shown: Set = ["store", "mountPoint", "mode", "pid"]
+    if requests { return show(requests: status.requestsByKind, console) }
+    let shown: Set = ["store", "mountPoint", "mode", "pid", "requestsByKind"]
     let rows = fields.filter { !shown.contains($0.key) }.sorted { $0.key < $1.key }
     console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })
+  }
+
+  /// By the kernel's names, the most frequent first.
+  private func show(requests: [String: Int64], _ console: Console) {
+    let rows = requests.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    console.print(table: rows.map { ["  " + $0.key, "\($0.value)"] })
   }
 
   private func showStore(_ paths: [String], _ context: Context) throws -> ExitCode {

@@ -30,6 +30,14 @@ extension View {
       try gate.authorize(.readExtended, on: self.object(status, object), by: caller)
       nodes.prepareForAttributes(object, status)
       return try object.fd.attribute(name.bytes, into: buffer)
+    case .label:
+      let object = try nodes.reference(to: node)
+      do throws(Errno) {
+        return try object.fd.attribute(name.bytes, into: buffer)
+      } catch .ENODATA {
+        // Then programs (ls -l) don't ask for that of each file.
+        throw .EOPNOTSUPP
+      }
     case .trusted, .capability, .kernel, .other:
       let object = try nodes.reference(to: node)
       return try object.fd.attribute(name.bytes, into: buffer)
@@ -133,12 +141,12 @@ extension View {
       switch family {
       case .ours: .reserved
       case .user: .user
-      case .trusted, .capability, .kernel: .privileged(isRoots: isRoots)
+      case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
       case .posixACL, .security, .other: .other
       }
     try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
     switch family {
-    case .ours, .user, .trusted, .capability, .kernel: return
+    case .ours, .user, .trusted, .capability, .kernel, .label: return
     case .posixACL: throw .EOPNOTSUPP
     // These have ways of their own.
     case .security: throw .EINVAL
@@ -160,7 +168,7 @@ extension View {
         switch AttributeFamily(name) {
         case .ours, .posixACL, .security: false
         case .trusted: caller.uid == 0
-        case .user, .kernel, .capability, .other: true
+        case .user, .kernel, .label, .capability, .other: true
         }
       if isShown {
         memmove(base + shown, base + position, length)
@@ -212,6 +220,8 @@ private enum AttributeFamily {
   case user, trusted, capability, ours, posixACL, other
   /// `security.*`, which is the kernel's own.
   case kernel
+  /// SELinux's label. Where SELinux is on, the kernel answers for it and nobody asks here.
+  case label
   /// Stands for the object's list or flags.
   case security(XattrAlias)
 
@@ -228,7 +238,9 @@ private enum AttributeFamily {
     } else if begins("trusted.") {
       self = begins("trusted.insula.") ? .ours : .trusted
     } else if begins("security.") {
-      self = strcmp(name.bytes, "security.capability") == 0 ? .capability : .kernel
+      self =
+        strcmp(name.bytes, "security.capability") == 0
+        ? .capability : strcmp(name.bytes, "security.selinux") == 0 ? .label : .kernel
     } else {
       self = begins("system.posix_acl_") ? .posixACL : .other
     }
