@@ -87,6 +87,9 @@ final class NextProgram: @unchecked Sendable {
     }
     var status: Int32 = 0
     _ = try? retrying { waitpid(child, &status, 0) }
+    if clx_exit_status(status) < 0 {
+      DaemonLog.write("\(path) was ended by signal \(clx_term_signal(status)) when it was asked")
+    }
     return clx_exit_status(status)
   }
 

@@ -266,7 +266,8 @@ package final class Server: Sendable {
   private func serve(_ session: Session) throws(Errno) {
     let (ended, kept) = (ended, kept)
     try pool.add(session) {
-      kept?.forget(.connection, view: Self.wholeTree)
+      // First, so that no worker that dies from here on is replaced: the next one would find no connection.
+      kept?.endsServing()
       ended.wakeup.ring()
     }
     try MountWatch.start(mountPoint) { ended.wakeup.ring() }
@@ -284,10 +285,11 @@ package final class Server: Sendable {
   }
 
   private func serveOn(_ apps: [AppTakeover]) throws {
+    // Before anything that may fail, or each worker that fails would leave more.
+    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsTakenOver))
     guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
     else { throw ServeFailure.lost(mountPoint: mountPoint) }
     try confine()
-    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsTakenOver))
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
       try session.resume(first)

@@ -189,7 +189,12 @@ package final class Session: @unchecked Sendable {
     try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))
     let resend: Int32 = 7
     guard write(unique: 0, code: resend, UnsafeRawBufferPointer(start: nil, count: 0)) else { throw .last }
-    serveResent()
+    // On a thread that keeps its capabilities when it acts for a caller, as all do that serve.
+    let thread = try JoinableThread(name: "insula-resent") {
+      try? ThreadIdentity.prepare()
+      self.serveResent()
+    }
+    thread.join()
   }
 
   /// Serves what has been sent again: the kernel sends it before other requests, but not before what it only

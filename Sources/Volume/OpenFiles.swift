@@ -37,8 +37,10 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
   private let state: OrderedMutex<State>
 
   /// Without a region nothing is kept; what is kept is taken over as `mended` gives it, if it can be.
+  ///
+  /// `worker` counts the workers.
   init(
-    in region: SharedRegion? = nil, takingOver: Bool = false,
+    in region: SharedRegion? = nil, takingOver: Bool = false, worker: Int = 0,
     mended: (Item.Record) -> Item.Record? = { $0 }
   ) {
     var state = State(kept: KeptRecords(region))
@@ -59,8 +61,10 @@ final class HandleTable<Item: KeptOpenItem>: Sendable {
         guard let item = slot.item else { continue }
         state.kept.set(index, Kept(generation: slot.generation, record: item.record))
       }
-      // Who was given a handle that nobody remembers must not meet another one under its id.
-      state.first = (highest & ~0xf_ffff) &+ 0x10_0000 | 1
+      // Who was given a handle that nobody remembers must not meet another one under its id; nor who was
+      // given one by a worker that has left no record at all.
+      let above = (highest & ~0xf_ffff) &+ 0x10_0000
+      state.first = max(above, UInt32(truncatingIfNeeded: worker) << 20) | 1
       for index in state.free { state.slots[index].generation = state.first }
     }
     self.state = OrderedMutex(.leaf, state)

@@ -66,11 +66,12 @@ package final class View: FileSystem {
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
         noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest,
         memory: kept)
-      files = OpenFiles(in: kept.files, takingOver: kept.isKept) { [nodes] in
+      let worker = volume.kept?.restarts ?? 0
+      files = OpenFiles(in: kept.files, takingOver: kept.isKept, worker: worker) { [nodes] in
         nodes.mended($0, in: volume)
       }
-      directories = OpenDirectories(in: kept.directories, takingOver: kept.isKept) { [nodes] in
-        nodes.mended($0)
+      directories = OpenDirectories(in: kept.directories, takingOver: kept.isKept, worker: worker) {
+        [nodes] in nodes.mended($0)
       }
     } catch {
       volume.views.ended(number)
