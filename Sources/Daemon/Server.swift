@@ -266,8 +266,7 @@ package final class Server: Sendable {
   private func serve(_ session: Session) throws(Errno) {
     let (ended, kept) = (ended, kept)
     try pool.add(session) {
-      // First, so that no worker that dies from here on is replaced: the next one would find no connection.
-      kept?.endsServing()
+      kept?.mountIsGone()
       ended.wakeup.ring()
     }
     try MountWatch.start(mountPoint) { ended.wakeup.ring() }

@@ -75,12 +75,20 @@ struct ResentRequestTests {
     guard Self.isSurvivable else { return print("skipped: before Linux 6.9 no daemon is replaced") }
     let mounted = try MountedStore()
     for round in 0..<15 {
-      try mounted.mount()
+      try mounted.mount(options: "restarts=100")
       let keeper = try #require(try mounted.keeper())
       let worker = try #require(try mounted.daemon())
-      #expect(umount2(mounted.point, 0) == 0)
-      usleep(UInt32(round * 150))
-      kill(worker, SIGKILL)
+      if round < 3 {
+        // The next worker finds a connection that has ended.
+        kill(keeper, SIGSTOP)
+        kill(worker, SIGKILL)
+        #expect(umount2(mounted.point, Int32(MNT_DETACH)) == 0)
+        kill(keeper, SIGCONT)
+      } else {
+        #expect(umount2(mounted.point, 0) == 0)
+        usleep(UInt32(round * 150))
+        kill(worker, SIGKILL)
+      }
       #expect(try Program.waitForEnd(keeper))
     }
     let state = mounted.store + "/state"

@@ -30,18 +30,30 @@ extension KeptState {
     let died = header.pointee.diedAt
     if died != 0 { header.pointee.lastPause = monotonicNanoseconds() &- died }
     header.pointee.diedAt = 0
-    header.pointee.isServing = Header.yes
-    header.pointee.isNotServing = 0
+    lock.withLock { _ in
+      // It may have ended while it was taken over.
+      guard !hasSeenTheEnd.load(ordering: .relaxed) else { return }
+      header.pointee.isServing = Header.yes
+      header.pointee.isNotServing = 0
+    }
   }
 
   package var isServing: Bool {
     header.pointee.isServing == Header.yes || header.pointee.isNotServing != Header.yes
   }
 
-  /// The mount is gone, so there is nothing to take over.
+  /// The mount is gone: whoever dies from here on is not replaced.
+  package func mountIsGone() {
+    lock.withLock { _ in
+      hasSeenTheEnd.store(true, ordering: .relaxed)
+      header.pointee.isNotServing = Header.yes
+      header.pointee.isServing = 0
+    }
+  }
+
+  /// There is nothing to take over any more.
   package func endsServing() {
-    header.pointee.isNotServing = Header.yes
-    header.pointee.isServing = 0
+    mountIsGone()
     for (kind, view, _) in all where kind != .keepers { forget(kind, view: view) }
     store?.forget(DescriptorStore.table)
   }

@@ -104,6 +104,8 @@ package final class KeptState: @unchecked Sendable {
   private let entries: UnsafeMutablePointer<Entry>
   let header: UnsafeMutablePointer<Header>
   let lock = Mutex(())
+  /// This worker has seen the end of the mount.
+  let hasSeenTheEnd = Atomic<Bool>(false)
   /// Whether another worker has served before this one.
   package let hasPredecessor: Bool
   /// Has the descriptors as well, for a keeper that is started when this one is gone.
