@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-HERE = os.environ.get("INSULA", ".build/release/insula")
+INSULA = os.environ.get("INSULA", ".build/release/insula")
 
 
 def shell(line, directory):
@@ -46,11 +46,11 @@ class Mounted:
         self.top = tempfile.mkdtemp(prefix="insula-requests-")
         self.store, self.point = f"{self.top}/store", f"{self.top}/mnt"
         os.mkdir(self.point)
-        subprocess.run([HERE, "init", self.store], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([HERE, "mount", self.store, self.point] + [w for o in options for w in ("-o", o)], check=True)
+        subprocess.run([INSULA, "init", self.store], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([INSULA, "mount", self.store, self.point] + [w for o in options for w in ("-o", o)], check=True)
 
     def counts(self):
-        text = subprocess.run([HERE, "status", "--json", self.store], check=True, capture_output=True).stdout
+        text = subprocess.run([INSULA, "status", "--json", self.store], check=True, capture_output=True).stdout
         return json.loads(text)["requestsByKind"]
 
     def settled(self):
@@ -62,7 +62,7 @@ class Mounted:
         return now
 
     def end(self):
-        subprocess.run([HERE, "unmount", self.point], check=True)
+        subprocess.run([INSULA, "unmount", self.point], check=True)
         shutil.rmtree(self.top, ignore_errors=True)
 
 

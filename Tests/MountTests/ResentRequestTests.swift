@@ -13,7 +13,7 @@ struct ResentRequestTests {
 
   /// The keeper is stopped meanwhile, so that the request waits for the next worker.
   private static let script = """
-    import ctypes, os, signal, sys, time
+    import os, signal, sys, time
     place, user, group, keeper, worker, call = sys.argv[1], *map(int, sys.argv[2:6]), sys.argv[6]
     (ready, go), (go_on, told) = os.pipe(), os.pipe()
     child = os.fork()

@@ -69,12 +69,10 @@ struct TrapTests {
     #expect(try fixture.mounted.unmount().status == 0)
     let file = try FD.cwd.open(try Self.mount(fixture.mounted, []), O_RDWR)
     for (operation, point, others, script) in Self.inAnApp {
-      var order = [operation, point.rawValue, 1, others, 0]
-      #expect(order.withUnsafeBytes { pwrite(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
+      Self.order(operation, point, others: others, in: file.fd)
       let result = try fixture.inside(script)
       #expect(result.status == 0, "\(script): \(result.status) \(result.output)\(result.errors)")
-      #expect(order.withUnsafeMutableBytes { pread(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
-      #expect(order[4] == 1, "\(script): \(order[4]) deaths")
+      #expect(Self.deaths(in: file.fd) == 1, "\(script)")
     }
     #expect(try fixture.mounted.unmount().status == 0)
   }
@@ -90,15 +88,26 @@ struct TrapTests {
     let app = try shop.make("Thing", version: "1")
     let installed = shop.mounted.path("Applications/Thing.app")
     #expect(access(installed, F_OK) != 0)
-    var order = [0, Point.done.rawValue, 1, 0, 0]
-    #expect(order.withUnsafeBytes { pwrite(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
+    Self.order(0, .done, in: file.fd)
     let result = try shop.mounted.run("install", app, "--store", shop.mounted.store)
     #expect(result.status != 0 && result.errors.contains("daemon"), "\(result.errors)")
-    #expect(order.withUnsafeMutableBytes { pread(file.fd.raw, $0.baseAddress, $0.count, 0) } == 20)
-    #expect(order[4] == 1, "\(order[4]) deaths")
+    #expect(Self.deaths(in: file.fd) == 1)
     #expect(eventually { access(installed, F_OK) == 0 })
     #expect(try shop.mounted.unmount().status == 0)
     try shop.expectNothingToComplainAbout()
+  }
+
+  /// Has the daemon die once.
+  private static func order(_ operation: UInt32, _ point: Point, others: UInt32 = 0, in file: FD) {
+    let words = [operation, point.rawValue, 1, others, 0]
+    #expect(words.withUnsafeBytes { pwrite(file.raw, $0.baseAddress, $0.count, 0) } == 20)
+  }
+
+  /// How often it has died since it was told to.
+  private static func deaths(in file: FD) -> UInt32 {
+    var words = [UInt32](repeating: 0, count: 5)
+    #expect(words.withUnsafeMutableBytes { pread(file.raw, $0.baseAddress, $0.count, 0) } == 20)
+    return words[4]
   }
 
   /// Mounts a store whose daemon takes orders to die; gives the file in which they are given.
