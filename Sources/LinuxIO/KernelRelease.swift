@@ -15,8 +15,8 @@ package struct KernelRelease: Comparable, Sendable {
 
   /// Reads what `uname -r` prints; anything else counts as the oldest.
   package init(_ text: String) {
-    let numbers = text.split(whereSeparator: { $0 == "." || $0 == "-" }).prefix(2).map { Int($0) ?? 0 }
-    self.init(numbers.first ?? 0, numbers.count > 1 ? numbers[1] : 0)
+    let numbers = text.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    if numbers.count == 2 { self.init(numbers[0], numbers[1]) } else { self.init(0, 0) }
   }
 
   /// The one that is running.

@@ -70,19 +70,13 @@ struct MachineDiagnosis {
         : "disabled in /etc/fuse.conf; not required: only its owner uses a user's store")
   }
 
-  /// Major and minor version of the running kernel.
-  static func kernelVersion(_ release: String) -> (Int, Int) {
-    let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
-    return numbers.count == 2 ? (numbers[0], numbers[1]) : (0, 0)
-  }
-
   private var release: String {
     let text = Self.text(of: "/proc/sys/kernel/osrelease").split(separator: "\n")
     return text.first.map(String.init) ?? "unknown"
   }
 
   private var kernel: Diagnosis {
-    guard Self.kernelVersion(release) >= (5, 6) else {
+    guard KernelRelease(release) >= KernelRelease(5, 6) else {
       return Diagnosis(
         name: "kernel", level: .fail,
         finding: "Linux \(release) does not have openat2, which insula requires",
@@ -98,7 +92,7 @@ struct MachineDiagnosis {
         finding: "requires a daemon that runs as root; data goes through the daemon",
         advice: "this works; a store for all users ('sudo insula init') is faster")
     }
-    guard Self.kernelVersion(release) >= (6, 9) else {
+    guard KernelRelease(release) >= KernelRelease(6, 9) else {
       return Diagnosis(
         name: "passthrough", level: .warn,
         finding: "not supported by this kernel (requires 6.9); data goes through the daemon",
@@ -108,7 +102,7 @@ struct MachineDiagnosis {
   }
 
   private var epochs: Diagnosis {
-    guard Self.kernelVersion(release) >= (6, 16) else {
+    guard KernelRelease(release) >= KernelRelease(6, 16) else {
       return Diagnosis(
         name: "cache epochs", level: .warn, finding: "not supported by this kernel (requires 6.16)",
         advice: "this works; cached names are invalidated one by one, which is slower")
@@ -117,7 +111,7 @@ struct MachineDiagnosis {
   }
 
   private var resending: Diagnosis {
-    guard Self.kernelVersion(release) >= (6, 9) else {
+    guard KernelRelease(release) >= KernelRelease(6, 9) else {
       return Diagnosis(
         name: "survival", level: .warn,
         finding: "not supported by this kernel (requires 6.9): a mount ends when its daemon is killed",
@@ -165,7 +159,7 @@ struct MachineDiagnosis {
   }
 
   private var neighbours: Diagnosis {
-    guard Self.kernelVersion(release) >= (6, 12) else {
+    guard KernelRelease(release) >= KernelRelease(6, 12) else {
       return Diagnosis(
         name: "sandbox sockets", level: .warn,
         finding:

@@ -207,7 +207,7 @@ internal import Testing
   @Test(
     arguments: [("6.18.44-fc-v657", 6, 18), ("5.10.0", 5, 10), ("6.9", 6, 9), ("unknown", 0, 0), ("6", 0, 0)])
   func kernelVersionsAreUnderstood(release: String, major: Int, minor: Int) {
-    #expect(MachineDiagnosis.kernelVersion(release) == (major, minor))
+    #expect(KernelRelease(release) == KernelRelease(major, minor))
   }
 
   @Test func pathsAreResolvedAsFarAsTheyExist() throws {
