@@ -92,33 +92,35 @@ struct MachineDiagnosis {
         finding: "requires a daemon that runs as root; data goes through the daemon",
         advice: "this works; a store for all users ('sudo insula init') is faster")
     }
-    guard KernelRelease(release) >= KernelRelease(6, 9) else {
-      return Diagnosis(
-        name: "passthrough", level: .warn,
-        finding: "not supported by this kernel (requires 6.9); data goes through the daemon",
-        advice: "use a newer kernel to read and write at full speed")
+    return since(
+      KernelRelease(6, 9), "passthrough",
+      missing: "not supported by this kernel (requires 6.9); data goes through the daemon",
+      advice: "use a newer kernel to read and write at full speed")
+  }
+
+  /// What this kernel can do from a release on.
+  private func since(
+    _ needed: KernelRelease, _ name: String, missing: String, advice: String,
+    present: String = "supported by this kernel"
+  ) -> Diagnosis {
+    guard KernelRelease(release) >= needed else {
+      return Diagnosis(name: name, level: .warn, finding: missing, advice: advice)
     }
-    return Diagnosis(name: "passthrough", level: .ok, finding: "supported by this kernel")
+    return Diagnosis(name: name, level: .ok, finding: present)
   }
 
   private var epochs: Diagnosis {
-    guard KernelRelease(release) >= KernelRelease(6, 16) else {
-      return Diagnosis(
-        name: "cache epochs", level: .warn, finding: "not supported by this kernel (requires 6.16)",
-        advice: "this works; cached names are invalidated one by one, which is slower")
-    }
-    return Diagnosis(name: "cache epochs", level: .ok, finding: "supported by this kernel")
+    since(
+      KernelRelease(6, 16), "cache epochs", missing: "not supported by this kernel (requires 6.16)",
+      advice: "this works; cached names are invalidated one by one, which is slower")
   }
 
   private var resending: Diagnosis {
-    guard KernelRelease(release) >= KernelRelease(6, 9) else {
-      return Diagnosis(
-        name: "survival", level: .warn,
-        finding: "not supported by this kernel (requires 6.9): a mount ends when its daemon is killed",
-        advice: "this works; a newer kernel lets another daemon go on, also for 'insula restart'")
-    }
-    return Diagnosis(
-      name: "survival", level: .ok, finding: "this kernel lets a mount outlive its daemon")
+    since(
+      KernelRelease(6, 9), "survival",
+      missing: "not supported by this kernel (requires 6.9): a mount ends when its daemon is killed",
+      advice: "this works; a newer kernel lets another daemon go on, also for 'insula restart'",
+      present: "this kernel lets a mount outlive its daemon")
   }
 
   private var descriptors: Diagnosis {
@@ -159,16 +161,11 @@ struct MachineDiagnosis {
   }
 
   private var neighbours: Diagnosis {
-    guard KernelRelease(release) >= KernelRelease(6, 12) else {
-      return Diagnosis(
-        name: "sandbox sockets", level: .warn,
-        finding:
-          "an app with network access can reach abstract sockets of other programs",
-        advice: "use Linux 6.12 or later, or don't run apps with network access")
-    }
-    return Diagnosis(
-      name: "sandbox sockets", level: .ok,
-      finding: "this kernel can keep apps from other programs' abstract sockets")
+    since(
+      KernelRelease(6, 12), "sandbox sockets",
+      missing: "an app with network access can reach abstract sockets of other programs",
+      advice: "use Linux 6.12 or later, or don't run apps with network access",
+      present: "this kernel can keep apps from other programs' abstract sockets")
   }
 
   private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 16) ?? "" }
