@@ -63,7 +63,7 @@ package enum Service {
     let kept = try keptState(store, settings, remover, left)
     if kept != nil { DaemonProcess.watchParent() }
     do {
-      try serve(store, settings, remover, kept, ready)
+      try JoinableThread.run(name: "service") { try serve(store, settings, remover, kept, ready) }
     } catch  where kept?.hasPredecessor == true {
       giveWay(error)
     }

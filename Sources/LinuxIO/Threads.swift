@@ -3,6 +3,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// A thread of our own, that ends before the program goes on past ``join()``.
 package final class JoinableThread: Sendable {
@@ -45,6 +46,25 @@ package final class JoinableThread: Sendable {
   /// `sched_setattr(2)`.
   package static func shortenTimeSlice(nanoseconds: UInt64) {
     _ = clx_set_time_slice(nanoseconds)
+  }
+
+  /// Runs `body` on a new thread, and returns or throws as it does.
+  ///
+  /// For a process that was forked: Swift's `Mutex` remembers the number of the thread that locks it, and the
+  /// one that has come through the fork still passes for the parent's. The kernel finds no such owner of a
+  /// lock that others wait for, and Swift ends the process.
+  package static func run(name: String, _ body: () throws -> Void) throws {
+    try withoutActuallyEscaping(body) { body in
+      // The caller waits for the thread, so nothing is used by both at once, nor after its end.
+      nonisolated(unsafe) let body = body
+      let ended = Mutex<Result<Void, any Error>>(.success(()))
+      let thread = try JoinableThread(name: name) {
+        let result = Result { try body() }
+        ended.withLock { $0 = result }
+      }
+      thread.join()
+      try ended.withLock { try $0.get() }
+    }
   }
 
   /// Waits for its end; once.

@@ -10,21 +10,6 @@ internal import Testing
 /// As whom a thread's calls count, and for how long.
 @Suite(.enabled(if: Program.isRoot, "becoming others needs root"))
 struct ThreadIdentityTests {
-  /// Runs something on a thread of its own.
-  private func onThread(_ body: @escaping @Sendable () throws -> Void) throws {
-    let failure = Mutex<String?>("it has not run")
-    let thread = try JoinableThread(name: "identity") {
-      do {
-        try body()
-        failure.withLock { $0 = nil }
-      } catch {
-        failure.withLock { $0 = "\(error)" }
-      }
-    }
-    thread.join()
-    #expect(failure.withLock { $0 } == nil)
-  }
-
   private static func isAs(_ uid: UInt32, _ gid: UInt32) -> Bool { clx_has_fs_ids(uid, gid) != 0 }
 
   /// Whether the thread has CAP_SYS_RESOURCE in force; nil where the machine does not let us have it.
@@ -39,7 +24,7 @@ struct ThreadIdentityTests {
   }
 
   @Test func lastsOnAThreadThatIsPrepared() throws {
-    try onThread {
+    try JoinableThread.run(name: "identity") {
       try ThreadIdentity.prepare()
       let has = Self.mayExceedLimits()
       try ThreadIdentity.with(uid: 54321, gid: 54322, lasting: true) {
@@ -65,7 +50,7 @@ struct ThreadIdentityTests {
   }
 
   @Test func isOverOnAnyOtherThread() throws {
-    try onThread {
+    try JoinableThread.run(name: "identity") {
       try ThreadIdentity.with(uid: 54321, gid: 54322, lasting: true) { #expect(Self.isAs(54321, 54322)) }
       #expect(Self.isAs(0, 0))
     }

@@ -115,6 +115,23 @@ struct RunRefusalTests {
     #expect(!fixture.mounted.isMounted)
   }
 
+  /// The thread that ends the daemon waits for locks that others hold; one whose number was wrong died of it
+  /// in one of eight rounds.
+  @Test(arguments: [false, true])
+  func unmountAlwaysSaysWhatItEnded(rootless: Bool) throws {
+    let fixture = try RunFixture(rootless: rootless)
+    for round in 1...8 {
+      let begun = try fixture.shell(
+        "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
+      #expect(begun.status == 0, "\(begun.errors)")
+      let ended = try fixture.mounted.run("unmount", fixture.mounted.point, "--lazy")
+      #expect(ended.status == 0 && ended.errors.contains("ended \(RunFixture.identifier)"), "round \(round)")
+      if round < 8 { try fixture.mounted.mount() }
+    }
+    let log = fixture.mounted.temporary.text(of: "store/state/daemon.log") ?? ""
+    #expect(!log.contains("Fatal error"), "\(log)")
+  }
+
   @Test func appStaysWhatItIsWhileItRuns() throws {
     let fixture = try RunFixture()
     let bundle = fixture.mounted.temporary.appending("store/Notes-made/Notes.app")
