@@ -121,11 +121,13 @@ struct RunRefusalTests {
   func unmountAlwaysSaysWhatItEnded(rootless: Bool) throws {
     let fixture = try RunFixture(rootless: rootless)
     for round in 1...8 {
+      let daemon = try #require(try fixture.mounted.daemon())
       let begun = try fixture.shell(
         "\"$INSULA\" run --store \"$POINT\" \"$APP\" -- sleep 60 > /dev/null 2>&1 & running 1")
       #expect(begun.status == 0, "\(begun.errors)")
       let ended = try fixture.mounted.run("unmount", fixture.mounted.point, "--lazy")
       #expect(ended.status == 0 && ended.errors.contains("ended \(RunFixture.identifier)"), "round \(round)")
+      #expect(try Program.waitForEnd(daemon))
       if round < 8 { try fixture.mounted.mount() }
     }
     let log = fixture.mounted.temporary.text(of: "store/state/daemon.log") ?? ""
