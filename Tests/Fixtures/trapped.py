@@ -208,7 +208,8 @@ def overtaken(expected, name, act, appear):
         os.kill(keeper, signal.SIGCONT)
     got = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     # Or the daemon has died at a lookup on the way there.
-    if isLate or got == errno.EEXIST and waiting() and Trap.point != CALL and Trap.point != ANSWERED:
+    isFound = got == errno.EEXIST or got == expected == 0
+    if isLate or isFound and waiting() and Trap.point != CALL and Trap.point != ANSWERED:
         raise Again()
     end = time.monotonic() + (2 if Trap.point == ANSWERED else 0)
     while waiting() and time.monotonic() < end:
@@ -275,6 +276,8 @@ def main():
                         before, number = deaths(), number + 1
                         if attempt(number, name, operation, point, notice, others + calls, function):
                             break
+                    else:
+                        raise Wrong("it has not come to what was to be tried")
                     if deaths() == before + Trap.extra and calls == 0 and point != CALL:
                         raise Wrong("the trap has not sprung")
                 except (Wrong, OSError, AssertionError) as wrong:
