@@ -764,6 +764,20 @@ def setlkw(d):
         refused(lambda: fcntl.lockf(reopened(d), fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 20))
 
 
+def until_it_waits(pid):
+    """Returns when a process sleeps in fcntl(2), and has for a while: its request is with the daemon."""
+    call = {"x86_64": "72 ", "aarch64": "25 "}[os.uname().machine]
+    end = time.monotonic() + 10
+    since = None
+    while since is None or time.monotonic() < since + 0.02:
+        with open(f"/proc/{pid}/syscall") as file:
+            waits = file.read().startswith(call)
+        since = (since or time.monotonic()) if waits else None
+        if time.monotonic() > end:
+            raise Wrong("a process that was to wait does not")
+        time.sleep(0.002)
+
+
 def waiting_for_lock(d, lock, body):
     """A child that waits for a lock, which it gets by `body`; then nobody else does."""
     child = os.fork()
@@ -775,7 +789,7 @@ def waiting_for_lock(d, lock, body):
             os._exit(0)
         except BaseException:
             os._exit(1)
-    time.sleep(0.02)
+    until_it_waits(child)
     body()
     same(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "who has waited gets")
 
@@ -831,7 +845,7 @@ def interrupted_wait(d):
         if child == 0:
             fcntl.lockf(reopened(d), fcntl.LOCK_EX)
             os._exit(1)
-        time.sleep(0.02)
+        until_it_waits(child)
         with Trap():
             statx(d)
         os.kill(child, signal.SIGTERM)
