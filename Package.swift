@@ -40,7 +40,8 @@ let package = Package(
       dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .target(
-      name: "Commands", dependencies: ["Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
+      name: "Commands",
+      dependencies: ["Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 

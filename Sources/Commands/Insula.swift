@@ -12,6 +12,7 @@ package enum Insula {
   /// All verbs, in the order of the help.
   static let commands: [any Command.Type] = [
     InitCommand.self, MountCommand.self, UnmountCommand.self, RestartCommand.self, StatusCommand.self,
+    TraceCommand.self,
     UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
     InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
     AppsCommand.self, InfoCommand.self, PathCommand.self,

@@ -123,7 +123,7 @@ final class ControlConnection: Sendable {
     }
     if request == .pass { return .job(.passing) { [self] _ in takeDescriptor() } }
     var call = ControlCall(request: request, caller: caller, connection: self, descriptor: descriptor)
-    if case .run = request, let process = try? ProcessID.openPeer(of: fd) {
+    if request.isAboutCaller, let process = try? ProcessID.openPeer(of: fd) {
       call.process = SharedFD(process)
     }
     return handler(call)

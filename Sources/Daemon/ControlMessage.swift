@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Bundles
+internal import Fuse
 internal import LinuxIO
 internal import Store
 
@@ -12,7 +13,7 @@ extension ControlMessage: Codable {
   private enum Key: String, CodingKey {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
-    case status, app, before, left, system, apps, path, grants, next, launch, running
+    case status, app, before, left, system, apps, path, grants, next, launch, running, requests
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -41,6 +42,7 @@ extension ControlMessage: Codable {
     if fields.contains(.apps) { return .apps(try value(.apps)) }
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
+    if fields.contains(.requests) { return .requests(try value(.requests)) }
     if fields.contains(.running) { return .running(try value(.running)) }
     if fields.contains(.grants) {
       let next = try fields.decodeIfPresent(Int64.self, forKey: .next)
@@ -117,6 +119,7 @@ extension ControlMessage: Codable {
       try fields.encodeIfPresent(page.next, forKey: .next)
     case .launch(let plan): try fields.encode(plan, forKey: .launch)
     case .running(let apps): try fields.encode(apps, forKey: .running)
+    case .requests(let report): try fields.encode(report, forKey: .requests)
     }
   }
 

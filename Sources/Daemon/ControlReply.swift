@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Apps
+package import Fuse
 package import Store
 
 /// What a daemon answers.
@@ -25,6 +26,9 @@ package enum ControlReply: Equatable, Sendable {
   case launch(LaunchPlan)
   /// What runs, or what ran until it was ended.
   case running([RunningApp])
+
+  /// What a process tree has requested of the filesystem.
+  case requests(RequestReport)
 
   /// What comes of something that may fail.
   init(_ body: () throws(ControlFailure) -> ControlReply) {

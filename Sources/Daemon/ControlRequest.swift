@@ -32,18 +32,30 @@ package enum ControlRequest: Equatable, Sendable {
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
   case end(AppIdentifier, user: UInt32?, signal: Int32?)
+  /// Count what the caller requests of the filesystem from now on, and what all its children do.
+  case trace
+  /// What has been counted? Ends that.
+  case traced
   /// Take in a descriptor, which belongs to the next request of this connection.
   case pass
 }
 
 extension ControlRequest {
+  /// Whether it is about the very process that asks.
+  var isAboutCaller: Bool {
+    switch self {
+    case .run, .trace: true
+    default: false
+    }
+  }
+
   /// Whether it comes to the same if it is carried out twice.
   var mayBeRepeated: Bool {
     switch self {
     case .status, .apps, .app, .path, .grants, .running: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run: true
-    case .unmount, .restart, .change, .grant, .end, .pass: false
+    case .unmount, .restart, .change, .grant, .end, .trace, .traced, .pass: false
     }
   }
 }
@@ -52,7 +64,8 @@ extension ControlRequest {
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
-    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, pass
+    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, trace, traced,
+      pass
   }
 
   private enum Key: String, CodingKey {
@@ -82,6 +95,8 @@ extension ControlRequest: Codable {
       case .run: .run(try Self.identifier(fields), user: try user())
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
+      case .trace: .trace
+      case .traced: .traced
       case .pass: .pass
       }
   }
@@ -121,7 +136,7 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .pass: break
+    case .status, .restart, .trace, .traced, .pass: break
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
@@ -158,6 +173,8 @@ extension ControlRequest: Codable {
     case .run: .run
     case .running: .running
     case .end: .end
+    case .trace: .trace
+    case .traced: .traced
     case .pass: .pass
     }
   }

@@ -36,6 +36,8 @@ package enum Service {
     package var words: [String] = []
     /// Where the installed program lies; nil where the running one was started from.
     package var program: String?
+    /// What `ready` closes, if anything.
+    package var untilReady: FD?
     /// What the processes say to whom they were started by.
     package var environment: [String: String] = [:]
 
@@ -132,8 +134,10 @@ package enum Service {
     guard Keeper.isPossible else { return nil }
     do throws(Errno) {
       let kept = try keptState(left, settings)
-      for descriptor in FD.allOpen where left?.open.contains(descriptor.raw) != true {
-        kept.keep(descriptor, as: .keepers)
+      // A number that is the keeper's is never closed by a worker, also if it stands for something else by
+      // then.
+      for descriptor in FD.allOpen where descriptor.raw != settings.untilReady?.raw {
+        if left?.open.contains(descriptor.raw) != true { kept.keep(descriptor, as: .keepers) }
       }
       if left == nil {
         if let lock = store.lockDescriptor { kept.keep(lock, as: .storeLock) }
@@ -255,8 +259,25 @@ package enum Service {
       return .job(.queries) { _ in queries.app(identifier, of: user) }
     case .path(let place, let identifier, let user):
       return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
+    case .trace: return .reply(trace(call, server))
+    case .traced:
+      return .reply(
+        server.pool.traces.end(call.caller.pid).map(ControlReply.requests)
+          ?? .failure(ControlFailure("this process is not traced", .ESRCH)))
     // The connection's own business, which has nothing to do with the store.
     case .pass: return .reply(.done)
+    }
+  }
+
+  private static func trace(_ call: ControlCall, _ server: Server) -> ControlReply {
+    guard let process = call.process else {
+      return .failure(ControlFailure("this kernel does not tell who asks; Linux 6.5 does", .EOPNOTSUPP))
+    }
+    do throws(Errno) {
+      try server.pool.traces.begin(call.caller.pid, process)
+      return .done
+    } catch {
+      return .failure(ControlFailure("too many processes are traced; try again later", error))
     }
   }
 

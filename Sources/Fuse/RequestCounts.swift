@@ -38,12 +38,15 @@ final class RequestCounts: Sendable {
     var found: [String: UInt64] = [:]
     for kind in 0..<kinds {
       let sum = all.reduce(UInt64(0)) { $0 &+ $1.count(of: kind) }
-      if sum > 0 { found[names[kind] ?? "OTHER", default: 0] &+= sum }
+      if sum > 0 { found[name(of: UInt32(kind)), default: 0] &+= sum }
     }
     return found
   }
 
-  private static let names: [Int: String] = [
+  /// The kernel's name of a kind.
+  static func name(of opcode: UInt32) -> String { names[opcode] ?? "OTHER" }
+
+  private static let names: [UInt32: String] = [
     1: "LOOKUP", 2: "FORGET", 3: "GETATTR", 4: "SETATTR", 5: "READLINK", 6: "SYMLINK", 8: "MKNOD", 9: "MKDIR",
     10: "UNLINK", 11: "RMDIR", 12: "RENAME", 13: "LINK", 14: "OPEN", 15: "READ", 16: "WRITE", 17: "STATFS",
     18: "RELEASE", 20: "FSYNC", 21: "SETXATTR", 22: "GETXATTR", 23: "LISTXATTR", 24: "REMOVEXATTR",

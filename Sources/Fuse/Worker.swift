@@ -29,6 +29,7 @@ final class Worker: Sendable {
   /// Odd while a request is being served; for the monitor.
   let progress = Atomic<UInt64>(0)
   let requests = RequestCounts()
+  private let traces: RequestTraces
   private nonisolated(unsafe) var pollingGain = PollingGain()
   private nonisolated(unsafe) var crowd = Crowd()
   private let poller: SessionPoller
@@ -37,8 +38,9 @@ final class Worker: Sendable {
   let current = Mutex<ServedSession?>(nil)
 
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
-  init(stopping: FD, pool: FD, isReserve: Bool) throws(Errno) {
+  init(stopping: FD, pool: FD, isReserve: Bool, traces: RequestTraces) throws(Errno) {
     self.isReserve = isReserve
+    self.traces = traces
     poller = try SessionPoller(stopping: stopping, pool: pool)
     buffer = Session.makeBuffer()
   }
@@ -199,9 +201,10 @@ final class Worker: Sendable {
     }
     // The session is not over before this is done.
     served.enter()
-    let (slow, sessions, opcode) = (helpers.slow, helpers.sessions, request.opcode)
-    slow.add(payer.user, served.key, isLong: request.pace == .long) {
-      served.session.process(waiting.message)
+    let (slow, sessions) = (helpers.slow, helpers.sessions)
+    let (opcode, client) = (request.opcode, request.client)
+    slow.add(payer.user, served.key, isLong: request.pace == .long) { [traces] in
+      traces.serve(opcode, from: client) { served.session.process(waiting.message) }
       slow.requests.add(opcode)
       sessions.leave(served)
     }
@@ -209,7 +212,7 @@ final class Worker: Sendable {
 
   private func serve(_ session: Session, _ request: Request) {
     progress.wrappingAdd(1, ordering: .relaxed)
-    session.process(request.message)
+    traces.serve(request.opcode, from: request.client) { session.process(request.message) }
     progress.wrappingAdd(1, ordering: .relaxed)
     requests.add(request.opcode)
   }

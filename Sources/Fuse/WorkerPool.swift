@@ -53,6 +53,8 @@ package final class WorkerPool: Sendable {
   /// Whatever takes long, also what is not a request.
   package let slow: SlowWork
   let workers: [Worker]
+  /// Whose requests are counted apart.
+  package let traces = RequestTraces()
   private let threads = Mutex<[JoinableThread]>([])
   private let monitor: Monitor
   private let reserve: Reserve
@@ -68,7 +70,8 @@ package final class WorkerPool: Sendable {
     var workers: [Worker] = []
     let regulars = max(1, settings.threads)
     for number in 0..<regulars + max(0, settings.reserve) {
-      workers.append(try Worker(stopping: stopping.fd, pool: epoll.fd, isReserve: number >= regulars))
+      workers.append(
+        try Worker(stopping: stopping.fd, pool: epoll.fd, isReserve: number >= regulars, traces: traces))
     }
     self.workers = workers
     // Level-triggered and never read: once written, it wakes every worker that comes to wait.

@@ -37,6 +37,9 @@ struct Console: Sendable {
       isTerminal: isatty(1) == 1)
   }()
 
+  /// For what is told beside a program's own output.
+  var aside: Console { Console(output: errors, errors: errors) }
+
   /// Prints a line.
   func print(_ line: String) { print(lines: [line]) }
 

@@ -58,6 +58,28 @@ enum Subprocess {
     return (try wait(pid), String(decoding: output, as: UTF8.self))
   }
 
+  /// Runs a program in our place, so to say: it has our streams, and signals of the terminal are for it.
+  static func runAsOurselves(_ words: [String], _ context: Context) throws(Errno) -> End {
+    let forProgram = [SIGINT, SIGQUIT]
+    var defaults = forProgram.signalSet
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+    for number in forProgram { _ = signal(number, SIG_IGN) }
+    defer { for number in forProgram { _ = signal(number, SIG_DFL) } }
+    var pid: pid_t = 0
+    let environment = context.environment.map { "\($0.key)=\($0.value)" }
+    let error = withCStrings(words) { arguments in
+      withCStrings(environment) { environment in
+        posix_spawnp(&pid, words.first ?? "", nil, &attributes, arguments, environment)
+      }
+    }
+    guard error == 0 else { throw Errno(error) }
+    return try wait(pid)
+  }
+
   private static func withCStrings<Result>(
     _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
   ) -> Result {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+internal import Synchronization
+
+/// How many requests there were of a kind, and how long the daemon served them.
+package struct RequestTally: Codable, Equatable, Sendable {
+  package var count: UInt64
+  /// From the moment the daemon has read a request until it is done with it.
+  package var nanoseconds: UInt64
+
+  package init(count: UInt64, nanoseconds: UInt64) {
+    self.count = count
+    self.nanoseconds = nanoseconds
+  }
+}
+
+/// What was requested while a process tree was traced, by the kernel's names.
+package struct RequestReport: Codable, Equatable, Sendable {
+  /// By the tree's processes.
+  package var own: [String: RequestTally] = [:]
+  /// By the kernel itself, which does not say for whom: releases, forgotten nodes, pages written back.
+  package var kernels: [String: RequestTally] = [:]
+
+  package init() {}
+}
+
+/// Counts the requests of process trees, as long as somebody wants to know.
+///
+/// Who asks is the root of the tree, so nobody learns of others' requests. Whether a process belongs to it is
+/// looked up when it first sends a request: it waits for the answer, so it is still there.
+package final class RequestTraces: Sendable {
+  private struct Trace {
+    let process: SharedFD
+    var members: [Int32: Bool] = [:]
+    var report = RequestReport()
+  }
+
+  /// At the same time; and how many processes each remembers.
+  private static let mostTraces = 8
+  private static let mostMembers = 1 << 16
+  /// A chain of parents that is longer leads nowhere.
+  private static let mostParents = 1 << 10
+
+  private let traces = Mutex<[Int32: Trace]>([:])
+  /// Whether there is anything to count; looked at for each request.
+  private let isActive = Atomic<Bool>(false)
+
+  /// Counts from now on what is requested by a process and all that it starts; EBUSY if too many are traced.
+  package func begin(_ pid: Int32, _ process: SharedFD) throws(Errno) {
+    try traces.withLock { (traces) throws(Errno) in
+      Self.removeEnded(&traces)
+      guard traces.count < Self.mostTraces || traces[pid] != nil else { throw .EBUSY }
+      traces[pid] = Trace(process: process)
+      isActive.store(true, ordering: .relaxed)
+    }
+  }
+
+  /// What has been counted for a process, of which no more is; nil if it was not traced.
+  package func end(_ pid: Int32) -> RequestReport? {
+    traces.withLock { traces in
+      let report = traces.removeValue(forKey: pid)?.report
+      Self.removeEnded(&traces)
+      isActive.store(!traces.isEmpty, ordering: .relaxed)
+      return report
+    }
+  }
+
+  /// Serves a request, and counts it if there is anybody to count it for.
+  ///
+  /// `client` is the thread that waits for it, or 0 for the kernel.
+  @inline(__always)
+  func serve(_ opcode: UInt32, from client: UInt32, _ serve: () -> Void) {
+    guard isActive.load(ordering: .relaxed) else { return serve() }
+    count(opcode, from: Int32(truncatingIfNeeded: client), serve)
+  }
+
+  @inline(never)
+  private func count(_ opcode: UInt32, from client: Int32, _ serve: () -> Void) {
+    let members = client == 0 ? [] : members(client)
+    let start = monotonicNanoseconds()
+    serve()
+    let duration = monotonicNanoseconds() &- start
+    let name = RequestCounts.name(of: opcode)
+    traces.withLock { traces in
+      for root in client == 0 ? Array(traces.keys) : members {
+        let counts = client == 0 ? \RequestReport.kernels : \.own
+        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)].add(
+          duration)
+      }
+    }
+  }
+
+  /// The roots of the trees in which a thread is.
+  private func members(_ thread: Int32) -> [Int32] {
+    traces.withLock { traces in
+      var parents: [Int32]?
+      for root in traces.keys where traces[root]?.members[thread] == nil {
+        let line = parents ?? Self.ancestry(thread)
+        parents = line
+        if traces[root]?.members.count == Self.mostMembers { traces[root]?.members = [:] }
+        traces[root]?.members[thread] = line.contains(root)
+      }
+      return traces.keys.filter { traces[$0]?.members[thread] == true }
+    }
+  }
+
+  /// The process of a thread, its parent, and so on.
+  private static func ancestry(_ thread: Int32) -> [Int32] {
+    var found: [Int32] = []
+    var next = ProcessID.field("Tgid", of: "\(thread)").flatMap { Int32($0) }
+    while let process = next, process > 1, found.count < mostParents {
+      found.append(process)
+      next = ProcessID.field("PPid", of: "\(process)").flatMap { Int32($0) }
+    }
+    return found
+  }
+
+  /// Who has ended will not ask for its report.
+  private static func removeEnded(_ traces: inout [Int32: Trace]) {
+    traces = traces.filter { _, trace in
+      (try? trace.process.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 0) }) == false
+    }
+  }
+}
+
+extension RequestTally {
+  fileprivate mutating func add(_ duration: UInt64) {
+    count &+= 1
+    nanoseconds &+= duration
+  }
+}

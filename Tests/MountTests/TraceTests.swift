@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// `insula trace` counts what a command and its children request, and nobody else's.
+@Suite(.enabled(if: MountedStore.isPossible && KernelRelease.own >= KernelRelease(6, 5)))
+struct TraceTests {
+  private func mounted(rootless: Bool = false) throws -> MountedStore {
+    let mounted = try MountedStore(asNobody: rootless)
+    try mounted.mount()
+    try FileManager.default.createDirectory(
+      atPath: mounted.backing("Users/Shared/work"), withIntermediateDirectories: false)
+    #expect(chmod(mounted.backing("Users/Shared/work"), 0o777) == 0)
+    return mounted
+  }
+
+  /// Traces a shell's commands in the work directory; the counts by kind.
+  private func trace(
+    _ commands: String, in mounted: MountedStore, before: [String] = []
+  ) throws -> (result: ProgramResult, own: [String: Int]) {
+    let place = mounted.path("Users/Shared/work")
+    let result = try mounted.run(
+      ["trace", "--json", "--store", mounted.point, "--", "sh", "-c", "cd \(place); \(commands)"],
+      before: before)
+    let report = try? JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any]
+    let own = report?["own"] as? [String: [String: Any]] ?? [:]
+    return (result, own.compactMapValues { $0["count"] as? Int })
+  }
+
+  @Test(arguments: [false, true])
+  func onlyTheTreeIsCounted(rootless: Bool) throws {
+    let mounted = try mounted(rootless: rootless)
+    let others = Process()
+    others.executableURL = URL(fileURLWithPath: "/bin/sh")
+    let user = mounted.owner.map { "setpriv --reuid=\($0.uid) --regid=\($0.gid) --clear-groups" } ?? ""
+    let loop = "cd '\(mounted.path("Users/Shared/work"))'; while :; do mkdir other; rmdir other; done"
+    others.arguments = ["-c", "exec \(user) sh -c \"\(loop)\""]
+    others.standardError = FileHandle.nullDevice
+    try Program.withSignalsUnblocked { try others.run() }
+    defer {
+      kill(others.processIdentifier, SIGKILL)
+      others.waitUntilExit()
+    }
+    // A child, and one that has lost its parent.
+    let traced = try trace(
+      "mkdir a; (mkdir b); (sh -c 'sleep 0.2; mkdir c' &); until [ -d c ]; do sleep 0.05; done; rmdir a",
+      in: mounted)
+    #expect(traced.result.status == 0, "\(traced.result.errors)")
+    #expect(traced.own["MKDIR"] == 3 && traced.own["RMDIR"] == 1, "\(traced.own)")
+  }
+
+  @Test func statusIsTheCommands() throws {
+    let mounted = try mounted()
+    #expect(try trace("exit 3", in: mounted).result.status == 3)
+    #expect(try trace("kill -TERM $$", in: mounted).result.status == 128 + SIGTERM)
+    let missing = try mounted.run("trace", "--store", mounted.point, "/nonexistent/command")
+    #expect(missing.status == 127 && missing.errors.contains("/nonexistent/command"), "\(missing.errors)")
+    let elsewhere = try mounted.run("trace", "--store", "/nonexistent", "true")
+    #expect(elsewhere.status == 6 && elsewhere.errors.contains("no insula store"), "\(elsewhere.errors)")
+  }
+
+  @Test func tableGoesToTheFile() throws {
+    let mounted = try mounted()
+    let file = mounted.temporary.appending("counts")
+    let result = try mounted.run(
+      "trace", "-o", file, "--store", mounted.point, "--", "mkdir", mounted.path("Users/Shared/work/x"))
+    #expect(result.status == 0 && result.errors.isEmpty && result.output.isEmpty, "\(result)")
+    let table = try #require(mounted.temporary.text(of: "counts"))
+    #expect(table.contains("MKDIR") && table.contains("in all"), "\(table)")
+    let refused = try mounted.run(
+      "trace", "-o", "/nonexistent/counts", "--store", mounted.point, "--", "mkdir",
+      mounted.path("Users/Shared/work/y"))
+    #expect(refused.status != 0 && refused.errors.contains("/nonexistent/counts"), "\(refused.errors)")
+    #expect(!FileManager.default.fileExists(atPath: mounted.path("Users/Shared/work/y")))
+  }
+
+  /// Whoever is killed while it traces takes no place for good, and nothing is counted any more for those.
+  @Test func fewTraceAtATime() throws {
+    let mounted = try mounted()
+    func start(_ number: Int) throws -> Process {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: Program.insula)
+      process.arguments = [
+        "trace", "--store", mounted.point, "--", "sh", "-c",
+        "touch \(mounted.path("Users/Shared/work/\(number)")); read line",
+      ]
+      process.standardInput = Pipe()
+      process.standardError = FileHandle.nullDevice
+      try Program.withSignalsUnblocked { try process.run() }
+      return process
+    }
+    let many = try (0..<8).map(start)
+    // They end when there is nothing more to read for them.
+    defer { for process in many { try? (process.standardInput as? Pipe)?.fileHandleForWriting.close() } }
+    for number in 0..<8 {
+      let begun = mounted.backing("Users/Shared/work/\(number)")
+      #expect(eventually { FileManager.default.fileExists(atPath: begun) })
+    }
+    let refused = try trace("true", in: mounted).result
+    #expect(
+      refused.status == 1 && refused.errors.contains("too many processes are traced"), "\(refused.errors)")
+    kill(many[0].processIdentifier, SIGKILL)
+    var own: [String: Int] = [:]
+    let begins = try eventually {
+      let traced = try trace("mkdir again", in: mounted)
+      own = traced.own
+      return traced.result.status == 0
+    }
+    #expect(begins && own["MKDIR"] == 1, "\(own)")
+  }
+
+  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no worker can be replaced"))
+  func lostCountsAreSaid() throws {
+    let mounted = try mounted()
+    let daemon = try #require(try mounted.daemon())
+    let start = monotonicNanoseconds()
+    let traced = try trace("kill -KILL \(daemon); mkdir a; sleep 0.5", in: mounted)
+    #expect(monotonicNanoseconds() - start < 8_000_000_000)
+    #expect(traced.result.status == 1 && traced.result.errors.contains("what it counted is lost"))
+    #expect(FileManager.default.fileExists(atPath: mounted.path("Users/Shared/work/a")))
+  }
+}
