@@ -17,6 +17,30 @@ struct KeeperTests {
     #expect(try eventually { try mounted.daemon().map { $0 != before } ?? false })
   }
 
+  /// Descriptors of a dead worker are open in its keeper too, until the next one closes them.
+  ///
+  /// The first number that is free once the mount is ready is that of a pipe that the keeper had.
+  @Test(arguments: [false, true]) func callersAreLetGo(rootless: Bool) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = try MountedStore(asNobody: rootless)
+    try mounted.mount()
+    let path = try rootless ? mounted.store + "/state/control.sock" : mounted.socket()
+    let end = try #require(path.lastIndex(of: "/"))
+    let directory = try FD.cwd.openFollowing(String(path[..<end]), O_RDONLY | O_DIRECTORY)
+    let callers = try (0..<8).map { _ in
+      SharedFD(try LocalSocket.connect(in: directory.fd, name: String(path[path.index(after: end)...])))
+    }
+    // Until the daemon has taken them in.
+    _ = try mounted.count("pid")
+    try replace(in: mounted)
+    for caller in callers {
+      let isOver = try caller.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 5000) }
+      #expect(isOver)
+    }
+  }
+
   @Test(arguments: [[], ["nopassthrough"], ["nohandles"]]) func openThingsStay(options: [String]) throws {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")

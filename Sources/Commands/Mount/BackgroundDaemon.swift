@@ -12,7 +12,7 @@ internal import LinuxIO
 /// writes to standard error comes through the pipe and is passed on; then it says so with a mark that no
 /// message can hold.
 struct BackgroundDaemon: ~Copyable {
-  private static let readyDescriptor: Int32 = 3
+  static let readyDescriptor: Int32 = 3
   private static let mark: [UInt8] = [0] + Array("ready".utf8)
 
   private let pid: Int32

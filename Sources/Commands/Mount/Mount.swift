@@ -150,6 +150,7 @@ struct MountCommand: Command {
       + optionWords.flatMap { ["-o", $0] }
     settings.program = program
     settings.environment = context.environment
+    if isBackgroundChild, left == nil { settings.untilReady = FD(BackgroundDaemon.readyDescriptor) }
     try Service.run(store: store, settings, left: left) { isFirst in
       if isBackgroundChild, isFirst { try BackgroundDaemon.reportReady() }
       if let socket = context.environment["NOTIFY_SOCKET"] {
