@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills bench requests neighbours docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests neighbours docs install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -73,6 +73,10 @@ stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help sa
 # and "nodes"); as root a store for all, else one of the user's own.
 kills: build ## the process that serves is killed a hundred times under each of several loads; ten minutes
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Kills/kills.py $(KILLS)
+
+# The tests do a share of it.
+aborts: build ## 8,000 clients killed in the middle, 2,000 connections aborted, detached and unmounted; minutes, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Kills/aborts.py
 
 bench: ## compare with the plain filesystem, bindfs and mergerfs
 	mount-scripts/bench.sh
