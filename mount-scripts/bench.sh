@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Insula authors
 #
-# Measures Insula against the plain directory, bindfs and mergerfs; see Benchmarks/README.md.
+# Measures Insula against the plain directory, bindfs, mergerfs and libfuse's passthrough_hp; see Benchmarks/README.md.
 # Everything lies on one ext4 image in memory, under $base; all of it is gone again when this script ends.
 set -euo pipefail
 
@@ -13,7 +13,7 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --rounds N          rounds (default 7)
   --seconds S         length of a sample (default 0.3)
   --only ROW,...      these rows only; --list prints their names
-  --without NAME,...  leave out insula, bindfs or mergerfs
+  --without NAME,...  leave out insula, bindfs, mergerfs or passthrough_hp
   --before PROGRAM    compare with another build of insula, and with nothing else, on one processor
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
   --views [COUNT]     instead: how soon an app starts, and what so many running apps cost the daemon (default 1000)
@@ -21,7 +21,8 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --size GIB          size of the image (default 4)
   --save              write Benchmarks/results also after a partial run
   --clean             only clear what a crashed run has left
-Environment: INSULA (the program, default .build/release/insula), BENCH_SCRATCH_PATH (where to build the benchmark).
+Environment: INSULA (the program, default .build/release/insula), BENCH_SCRATCH_PATH (where to build the benchmark),
+PASSTHROUGH_HP (the program, default Benchmarks/.build/passthrough_hp).
 EOF
 }
 
@@ -31,6 +32,7 @@ mnt=$base/mnt
 disk=$base/disk
 insula=${INSULA:-$repo/.build/release/insula}
 build=${BENCH_SCRATCH_PATH:-$repo/Benchmarks/.build}
+passthrough=${PASSTHROUGH_HP:-$repo/Benchmarks/.build/passthrough_hp}
 mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.create=ff,minfreespace=0
 
 say() { echo "bench: $*" >&2; }
@@ -45,7 +47,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=${2:?}; shift ;;
     --only) only=${2:?}; save=${save/auto/no}; shift ;;
     --without) without=${2:?}; shift ;;
-    --before) before=${2:?}; without=bindfs,mergerfs; save=${save/auto/no}; shift ;;
+    --before) before=${2:?}; without=bindfs,mergerfs,passthrough_hp; save=${save/auto/no}; shift ;;
     --size) size=${2:?}; shift ;;
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
     --views) views=1000; case ${2:-} in [0-9]*) views=$2; shift ;; esac ;;
@@ -61,7 +63,7 @@ done
 # Which processor wakes which one is worth more than two builds differ by; on one processor 2 percent can be seen.
 if [ -n "$before" ]; then taskset -pc "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" $$ >/dev/null; fi
 # These are about insula alone.
-[ -z "$views$inside" ] || without=bindfs,mergerfs
+[ -z "$views$inside" ] || without=bindfs,mergerfs,passthrough_hp
 
 mounted() { awk -v at="$1" '$5 == at { found = 1 } END { exit !found }' /proc/self/mountinfo; }
 
@@ -146,7 +148,7 @@ bench=$build/release/insula-bench
 [ "$only" != list ] || { "$bench" --list; exit 0; }
 
 names=''
-for name in insula bindfs mergerfs; do
+for name in insula bindfs mergerfs passthrough_hp; do
   case ",$without," in
     *",$name,"*) say "WITHOUT $name, as asked: its column will be missing" ;;
     *) names="$names $name" ;;
@@ -161,6 +163,8 @@ for name in $names; do
   case $name in
     insula) [ -x "$insula" ] || die "no $insula: run 'swift build -c release', set INSULA, or give --without insula" ;;
     before) ;;
+    passthrough_hp) [ -x "$passthrough" ] || die "no $passthrough: 'Benchmarks/passthrough_hp.sh' builds it from Debian's source of \
+libfuse; or set PASSTHROUGH_HP, or leave it out with --without passthrough_hp" ;;
     *) command -v "$name" >/dev/null || missing="$missing $name" ;;
   esac
 done
@@ -178,7 +182,7 @@ truncate -s "${size}G" "$base/image"
 mkfs.ext4 -q -F -i "$([ -n "$memory" ] && echo 1024 || echo 4096)" \
   -E lazy_itable_init=0,lazy_journal_init=0 "$base/image"
 mount -o loop,noatime "$base/image" "$disk"
-mkdir "$disk/plain" "$disk/bind" "$disk/merger"
+mkdir "$disk/plain" "$disk/bind" "$disk/merger" "$disk/passthrough"
 
 daemon=''
 contenders=(--contender "plain=$disk/plain")
@@ -259,6 +263,14 @@ start_mergerfs() {
   fact mergerfs "$(mergerfs --version | sed -n 's/^mergerfs v\(ersion: \)*/mergerfs /p' | head -1), $mergerfs_options"
 }
 
+# libfuse's own example of a fast filesystem: what can be had without a gate, a journal or views.
+start_passthrough_hp() {
+  "$passthrough" --foreground "$disk/passthrough" "$mnt/passthrough_hp" >"$base/passthrough_hp.log" 2>&1 9>&- &
+  await "$mnt/passthrough_hp" $!
+  add passthrough_hp "$mnt/passthrough_hp" $!
+  fact passthrough_hp "libfuse $(pkg-config --modversion fuse3 2>/dev/null || echo unknown), defaults"
+}
+
 first_child() { [ -z "$1" ] || pgrep -P "$1" | head -1; }
 
 # Runs an app that only waits, mounts its container as it sees it on $mnt/view, and makes that a contender of the same place in the
@@ -301,7 +313,7 @@ done
 
 # Runs the benchmark in a session of its own, so that it can be ended with the programs it runs. No row may hang the
 # run for ever: after the limit, or a signal to this script, the trap ends it and unmounts.
-limit=2400
+limit=3600
 run_benchmark() {
   setsid "$bench" "$@" 9>&- &
   local pid=$! end=$((SECONDS + limit))

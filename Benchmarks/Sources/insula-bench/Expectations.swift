@@ -24,22 +24,36 @@ struct Expectations: Codable {
 
   /// What is expected of a row, and whether its result meets it; nil if nothing is.
   func verdict(on row: Row, plain: String) -> Verdict? {
-    let failed = row.series[contender]?.failure != nil
     if let least = atLeastOfPlain[row.name] {
-      let ratio = row.ratios(of: contender, to: plain)
-      return Verdict(text: "≥ \(least) of plain", met: failed ? false : ratio.map { $0.median >= least })
+      return Verdict(
+        text: "≥ \(least) of plain", outcome: outcome(row, row.ratios(of: contender, to: plain), least))
     }
     if let least = atLeastOfBestRival[row.name] {
-      let ratio = row.ratios(of: contender, toBestOf: rivals)
-      return Verdict(text: "≥ \(least) of best rival", met: failed ? false : ratio.map { $0.median >= least })
+      return Verdict(
+        text: "≥ \(least) of best rival",
+        outcome: outcome(row, row.ratios(of: contender, toBestOf: rivals), least))
     }
     return nil
+  }
+
+  private func outcome(_ row: Row, _ ratio: Spread?, _ least: Double) -> Verdict.Outcome {
+    if row.series[contender]?.failure != nil { return .missed }
+    guard let ratio else { return .notMeasured }
+    if ratio.lower >= least { return .met }
+    return ratio.upper < least ? .missed : .undecided
   }
 }
 
 /// An expectation of one row.
 struct Verdict {
+  enum Outcome: String {
+    case met
+    case missed = "**missed**"
+    /// The quartiles lie on both sides of what is expected.
+    case undecided
+    case notMeasured = ""
+  }
+
   let text: String
-  /// Nil if it could not be measured.
-  let met: Bool?
+  let outcome: Outcome
 }

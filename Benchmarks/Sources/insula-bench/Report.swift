@@ -51,7 +51,7 @@ struct Report: Codable {
       cells += others.map { row.cpu(of: $0).map { Self.time($0.median) } ?? "-" }
       let verdict = expectations?.verdict(on: row, plain: plain)
       cells.append(verdict?.text ?? "")
-      cells.append(verdict?.met.map { $0 ? "met" : "**missed**" } ?? "")
+      cells.append(verdict?.outcome.rawValue ?? "")
       table.append(cells)
     }
 

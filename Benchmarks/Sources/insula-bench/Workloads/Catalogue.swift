@@ -8,7 +8,7 @@ enum Catalogue {
       Group(name: "metadata", order: .rowByRow, mostRounds: .max, workloads: metadata),
       Group(name: "namespace", order: .rowByRow, mostRounds: .max, workloads: namespace),
       Group(name: "data", order: .rowByRow, mostRounds: .max, workloads: data),
-      Group(name: "two", order: .rowByRow, mostRounds: .max, workloads: two),
+      Group(name: "several", order: .rowByRow, mostRounds: .max, workloads: several),
       Group(name: "tree", order: .together, mostRounds: 5, workloads: Program.tree(samples)),
       Group(name: "compile", order: .rowByRow, mostRounds: 3, workloads: Program.compile(samples)),
       Group(
@@ -50,11 +50,21 @@ enum Catalogue {
     ]
   }
 
-  private static var two: [any Workload] {
+  private static var several: [any Workload] {
     [
-      TwoProcesses(
-        name: "two-create", title: "two processes: create + stat + unlink", job: .createStatUnlink),
-      TwoProcesses(name: "two-open-read", title: "two processes: open + read + close", job: .openRead),
+      SeveralProcesses(
+        name: "two-create", title: "two processes: create + stat + unlink", count: 2, job: .createStatUnlink),
+      SeveralProcesses(
+        name: "two-open-read", title: "two processes: open + read + close", count: 2, job: .openRead),
+      SeveralProcesses(
+        name: "eight-create", title: "eight processes: create + stat + unlink", count: 8,
+        job: .createStatUnlink),
+      SeveralProcesses(
+        name: "eight-open-read", title: "eight processes: open + read + close", count: 8, job: .openRead),
+      SeveralProcesses(
+        name: "compute", title: "getxattr, 20 µs of work after each", count: 1, job: .requestCompute),
+      SeveralProcesses(
+        name: "two-compute", title: "two processes: the same", count: 2, job: .requestCompute),
     ]
   }
 }

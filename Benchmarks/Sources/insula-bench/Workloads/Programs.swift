@@ -52,10 +52,15 @@ extension Program {
       Program(
         "grep", "grep -r, no match", command: ["grep", "-r", "InsulaIsNotInThere", "tree"], allowing: [1],
         preparation: unpack),
+      Program("cp", "cp -a of them", command: ["cp", "-a", "tree", "copy"]) { () throws(Failure) in
+        try unpack()
+        try Child.run(["rm", "-rf", "copy"])
+      },
       Program(
         "git-status", "git status", command: ["git", "-C", "tree", "status", "--porcelain"], repeats: true
       ) { () throws(Failure) in
         try unpack()
+        try Child.run(["rm", "-rf", "copy"])
         if exists("tree/.git") { return }
         try Child.run(["git", "init", "-q", "tree"])
         // A low threshold streams all blobs into one pack: the repository is made fast, and status does not
@@ -64,7 +69,16 @@ extension Program {
         try Child.run(["git", "-C", "tree"] + quick + ["add", "-A"])
         try Child.run(["git", "-C", "tree", "status", "--porcelain"])
       },
-      Program("rm", "rm -rf of them", command: ["rm", "-rf", "tree"], preparation: unpack),
+      Program("git-add", "git add of them", command: ["git", "-C", "tree", "add", "-A"]) {
+        () throws(Failure) in
+        try unpack()
+        try Child.run(["rm", "-rf", "tree/.git"])
+        try Child.run(["git", "init", "-q", "tree"])
+      },
+      Program("rm", "rm -rf of them", command: ["rm", "-rf", "tree"]) { () throws(Failure) in
+        try unpack()
+        try Child.run(["rm", "-rf", "tree/.git"])
+      },
     ]
   }
 

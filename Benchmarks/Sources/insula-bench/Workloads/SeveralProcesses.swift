@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+import CBench
 import Glibc
 
-/// Two processes at once, each in its own directory.
+/// Some processes at once, each in its own directory.
 ///
 /// They are this program again, as `--worker JOB DIR NANOSECONDS`.
-struct TwoProcesses: Workload {
+struct SeveralProcesses: Workload {
   let name: String
   let title: String
   let repeats = false
+  private let count: Int
   private let job: WorkerJob
 
-  init(name: String, title: String, job: WorkerJob) {
+  init(name: String, title: String, count: Int, job: WorkerJob) {
     self.name = name
     self.title = title
+    self.count = count
     self.job = job
   }
 
   mutating func batch(_ meter: inout Meter) throws(Failure) {
     var workers: [Child] = []
-    for directory in ["\(name)-1", "\(name)-2"] {
-      let arguments = ["/proc/self/exe", "--worker", job.rawValue, directory, String(meter.budget)]
+    for number in 1...count {
+      let arguments = [
+        "/proc/self/exe", "--worker", job.rawValue, "\(name)-\(number)", String(meter.budget),
+      ]
       workers.append(try Child(arguments, pipes: true))
     }
     var failure: Failure?
@@ -59,6 +64,8 @@ struct TwoProcesses: Workload {
 enum WorkerJob: String {
   case createStatUnlink = "create-stat-unlink"
   case openRead = "open-read"
+  /// A request, and then about as much work of the program's own.
+  case requestCompute = "request-compute"
 
   /// Says ready, waits for a line, works for so long, and prints how many operations took how many
   /// nanoseconds.
@@ -68,7 +75,7 @@ enum WorkerJob: String {
     var block = [UInt8](repeating: 3, count: 4096)
     let names = Names("w", count: 20)
     names.unlinkAll()
-    if self == .openRead { try names.create(block) }
+    if self != .createStatUnlink { try names.create(block) }
     _ = write(1, "ready\n", 6)
     var byte: UInt8 = 0
     _ = read(0, &byte, 1)
@@ -93,6 +100,25 @@ enum WorkerJob: String {
       try check(unlink(name), "unlink")
     case .openRead:
       try openReadClose(name, &block)
+    case .requestCompute:
+      // A name that is never there; the kernel does not remember that, so it asks each time.
+      guard getxattr(name, "user.none", &block, block.count) < 0, errno == ENODATA else {
+        throw Failure("getxattr of an attribute that is not there")
+      }
+      block[0] = Self.compute(block[0])
     }
+  }
+
+  /// Some twenty microseconds of arithmetic: an amount of work and not a time, so that it takes longer where
+  /// something else has taken the processor.
+  @inline(never)
+  private static func compute(_ seed: UInt8) -> UInt8 {
+    var word = UInt64(seed) | 1
+    for _ in 0..<15_000 {
+      word ^= word << 13
+      word ^= word >> 7
+      word ^= word << 17
+    }
+    return UInt8(truncatingIfNeeded: word)
   }
 }
