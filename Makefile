@@ -29,7 +29,7 @@ fmt: ## format the sources
 
 # The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too. Not the test that
 # measures memory, of which a sanitizer needs much of its own, and not those that start a program for each of thousands of calls.
-UNITS := PolicyTests LinuxIOTests BundlesTests StoreTests AppsTests CommandsTests FuseTests VolumeTests
+UNITS := JSONTests PolicyTests LinuxIOTests BundlesTests StoreTests AppsTests CommandsTests FuseTests VolumeTests
 # XCTest and Foundation leak a little of their own, so leaks are not looked for here.
 # The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
 # A process for each module: all of them in one are too much for the thread sanitizer.

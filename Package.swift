@@ -24,6 +24,7 @@ let package = Package(
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // The house, from the ground up; arrows go down only.
+    .target(name: "JSON", swiftSettings: strict),
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Bundles", dependencies: ["LinuxIO", "CCrypto", "CLinux"], swiftSettings: strict),
@@ -57,6 +58,7 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
+    .testTarget(name: "JSONTests", dependencies: ["JSON", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
