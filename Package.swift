@@ -25,14 +25,19 @@ let package = Package(
 
     // The house, from the ground up; arrows go down only.
     .target(name: "JSON", swiftSettings: strict),
+    .target(name: "PropertyLists", swiftSettings: strict),
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
-    .target(name: "Bundles", dependencies: ["LinuxIO", "CCrypto", "CLinux"], swiftSettings: strict),
+    .target(
+      name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "CCrypto", "CLinux"],
+      swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
-      name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"], swiftSettings: strict),
+      name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"],
+      swiftSettings: strict),
     .target(
-      name: "Apps", dependencies: ["Store", "Bundles", "Policy", "LinuxIO", "CLinux"], swiftSettings: strict),
+      name: "Apps", dependencies: ["Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux"],
+      swiftSettings: strict),
     .target(
       name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
@@ -42,7 +47,9 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Commands",
-      dependencies: ["Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux"],
+      dependencies: [
+        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "LinuxIO", "CLinux",
+      ],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
 
@@ -63,7 +70,7 @@ let package = Package(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "BundlesTests", dependencies: ["Bundles", "LinuxIO", "CLinux", "TestSupport"],
+      name: "BundlesTests", dependencies: ["Bundles", "PropertyLists", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "StoreTests",
@@ -72,7 +79,8 @@ let package = Package(
     .testTarget(
       name: "AppsTests",
       dependencies: [
-        "Apps", "Store", "Bundles", "Policy", "LinuxIO", "CLinux", "TestSupport", "insula-stopped",
+        "Apps", "Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux", "TestSupport",
+        "insula-stopped",
       ], swiftSettings: strict),
     .testTarget(
       name: "FuseTests", dependencies: ["Fuse", "LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
@@ -85,7 +93,8 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux", "TestSupport",
+        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux",
+        "TestSupport",
         "insula",
       ],
       swiftSettings: strict),

@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import Policy
+internal import PropertyLists
 internal import Store
 
 /// What a signed bundle says of itself that counts for an installation.

@@ -3,6 +3,7 @@
 
 internal import Bundles
 package import LinuxIO
+internal import PropertyLists
 package import Store
 
 /// What an app's signature says of the files that its users choose for it.

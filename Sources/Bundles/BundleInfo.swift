@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import PropertyLists
+
 /// What a bundle says of itself in its Info.plist.
 package struct BundleInfo: Sendable {
   /// One entry of CFBundleDocumentTypes.

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import LinuxIO
+internal import PropertyLists
 
 /// An open bundle: a directory of a known shape, with an Info.plist and an executable that can be used.
 ///

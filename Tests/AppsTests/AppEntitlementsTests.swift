@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 @testable internal import Apps
-internal import Bundles
 internal import Policy
+internal import PropertyLists
 internal import Store
 internal import Testing
 

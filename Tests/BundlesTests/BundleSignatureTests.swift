@@ -4,6 +4,7 @@
 @testable internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

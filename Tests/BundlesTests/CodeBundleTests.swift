@@ -5,6 +5,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

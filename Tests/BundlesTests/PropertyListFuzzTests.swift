@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import Glibc
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Bundles
 internal import LinuxIO
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

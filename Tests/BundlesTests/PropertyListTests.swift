@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Bundles
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

@@ -4,6 +4,7 @@
 @testable internal import Bundles
 internal import CLinux
 internal import Glibc
+internal import PropertyLists
 internal import TestSupport
 internal import Testing
 

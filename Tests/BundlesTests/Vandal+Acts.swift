@@ -4,6 +4,7 @@
 @testable internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import PropertyLists
 internal import TestSupport
 
 // Each does one thing, remembers what it has touched, and says whether the rules let it pass.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Bundles
 internal import CLinux
 internal import Glibc
 package import LinuxIO
 package import Policy
+internal import PropertyLists
 internal import Store
 
 /// A package of an app's data, as Xcode exports containers: `AppData`, which is what the app has as its home

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Bundles
+package import PropertyLists
 
 /// What its signature says that an app may do beyond its own containers.
 ///

@@ -6,6 +6,7 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import PropertyLists
 package import Store
 internal import Synchronization
 

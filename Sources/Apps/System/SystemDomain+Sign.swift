@@ -4,6 +4,7 @@
 package import Bundles
 internal import CLinux
 package import LinuxIO
+internal import PropertyLists
 
 extension SystemDomain {
   /// Signs a tree, open for reading, so that it can become a system domain; of the standard directories those

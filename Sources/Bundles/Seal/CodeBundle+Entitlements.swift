@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import PropertyLists
+
 extension CodeBundle {
   /// What the signature of an installed bundle says that its app may do; empty without entitlements.
   ///

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import PropertyLists
 
 extension CodeBundle {
   /// What a seal of this bundle as it is now says.

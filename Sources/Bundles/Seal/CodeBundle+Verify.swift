@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import PropertyLists
+
 extension CodeBundle {
   /// All that is not as the seal says, ordered by path; nothing if the bundle is as it was sealed.
   ///

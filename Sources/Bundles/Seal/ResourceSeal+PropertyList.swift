@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import PropertyLists
+
 // The seal as a property list, as Apple's tools write and read it.
 
 extension ResourceSeal {

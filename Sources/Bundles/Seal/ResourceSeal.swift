@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import PropertyLists
+
 /// What a seal knows of the files of a bundle: the content of `_CodeSignature/CodeResources`.
 package struct ResourceSeal: Equatable, Sendable {
   /// A digest that stands for a file's contents.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import PropertyLists
+
 /// One rule of what a seal covers.
 package struct SealRule: Equatable, Sendable {
   /// A regular expression that is looked for in paths relative to ``CodeBundle/base``.

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import PropertyLists
 
 /// One thread of a walk.
 final class SealWalker {
@@ -95,7 +96,7 @@ final class SealWalker {
 
   /// A name that a property list can hold.
   private static func sealable(_ bytes: [UInt8]) -> String? {
-    guard bytes.allSatisfy({ $0 >= 0x20 || XMLReader.isSpace($0) }) else { return nil }
+    guard bytes.allSatisfy({ $0 >= 0x20 || [0x09, 0x0a, 0x0d].contains($0) }) else { return nil }
     return String(validating: bytes, as: UTF8.self)
   }
 

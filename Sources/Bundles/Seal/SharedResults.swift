@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import PropertyLists
 internal import Synchronization
 
 /// What several threads have found.

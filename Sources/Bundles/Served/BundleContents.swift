@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import LinuxIO
+internal import PropertyLists
 
 /// The digest that proves that a served bundle is the one that was installed.
 package enum InstalledDigest: Equatable, Sendable {

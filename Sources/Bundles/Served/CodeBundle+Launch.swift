@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import PropertyLists
+
 extension CodeBundle {
   /// Looks at all that a launch depends on: that the signature is the one that is known by its digest, and
   /// that the executable, Info.plist and the entitlements are those that were signed; gives the entitlements.

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import PropertyLists
 
 /// The signature of a bundle that is served, as it lies there: what it consists of, and what it says of other
 /// files.

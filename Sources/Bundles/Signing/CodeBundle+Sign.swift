@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import LinuxIO
+internal import PropertyLists
 
 /// Why a bundle was not signed.
 package enum SigningFailure: Error, Equatable, Sendable {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import PropertyLists
+
 /// What there is to say of a bundle after all of it was looked at.
 package struct Verification: Sendable {
   /// What is wrong: first with the signature, then with the parts it speaks of, then with the files, by path.

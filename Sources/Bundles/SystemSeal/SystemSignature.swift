@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
+internal import PropertyLists
 
 /// The seal of a tree and the signature of it, as they lie in the tree.
 package struct SystemSignature: Sendable {

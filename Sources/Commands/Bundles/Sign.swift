@@ -4,6 +4,7 @@
 internal import Bundles
 internal import LinuxIO
 internal import Policy
+internal import PropertyLists
 
 /// `insula sign`.
 struct SignCommand: Command {

@@ -3,6 +3,7 @@
 
 internal import Bundles
 internal import Policy
+internal import PropertyLists
 
 /// What is told of a bundle that was verified: to people in a sentence, to programs as JSON.
 struct VerificationReport: Encodable {

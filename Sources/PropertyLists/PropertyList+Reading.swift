@@ -8,7 +8,7 @@ package struct PropertyListError: Error, Equatable, Sendable {
   /// The byte at which it showed; in UTF-16 text, of the text as UTF-8.
   package let position: Int
 
-  init(_ reason: String, at position: Int = 0) {
+  package init(_ reason: String, at position: Int = 0) {
     self.reason = reason
     self.position = position
   }

@@ -90,6 +90,13 @@ extension PropertyList {
   package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
   package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
 
+  /// A dictionary of entries in any order; of a key that is there twice, the last counts.
+  package init(entries: [(key: String, value: PropertyList)]) {
+    var dictionary = Dictionary()
+    for (key, value) in entries { dictionary[key] = value }
+    self = .dictionary(dictionary)
+  }
+
   /// Whether other values are in it.
   var isContainer: Bool { dictionary != nil || array != nil }
 

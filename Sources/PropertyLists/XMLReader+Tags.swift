@@ -96,9 +96,14 @@ extension XMLReader {
 
   /// Refuses any encoding but those that are read.
   private func checkEncoding(_ declaration: ArraySlice<UInt8>) throws(PropertyListError) {
-    let text = String(decoding: declaration, as: UTF8.self).lowercased()
-    guard let range = text.firstRange(of: "encoding") else { return }
-    let value = text[range.upperBound...].drop { $0 == " " || $0 == "\t" || $0 == "=" }.dropFirst()
+    let name = "encoding"
+    var rest = Array(String(decoding: declaration, as: UTF8.self).lowercased().utf8)[...]
+    while !rest.starts(with: name.utf8) {
+      if rest.popFirst() == nil { return }
+    }
+    let value = String(decoding: rest.dropFirst(name.utf8.count), as: UTF8.self).drop {
+      $0 == " " || $0 == "\t" || $0 == "="
+    }.dropFirst()
     guard ["utf-8", "utf-16", "us-ascii", "ascii"].contains(where: { value.hasPrefix($0) }) else {
       throw error("an encoding that is neither UTF-8 nor UTF-16")
     }
