@@ -33,7 +33,7 @@ let package = Package(
       swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
-      name: "Store", dependencies: ["LinuxIO", "Policy", "CSQLite", "CLinux"],
+      name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],
       swiftSettings: strict),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux"],
@@ -43,12 +43,12 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Daemon",
-      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "LinuxIO", "CLinux"],
+      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "JSON", "LinuxIO", "CLinux"],
       swiftSettings: strict),
     .target(
       name: "Commands",
       dependencies: [
-        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "LinuxIO", "CLinux",
+        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "LinuxIO", "CLinux",
       ],
       swiftSettings: strict),
     .executableTarget(name: "insula", dependencies: ["Commands"], swiftSettings: strict),
@@ -93,7 +93,7 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "LinuxIO", "CLinux",
+        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "JSON", "LinuxIO", "CLinux",
         "TestSupport",
         "insula",
       ],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import FoundationEssentials
+internal import JSON
 
 /// Messages as lines: JSON without a newline in it, then a newline.
 enum ControlLine {
@@ -12,12 +12,11 @@ enum ControlLine {
 
   static func encode(_ message: some Encodable) -> [UInt8] {
     // Our messages are made of numbers, strings and such, which always encode.
-    let data = (try? JSONEncoder().encode(message)) ?? Data()
-    return Array(data) + [UInt8(ascii: "\n")]
+    ((try? JSONText.encode(message)) ?? []) + [UInt8(ascii: "\n")]
   }
 
   static func decode<Message: Decodable>(_ type: Message.Type, _ line: some Sequence<UInt8>) throws -> Message
   {
-    try JSONDecoder().decode(type, from: Data(line))
+    try JSONText.decode(type, from: Array(line))
   }
 }

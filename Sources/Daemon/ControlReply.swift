@@ -3,6 +3,7 @@
 
 package import Apps
 package import Fuse
+package import JSON
 package import Store
 
 /// What a daemon answers.

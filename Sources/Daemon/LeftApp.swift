@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 internal import Apps
-internal import FoundationEssentials
 internal import Glibc
+internal import JSON
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -23,7 +23,7 @@ struct KeptLaunch: Codable {
     since = Int64(time(nil))
   }
 
-  var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+  var encoded: [UInt8] { (try? JSONText.encode(self)) ?? [] }
 }
 
 /// An app that runs, as another worker has left it.
@@ -38,7 +38,7 @@ struct LeftApp {
     guard let connection = kept.descriptor(.connection, view: view),
       let process = kept.descriptor(.appProcess, view: view),
       let (bytes, memory) = kept.data(.appLaunch, view: view),
-      let launch = try? JSONDecoder().decode(KeptLaunch.self, from: Data(bytes))
+      let launch = try? JSONText.decode(KeptLaunch.self, from: bytes)
     else { return nil }
     self.launch = launch
     self.memory = memory

@@ -3,6 +3,7 @@
 
 internal import Fuse
 internal import Glibc
+internal import JSON
 package import LinuxIO
 package import Store
 internal import Synchronization
@@ -305,7 +306,7 @@ package enum Service {
 
   private static func status(_ store: Store, _ server: Server, _ settings: Settings) -> DaemonStatus {
     var status = DaemonStatus(
-      pid: ProcessID.own, store: store.path, uuid: store.description.uuidText,
+      pid: ProcessID.own, store: store.path, uuid: store.description.uuid,
       mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
       counts: JSONValue.fields(of: server.report(version: settings.version)))
     status.identity = store.identity

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import FoundationEssentials
+internal import Glibc
+internal import LinuxIO
+internal import PropertyLists
 
 /// What `store.plist` says of a store: the one file that makes a directory a store.
-package struct StoreDescription: Codable, Equatable, Sendable {
+package struct StoreDescription: Equatable, Sendable {
   /// The format that this program writes and understands.
   package static let currentFormat = 1
 
   /// Who the store is for.
-  package enum Mode: String, Codable, Sendable {
+  package enum Mode: String, Sendable {
     /// All users of the machine; the daemon is root.
     case system
     /// One user, who runs the daemon.
@@ -17,7 +19,7 @@ package struct StoreDescription: Codable, Equatable, Sendable {
   }
 
   /// The group that administers the local domain.
-  package struct AdminGroup: Codable, Equatable, Sendable {
+  package struct AdminGroup: Equatable, Sendable {
     package let name: String
     package let gid: UInt32
 
@@ -25,18 +27,15 @@ package struct StoreDescription: Codable, Equatable, Sendable {
       self.name = name
       self.gid = gid
     }
-
-    private enum CodingKeys: String, CodingKey {
-      case name = "Name"
-      case gid = "ID"
-    }
   }
 
   package let format: Int
-  package private(set) var uuid: UUID
+  /// In capital letters.
+  package private(set) var uuid: String
   package let mode: Mode
   package let adminGroup: AdminGroup
-  package let created: Date
+  /// In seconds since 1970.
+  package let created: Int64
   /// By their names; those that nothing here knows are a later version's of the same format.
   package let options: [String: String]
 
@@ -47,66 +46,90 @@ package struct StoreDescription: Codable, Equatable, Sendable {
   private static let allowed = "allowed"
 
   package init(
-    mode: Mode, adminGroup: AdminGroup, uuid: UUID = UUID(), created: Date = Date(),
+    mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
     allowsWritableCode: Bool = false
   ) {
     format = Self.currentFormat
     self.uuid = uuid
     self.mode = mode
     self.adminGroup = adminGroup
-    // A property list keeps whole seconds.
-    self.created = Date(timeIntervalSince1970: created.timeIntervalSince1970.rounded())
+    self.created = created
     options = allowsWritableCode ? [Self.writableCode: Self.allowed] : [:]
   }
 
   /// The same of another store.
   func withNewUUID() -> StoreDescription {
     var other = self
-    other.uuid = UUID()
+    other.uuid = UUIDText.random()
     return other
   }
 
-  /// The UUID as it is written in names and messages.
-  package var uuidText: String { uuid.uuidString }
-
-  private enum CodingKeys: String, CodingKey {
-    case format = "Format"
-    case uuid = "UUID"
-    case mode = "Mode"
-    case adminGroup = "AdminGroup"
-    case created = "Created"
-    case options = "Options"
+  private enum Key {
+    static let format = "Format"
+    static let uuid = "UUID"
+    static let mode = "Mode"
+    static let adminGroup = "AdminGroup"
+    static let groupName = "Name"
+    static let groupID = "ID"
+    static let created = "Created"
+    static let options = "Options"
   }
+
+  /// From the start of 1970 to that of 2001, from which property lists count.
+  private static let startOfLists: Int64 = 978_307_200
 
   /// The text of `store.plist`.
   package func encoded() -> [UInt8] {
-    let encoder = PropertyListEncoder()
-    encoder.outputFormat = .xml
-    // Numbers, strings and a date always encode; an empty file would be refused by the next reader.
-    return (try? encoder.encode(self)).map(Array.init) ?? []
+    let group = PropertyList(entries: [
+      (Key.groupName, .string(adminGroup.name)), (Key.groupID, .integer(Int64(adminGroup.gid))),
+    ])
+    let entries: [(key: String, value: PropertyList)] = [
+      (Key.format, .integer(Int64(format))), (Key.uuid, .string(uuid)), (Key.mode, .string(mode.rawValue)),
+      (Key.adminGroup, group), (Key.created, .date(Double(created) - Double(Self.startOfLists))),
+      (Key.options, PropertyList(entries: options.map { ($0.key, .string($0.value)) })),
+    ]
+    // Names without control characters can always be written; the next reader would refuse an empty file.
+    return (try? PropertyList(entries: entries).xml()) ?? []
   }
 
   /// Understands `store.plist`, or says why not, the format before anything else.
   package static func decoded(_ bytes: [UInt8], path: String) throws(StoreError) -> StoreDescription {
-    struct Version: Decodable {
-      let format: Int
-      enum CodingKeys: String, CodingKey { case format = "Format" }
+    guard let list = (try? PropertyList(reading: bytes))?.dictionary, let format = list[Key.format]?.integer
+    else { throw .damaged(path: path, what: "store.plist is not a property list with a format number") }
+    if format > currentFormat {
+      throw .newerFormat(path: path, found: Int(format), known: currentFormat)
     }
-    let decoder = PropertyListDecoder()
-    let data = Data(bytes)
-    guard let version = try? decoder.decode(Version.self, from: data) else {
-      throw .damaged(path: path, what: "store.plist is not a property list with a format number")
+    if format < currentFormat {
+      throw .olderFormat(path: path, found: Int(format), known: currentFormat)
     }
-    if version.format > currentFormat {
-      throw .newerFormat(path: path, found: version.format, known: currentFormat)
-    }
-    if version.format < currentFormat {
-      throw .olderFormat(path: path, found: version.format, known: currentFormat)
-    }
-    do {
-      return try decoder.decode(StoreDescription.self, from: data)
-    } catch {
+    guard let description = StoreDescription(list) else {
       throw .damaged(path: path, what: "store.plist lacks an entry, or one has the wrong type")
     }
+    return description
+  }
+
+  /// Nil if anything is missing, or something else than it should be.
+  private init?(_ list: PropertyList.Dictionary) {
+    guard let format = list[Key.format]?.integer.flatMap({ Int(exactly: $0) }),
+      let uuid = list[Key.uuid]?.string.flatMap({ UUIDText.canonical($0) }),
+      let mode = list[Key.mode]?.string.flatMap({ Mode(rawValue: $0) }),
+      let group = list[Key.adminGroup]?.dictionary, let groupName = group[Key.groupName]?.string,
+      let gid = group[Key.groupID]?.integer.flatMap({ UInt32(exactly: $0) }),
+      case .date(let created)? = list[Key.created],
+      let created = Int64(exactly: created.rounded()),
+      let entries = list[Key.options]?.dictionary?.entries
+    else { return nil }
+    var options: [String: String] = [:]
+    for entry in entries {
+      guard let value = entry.value.string else { return nil }
+      options[entry.key] = value
+    }
+    self.format = format
+    self.uuid = uuid
+    self.mode = mode
+    adminGroup = AdminGroup(name: groupName, gid: gid)
+    // A date of any year that a list can hold is far from the largest number.
+    self.created = created &+ Self.startOfLists
+    self.options = options
   }
 }

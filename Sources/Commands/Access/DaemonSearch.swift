@@ -39,7 +39,7 @@ struct DaemonSearch {
 
   /// A mounted store with the UUID of this one: one of them is a copy of the other.
   func twin(of store: Store) -> DaemonStatus? {
-    let uuid = store.description.uuidText
+    let uuid = store.description.uuid
     return place.daemons().map(\.status).first { other in
       other.uuid == uuid && (other.identity ?? StoreIdentity(at: other.store)) != store.identity
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import FoundationEssentials
 internal import Glibc
+internal import JSON
 internal import LinuxIO
 internal import Policy
 
@@ -86,10 +86,8 @@ struct Console: Sendable {
 
   /// Prints a value for programs: keys sorted, one to a line.
   func print(json value: some Encodable) {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(value) else { return }
-    output(Array((Self.escaped(String(decoding: data, as: UTF8.self)) + "\n").utf8))
+    guard let bytes = try? JSONText.encode(value, .pretty) else { return }
+    output(Array((Self.escaped(String(decoding: bytes, as: UTF8.self)) + "\n").utf8))
   }
 
   /// Prints a list, for programs or as a table; `none` says that there is nothing in it.

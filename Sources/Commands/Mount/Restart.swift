@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import JSON
 internal import LinuxIO
 
 /// `insula restart`.

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import JSON
 internal import LinuxIO
 internal import Store
 
@@ -106,7 +107,7 @@ struct StatusCommand: Command {
       context.console.print(
         json: [
           "mounted": JSONValue.bool(false), "store": .string(store.path),
-          "uuid": .string(store.description.uuidText), "mode": .string(store.description.mode.rawValue),
+          "uuid": .string(store.description.uuid), "mode": .string(store.description.mode.rawValue),
           "writableCode": .bool(store.description.allowsWritableCode),
           "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
           "gaveUp": gaveUp.map { .object(["time": .integer($0.time), "reason": .string($0.reason)]) }

@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import FoundationEssentials
 internal import Glibc
 internal import LinuxIO
 package import Policy
@@ -143,7 +142,7 @@ extension Containers {
         return "\(above)/\(place)"
       } catch .EEXIST {
         // Whoever's home it is can have made it; they can't know the next one.
-        place = ".\(name).left-\(UUID().uuidString)"
+        place = ".\(name).left-\(UUIDText.random())"
       }
     }
   }

@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import FoundationEssentials
 internal import Glibc
 package import LinuxIO
 package import Policy
@@ -60,7 +59,7 @@ package final class Containers: Sendable {
     let place = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
     let new = {
       ContainerRecord(
-        uuid: UUID().uuidString, kind: kind, identifier: identifier, user: owner.uid, path: place,
+        uuid: UUIDText.random(), kind: kind, identifier: identifier, user: owner.uid, path: place,
         team: app.signer)
     }
     var record = try registry.note(new())

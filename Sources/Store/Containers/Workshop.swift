@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import FoundationEssentials
 package import LinuxIO
 
 /// Does something that gives a name in a directory, or takes one away, and tells whoever looks at that
@@ -36,7 +35,7 @@ package struct Workshop: Sendable {
   }
 
   /// A name that nothing has.
-  package func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUID().uuidString)" }
+  package func newName() -> String { "\(prefix)\(ProcessID.own)-\(UUIDText.random())" }
 
   /// Makes something and gives it its name in `parent`; with no flags it replaces what has that name.
   package func put(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import FoundationEssentials
+internal import JSON
 package import Policy
 internal import Synchronization
 
@@ -26,7 +26,7 @@ extension Registry {
   /// Notes what is about to be done; only one thing at a time is done to an app, and at a path.
   package func begin(_ intent: TreeIntent) throws(StoreError) -> NotedIntent {
     try change { (database) throws(StoreError) in
-      guard let encoded = try? JSONEncoder().encode(intent) else {
+      guard let encoded = try? JSONText.encode(intent) else {
         throw .registryFailed(
           doing: "record a change in", path: database.path,
           message: "the change to \(intent.app.identifier.text) can't be recorded")
@@ -126,7 +126,7 @@ extension Registry {
     let rows = try database.rows("SELECT id, intent FROM intents ORDER BY id") {
       (row) throws(StoreError) in
       let text = try row.text(1)
-      guard let intent = try? JSONDecoder().decode(TreeIntent.self, from: Data(text.utf8)) else {
+      guard let intent = try? JSONText.decode(TreeIntent.self, from: Array(text.utf8)) else {
         throw .registryDamaged(path: path, what: "an intent can't be read")
       }
       return (number: try row.integer(0), intent: intent)

@@ -3,6 +3,7 @@
 
 @testable internal import Daemon
 internal import Glibc
+internal import JSON
 internal import LinuxIO
 internal import TestSupport
 internal import Testing
