@@ -66,7 +66,9 @@ package struct ServeOptions: Sendable, Equatable {
   /// The same in words, for `fusermount3`, which knows no others.
   var helperOptions: [String] {
     let known: Set<MountFlag> = [.nosuid, .nodev, .noexec, .noatime, .sync, .dirsync]
-    var words = ["fsname=\(source.replacing(",", with: "\\,"))", "subtype=insula", readOnly ? "ro" : "rw"]
+    var words = [
+      "fsname=\(source.replacing(each: ",", by: "\\,"))", "subtype=insula", readOnly ? "ro" : "rw",
+    ]
     words += mountFlags.intersection(known).map(\.rawValue).sorted()
     if allowOther { words.append("allow_other") }
     return words

@@ -15,7 +15,7 @@ package struct AppIdentifier: Hashable, Sendable, CustomStringConvertible {
   package init?(_ text: String) {
     guard text.utf8.count <= Self.longest, let first = text.utf8.first, Self.isAlphanumeric(first),
       text.utf8.allSatisfy({ Self.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") }),
-      !text.hasSuffix("."), !text.contains("..")
+      text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ !$0.isEmpty })
     else { return nil }
     self.text = text
   }

@@ -120,10 +120,10 @@ package final class Homes: Sendable {
   static func unfinished(_ name: [UInt8]) -> Int32? {
     let name = String(decoding: name, as: UTF8.self)
     guard name.hasPrefix(".") else { return nil }
-    for mark in [newMark, removedMark] {
-      if let end = name.ranges(of: mark).last?.upperBound { return Int32(name[end...]) }
-    }
-    return nil
+    guard let hyphen = name.lastIndex(of: "-"),
+      [newMark, removedMark].contains(where: { name[...hyphen].hasSuffix($0) })
+    else { return nil }
+    return Int32(name[hyphen...].dropFirst())
   }
 
   /// Removes what was left by commands that were stopped; what can't be removed stays, and 'insula check'

@@ -103,7 +103,7 @@ extension StoreCheck {
     for home in homes {
       for kind in ContainerKind.allCases {
         let place = "Users/\(home.name)/\(ContainerLayout.directory(of: kind))"
-        for name in names(in: place) where name.hasPrefix(".") && name.contains(".left-") {
+        for name in names(in: place) where name.hasPrefix(".") && name.includes(".left-") {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is a remainder of a container that was removed",
             "check its contents; remove it with 'rm -r' if its flags and owners allow it")

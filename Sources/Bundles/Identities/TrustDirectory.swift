@@ -91,7 +91,7 @@ package struct TrustDirectory {
 
   /// The one certificate of a text.
   private static func only(in pem: [UInt8]) throws(IdentityFailure) -> Certificate {
-    guard !String(decoding: pem, as: UTF8.self).contains("PRIVATE KEY-----") else { throw .hasPrivateKey }
+    guard !String(decoding: pem, as: UTF8.self).includes("PRIVATE KEY-----") else { throw .hasPrivateKey }
     let certificates: [Certificate]
     do throws(CryptoFailure) { certificates = try Certificate.all(inPEM: pem) } catch {
       throw .crypto(error.description)

@@ -151,7 +151,7 @@ struct MachineDiagnosis {
     let result = try? Subprocess.run(path, words, context)
     guard let result, result.end == .exited(0) else {
       let why = result?.output.split(separator: "\n").first.map(String.init) ?? "it does not start"
-      let isOld = why.contains("Unknown option")
+      let isOld = why.includes("Unknown option")
       return Diagnosis(
         name: "sandbox", level: .warn,
         finding: "bubblewrap can't create one, so 'insula run' does not work: \(why)",

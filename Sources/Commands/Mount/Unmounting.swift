@@ -19,7 +19,7 @@ enum Unmounting {
     let result = try Subprocess.run(
       helper, ["fusermount3", "-u"] + (lazily ? ["-z"] : []) + ["--", path], context)
     guard result.end != .exited(0) else { return }
-    if result.output.contains("busy") { throw Errno.EBUSY }
+    if result.output.includes("busy") { throw Errno.EBUSY }
     throw CommandFailure(.failed, "can't unmount \(path): \(lastLine(result.output))")
   }
 

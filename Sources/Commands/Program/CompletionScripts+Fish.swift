@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 extension CompletionScripts {
   static func fish() -> String {
     var text = "# Completion of insula for fish.\ncomplete -c insula -f\n"
@@ -41,6 +43,6 @@ extension CompletionScripts {
 
   /// Fish knows two escapes between quotes.
   private static func fishQuoted(_ text: String) -> String {
-    "'" + text.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+    "'" + text.replacing(each: "\\", by: "\\\\").replacing(each: "'", by: "\\'") + "'"
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 extension CompletionScripts {
   static func zsh() -> String {
     var cases = ""
@@ -64,7 +66,7 @@ extension CompletionScripts {
 
   /// A word of a shell's, whatever is in it.
   private static func quoted(_ text: String) -> String {
-    "'" + text.replacing("'", with: "'\\''") + "'"
+    "'" + text.replacing(each: "'", by: "'\\''") + "'"
   }
 
   /// What zsh's `_arguments` and `_describe` take for a text, and not for the end of one.

@@ -22,15 +22,15 @@ final class ServedSeal: Sendable {
 
   private struct State {
     var contents: (any SealedContents)?
-    /// When loading has last failed.
-    var failedAt: ContinuousClock.Instant?
+    /// When loading has last failed, in nanoseconds.
+    var failedAt: UInt64?
     var nested: [UInt32: WeakSeal] = [:]
     /// What has been told already.
     var told: Set<String> = []
   }
 
   /// What is broken is looked at again after this time: repairing it takes longer.
-  private static let pause = Duration.seconds(1)
+  private static let pause: UInt64 = 1_000_000_000
   /// So many findings are told one by one.
   private static let tellingLimit = 100
 
@@ -55,8 +55,8 @@ final class ServedSeal: Sendable {
   func contents(in root: FD?) -> (any SealedContents)? {
     let (contents, finding, isNew) = state.withLock { state -> ((any SealedContents)?, Finding?, Bool) in
       if let contents = state.contents { return (contents, nil, false) }
-      let now = ContinuousClock.now
-      guard let root, state.failedAt.map({ now - $0 > Self.pause }) ?? true else {
+      let now = monotonicNanoseconds()
+      guard let root, state.failedAt.map({ now &- $0 > Self.pause }) ?? true else {
         return (nil, nil, false)
       }
       do throws(Finding) {
