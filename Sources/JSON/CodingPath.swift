@@ -7,7 +7,7 @@ indirect enum CodingPath {
   case key(any CodingKey, after: CodingPath)
 
   static func index(_ index: Int, after path: CodingPath) -> CodingPath {
-    .key(PositionKey(intValue: index), after: path)
+    .key(PositionKey.index(index), after: path)
   }
 
   var keys: [any CodingKey] {
@@ -22,19 +22,25 @@ indirect enum CodingPath {
 }
 
 /// The key of an element of an array, and of the part that a superclass encodes.
-struct PositionKey: CodingKey {
-  static let superclass = PositionKey(stringValue: "super")
+///
+/// Its text is made when somebody asks: each element has such a key, and hardly any has an error.
+enum PositionKey: CodingKey {
+  case index(Int)
+  case superclass
 
-  let stringValue: String
-  let intValue: Int?
-
-  init(stringValue: String) {
-    self.stringValue = stringValue
-    intValue = nil
+  init?(stringValue: String) {
+    guard stringValue == "super" else { return nil }
+    self = .superclass
   }
 
-  init(intValue: Int) {
-    stringValue = "Index \(intValue)"
-    self.intValue = intValue
+  init(intValue: Int) { self = .index(intValue) }
+
+  var stringValue: String {
+    switch self {
+    case .index(let index): "Index \(index)"
+    case .superclass: "super"
+    }
   }
+
+  var intValue: Int? { if case .index(let index) = self { index } else { nil } }
 }
