@@ -9,24 +9,49 @@ internal import LinuxIO
 package enum Insula {
   static let version = "0.1.0"
 
-  /// All verbs, in the order of the help.
-  static let commands: [any Command.Type] = [
-    InitCommand.self, MountCommand.self, UnmountCommand.self, RestartCommand.self, StatusCommand.self,
-    TraceCommand.self,
-    UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
-    InstallCommand.self, UpdateCommand.self, UninstallCommand.self,
-    AppsCommand.self, InfoCommand.self, PathCommand.self,
-    RunCommand.self, ProcessesCommand.self, KillCommand.self,
-    DeliverCommand.self, ExportCommand.self, ImportCommand.self,
-    GrantCommand.self, GrantsCommand.self, RevokeCommand.self,
-    SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
-    SystemVerifyCommand.self,
-    ACLCommand.self, FlagsCommand.self, ListCommand.self,
-    NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
-    IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
-    SignCommand.self, VerifyCommand.self,
-    DoctorCommand.self, CheckCommand.self, CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
+  /// All verbs, in the order of the help: a verb is found, in help and in the manual, by being
+  /// in a group.
+  static let groups = [
+    CommandGroup(
+      title: "Store",
+      commands: [
+        InitCommand.self, MountCommand.self, UnmountCommand.self, RestartCommand.self, StatusCommand.self,
+      ]),
+    CommandGroup(
+      title: "Homes", commands: [UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self]),
+    CommandGroup(
+      title: "Apps",
+      commands: [
+        InstallCommand.self, UpdateCommand.self, UninstallCommand.self, AppsCommand.self, InfoCommand.self,
+        PathCommand.self,
+      ]),
+    CommandGroup(
+      title: "Running", commands: [RunCommand.self, ProcessesCommand.self, KillCommand.self]),
+    CommandGroup(
+      title: "Data", commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self]),
+    CommandGroup(
+      title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),
+    CommandGroup(
+      title: "System",
+      commands: [
+        SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
+        SystemVerifyCommand.self,
+      ]),
+    CommandGroup(title: "Files", commands: [ACLCommand.self, FlagsCommand.self, ListCommand.self]),
+    CommandGroup(
+      title: "Signing",
+      commands: [
+        NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
+        IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
+        SignCommand.self, VerifyCommand.self,
+      ]),
+    CommandGroup(title: "Machine", commands: [DoctorCommand.self, CheckCommand.self, TraceCommand.self]),
+    CommandGroup(
+      title: "Program", commands: [CompletionsCommand.self, HelpCommand.self, VersionCommand.self]),
   ]
+
+  /// All verbs, in the same order.
+  static let commands: [any Command.Type] = groups.flatMap(\.commands)
 
   /// Other words for the verbs.
   static let aliases = [

@@ -8,7 +8,7 @@ struct CommandDescription: Sendable {
   /// Something that is given by its place.
   struct Argument: Sendable {
     /// What completion offers for it.
-    enum Kind: Sendable { case directory, file, account, word([String]), other }
+    enum Kind: Sendable { case directory, file, account, helpTopic, word([String]), other }
 
     let name: String
     let help: String

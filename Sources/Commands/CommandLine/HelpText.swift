@@ -3,21 +3,64 @@
 
 /// Texts that are made from the descriptions of the verbs.
 enum HelpText {
-  /// What `insula help` prints.
+  /// What `insula help` prints: it fits a screen of 24 lines.
   static func overview() -> String {
-    let rows = Insula.commands.map { ($0.description.synopsis, $0.description.summary) }
-    var text = """
-      Insula gives a machine the file system organization of Apple's platforms: four domains, homes with
-      standard directories, and rules that apply to everyone. Data is in a store; a mount shows its tree.
+    let width = (Insula.groups.map(\.title.count).max() ?? 0) + 2
+    let rows = Insula.groups.map { group in
+      wrapped(group.names, with: ",", after: "  " + padded(group.title, width))
+    }
+    return """
+      Insula gives a machine the file system organization of Apple's platforms.
+      Data is in a store; a mount shows its tree.
 
       Usage: insula COMMAND ...
 
+      \(rows.joined(separator: "\n"))
+
+      'insula COMMAND --help' describes a command, and 'insula help TOPIC' a topic:
+      \(HelpTopic.all.map(\.name).joined(separator: ", ")).
+      'man insula' is the manual. To begin: 'insula init', then 'insula mount'.
+
       """
-    for (synopsis, summary) in rows { text += "\n  \(synopsis)\n      \(summary)\n" }
-    text += "\n'insula COMMAND --help' describes a command. To begin: 'insula init', then 'insula mount'.\n"
-    text += "\nExit codes:\n"
-    for row in ExitCode.table { text += "  \(row.number)  \(row.meaning)\n" }
-    return text
+  }
+
+  /// All commands with a line about each.
+  static func commands() -> String {
+    Insula.commands.map { "  \($0.description.synopsis)\n      \($0.description.summary)\n" }.joined()
+  }
+
+  /// Terms and what they mean, in two columns.
+  static func table(_ rows: [(term: String, text: String)]) -> String {
+    let column = min((rows.map(\.term.count).max() ?? 0) + 4, 32)
+    let rows = rows.map { row in
+      let start = "  \(row.term)"
+      let words = row.text.split(separator: " ").map(String.init)
+      let isShort = start.count + 2 <= column
+      let text = wrapped(words, after: isShort ? padded(start, column) : padded("", column))
+      return (isShort ? "" : start + "\n") + text
+    }
+    return rows.joined(separator: "\n")
+  }
+
+  private static func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+
+  /// Words in lines of at most 80 columns, the first after `start` and the others below it.
+  private static func wrapped(_ words: [String], with comma: String = "", after start: String) -> String {
+    var lines = [start]
+    var isEmpty = true
+    for (index, bare) in words.enumerated() {
+      let line = lines[lines.count - 1]
+      let word = index < words.count - 1 ? bare + comma : bare
+      if !isEmpty, line.count + 1 + word.count > 79 {
+        lines.append(padded("", start.count) + word)
+      } else {
+        lines[lines.count - 1] = line + (isEmpty ? "" : " ") + word
+        isEmpty = false
+      }
+    }
+    return lines.joined(separator: "\n")
   }
 
   /// What `insula COMMAND --help` prints.

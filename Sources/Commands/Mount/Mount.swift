@@ -32,24 +32,8 @@ struct MountCommand: Command {
       .init(name: "program", value: "PATH", help: "where the installed program lies", isHidden: true),
     ],
     details: [
-      """
-      Mount options of mount(8): ro rw remount nosuid noexec nodev noatime nodiratime relatime strictatime
-      sync dirsync and their opposites, and fsname=NAME. Options for fstab (auto, user, nofail, x-...) are
-      ignored.
-      """,
-      """
-      Mount options of insula:
-        nonempty        mount even if the directory is not empty
-        nogrpid         give new files the group of their creator, as usual on Linux, not of their directory
-        nopassthrough   let all data go through the daemon
-        nohandles       don't use file handles; keep some descriptors open instead
-        local_locks     let POSIX locks apply within this mount only
-        cache=SECONDS   how long the kernel may use cached names and attributes
-        restarts=N      how often the process that serves may die within ten seconds and
-                        be replaced (default: 4); then the mount is removed
-        threads=N       number of threads that process requests (1 to 256)
-        poll=USEC       how long a thread polls for the next request before it sleeps (0 to 10000)
-      """,
+      MountOptionHelp.general,
+      "Mount options of insula:\n" + HelpText.table(MountOptionHelp.all.map { ($0.spelling, $0.help) }),
       "If a daemon was killed and its mount is still on the mount point, the mount is removed first.",
     ],
     examples: [

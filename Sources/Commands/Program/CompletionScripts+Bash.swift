@@ -10,6 +10,7 @@ extension CompletionScripts {
         case .directory: "-d"
         case .file: "-f"
         case .account: "-u"
+        case .helpTopic: "-W '\(helpTopics.joined(separator: " "))'"
         case .word(let words): "-W '\(words.joined(separator: " "))'"
         case .other, nil: ""
         }

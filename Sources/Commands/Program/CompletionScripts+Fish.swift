@@ -30,6 +30,7 @@ extension CompletionScripts {
         case .directory: "(__fish_complete_directories)"
         case .file: "(__fish_complete_path)"
         case .account: "(__fish_complete_users)"
+        case .helpTopic: helpTopics.joined(separator: " ")
         case .word(let words): words.joined(separator: " ")
         case .other, nil: nil
         }

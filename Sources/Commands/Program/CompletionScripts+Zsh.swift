@@ -18,6 +18,7 @@ extension CompletionScripts {
           case .directory: "_files -/"
           case .file: "_files"
           case .account: "_users"
+          case .helpTopic: "(\(helpTopics.joined(separator: " ")))"
           case .word(let words): "(\(words.joined(separator: " ")))"
           case .other: ""
           }

@@ -15,6 +15,9 @@ enum CompletionScripts {
     return verbs
   }
 
+  /// What help can be asked for.
+  static var helpTopics: [String] { verbs + HelpTopic.all.map(\.name) }
+
   static func subverbs(of verb: String) -> [String] {
     all.compactMap { $0.name.hasPrefix(verb + " ") ? String($0.name.dropFirst(verb.count + 1)) : nil }
   }

@@ -4,27 +4,61 @@
 /// `insula help`.
 struct HelpCommand: Command {
   static let description = CommandDescription(
-    name: "help", summary: "Shows help.",
-    arguments: [.init(name: "COMMAND", help: "show help for this command", isRepeated: true)])
+    name: "help", summary: "Shows help, or prints a page of the manual.",
+    arguments: [
+      .init(
+        name: "COMMAND|TOPIC", help: "show help for this command or topic",
+        kind: .helpTopic, isRepeated: true)
+    ],
+    options: [
+      .init(name: "man", help: "print the page of the manual in roff; without a name, list the pages")
+    ],
+    details: ["Topics: \(HelpTopic.all.map(\.name).joined(separator: ", "))."],
+    examples: [
+      "insula help mount", "insula help exit-codes", "insula help --man insula-mount.1 | man -l -",
+    ])
 
   private let words: [String]
+  private let wantsManual: Bool
 
-  init(_ arguments: ParsedArguments) { words = arguments.positional }
+  init(_ arguments: ParsedArguments) {
+    words = arguments.positional
+    wantsManual = arguments.has("man")
+  }
 
   func run(in context: Context) throws -> ExitCode {
+    if wantsManual { return try printManual(context) }
     guard let first = words.first else {
       context.console.print(text: HelpText.overview())
       return .ok
     }
     let verb = words.joined(separator: " ")
+    if let topic = HelpTopic.all.first(where: { $0.name == verb }) {
+      context.console.print(text: topic.text())
+      return .ok
+    }
     let name = ([Insula.aliases[first] ?? first] + words.dropFirst()).joined(separator: " ")
     let found = Insula.commands.map { $0.description }.filter {
       $0.name == name || $0.name.hasPrefix(name + " ")
     }
     guard !found.isEmpty else {
-      throw UsageError(message: "there is no command '\(verb)'; 'insula help' lists all commands")
+      throw UsageError(message: "there is no command or topic '\(verb)'; 'insula help' lists them")
     }
     context.console.print(text: found.map(HelpText.text).joined(separator: "\n"))
+    return .ok
+  }
+
+  private func printManual(_ context: Context) throws -> ExitCode {
+    guard !words.isEmpty else {
+      context.console.print(lines: ManualPages.all.map(\.fileName))
+      return .ok
+    }
+    let name = words.joined(separator: "-")
+    guard let page = ManualPages.all.first(where: { [$0.fileName, $0.name, $0.shortName].contains(name) })
+    else {
+      throw UsageError(message: "the manual has no page '\(name)'; 'insula help --man' lists the pages")
+    }
+    context.console.print(exactly: Array(page.roff.utf8))
     return .ok
   }
 }

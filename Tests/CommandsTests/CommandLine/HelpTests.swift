@@ -47,11 +47,32 @@ internal import Testing
     #expect(shell.run().code == .usage)
     #expect(shell.run("help").code == .ok)
     #expect(shell.run().output == shell.run("help").output)
-    for row in ExitCode.table { #expect(HelpText.overview().contains("\(row.number)  \(row.meaning)")) }
+    let codes = shell.run("help", "exit-codes").output.split { $0 == " " || $0 == "\n" }.joined(
+      separator: " ")
+    for row in ExitCode.table { #expect(codes.contains("\(row.number) \(row.meaning)")) }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
     #expect(shell.run("help", "user", "add").output == shell.run("user", "add", "--help").output)
     #expect(shell.run("help", "user", "nonsense").code == .usage)
+  }
+
+  @Test func overviewFitsAScreenAndNamesEveryCommand() {
+    let text = HelpText.overview()
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines.count <= 24 && lines.allSatisfy { $0.count < 80 }, "\(text)")
+    let words = text.split { " \n,|.':".contains($0) }.map(String.init)
+    for description in Insula.commands.map({ $0.description }) {
+      #expect(description.name.split(separator: " ").allSatisfy { words.contains(String($0)) })
+    }
+    for topic in HelpTopic.all { #expect(words.contains(topic.name)) }
+  }
+
+  @Test(arguments: HelpTopic.all.map(\.name))
+  func everyTopicIsExplained(name: String) {
+    let result = shell.run("help", name)
+    #expect(result.code == .ok && result.output.split(separator: "\n").count > 4, "\(result.output)")
+    // A command would hide it.
+    #expect(!Insula.commands.contains { $0.description.name.prefix { $0 != " " } == name })
   }
 
   @Test func readmeHoldsTheTables() throws {
@@ -90,7 +111,8 @@ internal import Testing
       ("insula user ", ["add", "list", "remove"]), ("insula trust ", ["add", "list", "remove"]),
       ("insula identity ", ["export", "import", "list", "new"]), ("insula sign --f", ["--force"]),
       ("insula user remove --", ["--delete-home", "--help", "--store"]),
-      ("insula completions ", ["bash", "fish", "zsh"]), ("insula status --j", ["--json"]),
+      ("insula completions ", ["bash", "fish", "zsh"]), ("insula help exi", ["exit-codes"]),
+      ("insula help m", ["mount", "mount-options"]), ("insula status --j", ["--json"]),
     ])
   func bashCompletes(line: String, expected: [String]) throws {
     try shell.temporary.write(shell.run("completions", "bash").output, to: "script")

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// A mount option of our own, as help and the manual describe it; `MountOptions` understands them.
+struct MountOptionHelp: Sendable {
+  let spelling: String
+  let help: String
+
+  static let all = [
+    MountOptionHelp(spelling: "nonempty", help: "mount even if the directory is not empty"),
+    MountOptionHelp(
+      spelling: "nogrpid",
+      help: "give new files the group of their creator, as usual on Linux, not of their directory"),
+    MountOptionHelp(spelling: "nopassthrough", help: "let all data go through the daemon"),
+    MountOptionHelp(
+      spelling: "nohandles", help: "don't use file handles; keep some descriptors open instead"),
+    MountOptionHelp(spelling: "local_locks", help: "let POSIX locks apply within this mount only"),
+    MountOptionHelp(
+      spelling: "cache=SECONDS", help: "how long the kernel may use cached names and attributes"),
+    MountOptionHelp(
+      spelling: "restarts=N",
+      help: "how often the process that serves may die within ten seconds and be replaced (default: 4); "
+        + "then the mount is removed"),
+    MountOptionHelp(spelling: "threads=N", help: "number of threads that process requests (1 to 256)"),
+    MountOptionHelp(
+      spelling: "poll=USEC",
+      help: "how long a thread polls for the next request before it sleeps (0 to 10000)"),
+  ]
+
+  /// The options of mount(8) that a mount understands.
+  static let general = """
+    Mount options of mount(8): ro rw remount nosuid noexec nodev noatime nodiratime relatime strictatime
+    sync dirsync and their opposites, and fsname=NAME. Options for fstab (auto, user, nofail, x-...) are
+    ignored.
+    """
+}
