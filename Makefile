@@ -4,13 +4,13 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-# BINDIR, SBINDIR, UNITDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
+# BINDIR, SBINDIR, UNITDIR, USERUNITDIR, MANDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
 
 # The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests neighbours docs install uninstall clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests neighbours docs man install uninstall deb test-package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -94,7 +94,9 @@ docs: ## reference documentation, in .build/docs
 
 export PREFIX DESTDIR BINDIR SBINDIR UNITDIR BASHDIR ZSHDIR FISHDIR
 
-install: build ## install the program, the helper of mount(8), the unit and the completions (PREFIX=, DESTDIR=)
+export PREFIX DESTDIR BINDIR SBINDIR UNITDIR USERUNITDIR MANDIR BASHDIR ZSHDIR FISHDIR
+
+install: build ## install the program, the helper of mount(8), the units, the manual and the completions (PREFIX=, DESTDIR=)
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/install.sh install
 
 uninstall: ## take away what install has put there

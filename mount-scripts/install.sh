@@ -20,6 +20,8 @@ UNITDIR=${UNITDIR:-$PREFIX/lib/systemd/system}
 BASHDIR=${BASHDIR:-$PREFIX/share/bash-completion/completions}
 ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
 FISHDIR=${FISHDIR:-$PREFIX/share/fish/vendor_completions.d}
+USERUNITDIR=${USERUNITDIR:-$PREFIX/lib/systemd/user}
+MANDIR=${MANDIR:-$PREFIX/share/man}
 
 # Whether this user may write to a directory, or make it.
 is_open() {
@@ -31,8 +33,13 @@ is_open() {
 # A unit mounts the machine's store, and systemd reads it as root's.
 is_for_all() { [ -n "$DESTDIR" ] || [ "$(id -u)" -eq 0 ]; }
 
+# mount(8) looks for a helper by the type, which is either of these.
 helper=$DESTDIR$SBINDIR/mount.fuse.insula
+shorthelper=$DESTDIR$SBINDIR/mount.insula
 unit=$DESTDIR$UNITDIR/insula.service
+# systemd reads the units of a user's own in ~/.local/share as well.
+case $PREFIX in "${HOME:-/root}/.local") USERUNITDIR=$PREFIX/share/systemd/user ;; esac
+userunit=$DESTDIR$USERUNITDIR/insula.service
 
 # Puts what is read from standard input at a path, with a mode.
 put() {
@@ -44,6 +51,23 @@ put() {
 
 filled() { sed "s|@BINDIR@|$(printf '%s' "$BINDIR" | sed 's/[&|\\]/\\&/g')|g" "$1"; }
 
+# The pages of the manual, compressed; the helper's page has two names as the helper has.
+install_manual() {
+  pages=$(mktemp -d)
+  trap 'rm -rf "$pages"' EXIT
+  INSULA=$INSULA mount-scripts/man.sh "$pages"
+  for page in $(cd "$pages" && find . -type f | sed 's|^\./||'); do
+    gzip -9n <"$pages/$page" | put "$DESTDIR$MANDIR/$page.gz" 644
+  done
+  ln -sf mount.insula.8.gz "$DESTDIR$MANDIR/man8/mount.fuse.insula.8.gz"
+}
+
+remove_manual() {
+  rm -f "$DESTDIR$MANDIR"/man1/insula.1.gz "$DESTDIR$MANDIR"/man1/insula-*.1.gz "$DESTDIR$MANDIR"/man7/insula.7.gz \
+    "$DESTDIR$MANDIR"/man7/insula-*.7.gz "$DESTDIR$MANDIR"/man8/mount.insula.8.gz \
+    "$DESTDIR$MANDIR"/man8/mount.fuse.insula.8.gz
+}
+
 install_all() {
   if ! is_open "$DESTDIR$BINDIR"; then
     echo "install: you may not write to $DESTDIR$BINDIR; become root, or install for yourself: PREFIX=~/.local" >&2
@@ -53,9 +77,13 @@ install_all() {
   "$INSULA" completions bash | put "$DESTDIR$BASHDIR/insula" 644
   "$INSULA" completions zsh | put "$DESTDIR$ZSHDIR/_insula" 644
   "$INSULA" completions fish | put "$DESTDIR$FISHDIR/insula.fish" 644
-  echo "Installed $DESTDIR$BINDIR/insula, and completions for bash, zsh and fish below $DESTDIR$PREFIX/share."
+  install_manual
+  filled mount-scripts/insula-user.service | put "$userunit" 644
+  echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and a unit"
+  echo "for a user's own store ('systemctl --user enable --now insula')."
   if is_open "$DESTDIR$SBINDIR"; then
     filled mount-scripts/mount.insula | put "$helper" 755
+    ln -sf mount.fuse.insula "$shorthelper"
     echo "Installed $helper, for mount(8) and /etc/fstab."
   else
     echo "Left out: $helper, because you may not write there; 'mount -t fuse.insula' requires it and root, 'insula mount' does not."
@@ -77,9 +105,10 @@ uninstall_all() {
     echo "install: you may not write to $DESTDIR$BINDIR; become root, or install for yourself: PREFIX=~/.local" >&2
     exit 1
   fi
-  rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish"
+  rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit"
+  remove_manual
   # What another has installed for all stays.
-  if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper"; fi
+  if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper" "$shorthelper"; fi
   if is_for_all; then rm -f "$unit"; fi
 }
 
