@@ -92,7 +92,10 @@ docs: ## reference documentation, in .build/docs
 	docc convert --fallback-display-name Insula --fallback-bundle-identifier insula \
 	  --additional-symbol-graph-dir $$(find .build -type d -name symbolgraph | head -n 1) --output-dir .build/docs
 
-export PREFIX DESTDIR BINDIR SBINDIR UNITDIR BASHDIR ZSHDIR FISHDIR
+man: build ## the pages of the manual, in .build/man, checked where there is man-db with groff, or mandoc
+	rm -rf .build/man
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/man.sh .build/man
+	if command -v groff mandoc >/dev/null; then mount-scripts/man.sh --check .build/man; fi
 
 export PREFIX DESTDIR BINDIR SBINDIR UNITDIR USERUNITDIR MANDIR BASHDIR ZSHDIR FISHDIR
 
@@ -101,6 +104,16 @@ install: build ## install the program, the helper of mount(8), the units, the ma
 
 uninstall: ## take away what install has put there
 	mount-scripts/install.sh uninstall
+
+# debhelper runs 'make install' into a directory of its own. As any user; nothing is installed.
+deb: ## a Debian package, in .build/deb; requires debhelper
+	mkdir -p .build/deb
+	DEBDIR="$(CURDIR)/.build/deb" debian/rules clean binary
+	if command -v lintian >/dev/null; then lintian --fail-on error,warning .build/deb/insula_*.deb; fi
+
+# The root is made once and kept in .build/package-test.
+test-package: deb ## install, use, upgrade and remove the package in a clean Debian root, as root; half a minute with a kept root
+	Tests/Package/package-test.sh
 
 clean: ## remove what was built
 	rm -rf .build
