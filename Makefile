@@ -95,7 +95,7 @@ docs: ## reference documentation, in .build/docs
 man: build ## the pages of the manual, in .build/man, checked where there is man-db with groff, or mandoc
 	rm -rf .build/man
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/man.sh .build/man
-	if command -v groff mandoc >/dev/null; then mount-scripts/man.sh --check .build/man; fi
+	if command -v groff >/dev/null || command -v mandoc >/dev/null; then mount-scripts/man.sh --check .build/man; fi
 
 export PREFIX DESTDIR BINDIR SBINDIR UNITDIR USERUNITDIR MANDIR BASHDIR ZSHDIR FISHDIR
 
@@ -105,10 +105,12 @@ install: build ## install the program, the helper of mount(8), the units, the ma
 uninstall: ## take away what install has put there
 	mount-scripts/install.sh uninstall
 
-# debhelper runs 'make install' into a directory of its own. As any user; nothing is installed.
+# debhelper runs 'make install' into a directory of its own. As any user; nothing is installed. What was left of the last
+# time is removed here: 'debian/rules clean' removes backup files everywhere in the tree.
 deb: ## a Debian package, in .build/deb; requires debhelper
+	rm -rf debian/insula debian/.debhelper debian/debhelper-build-stamp debian/files debian/*.debhelper* debian/*.substvars
 	mkdir -p .build/deb
-	DEBDIR="$(CURDIR)/.build/deb" debian/rules clean binary
+	DEB_RULES_REQUIRES_ROOT=no DEBDIR="$(CURDIR)/.build/deb" debian/rules binary
 	if command -v lintian >/dev/null; then lintian --fail-on error,warning .build/deb/insula_*.deb; fi
 
 # The root is made once and kept in .build/package-test.
