@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests neighbours docs man install uninstall deb test-package clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -83,6 +83,13 @@ bench: ## compare with the plain filesystem, bindfs and mergerfs
 
 requests: build ## what the kernel requests for each file that tar, cp, git and others work on
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/requests.py
+
+# The kernel offers io_uring for FUSE only where it is turned on; it is as it was afterwards.
+transport: ## what a request costs before any daemon does anything, over /dev/fuse and over io_uring; a minute, as root
+	mkdir -p .build
+	cc -O2 -Wall -Wextra -o .build/transport Benchmarks/Transport/transport.c -lpthread
+	parameter=/sys/module/fuse/parameters/enable_uring; before=$$(cat $$parameter) && echo Y >$$parameter && \
+	  { unshare -m .build/transport 11; status=$$?; echo $$before >$$parameter; exit $$status; }
 
 neighbours: build ## one user takes all they can while another works: how much slower that becomes; half an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/Neighbours/neighbours.py --save

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 //
-// What a request to a daemon costs before the daemon does anything: getxattr(2) of a file that is served from memory,
-// over /dev/fuse and over io_uring, asleep and polling. It bounds what another transport could gain.
+// What a request to a daemon costs before the daemon does anything: getxattr(2) of a file that is served from
+// memory, over /dev/fuse and over io_uring, asleep and polling. It bounds what another transport could gain.
 //
-// usage: transport [ROUNDS]      (as root, Linux 6.14 or later, in a mount namespace of its own: unshare -m)
+// usage: transport [ROUNDS]
+// As root, on Linux 6.14 or later with /sys/module/fuse/parameters/enable_uring set to Y, in a mount
+// namespace of its own (unshare -m).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +30,31 @@
 #include <unistd.h>
 
 // From linux/fuse.h, of which older headers lack parts.
-struct in_header { uint32_t length, opcode; uint64_t unique, node; uint32_t uid, gid, pid; uint16_t extensions, padding; };
-struct out_header { uint32_t length; int32_t error; uint64_t unique; };
+struct in_header {
+  uint32_t length, opcode;
+  uint64_t unique, node;
+  uint32_t uid, gid, pid;
+  uint16_t extensions, padding;
+};
+struct out_header {
+  uint32_t length;
+  int32_t error;
+  uint64_t unique;
+};
 struct attributes {
   uint64_t inode, size, blocks, atime, mtime, ctime;
   uint32_t atimensec, mtimensec, ctimensec, mode, links, uid, gid, rdev, blksize, flags;
 };
-struct entry_out { uint64_t node, generation, valid, attr_valid; uint32_t nsec, attr_nsec; struct attributes attr; };
-struct attr_out { uint64_t valid; uint32_t nsec, dummy; struct attributes attr; };
+struct entry_out {
+  uint64_t node, generation, valid, attr_valid;
+  uint32_t nsec, attr_nsec;
+  struct attributes attr;
+};
+struct attr_out {
+  uint64_t valid;
+  uint32_t nsec, dummy;
+  struct attributes attr;
+};
 struct init_out {
   uint32_t major, minor, max_readahead, flags;
   uint16_t max_background, congestion;
@@ -48,8 +67,12 @@ struct ring_header {
   char in_out[128], op_in[128];
   struct { uint64_t flags, commit_id; uint32_t payload, padding; uint64_t reserved; } entry;
 };
-struct ring_command { uint64_t flags, commit_id; uint16_t queue; uint8_t padding[6]; };
-enum { LOOKUP = 1, FORGET = 2, GETATTR = 3, INIT = 26, GETXATTR = 22, DESTROY = 38, INTERRUPT = 36, BATCH_FORGET = 42 };
+struct ring_command {
+  uint64_t flags, commit_id;
+  uint16_t queue;
+  uint8_t padding[6];
+};
+enum { LOOKUP = 1, FORGET = 2, GETATTR = 3, GETXATTR = 22, INIT = 26, INTERRUPT = 36, BATCH_FORGET = 42 };
 enum { REGISTER = 1, COMMIT_AND_FETCH = 2 };
 #define INIT_EXT (1u << 30)
 #define MAX_PAGES (1u << 22)
@@ -67,7 +90,8 @@ static void pin_to(cpu_set_t *set, int cpu) {
 static void die(const char *what) { perror(what); exit(1); }
 
 static struct attributes attributes(uint64_t node) {
-  struct attributes found = {.inode = node, .links = 1, .mode = node == 1 ? S_IFDIR | 0755 : S_IFREG | 0644, .blksize = 4096};
+  struct attributes found = {.inode = node, .links = 1, .blksize = 4096};
+  found.mode = node == 1 ? S_IFDIR | 0755 : S_IFREG | 0644;
   return found;
 }
 
@@ -75,7 +99,8 @@ static struct attributes attributes(uint64_t node) {
 static int answer(const struct in_header *request, const void *arguments, void *reply, int over_ring) {
   switch (request->opcode) {
     case INIT: {
-      struct init_out out = {.major = 7, .minor = ((const uint32_t *)arguments)[1], .max_write = 4096, .time_gran = 1, .max_pages = 1};
+      struct init_out out = {.major = 7, .max_write = 4096, .time_gran = 1, .max_pages = 1};
+      out.minor = ((const uint32_t *)arguments)[1];
       if (out.minor > 42) out.minor = 42;
       out.flags = INIT_EXT | MAX_PAGES;
       out.flags2 = over_ring ? OVER_IO_URING : 0;
@@ -102,6 +127,8 @@ static int answer(const struct in_header *request, const void *arguments, void *
 // MARK: /dev/fuse
 
 static int device, over_ring;
+// How many requests came over the ring.
+static _Atomic long over_ring_served;
 
 static int serve_one(char *buffer) {
   ssize_t count = read(device, buffer, 1 << 17);
@@ -131,39 +158,64 @@ static void *serve_device(void *polls) {
 
 // MARK: io_uring
 
-struct entry { struct ring_header *header; char *payload; struct iovec parts[2]; int queue; };
+struct entry {
+  struct ring_header *header;
+  char *payload;
+  struct iovec parts[2];
+  int queue;
+};
 struct ring {
-  int fd; unsigned tail, *ktail, *chead, *ctail, smask, cmask;
-  char *entries; struct io_uring_cqe *done; unsigned *array;
+  int fd;
+  unsigned tail, *ktail, *chead, *ctail, smask, cmask, *array;
+  char *entries;
+  struct io_uring_cqe *done;
 };
 
+static void *mapped(int fd, size_t size, off_t which) {
+  void *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, which);
+  if (found == MAP_FAILED) die("mmap");
+  return found;
+}
+
 static void open_ring(struct ring *ring) {
-  struct io_uring_params parameters = {.flags = (1u << 10) /* SQE128 */ | (1u << 12) /* single issuer */ | (1u << 13) /* defer */};
+  // IORING_SETUP_SQE128, SINGLE_ISSUER, DEFER_TASKRUN.
+  struct io_uring_params parameters = {.flags = 1u << 10 | 1u << 12 | 1u << 13};
   ring->fd = syscall(SYS_io_uring_setup, 64, &parameters);
   if (ring->fd < 0) die("io_uring_setup");
-  char *queue = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, IORING_OFF_SQ_RING);
-  char *done = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, IORING_OFF_CQ_RING);
-  ring->entries = mmap(NULL, 128 * parameters.sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, IORING_OFF_SQES);
-  if (queue == MAP_FAILED || done == MAP_FAILED || ring->entries == MAP_FAILED) die("mmap");
-  ring->ktail = (void *)(queue + parameters.sq_off.tail), ring->smask = parameters.sq_entries - 1;
+  char *queue = mapped(ring->fd, 1 << 16, IORING_OFF_SQ_RING);
+  char *done = mapped(ring->fd, 1 << 16, IORING_OFF_CQ_RING);
+  ring->entries = mapped(ring->fd, 128 * parameters.sq_entries, IORING_OFF_SQES);
+  ring->ktail = (void *)(queue + parameters.sq_off.tail);
+  ring->smask = parameters.sq_entries - 1;
   ring->array = (void *)(queue + parameters.sq_off.array);
-  ring->chead = (void *)(done + parameters.cq_off.head), ring->ctail = (void *)(done + parameters.cq_off.tail);
-  ring->cmask = parameters.cq_entries - 1, ring->done = (void *)(done + parameters.cq_off.cqes);
+  ring->chead = (void *)(done + parameters.cq_off.head);
+  ring->ctail = (void *)(done + parameters.cq_off.tail);
+  ring->cmask = parameters.cq_entries - 1;
+  ring->done = (void *)(done + parameters.cq_off.cqes);
   ring->tail = *ring->ktail;
 }
 
 static void submit(struct ring *ring, struct entry *entry, int command, uint64_t commit) {
   struct io_uring_sqe *sqe = (void *)(ring->entries + 128 * (ring->tail & ring->smask));
   memset(sqe, 0, 128);
-  sqe->opcode = URING_CMD, sqe->fd = device, sqe->off = command, sqe->user_data = (uintptr_t)entry;
-  if (command == REGISTER) sqe->addr = (uintptr_t)entry->parts, sqe->len = 2;
+  sqe->opcode = URING_CMD;
+  sqe->fd = device;
+  sqe->off = command;
+  sqe->user_data = (uintptr_t)entry;
+  if (command == REGISTER) {
+    sqe->addr = (uintptr_t)entry->parts;
+    sqe->len = 2;
+  }
   struct ring_command *what = (void *)((char *)sqe + 48);
-  what->queue = entry->queue, what->commit_id = commit;
+  what->queue = entry->queue;
+  what->commit_id = commit;
   ring->array[ring->tail & ring->smask] = ring->tail & ring->smask;
   atomic_store_explicit((_Atomic unsigned *)ring->ktail, ++ring->tail, memory_order_release);
 }
 
-struct server { int first, count, pin; int polls; };
+struct server {
+  int first, count, pin, polls;
+};
 
 static void *serve_ring(void *argument) {
   struct server *server = argument;
@@ -178,35 +230,45 @@ static void *serve_ring(void *argument) {
   for (int queue = server->first; queue < server->first + server->count; queue++)
     for (int slot = 0; slot < 4; slot++) {
       struct entry *entry = calloc(1, sizeof *entry);
-      entry->queue = queue, entry->header = aligned_alloc(4096, 4096), entry->payload = aligned_alloc(4096, 1 << 17);
-      memset(entry->header, 0, 4096), memset(entry->payload, 0, 1 << 17);
-      entry->parts[0] = (struct iovec){entry->header, sizeof *entry->header}, entry->parts[1] = (struct iovec){entry->payload, 1 << 17};
-      submit(&ring, entry, REGISTER, 0), pending++;
+      entry->queue = queue;
+      entry->header = calloc(1, sizeof *entry->header);
+      entry->payload = aligned_alloc(4096, 1 << 17);
+      memset(entry->payload, 0, 1 << 17);
+      entry->parts[0] = (struct iovec){entry->header, sizeof *entry->header};
+      entry->parts[1] = (struct iovec){entry->payload, 1 << 17};
+      submit(&ring, entry, REGISTER, 0);
+      pending++;
     }
   // So that a server that sleeps sees the end.
   while (!stopping) {
     struct timespec patience = {.tv_nsec = 100000000};
     struct { uint64_t mask; uint32_t size, padding; uint64_t time; } extra = {.time = (uintptr_t)&patience};
-    int count = syscall(SYS_io_uring_enter, ring.fd, pending, server->polls ? 0 : 1,
-                        1u /* events */ | (server->polls ? 0 : 8u) /* with a timeout */, server->polls ? NULL : (void *)&extra,
-                        server->polls ? 0 : sizeof extra);
+    // IORING_ENTER_GETEVENTS, and for one that sleeps EXT_ARG.
+    int count = server->polls
+      ? syscall(SYS_io_uring_enter, ring.fd, pending, 0, 1u, NULL, 0)
+      : syscall(SYS_io_uring_enter, ring.fd, pending, 1, 1u | 8u, &extra, sizeof extra);
     if (count > 0) pending -= count;
-    if (count < 0 && errno != ETIME && errno != EINTR && errno != EBUSY && errno != EAGAIN) die("io_uring_enter");
-    unsigned head = *ring.chead, tail = atomic_load_explicit((_Atomic unsigned *)ring.ctail, memory_order_acquire);
+    int isOver = errno == ETIME || errno == EINTR || errno == EBUSY || errno == EAGAIN;
+    if (count < 0 && !isOver) die("io_uring_enter");
+    unsigned head = *ring.chead;
+    unsigned tail = atomic_load_explicit((_Atomic unsigned *)ring.ctail, memory_order_acquire);
     for (; head != tail; head++) {
       struct io_uring_cqe *done = &ring.done[head & ring.cmask];
       struct entry *entry = (void *)(uintptr_t)done->user_data;
       if (done->res < 0) {
-        if (!stopping && done->res != -ENOTCONN && done->res != -ENODEV) fprintf(stderr, "ring: %s\n", strerror(-done->res));
+        int isEnd = done->res == -ENOTCONN || done->res == -ENODEV;
+        if (!stopping && !isEnd) fprintf(stderr, "ring: %s\n", strerror(-done->res));
         continue;
       }
       const struct in_header *request = (const void *)entry->header->in_out;
       uint64_t unique = request->unique;
+      over_ring_served++;
       int length = answer(request, entry->header->op_in, entry->payload, 1);
       struct out_header *out = (void *)entry->header->in_out;
       *out = (struct out_header){sizeof *out + (length < 0 ? 0 : length), length < 0 ? length : 0, unique};
       entry->header->entry.payload = length < 0 ? 0 : length;
-      submit(&ring, entry, COMMIT_AND_FETCH, entry->header->entry.commit_id), pending++;
+      submit(&ring, entry, COMMIT_AND_FETCH, entry->header->entry.commit_id);
+      pending++;
     }
     atomic_store_explicit((_Atomic unsigned *)ring.chead, head, memory_order_release);
   }
@@ -254,7 +316,10 @@ static double rate(const char *file, int pin) {
   return found;
 }
 
-struct mode { const char *name; int ring, polls, pinned; };
+struct mode {
+  const char *name;
+  int ring, polls, pinned;
+};
 
 static double measure(const struct mode *mode) {
   char place[] = "/tmp/insula-transport-XXXXXX", options[128], file[64];
@@ -264,6 +329,7 @@ static double measure(const struct mode *mode) {
   if (device < 0 || mount("transport", place, "fuse", MS_NOSUID | MS_NODEV, options) < 0) die("mount");
   stopping = 0;
   over_ring = mode->ring;
+  over_ring_served = 0;
   int cpus = sysconf(_SC_NPROCESSORS_CONF), count = 0;
   pthread_t threads[64];
   struct server servers[64];
@@ -293,15 +359,25 @@ static double measure(const struct mode *mode) {
   for (int thread = 0; thread < count; thread++) pthread_join(threads[thread], NULL);
   close(device);
   rmdir(place);
+  if (mode->ring && over_ring_served < 1000) {
+    fprintf(stderr, "the kernel does not use the ring: is enable_uring set?\n");
+    exit(1);
+  }
   return found;
 }
 
-static int ascending(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : 1; }
+static int ascending(const void *a, const void *b) {
+  return *(const double *)a < *(const double *)b ? -1 : 1;
+}
 
 int main(int count, char **words) {
   static const struct mode modes[] = {
-      {"/dev/fuse, asleep", 0, 0, 0}, {"/dev/fuse, polling", 0, 1, 0}, {"/dev/fuse, client and server on one CPU", 0, 0, 1},
-      {"io_uring, asleep, a thread", 1, 0, 0}, {"io_uring, asleep, a thread for each CPU", 1, 0, 1}, {"io_uring, polling", 1, 1, 0}};
+      {"/dev/fuse, asleep", 0, 0, 0},
+      {"/dev/fuse, polling", 0, 1, 0},
+      {"/dev/fuse, client and server on one CPU", 0, 0, 1},
+      {"io_uring, asleep, a thread", 1, 0, 0},
+      {"io_uring, asleep, a thread for each CPU", 1, 0, 1},
+      {"io_uring, polling", 1, 1, 0}};
   enum { kinds = sizeof modes / sizeof *modes, most = 64 };
   static double rates[kinds][most];
   int rounds = count > 1 ? atoi(words[1]) : 7;
@@ -314,8 +390,9 @@ int main(int count, char **words) {
     }
   for (int kind = 0; kind < kinds; kind++) {
     qsort(rates[kind], rounds, sizeof(double), ascending);
-    printf("%-42s %8.0f requests/s (%.0f to %.0f)\n", modes[kind].name, rates[kind][rounds / 2], rates[kind][rounds / 4],
-           rates[kind][rounds * 3 / 4]);
+    const double *found = rates[kind];
+    printf("%-42s %8.0f requests/s (%.0f to %.0f)\n", modes[kind].name, found[rounds / 2], found[rounds / 4],
+           found[rounds * 3 / 4]);
   }
   return 0;
 }
