@@ -31,6 +31,17 @@ package final class ControlClient: Sendable {
     return try receiveReply(milliseconds: milliseconds)
   }
 
+  /// Asks something whose answer ``awaitReply(milliseconds:)`` gives.
+  package func send(_ request: ControlRequest) throws(Errno) { try send(request, nil) }
+
+  /// Waits for the answer to what was sent, as ``ask(_:milliseconds:)`` does.
+  package func awaitReply(milliseconds: Int32) throws(Errno) -> ControlReply {
+    try receiveReply(milliseconds: milliseconds)
+  }
+
+  /// Has something to read when there is an answer, or none will come.
+  package var fd: FD { socket.fd }
+
   /// Asks, and asks again if the daemon is replaced by another one meanwhile, unless that may be once too
   /// often; gives the conversation in which the answer came, too.
   package func askAgain(

@@ -66,16 +66,58 @@ package struct ControlPlace: Sendable {
       ? [Self.systemDirectory] : [Self.systemDirectory, ownDirectory].compactMap { $0 }
   }
 
-  /// All daemons that can be reached from here, each with how it describes itself.
-  package func daemons() -> [(client: ControlClient, status: DaemonStatus)] {
-    directories.flatMap { path in
-      guard let directory = try? Self.open(path), let entries = try? directory.fd.entries() else {
-        return [(client: ControlClient, status: DaemonStatus)]()
+  /// All daemons that can be reached from here, each with how it describes itself, up to the one that is
+  /// sought.
+  ///
+  /// All are asked at once: one that does not answer, since it was stopped or its disk hangs, delays only who
+  /// seeks what no other one is.
+  package func daemons(
+    upTo isSought: (DaemonStatus) -> Bool = { _ in false }
+  ) -> [(client: ControlClient, status: DaemonStatus)] {
+    var asked = directories.flatMap(Self.askAll)
+    var found: [(client: ControlClient, status: DaemonStatus)] = []
+    let end = monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
+    while !asked.isEmpty {
+      let left = Int32((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000)
+      guard left > 0, let ready = try? waitForAny(of: asked.map(\.fd), milliseconds: left),
+        let index = ready.firstIndex(of: true)
+      else { break }
+      guard let answer = Self.answer(of: asked.remove(at: index), milliseconds: left) else { continue }
+      found.append(answer)
+      if isSought(answer.status) { break }
+    }
+    return found
+  }
+
+  /// How long a daemon may take to say who it is.
+  private static let patience: Int32 = 5000
+
+  /// Asks all that listen in a directory who they are.
+  private static func askAll(in path: String) -> [ControlClient] {
+    guard let directory = try? open(path), let entries = try? directory.fd.entries() else { return [] }
+    return entries.compactMap { entry in
+      let name = String(decoding: entry.name, as: UTF8.self)
+      guard name.hasSuffix(suffix), let client = try? ControlClient(in: directory.fd, name: name) else {
+        return nil
       }
-      return entries.compactMap { entry in
-        let name = String(decoding: entry.name, as: UTF8.self)
-        return name.hasSuffix(Self.suffix) ? Self.daemon(in: directory.fd, name: name) : nil
-      }
+      do throws(Errno) { try client.send(.status) } catch { return nil }
+      return client
+    }
+  }
+
+  /// What one that was asked says; if it was replaced by another one meanwhile, that is asked.
+  private static func answer(
+    of client: ControlClient, milliseconds: Int32
+  ) -> (client: ControlClient, status: DaemonStatus)? {
+    do throws(Errno) {
+      guard case .status(let status) = try client.awaitReply(milliseconds: milliseconds) else { return nil }
+      return (client, status)
+    } catch {
+      guard error == .ECONNABORTED, let again = try? client.again(),
+        let answer = try? again.askAgain(.status, milliseconds: milliseconds),
+        case .status(let status) = answer.reply
+      else { return nil }
+      return (answer.client, status)
     }
   }
 
@@ -103,7 +145,8 @@ package struct ControlPlace: Sendable {
     in directory: FD, name: String
   ) -> (client: ControlClient, status: DaemonStatus)? {
     guard let found = try? ControlClient(in: directory, name: name),
-      let answer = try? found.askAgain(.status, milliseconds: 5000), case .status(let status) = answer.reply
+      let answer = try? found.askAgain(.status, milliseconds: patience),
+      case .status(let status) = answer.reply
     else { return nil }
     return (answer.client, status)
   }

@@ -54,8 +54,8 @@ extension ControlRequest {
     switch self {
     case .status, .apps, .app, .path, .grants, .running: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
-    case .run: true
-    case .unmount, .restart, .change, .grant, .end, .trace, .traced, .pass: false
+    case .run, .trace: true
+    case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
     }
   }
 }

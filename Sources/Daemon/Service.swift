@@ -263,7 +263,7 @@ package enum Service {
     case .trace: return .reply(trace(call, server))
     case .traced:
       return .reply(
-        server.pool.traces.end(call.caller.pid).map(ControlReply.requests)
+        server.pool.traces.end(call.caller.pid, of: call.caller.account).map(ControlReply.requests)
           ?? .failure(ControlFailure("this process is not traced", .ESRCH)))
     // The connection's own business, which has nothing to do with the store.
     case .pass: return .reply(.done)
@@ -275,7 +275,7 @@ package enum Service {
       return .failure(ControlFailure("this kernel does not tell who asks; Linux 6.5 does", .EOPNOTSUPP))
     }
     do throws(Errno) {
-      try server.pool.traces.begin(call.caller.pid, process)
+      try server.pool.traces.begin(call.caller.pid, of: call.caller.account, process)
       return .done
     } catch {
       return .failure(ControlFailure("too many processes are traced; try again later", error))

@@ -28,18 +28,33 @@ package struct RequestReport: Codable, Equatable, Sendable {
 
 /// Counts the requests of process trees, as long as somebody wants to know.
 ///
-/// Who asks is the root of the tree, so nobody learns of others' requests. Whether a process belongs to it is
-/// looked up when it first sends a request: it waits for the answer, so it is still there.
+/// Who asks is the root of the tree, so nobody learns of others' requests. Whether a thread belongs to it is
+/// looked up when it sends a request: it waits for the answer, so it is still there. That holds for a moment
+/// only, since its number may be another thread's later.
 package final class RequestTraces: Sendable {
-  private struct Trace {
-    let process: SharedFD
-    var members: [Int32: Bool] = [:]
-    var report = RequestReport()
+  private struct Member {
+    let belongs: Bool
+    let time: UInt64
   }
 
-  /// At the same time; and how many processes each remembers.
+  private struct Trace {
+    let user: UInt32
+    let process: SharedFD
+    var members: [Int32: Member] = [:]
+    var report = RequestReport()
+
+    /// Whether the process that asked for it is still there, so that its number is nobody else's.
+    var isWanted: Bool {
+      (try? process.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 0) }) == false
+    }
+  }
+
+  /// At the same time, and of one user.
   private static let mostTraces = 8
-  private static let mostMembers = 1 << 16
+  private static let mostOfOne = 2
+  private static let mostMembers = 1 << 14
+  /// In nanoseconds: no number of a thread comes round in that time.
+  private static let memory: UInt64 = 100_000_000
   /// A chain of parents that is longer leads nowhere.
   private static let mostParents = 1 << 10
 
@@ -48,20 +63,23 @@ package final class RequestTraces: Sendable {
   private let isActive = Atomic<Bool>(false)
 
   /// Counts from now on what is requested by a process and all that it starts; EBUSY if too many are traced.
-  package func begin(_ pid: Int32, _ process: SharedFD) throws(Errno) {
+  package func begin(_ pid: Int32, of user: UInt32, _ process: SharedFD) throws(Errno) {
     try traces.withLock { (traces) throws(Errno) in
-      Self.removeEnded(&traces)
-      guard traces.count < Self.mostTraces || traces[pid] != nil else { throw .EBUSY }
-      traces[pid] = Trace(process: process)
+      removeEnded(&traces)
+      let others = traces.filter { $0.key != pid }.values
+      let own = others.count { $0.user == user }
+      guard others.count < Self.mostTraces, own < Self.mostOfOne else { throw .EBUSY }
+      traces[pid] = Trace(user: user, process: process)
       isActive.store(true, ordering: .relaxed)
     }
   }
 
   /// What has been counted for a process, of which no more is; nil if it was not traced.
-  package func end(_ pid: Int32) -> RequestReport? {
+  package func end(_ pid: Int32, of user: UInt32) -> RequestReport? {
     traces.withLock { traces in
+      removeEnded(&traces)
+      guard traces[pid]?.user == user else { return nil }
       let report = traces.removeValue(forKey: pid)?.report
-      Self.removeEnded(&traces)
       isActive.store(!traces.isEmpty, ordering: .relaxed)
       return report
     }
@@ -78,31 +96,41 @@ package final class RequestTraces: Sendable {
 
   @inline(never)
   private func count(_ opcode: UInt32, from client: Int32, _ serve: () -> Void) {
-    let members = client == 0 ? [] : members(client)
+    let roots = client == 0 ? [] : roots(of: client)
     let start = monotonicNanoseconds()
     serve()
     let duration = monotonicNanoseconds() &- start
     let name = RequestCounts.name(of: opcode)
     traces.withLock { traces in
-      for root in client == 0 ? Array(traces.keys) : members {
+      for root in client == 0 ? Array(traces.keys) : roots {
         let counts = client == 0 ? \RequestReport.kernels : \.own
-        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)].add(
-          duration)
+        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)]
+          .add(duration)
       }
     }
   }
 
   /// The roots of the trees in which a thread is.
-  private func members(_ thread: Int32) -> [Int32] {
-    traces.withLock { traces in
-      var parents: [Int32]?
-      for root in traces.keys where traces[root]?.members[thread] == nil {
-        let line = parents ?? Self.ancestry(thread)
-        parents = line
-        if traces[root]?.members.count == Self.mostMembers { traces[root]?.members = [:] }
-        traces[root]?.members[thread] = line.contains(root)
+  private func roots(of thread: Int32) -> [Int32] {
+    let now = monotonicNanoseconds()
+    let known = traces.withLock { traces -> [Int32]? in
+      var found: [Int32] = []
+      for (root, trace) in traces {
+        guard let member = trace.members[thread], now &- member.time < Self.memory else { return nil }
+        if member.belongs { found.append(root) }
       }
-      return traces.keys.filter { traces[$0]?.members[thread] == true }
+      return found
+    }
+    if let known { return known }
+    // Without the lock, which others wait for.
+    let line = Self.ancestry(thread)
+    return traces.withLock { traces in
+      removeEnded(&traces)
+      for root in traces.keys {
+        if traces[root]?.members.count == Self.mostMembers { traces[root]?.members = [:] }
+        traces[root]?.members[thread] = Member(belongs: line.contains(root), time: now)
+      }
+      return traces.keys.filter(line.contains)
     }
   }
 
@@ -118,10 +146,9 @@ package final class RequestTraces: Sendable {
   }
 
   /// Who has ended will not ask for its report.
-  private static func removeEnded(_ traces: inout [Int32: Trace]) {
-    traces = traces.filter { _, trace in
-      (try? trace.process.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: 0) }) == false
-    }
+  private func removeEnded(_ traces: inout [Int32: Trace]) {
+    traces = traces.filter { $0.value.isWanted }
+    if traces.isEmpty { isActive.store(false, ordering: .relaxed) }
   }
 }
 

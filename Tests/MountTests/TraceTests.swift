@@ -94,10 +94,10 @@ struct TraceTests {
       try Program.withSignalsUnblocked { try process.run() }
       return process
     }
-    let many = try (0..<8).map(start)
+    let many = try (0..<2).map(start)
     // They end when there is nothing more to read for them.
     defer { for process in many { try? (process.standardInput as? Pipe)?.fileHandleForWriting.close() } }
-    for number in 0..<8 {
+    for number in 0..<2 {
       let begun = mounted.backing("Users/Shared/work/\(number)")
       #expect(eventually { FileManager.default.fileExists(atPath: begun) })
     }
@@ -123,5 +123,21 @@ struct TraceTests {
     #expect(monotonicNanoseconds() - start < 8_000_000_000)
     #expect(traced.result.status == 1 && traced.result.errors.contains("what it counted is lost"))
     #expect(FileManager.default.fileExists(atPath: mounted.path("Users/Shared/work/a")))
+  }
+
+  /// Numbers of processes come round; nobody learns by that what others request.
+  @Test(.enabled(if: Program.isRoot, "choosing a process's number needs root"))
+  func numbersThatComeRoundTellNothing() throws {
+    let mounted = try mounted()
+    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Fixtures/reused_pids.py").path
+    let result = try Program.run([
+      "/usr/bin/python3", script, try mounted.socket(), mounted.path("Users/Shared/work"),
+    ])
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.contains("this process is not traced"), "\(result.output)")
+    let told = result.output.split(separator: "\n").last?.split(separator: " ").compactMap { Int($0) }.first
+    // The child's own look at the name, and at the directories on the way.
+    #expect((1...10).contains(told ?? -1), "\(result.output)")
   }
 }

@@ -22,7 +22,7 @@ struct DaemonSearch {
     for path in paths {
       if let identity = StoreIdentity(at: path), let found = place.daemon(of: identity) { return found }
     }
-    let running = place.daemons()
+    let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
       // A user's daemon without a runtime directory listens in its store, which is what was mounted.
@@ -40,9 +40,10 @@ struct DaemonSearch {
   /// A mounted store with the UUID of this one: one of them is a copy of the other.
   func twin(of store: Store) -> DaemonStatus? {
     let uuid = store.description.uuid
-    return place.daemons().map(\.status).first { other in
+    func isTwin(_ other: DaemonStatus) -> Bool {
       other.uuid == uuid && (other.identity ?? StoreIdentity(at: other.store)) != store.identity
     }
+    return place.daemons(upTo: isTwin).map(\.status).first(where: isTwin)
   }
 
   private static func isMeant(_ status: DaemonStatus, by path: String) -> Bool {

@@ -57,9 +57,7 @@ struct TraceCommand: Command {
     let shown = try output.map { try Self.console(writingTo: $0, context) } ?? context.console.aside
     // Who loses its parent is still one of ours. Corresponds to `prctl(2)` with PR_SET_CHILD_SUBREAPER.
     _ = clx_prctl(36, 1)
-    if case .failure(let failure) = try daemon.client.ask(.trace, milliseconds: Self.patience) {
-      throw CommandFailure(.failed, "can't trace: \(failure.message)")
-    }
+    let client = try begin(daemon.client)
     let end: Subprocess.End
     do {
       end = try Subprocess.runAsOurselves(command, context)
@@ -67,7 +65,7 @@ struct TraceCommand: Command {
       context.console.note("can't run \(command[0]): \(error.message)")
       return .program(127)
     }
-    show(try report(daemon.client), shown)
+    show(try report(client), shown)
     switch end {
     case .exited(let code): return .program(code)
     case .signalled(let signal): return .program(128 + signal)
@@ -75,6 +73,20 @@ struct TraceCommand: Command {
   }
 
   private static let patience: Int32 = 10_000
+
+  /// Has the daemon count, and gives the conversation in which it does.
+  private func begin(_ client: ControlClient) throws -> ControlClient {
+    let answer: (reply: ControlReply, client: ControlClient)
+    do throws(Errno) {
+      answer = try client.askAgain(.trace, milliseconds: Self.patience)
+    } catch {
+      throw CommandFailure(error, "can't trace: the daemon does not answer (\(error.message)); try again")
+    }
+    if case .failure(let failure) = answer.reply {
+      throw CommandFailure(.failed, "can't trace: \(failure.message)")
+    }
+    return answer.client
+  }
 
   private func report(_ daemon: ControlClient) throws -> RequestReport {
     let reply: ControlReply
