@@ -17,6 +17,20 @@ struct KeeperTests {
     #expect(try eventually { try mounted.daemon().map { $0 != before } ?? false })
   }
 
+  /// A command asks all daemons who they are; one that is stopped keeps nobody who means another one.
+  @Test(.enabled(if: Program.isRoot, "all daemons of a machine are root's")) func silentDaemonsDelayNoOther()
+    throws
+  {
+    let silent = try MountedStore.mounted()
+    let mounted = try MountedStore.mounted()
+    let daemon = try #require(try silent.daemon())
+    #expect(kill(daemon, SIGSTOP) == 0)
+    defer { kill(daemon, SIGCONT) }
+    let start = monotonicNanoseconds()
+    #expect(try mounted.run("status", mounted.point).status == 0)
+    #expect(monotonicNanoseconds() - start < 4_000_000_000)
+  }
+
   /// Descriptors of a dead worker are open in its keeper too, until the next one closes them.
   ///
   /// The first number that is free once the mount is ready is that of a pipe that the keeper had.
