@@ -14,7 +14,7 @@ struct ManualPage: Sendable {
   var fileName: String { "\(name).\(section)" }
 
   /// As a command's page may be asked for: `mount`.
-  var shortName: String { String(name.trimmingPrefix("insula-")) }
+  var shortName: String { name.hasPrefix("insula-") ? String(name.dropFirst("insula-".count)) : name }
 
   /// When the texts of this version were last changed by more than a few words.
   private static let date = "2026-11-24"
@@ -34,6 +34,6 @@ enum ManualPages {
 
   /// The name of a command's page.
   static func name(of description: CommandDescription) -> String {
-    "insula-" + description.name.replacing(" ", with: "-")
+    "insula-" + String(description.name.map { $0 == " " ? "-" : $0 })
   }
 }

@@ -45,7 +45,7 @@ extension ManualPages {
     func end(_ roff: inout Roff) {
       if !prose.isEmpty { roff.paragraph(prose.joined(separator: " ")) }
       // Words that were only wrapped fit any width; what has columns stays as it is.
-      if table.contains(where: { $0.contains("  ") }) {
+      if table.contains(where: { zip($0, $0.dropFirst()).contains { $0 == " " && $1 == " " } }) {
         roff.lines(table)
       } else if !table.isEmpty {
         roff.indented(table.joined(separator: " "))

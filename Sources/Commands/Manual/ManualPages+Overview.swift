@@ -18,7 +18,7 @@ extension ManualPages {
       }
     }
     roff.heading("EXIT STATUS")
-    for row in ExitCode.table { roff.item(row.number, row.meaning.replacing("`", with: "'")) }
+    for row in ExitCode.table { roff.item(row.number, String(row.meaning.map { $0 == "`" ? "'" : $0 })) }
     roff.heading("ENVIRONMENT")
     for row in ManualText.environment { roff.item(row.term, row.text) }
     roff.heading("FILES")
