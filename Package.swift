@@ -28,6 +28,27 @@ let compact: [String] = {
     + (isPacked ? ["-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] : [])
 }()
 
+/// What Swift's runtime needs of the C++ library is linked in where GCC has that as an archive.
+///
+/// That is 75 KB; to load the shared library would take a quarter of the time of a short command.
+let withoutCxxLibrary: [String] = {
+  #if arch(x86_64)
+    let machine = "x86_64"
+  #else
+    let machine = "aarch64"
+  #endif
+  var found = glob_t()
+  defer { globfree(&found) }
+  guard glob("/usr/lib/gcc/\(machine)-*linux*/*/libstdc++.a", 0, nil, &found) == 0 else { return [] }
+  let archives = (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+  // The compiler's version is the folder's name.
+  func version(_ path: String) -> Int {
+    path.split(separator: "/").dropLast().last.flatMap { Int($0.prefix { $0 != "." }) } ?? 0
+  }
+  guard let newest = archives.max(by: { version($0) < version($1) }) else { return [] }
+  return ["-Xlinker", "--remap-inputs=*/libstdc++.so=\(newest)", "-Xclang-linker", "-static-libgcc"]
+}()
+
 let package = Package(
   name: "insula",
   products: [.executable(name: "insula", targets: ["insula"])],
@@ -68,7 +89,7 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "insula", dependencies: ["Commands"], swiftSettings: strict,
-      linkerSettings: [.unsafeFlags(compact, .when(configuration: .release))]),
+      linkerSettings: [.unsafeFlags(compact + withoutCxxLibrary, .when(configuration: .release))]),
 
     // The independent judge: it shares no Swift with what it judges.
     .target(
