@@ -55,8 +55,8 @@ let package = Package(
   targets: [
     // C: declarations, constants, thin calls.
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
-    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(name: "CCrypto"),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // The house, from the ground up; arrows go down only.

@@ -22,6 +22,12 @@ package struct CryptoFailure: Error, Sendable {
     reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(code)"
   }
 
+  /// libcrypto is not there, so it can't be asked.
+  init(missing reason: String) {
+    doing = "load libcrypto"
+    self.reason = reason
+  }
+
   /// Says by ourselves why it can't be.
   init(_ doing: String, _ reason: String) {
     self.doing = doing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import Fuse
 internal import Glibc
 internal import JSON
@@ -60,6 +61,8 @@ package enum Service {
   package static func run(
     store: Store, _ settings: Settings, left: LeftService? = nil, ready: (Bool) throws -> Void
   ) throws {
+    // Here, so that all workers have it from the keeper.
+    try CryptoLibrary.load()
     let isSystem = store.description.mode == .system
     let remover = isSystem ? nil : try self.remover(settings, left)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)

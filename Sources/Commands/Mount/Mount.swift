@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
@@ -97,6 +98,7 @@ struct MountCommand: Command {
         "insula \(Insula.version) keeps other things of a mount than the running program "
           + "(\(LeftService.layout), not \(layout))")
     }
+    try CryptoLibrary.load()
     return .ok
   }
 

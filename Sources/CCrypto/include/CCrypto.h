@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
-// libcrypto, as far as bundles need it: digests, keys, certificates, signed messages.
+// libcrypto, as far as bundles need it: digests, keys, certificates, signed messages. It is loaded when the
+// first of its functions is called, not when the program starts: most commands need none, and it would be a
+// quarter of their time.
 #ifndef CCRYPTO_H
 #define CCRYPTO_H
 
@@ -16,6 +18,10 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+
+// Loads libcrypto unless that is done; NULL, or why it can't be loaded. Who calls a function of a library
+// that is not there has not asked, and is ended with that message.
+const char *ccrypto_load(void);
 
 // What libcrypto has as macros or as functions with open argument lists, neither of which Swift can call.
 
@@ -48,8 +54,8 @@ static inline long ccrypto_memory(BIO *bio, char **bytes) { return BIO_get_mem_d
 // OPENSSL_free is a macro that adds file and line.
 static inline void ccrypto_free(void *memory) { OPENSSL_free(memory); }
 
-// EVP_EC_gen is a macro over a function with an open argument list.
-static inline EVP_PKEY *ccrypto_generate_p256(void) { return EVP_EC_gen("P-256"); }
+// EVP_EC_gen("P-256"), a macro over a function with an open argument list.
+EVP_PKEY *ccrypto_generate_p256(void);
 
 // A macro made of others with casts.
 static const unsigned long ccrypto_name_in_one_line = XN_FLAG_RFC2253;
