@@ -78,8 +78,11 @@ package struct ControlPlace: Sendable {
     var found: [(client: ControlClient, status: DaemonStatus)] = []
     let end = monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
     while !asked.isEmpty {
-      let left = Int32((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000)
-      guard left > 0, let ready = try? waitForAny(of: asked.map(\.fd), milliseconds: left),
+      let now = monotonicNanoseconds()
+      guard now < end else { break }
+      // Rounded up: a wait of nothing would only look.
+      let left = Int32((end - now) / 1_000_000) + 1
+      guard let ready = try? waitForAny(of: asked.map(\.fd), milliseconds: left),
         let index = ready.firstIndex(of: true)
       else { break }
       guard let answer = Self.answer(of: asked.remove(at: index), milliseconds: left) else { continue }
@@ -113,12 +116,19 @@ package struct ControlPlace: Sendable {
       guard case .status(let status) = try client.awaitReply(milliseconds: milliseconds) else { return nil }
       return (client, status)
     } catch {
-      guard error == .ECONNABORTED, let again = try? client.again(),
-        let answer = try? again.askAgain(.status, milliseconds: milliseconds),
-        case .status(let status) = answer.reply
-      else { return nil }
-      return (answer.client, status)
+      guard error == .ECONNABORTED, let again = try? client.again() else { return nil }
+      return ask(again, milliseconds: milliseconds)
     }
+  }
+
+  /// Asks one that listens who it is, or who has replaced it.
+  private static func ask(
+    _ client: ControlClient, milliseconds: Int32
+  ) -> (client: ControlClient, status: DaemonStatus)? {
+    guard let answer = try? client.askAgain(.status, milliseconds: milliseconds),
+      case .status(let status) = answer.reply
+    else { return nil }
+    return (answer.client, status)
   }
 
   /// The daemon that serves the store which is this directory; what answers under its name must say that it
@@ -144,11 +154,8 @@ package struct ControlPlace: Sendable {
   private static func daemon(
     in directory: FD, name: String
   ) -> (client: ControlClient, status: DaemonStatus)? {
-    guard let found = try? ControlClient(in: directory, name: name),
-      let answer = try? found.askAgain(.status, milliseconds: patience),
-      case .status(let status) = answer.reply
-    else { return nil }
-    return (answer.client, status)
+    guard let client = try? ControlClient(in: directory, name: name) else { return nil }
+    return ask(client, milliseconds: patience)
   }
 
   /// Opens, and makes if need be, the directory for our own sockets; it must be ours and nobody else's to

@@ -29,6 +29,10 @@ struct KeeperTests {
     let start = monotonicNanoseconds()
     #expect(try mounted.run("status", mounted.point).status == 0)
     #expect(monotonicNanoseconds() - start < 4_000_000_000)
+    // Who seeks what no daemon serves waits for the one that is stopped, and then no longer.
+    let none = try mounted.run("status", mounted.temporary.appending("nothing"))
+    #expect(none.status == 6 || none.status == 4, "\(none.status) \(none.errors)")
+    #expect(monotonicNanoseconds() - start < 15_000_000_000)
   }
 
   /// Descriptors of a dead worker are open in its keeper too, until the next one closes them.

@@ -20,8 +20,7 @@ enum ActingCommand {
     of store: String?, for user: String?, _ context: Context, _ words: (String) -> [String]
   ) throws -> ExitCode? {
     guard let account = try account(user, context) else { return nil }
-    let paths = store.map { [$0] } ?? [context.defaultMountPoint, context.defaultStore]
-    for path in paths.map(context.absolute) {
+    for path in DaemonSearch.paths(of: store, context) {
       guard let mount = DaemonSearch.mount(at: path) ?? DaemonSearch.mount(ofStore: path) else { continue }
       return try perform(words(mount.mountPoint), as: account, context)
     }

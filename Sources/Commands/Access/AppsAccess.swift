@@ -21,12 +21,7 @@ enum AppsAccess {
   static func find(
     _ named: String?, writing: Bool = false, _ context: Context
   ) throws -> any StoreAccess {
-    let paths: [String]
-    if let named {
-      paths = [context.absolute(named)]
-    } else {
-      paths = [context.defaultMountPoint, context.defaultStore].map(context.absolute)
-    }
+    let paths = DaemonSearch.paths(of: named, context)
     if let found = DaemonSearch(context).daemon(at: paths) { return DaemonAccess(found, context) }
     let path = paths.last ?? context.defaultStore
     do throws(StoreError) {

@@ -15,6 +15,21 @@ struct DaemonSearch {
 
   init(_ place: ControlPlace) { self.place = place }
 
+  /// The paths of the store or mount that a person named, or meant by naming none.
+  static func paths(of named: String?, _ context: Context) -> [String] {
+    (named.map { [$0] } ?? [context.defaultMountPoint, context.defaultStore]).map(context.absolute)
+  }
+
+  /// The running daemon of that store or mount, for a command that needs one.
+  static func require(_ named: String?, _ context: Context) throws(CommandFailure) -> Found {
+    let paths = paths(of: named, context)
+    guard let found = DaemonSearch(context).daemon(at: paths) else {
+      throw CommandFailure(
+        .notMounted, "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer")
+    }
+    return found
+  }
+
   /// The running daemon that is mounted at one of these absolute paths, or serves the store there.
   ///
   /// Who is meant is known by objects and not by names: the directory of the store, the device of the mount.

@@ -35,13 +35,7 @@ struct RestartCommand: Command {
   init(_ arguments: ParsedArguments) { place = arguments.argument(0) }
 
   func run(in context: Context) throws -> ExitCode {
-    let paths =
-      place.map { [context.absolute($0)] }
-      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
-    guard let daemon = DaemonSearch(context).daemon(at: paths) else {
-      throw CommandFailure(
-        .notMounted, "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer")
-    }
+    let daemon = try DaemonSearch.require(place, context)
     let name = daemon.status.store
     try ask(daemon)
     let now = try waitForNext(daemon, context)

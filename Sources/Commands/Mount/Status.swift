@@ -34,9 +34,7 @@ struct StatusCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let paths =
-      place.map { [context.absolute($0)] }
-      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
+    let paths = DaemonSearch.paths(of: place, context)
     if let found = DaemonSearch(context).daemon(at: paths) {
       show(found.status, context.console)
       return .ok

@@ -47,13 +47,7 @@ struct TraceCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let paths =
-      store.map { [context.absolute($0)] }
-      ?? [context.defaultMountPoint, context.defaultStore].map(context.absolute)
-    guard let daemon = DaemonSearch(context).daemon(at: paths) else {
-      throw CommandFailure(
-        .notMounted, "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer")
-    }
+    let daemon = try DaemonSearch.require(store, context)
     let shown = try output.map { try Self.console(writingTo: $0, context) } ?? context.console.aside
     // Who loses its parent is still one of ours. Corresponds to `prctl(2)` with PR_SET_CHILD_SUBREAPER.
     _ = clx_prctl(36, 1)
