@@ -162,7 +162,7 @@ internal import Testing
     let samples = [
       CodeDirectory(Self.parts, team: "TEAM1").bytes, CodeDirectory(identifier: "a", team: nil).bytes,
     ]
-    let inputs = getenv("INSULA_FUZZ").flatMap { Int(String(cString: $0)) } ?? 100_000
+    let inputs = fuzzInputs(usually: 100_000)
     var taken = 0
     for _ in 0..<inputs {
       var bytes = samples.randomElement(using: &random) ?? []

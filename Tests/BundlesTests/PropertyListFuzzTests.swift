@@ -10,7 +10,7 @@ internal import Testing
 /// Bytes that were property lists before something happened to them.
 @Suite struct PropertyListFuzzTests {
   /// All inputs of a run; `make fuzz` asks for a million.
-  static let inputs = getenv("INSULA_FUZZ").flatMap { Int(String(cString: $0)) } ?? 100_000
+  static let inputs = fuzzInputs(usually: 100_000)
 
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func noInputStopsTheReader(seed: UInt64) throws {

@@ -9,7 +9,7 @@ internal import Testing
 /// Bytes that were code directories or signatures before something happened to them.
 @Suite struct SignatureFuzzTests {
   /// All inputs of a run to each reader; `make fuzz` asks for a million.
-  static let inputs = getenv("INSULA_FUZZ").flatMap { Int(String(cString: $0)) } ?? 20_000
+  static let inputs = fuzzInputs(usually: 20_000)
 
   @Test(arguments: [1, 2] as [UInt64])
   func noCodeDirectoryStopsTheReader(seed: UInt64) throws {

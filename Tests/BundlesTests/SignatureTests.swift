@@ -174,7 +174,7 @@ internal import Testing
     let chain = try root.signer()
     let samples = [try chain.signature(of: content), chain.chain[0].der, try chain.chain[0].pem()]
     var random = SeededRandom(seed: seed)
-    let inputs = getenv("INSULA_FUZZ").flatMap { Int(String(cString: $0)) } ?? 100_000
+    let inputs = fuzzInputs(usually: 100_000)
     for _ in 0..<inputs / 4 {
       let kind = Int.random(in: 0..<3, using: &random)
       var bytes = samples[kind]

@@ -10,7 +10,7 @@ internal import Testing
 /// Random values, and bytes that were JSON before something happened to them.
 @Suite struct JSONFuzzTests {
   /// All inputs of a run.
-  static let inputs = getenv("INSULA_FUZZ").flatMap { Int(String(cString: $0)) } ?? 40_000
+  static let inputs = fuzzInputs(usually: 40_000)
 
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func randomValuesComeBack(seed: UInt64) throws {
@@ -49,7 +49,7 @@ internal import Testing
       switch (here, other) {
       case (.success(let value), let other):
         accepted += 1
-        #expect(try JSONValue(reading: JSONText.encode(value)) == value)
+        #expect(try JSONValue(reading: JSONText.encode(value)) == value, "\(text) is \(value)")
         let isAgreed = other.map { isSame(value, $0) } ?? isTiny(text)
         #expect(isAgreed, "\(text) is \(value) here and there \(String(describing: other))")
       case (.failure(let error), let other?):
