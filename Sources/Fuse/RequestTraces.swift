@@ -96,16 +96,24 @@ package final class RequestTraces: Sendable {
 
   @inline(never)
   private func count(_ opcode: UInt32, from client: Int32, _ serve: () -> Void) {
-    let roots = client == 0 ? [] : roots(of: client)
+    let counts = client == 0 ? \RequestReport.kernels : \.own
+    let name = RequestCounts.name(of: opcode)
+    // Before it is served: with the answer, the client may end, and its report be asked for.
+    let roots = client == 0 ? traces.withLock { Array($0.keys) } : roots(of: client)
+    add(RequestTally(count: 1, nanoseconds: 0), to: roots, counts, name)
     let start = monotonicNanoseconds()
     serve()
     let duration = monotonicNanoseconds() &- start
-    let name = RequestCounts.name(of: opcode)
+    add(RequestTally(count: 0, nanoseconds: duration), to: roots, counts, name)
+  }
+
+  private func add(
+    _ tally: RequestTally, to roots: [Int32],
+    _ counts: WritableKeyPath<RequestReport, [String: RequestTally]>, _ name: String
+  ) {
     traces.withLock { traces in
-      for root in client == 0 ? Array(traces.keys) : roots {
-        let counts = client == 0 ? \RequestReport.kernels : \.own
-        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)]
-          .add(duration)
+      for root in roots {
+        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)].add(tally)
       }
     }
   }
@@ -153,8 +161,8 @@ package final class RequestTraces: Sendable {
 }
 
 extension RequestTally {
-  fileprivate mutating func add(_ duration: UInt64) {
-    count &+= 1
-    nanoseconds &+= duration
+  fileprivate mutating func add(_ other: Self) {
+    count &+= other.count
+    nanoseconds &+= other.nanoseconds
   }
 }
