@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -140,15 +141,24 @@ int clx_unshare(int flags) { return unshare(flags); }
 
 // posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand
 // still until it is another program.
-int clx_spawn_until_we_end(const char *path, char *const *words, char *const *variables, int from, int to,
-                           const sigset_t *mask) {
+int clx_spawn_first(const char *path, char *const *words, char *const *variables, int from, int to,
+                    const sigset_t *mask) {
   int alive[2];
   volatile int error = 0;
+  volatile int failure = -1;
   if (pipe2(alive, O_CLOEXEC) != 0) return -1;
   pid_t pid = vfork();
   if (pid == 0) {
     close(alive[1]);
     struct pollfd parent = {.fd = alive[0]};
+    // A mount in a namespace of the child's own; what is unmounted elsewhere still goes away in it, but
+    // nothing of it is seen there.
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0
+        || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
+      failure = -2;
+      error = errno;
+      _exit(127);
+    }
     // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0
         && sigprocmask(SIG_SETMASK, mask, NULL) == 0
@@ -163,7 +173,7 @@ int clx_spawn_until_we_end(const char *path, char *const *words, char *const *va
   close(alive[1]);
   if (pid > 0) waitpid(pid, NULL, 0);
   errno = error;
-  return -1;
+  return failure;
 }
 int clx_pidfd_send_signal(int process, int signal) {
   return (int)syscall(SYS_pidfd_send_signal, process, signal, NULL, 0);

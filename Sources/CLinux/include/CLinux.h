@@ -146,11 +146,13 @@ int clx_move_mount(int mount, int dir, const char *_Nonnull path);
 int clx_unshare(int flags);
 /// pivot_root(2), which has no wrapper.
 int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
-/// Starts a program that is killed when this process ends, from its first moment on; the descriptor `from` is
-/// its `to`. Gives its number, or -1 with errno. One descriptor stays open in this process.
-int clx_spawn_until_we_end(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
-                           char *_Nullable const *_Nonnull variables, int from, int to,
-                           const sigset_t *_Nonnull mask);
+/// Starts a program as the first process of a namespace, which must be what the next child is. It is killed
+/// when this process ends, from its first moment on; the descriptor `from` is its `to`; and its /proc shows
+/// its own namespace. Gives its number, or with errno -1, or -2 if that /proc can't be mounted. One
+/// descriptor stays open in this process.
+int clx_spawn_first(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
+                    char *_Nullable const *_Nonnull variables, int from, int to,
+                    const sigset_t *_Nonnull mask);
 int clx_pidfd_send_signal(int process, int signal);
 /// SO_PEERPIDFD (Linux 6.5): a descriptor of the very process that has connected.
 int clx_peer_process(int socket, int *_Nonnull process);

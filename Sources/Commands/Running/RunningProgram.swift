@@ -122,8 +122,10 @@ struct RunningProgram {
     let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
     defer { for string in words + variables { free(string) } }
-    let pid = clx_spawn_until_we_end(
-      path, words, variables, reading.fd.raw, Sandbox.filterDescriptor, &mask)
+    // bubblewrap finds its child by the number that it has here, so it must not see the /proc of our callers.
+    let pid = clx_spawn_first(path, words, variables, reading.fd.raw, Sandbox.filterDescriptor, &mask)
+    // Nor could bubblewrap mount one, for the app; it would not say what to do.
+    if pid == -2 { throw CommandFailure(.failed, Bubblewrap.withoutProcesses(.last)) }
     guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(Errno.last.message)") }
     return pid
   }

@@ -22,6 +22,14 @@ enum Bubblewrap {
     "can't create a user namespace (\(error.message)); \(advice)"
   }
 
+  /// Why there is no /proc for an app.
+  ///
+  /// The kernel gives nobody a new one who is kept from parts of the old one.
+  static func withoutProcesses(_ error: Errno) -> String {
+    "can't mount /proc for the app (\(error.message)); in a container, nothing may be mounted over parts of "
+      + "/proc ('--security-opt unmask=ALL' with podman, '--security-opt systempaths=unconfined' with docker)"
+  }
+
   /// What stands in the way usually, by what this machine says.
   static var advice: String {
     func value(_ name: String) -> String? {
