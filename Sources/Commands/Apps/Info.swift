@@ -9,17 +9,17 @@ internal import Policy
 struct InfoCommand: Command {
   static let description = CommandDescription(
     name: "info", summary: "Shows details of an app, and its containers.",
-    arguments: [.init(name: "ID", help: "the app's identifier", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
     examples: ["insula info com.example.editor"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let user: String?
   private let store: String?
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     user = arguments.value("user")
     store = arguments.value("store")
     json = arguments.has("json")
@@ -28,6 +28,7 @@ struct InfoCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
+    let identifier = try access.identifier(of: self.app, for: uid)
     let app = try access.app(identifier, for: uid).below(access.root)
     if json {
       context.console.print(json: app)

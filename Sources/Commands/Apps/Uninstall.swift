@@ -9,7 +9,7 @@ internal import Store
 struct UninstallCommand: Command {
   static let description = CommandDescription(
     name: "uninstall", summary: "Removes an app and, unless they are to be kept, its containers.",
-    arguments: [.init(name: "ID", help: "the app's identifier, as 'insula apps' shows it", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
     options: [
       .init(
         name: "user", short: "u", value: "NAME",
@@ -31,14 +31,14 @@ struct UninstallCommand: Command {
     ],
     examples: ["sudo insula uninstall com.example.notes --keep-data"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let user: String?
   private let store: String?
   private let keepsData: Bool
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     user = arguments.value("user")
     store = arguments.value("store")
     keepsData = arguments.has("keep-data")
@@ -47,7 +47,8 @@ struct UninstallCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
-    let domain = AppDomain(home: try user ?? ownHome(access, context))
+    let identifier = try access.identifier(of: self.app, for: nil)
+    let domain = AppDomain(home: try user ?? ownHome(identifier, access, context))
     let (app, left) = try access.uninstall(identifier, of: domain, keepingData: keepsData)
     left.tell(in: access.root, context.console)
     if json {
@@ -61,7 +62,9 @@ struct UninstallCommand: Command {
   }
 
   /// The home of the caller, where the app is theirs alone: nobody but an admin removes one of the machine's.
-  private func ownHome(_ access: any StoreAccess, _ context: Context) throws -> String? {
+  private func ownHome(
+    _ identifier: AppIdentifier, _ access: any StoreAccess, _ context: Context
+  ) throws -> String? {
     guard !context.isRoot else { return nil }
     do {
       return try access.app(identifier, for: nil).home

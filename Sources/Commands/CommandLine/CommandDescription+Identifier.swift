@@ -4,13 +4,13 @@
 internal import Policy
 
 extension CommandDescription {
-  /// An identifier that a person gave.
-  func identifier(_ text: String?) throws(UsageError) -> AppIdentifier {
-    guard let text, let identifier = AppIdentifier(text) else {
+  /// An app that a person named.
+  func app(_ text: String?) throws(UsageError) -> AppReference {
+    guard let text, let app = AppReference(text) else {
       throw error(
-        "'\(text ?? "")' is not an identifier such as com.example.editor; 'insula apps' lists the apps"
-      )
+        "'\((text ?? "").sanitized)' is neither an identifier such as com.example.editor nor a name; "
+          + "'insula apps' lists the apps")
     }
-    return identifier
+    return app
   }
 }

@@ -44,6 +44,8 @@ struct CommandDescription: Sendable {
     /// What stands for its value in the help; nil for a flag.
     var value: String?
     let help: String
+    /// Whether all words after it are its values, whatever they begin with.
+    var takesRest = false
     /// For our own use, so not in the help.
     var isHidden = false
 

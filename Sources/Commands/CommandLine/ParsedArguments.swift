@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// The words of a command line, sorted by a description.
 struct ParsedArguments: Equatable {
   /// What was given by its place.
@@ -51,7 +53,7 @@ struct ParsedArguments: Equatable {
     let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts.first ?? "")
     guard let option = description.options.first(where: { $0.name == name }) else {
-      throw description.error("unknown option '--\(name)'")
+      throw unknown("--\(word)", "--\(name)", description)
     }
     try take(option, attached: parts.count > 1 ? String(parts[1]) : nil, &cursor, description)
   }
@@ -68,7 +70,7 @@ struct ParsedArguments: Equatable {
       return
     }
     guard let letter = word.first, let option = description.options.first(where: { $0.short == letter })
-    else { throw description.error("unknown option '-\(word)'") }
+    else { throw unknown("-\(word)", "-\(word)", description) }
     if option.value == nil, !attached.isEmpty {
       try take(option, attached: nil, &cursor, description)
       try takeShort(attached, &cursor, description)
@@ -84,6 +86,14 @@ struct ParsedArguments: Equatable {
     guard let placeholder = option.value else {
       guard attached == nil else { throw description.error("'--\(option.name)' does not take a value") }
       flags.insert(option.name)
+      return
+    }
+    if option.takesRest {
+      guard attached == nil else {
+        throw description.error("write the values of '--\(option.name)' after it, as words of their own")
+      }
+      flags.insert(option.name)
+      while let word = cursor.next() { values[option.name, default: []].append(word) }
       return
     }
     guard let value = attached ?? cursor.next() else {
@@ -106,6 +116,18 @@ struct ParsedArguments: Equatable {
       values.append(value)
     }
     self.action = Action(word: action.word, values: values)
+  }
+
+  /// Says how a command is written whose options were taken for ours.
+  private func unknown(_ word: String, _ option: String, _ description: CommandDescription) -> UsageError {
+    let before = description.arguments.count - 1
+    guard description.arguments.last?.mayBeEmpty == true, positional.count > before else {
+      return description.error("unknown option '\(option)'")
+    }
+    let own = positional.prefix(before) + ["--"] + positional.dropFirst(before) + [word]
+    let line = (["insula", description.name] + own).joined(separator: " ").sanitized
+    return description.error(
+      "unknown option '\(option)'; write '--' before a command with options of its own: '\(line)'")
   }
 
   private func checkCount(_ description: CommandDescription) throws(UsageError) {

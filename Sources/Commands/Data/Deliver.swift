@@ -10,7 +10,7 @@ struct DeliverCommand: Command {
   static let description = CommandDescription(
     name: "deliver", summary: "Puts copies of files into an app's Inbox, and prints their paths.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
       .init(
         name: "FILE", help: "a file, or a directory that is a single document", isRequired: true, kind: .file,
         isRepeated: true),
@@ -25,13 +25,13 @@ struct DeliverCommand: Command {
     ],
     examples: ["insula deliver com.example.editor Letter.txt"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let files: [String]
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     files = Array(arguments.positional.dropFirst())
     user = arguments.value("user")
     store = arguments.value("store")
@@ -41,13 +41,14 @@ struct DeliverCommand: Command {
     if let done = try ActingCommand.onMount(
       of: store, for: user, context,
       {
-        ["deliver", "--store", $0, "--", identifier.text] + files.map(context.absolute)
+        ["deliver", "--store", $0, "--", app.text] + files.map(context.absolute)
       })
     {
       return done
     }
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, writing: true, context)
+    let identifier = try access.identifier(of: app, for: uid)
     let container = try access.container(identifier, for: uid)
     var failures = 0
     for file in files {

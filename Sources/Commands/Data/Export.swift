@@ -10,7 +10,7 @@ struct ExportCommand: Command {
   static let description = CommandDescription(
     name: "export", summary: "Copies an app's data to a package, as Xcode exports containers.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
       .init(
         name: "FILE.xcappdata", help: "the package to create, which must not exist", isRequired: true,
         kind: .file),
@@ -25,13 +25,13 @@ struct ExportCommand: Command {
     ],
     examples: ["insula export com.example.editor ~/Editor.xcappdata"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let target: String
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     let path = arguments.argument(1) ?? ""
     target = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard target.hasSuffix(".\(DataPackage.nameExtension)") else {
@@ -47,22 +47,23 @@ struct ExportCommand: Command {
     if let done = try ActingCommand.onMount(
       of: store, for: user, context,
       {
-        ["export", "--store", $0, "--", identifier.text, context.absolute(target)]
+        ["export", "--store", $0, "--", app.text, context.absolute(target)]
       })
     {
       return done
     }
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, writing: true, context)
-    let app = try access.app(identifier, for: uid ?? context.uid)
+    let identifier = try access.identifier(of: app, for: uid)
+    let installed = try access.app(identifier, for: uid ?? context.uid)
     let container = try access.container(identifier, for: uid)
     let (parent, name) = try context.absolute(target).splitAtFile()
     let directory = try context.openDirectory(parent)
     let report = try CopyProgress.show("exporting", context.console) { note in
-      try container.export(app, to: name, in: directory.fd, at: parent, progress: note)
+      try container.export(installed, to: name, in: directory.fd, at: parent, progress: note)
     }
     report.tell(context.console)
-    context.console.print("Exported the data of \(app.identifier) to \(target) (\(report.words)).")
+    context.console.print("Exported the data of \(installed.identifier) to \(target) (\(report.words)).")
     return .ok
   }
 }

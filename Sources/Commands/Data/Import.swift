@@ -27,15 +27,15 @@ struct ImportCommand: Command {
 
   private let source: String
   private let replaces: Bool
-  private let identifier: AppIdentifier?
+  private let app: AppReference?
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     source = arguments.argument(0) ?? ""
     replaces = arguments.has("replace")
-    identifier = try arguments.value("to").map { (text) throws(UsageError) in
-      try Self.description.identifier(text)
+    app = try arguments.value("to").map { (text) throws(UsageError) in
+      try Self.description.app(text)
     }
     user = arguments.value("user")
     store = arguments.value("store")
@@ -46,7 +46,7 @@ struct ImportCommand: Command {
       of: store, for: user, context,
       {
         ["import", "--store", $0] + (replaces ? ["--replace"] : [])
-          + (identifier.map { ["--to", $0.text] } ?? []) + ["--", context.absolute(source)]
+          + (app.map { ["--to", $0.text] } ?? []) + ["--", context.absolute(source)]
       })
     {
       return done
@@ -55,6 +55,7 @@ struct ImportCommand: Command {
     let directory = try context.openDirectory(source)
     let package = try DataPackage(directory.fd, path: source)
     let access = try AppsAccess.find(store, writing: true, context)
+    let identifier = try app.map { try access.identifier(of: $0, for: uid) }
     let container: AppContainer
     do {
       container = try access.container(identifier ?? package.identifier, for: uid)

@@ -8,7 +8,8 @@ struct PathCommand: Command {
   static let description = CommandDescription(
     name: "path", summary: "Prints the path of an app's directory, or of a domain's standard directory.",
     arguments: [
-      .init(name: "ID|DIRECTORY", help: "an app's identifier, or a standard directory", isRequired: true),
+      .init(
+        name: "ID|DIRECTORY", help: "an app's identifier or name, or a standard directory", isRequired: true),
       .init(name: "PLACE", help: "which directory of the app", kind: .word(AppPlace.words)),
     ],
     options: [
@@ -46,7 +47,7 @@ struct PathCommand: Command {
   }
 
   private enum Question {
-    case app(AppIdentifier, AppPlace)
+    case app(AppReference, AppPlace)
     case directory(SearchDirectory, Set<Domain>)
   }
 
@@ -68,7 +69,7 @@ struct PathCommand: Command {
       if domains != nil {
         throw Self.description.error("'--domain' applies to standard directories, not to apps")
       }
-      question = .app(try Self.description.identifier(arguments.argument(0)), place)
+      question = .app(try Self.description.app(arguments.argument(0)), place)
       return
     }
     let name = arguments.argument(0) ?? ""
@@ -107,8 +108,9 @@ struct PathCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
     switch question {
-    case .app(let identifier, let place):
+    case .app(let app, let place):
       let access = try AppsAccess.find(store, writing: place != .bundle, context)
+      let identifier = try access.identifier(of: app, for: uid)
       let path = "\(access.root)/\(try access.path(of: place, identifier, for: uid))"
       if json {
         context.console.print(json: Answer(identifier: identifier.text, place: place.word, path: path))

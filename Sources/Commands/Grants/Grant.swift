@@ -9,7 +9,7 @@ struct GrantCommand: Command {
   static let description = CommandDescription(
     name: "grant", summary: "Lets an app use one of your files or folders, at its real path.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
       .init(
         name: "PATH", help: "a file or a folder in the mounted tree", isRequired: true, kind: .file,
         isRepeated: true),
@@ -41,14 +41,14 @@ struct GrantCommand: Command {
       "insula grant com.example.agent Projects",
     ])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let paths: [String]
   private let access: GrantAccess?
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     paths = Array(arguments.positional.dropFirst())
     guard !arguments.has("read-only") || !arguments.has("read-write") else {
       throw Self.description.error("'--read-only' and '--read-write' can't be combined")
@@ -64,6 +64,7 @@ struct GrantCommand: Command {
     for path in paths {
       do {
         let access = try AppsAccess.find(store, writing: true, context)
+        let identifier = try access.identifier(of: app, for: uid)
         let place = try access.place(of: path)
         let request = GrantRequest.grant(
           identifier, path: place.path, inode: place.inode, self.access, user: uid)

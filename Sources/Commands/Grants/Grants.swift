@@ -15,14 +15,14 @@ struct GrantsCommand: Command {
       "For root, it lists the grants of all users, or with --user those of one user."
     ])
 
-  private let identifier: AppIdentifier?
+  private let app: AppReference?
   private let user: String?
   private let store: String?
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try arguments.argument(0).map { (text) throws(UsageError) in
-      try Self.description.identifier(text)
+    app = try arguments.argument(0).map { (text) throws(UsageError) in
+      try Self.description.app(text)
     }
     user = arguments.value("user")
     store = arguments.value("store")
@@ -32,6 +32,7 @@ struct GrantsCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
+    let identifier = try app.map { try access.identifier(of: $0, for: uid) }
     let places = try access.grants(identifier, of: uid).map { place in
       var place = place
       place.path = "\(access.root)/\(place.path)"

@@ -9,7 +9,7 @@ struct RevokeCommand: Command {
   static let description = CommandDescription(
     name: "revoke", summary: "Revokes grants to an app.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
       .init(name: "PATH", help: "the granted path", kind: .file, isRepeated: true),
     ],
     options: [
@@ -23,13 +23,13 @@ struct RevokeCommand: Command {
     ],
     examples: ["insula revoke com.example.editor --all"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let paths: [String]
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     paths = Array(arguments.positional.dropFirst())
     guard paths.isEmpty == arguments.has("all") else {
       throw Self.description.error(
@@ -46,6 +46,7 @@ struct RevokeCommand: Command {
     for path in paths.isEmpty ? [nil] : paths.map(Optional.some) {
       do {
         let access = try AppsAccess.find(store, writing: true, context)
+        let identifier = try access.identifier(of: app, for: uid)
         let recorded = try path.map { try access.recordedPath(of: $0) }
         try access.perform(.revoke(identifier, path: recorded, user: uid))
         let what = path.map { "the grant of \($0.sanitized)" } ?? "all grants"

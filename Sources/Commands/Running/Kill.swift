@@ -8,7 +8,7 @@ internal import Policy
 struct KillCommand: Command {
   static let description = CommandDescription(
     name: "kill", summary: "Ends a running app with all of its processes, and returns when it is gone.",
-    arguments: [.init(name: "ID", help: "the app's identifier", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
     options: [
       .init(
         name: "signal", short: "s", value: "SIGNAL",
@@ -23,7 +23,7 @@ struct KillCommand: Command {
     ],
     examples: ["insula kill com.example.editor", "insula kill com.example.editor --signal HUP"])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let signal: Int32?
   private let user: String?
   private let store: String?
@@ -35,7 +35,7 @@ struct KillCommand: Command {
   ]
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     user = arguments.value("user")
     store = arguments.value("store")
     guard let word = arguments.value("signal") else {
@@ -53,7 +53,8 @@ struct KillCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
-    try AppsAccess.find(store, context).end(identifier, of: uid, with: signal)
+    let access = try AppsAccess.find(store, context)
+    try access.end(access.identifier(of: app, for: uid), of: uid, with: signal)
     return .ok
   }
 }

@@ -11,16 +11,27 @@ struct RunCommand: Command {
   static let description = CommandDescription(
     name: "run", summary: "Runs an app in a view of the tree that contains only what the app may use.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
       .init(
         name: "COMMAND", help: "a command with its arguments, to run instead of the app",
         isRepeated: true, mayBeEmpty: true),
     ],
-    options: [AppsAccess.userOption, AppsAccess.storeOption],
+    options: [
+      .init(
+        name: "env", value: "NAME=VALUE",
+        help: "give the app this variable too (repeatable); not those of the sandbox and the loader"),
+      .init(
+        name: "cwd", value: "DIR", help: "start in this directory, as the app sees it (default: its home)"),
+      AppsAccess.userOption, AppsAccess.storeOption,
+      .init(
+        name: "args", value: "ARG...", help: "pass everything that follows to the app", takesRest: true),
+    ],
     details: [
       """
       The view has the same path as the whole tree. Of the rest of the machine, only /usr and what programs
-      need of /etc can be reached. HOME, TMPDIR, XDG_* and the working directory are the app's. The app has
+      need of /etc can be reached. HOME, TMPDIR and XDG_* are the app's, and so is the working directory
+      without --cwd; a relative DIR is below the app's home. If DIR does not exist for the app, it is not
+      started, and the exit status is 125. The app has
       network access if it is entitled to it (com.apple.security.network.client or server).
       """,
       """
@@ -31,19 +42,40 @@ struct RunCommand: Command {
       "If COMMAND has options of its own, write '--' before it.",
     ],
     examples: [
-      "insula run com.example.editor", "insula run com.example.editor -- ls -l Documents",
+      "insula run com.example.editor", "insula run Editor --args Letter.txt",
+      "insula run com.example.editor --env LANG=C --cwd Documents",
+      "insula run com.example.editor -- ls -l Documents",
       "sudo insula run --user anna com.example.editor",
     ])
 
-  private let identifier: AppIdentifier
+  private let app: AppReference
   private let command: [String]
+  private let isWithArguments: Bool
+  private let own: [String]
+  private let variables: [ChosenVariable]
+  private let directory: String?
   private let user: String?
   private let store: String?
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    identifier = try Self.description.identifier(arguments.argument(0))
+    app = try Self.description.app(arguments.argument(0))
     command = Array(arguments.positional.dropFirst())
     if command.first?.isEmpty == true { throw Self.description.error("COMMAND is empty") }
+    isWithArguments = arguments.has("args")
+    own = arguments.allValues("args")
+    guard command.isEmpty || !isWithArguments else {
+      throw Self.description.error(
+        "'--args' is for the app itself; the arguments of a COMMAND follow it, after '--'")
+    }
+    directory = arguments.value("cwd")
+    if directory?.isEmpty == true { throw Self.description.error("DIR is empty") }
+    variables = try arguments.allValues("env").map { (text) throws(UsageError) in
+      do throws(ChosenVariable.Refusal) {
+        return try ChosenVariable(text)
+      } catch {
+        throw Self.description.error("--env: \(error.message)")
+      }
+    }
     user = arguments.value("user")
     store = arguments.value("store")
   }
@@ -63,7 +95,9 @@ struct RunCommand: Command {
       Account.numbered(context.uid)
       ?? Account(
         name: "uid-\(context.uid)", uid: context.uid, gid: ProcessID.group, home: context.home)
-    var daemon = try RunningDaemon(store, context)
+    let access = try AppsAccess.find(store, context)
+    var daemon = try access.runner()
+    let identifier = try access.identifier(of: app, for: account.uid)
     try OwnNamespace.keepDescriptors()
     let files = SandboxFiles(account)
     try enterNamespace()
@@ -73,9 +107,12 @@ struct RunCommand: Command {
     if let mount { try place.attach(mount) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(files.all(plan))
-    let sandbox = Sandbox(plan, place, tree: tree)
+    let sandbox = Sandbox(plan, place, tree: tree, directory: directory)
     let program = RunningProgram(
-      path: bubblewrap, environment: SandboxEnvironment(account, plan, context).variables,
+      path: bubblewrap,
+      environment: SandboxEnvironment(
+        account, plan, adding: variables, directory: sandbox.directory, context
+      ).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
     // says so.
@@ -83,7 +120,7 @@ struct RunCommand: Command {
     let streams = try FileStreams()
     defer { streams.restore() }
     let status = try program.run(streams) { keptSignals in
-      sandbox.arguments(for: command, restoring: keptSignals)
+      sandbox.arguments(for: command, own: own, restoring: keptSignals)
     }
     return .program(streams.end(status, context.console))
   }
@@ -92,7 +129,10 @@ struct RunCommand: Command {
   private func run(as account: Account, _ context: Context) throws -> ExitCode {
     // Which store is meant by whoever gives the command.
     let store = try RunningDaemon(store, context).store
-    let words = ["run", "--store", store, "--", identifier.text] + command
+    var words = ["run", "--store", store]
+    for variable in variables { words += ["--env", "\(variable.name)=\(variable.value)"] }
+    if let directory { words.append("--cwd=\(directory)") }
+    words += isWithArguments ? [app.text, "--args"] + own : ["--", app.text] + command
     switch try OwnTerminal.move(owner: account.uid, context) {
     case .ended(let status): return .program(status)
     case .goesOn(let keeper):

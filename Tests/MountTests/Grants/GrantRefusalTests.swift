@@ -23,7 +23,7 @@ struct GrantRefusalTests {
     ("$APP /etc/passwd", 1, "is not in the tree"), ("$APP $POINT", 1, "is the whole tree"),
     ("$APP $POINT/..", 1, "is not in the tree"), ("$APP $D/missing", 1, "can't find"),
     ("org.example.unknown $D", 1, "the app org.example.unknown is not"),
-    ("'no app' $D", 2, "is not an identifier"),
+    ("'no app' $D", 1, "no app is called 'no app'"),
     ("$APP", 2, "PATH is missing"), ("$APP $D --read-only --read-write", 2, "can't be combined"),
     ("$APP $POINT/System", 7, "every app can read"), ("$APP $POINT/System/Library", 7, "every app can read"),
     ("$APP $POINT/Applications/Notes.app", 1, "read-only"),

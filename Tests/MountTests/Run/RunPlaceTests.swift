@@ -9,7 +9,8 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct RunPlaceTests {
   /// Runs a script as root in such a namespace; its words are those that run the app.
-  private func contained(_ script: String, _ fixture: RunFixture, _ words: String...) throws -> ProgramResult {
+  private func contained(_ script: String, _ fixture: RunFixture, _ words: String...) throws -> ProgramResult
+  {
     let run = [Program.insula, "run", "--store", fixture.mounted.point, "--user", fixture.user.name]
     return try Program.run(
       ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"] + run

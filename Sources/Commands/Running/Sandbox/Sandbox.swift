@@ -14,14 +14,22 @@ struct Sandbox {
   private let place: ViewPlace
   /// The path of the tree that the app is to see.
   private let source: String
+  /// Where the app begins, if that was asked for.
+  private let chosenDirectory: String?
 
-  init(_ plan: LaunchPlan, _ place: ViewPlace, tree: String) {
+  init(_ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?) {
+    chosenDirectory = directory
     self.plan = plan
     self.place = place
     source = tree
   }
 
   private var home: String { "\(plan.mountPoint)/\(plan.data)" }
+
+  /// Where the app begins; relative to its home.
+  var directory: String {
+    chosenDirectory.map { $0.hasPrefix("/") ? $0 : "\(home)/\($0)" } ?? home
+  }
 
   /// What programs read of /etc.
   private static let settings = [
@@ -50,7 +58,9 @@ struct Sandbox {
   }
 
   /// The words after the program's name; `restoring` names the signals that the app is to get as ever.
-  func arguments(for command: [String], restoring signals: [String]) -> [String] {
+  ///
+  /// `own` are the arguments of the app's executable, where no command is run instead.
+  func arguments(for command: [String], own: [String], restoring signals: [String]) -> [String] {
     var words = [
       "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
     ]
@@ -59,7 +69,7 @@ struct Sandbox {
     words += system + settings + devices + tree
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", home]
     words += ["--seccomp", "\(Self.filterDescriptor)", "--"]
-    let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] : command
+    let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] + own : command
     return words + start(program, signals) + program
   }
 
@@ -100,8 +110,12 @@ struct Sandbox {
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it
   /// back.
   private func start(_ program: [String], _ signals: [String]) -> [String] {
-    guard !signals.isEmpty else { return [] }
-    let words = ["/usr/bin/env", "--default-signal=" + signals.joined(separator: ","), "--"]
+    var options: [String] = []
+    // With the rights of the app and its view of the tree, so that '..' and links lead nowhere else.
+    if chosenDirectory != nil { options.append("--chdir=" + directory) }
+    if !signals.isEmpty { options.append("--default-signal=" + signals.joined(separator: ",")) }
+    guard !options.isEmpty else { return [] }
+    let words = ["/usr/bin/env"] + options + ["--"]
     // What has an equals sign in it, env takes for a variable.
     guard program.first?.contains("=") == true else { return words }
     return words + ["/usr/bin/nice", "-n", "0", "--"]

@@ -13,19 +13,31 @@ struct SandboxEnvironment {
     "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", "SHELL",
   ]
 
-  init(_ account: Account, _ plan: LaunchPlan, _ context: Context) {
+  private static let own: Set = [
+    "PATH", "USER", "LOGNAME", "HOME", "CFFIXED_USER_HOME", "PWD", "OLDPWD", "APP_SANDBOX_CONTAINER_ID",
+    "TMPDIR",
+  ]
+
+  /// Whether nobody else sets a variable of this name.
+  static func isOwn(_ name: String) -> Bool { own.contains(name) || name.hasPrefix("XDG_") }
+
+  init(
+    _ account: Account, _ plan: LaunchPlan, adding chosen: [ChosenVariable], directory: String,
+    _ context: Context
+  ) {
     let home = "\(plan.mountPoint)/\(plan.data)"
     var values = context.environment.filter { Self.kept.contains($0.key) || $0.key.hasPrefix("LC_") }
     // A shell that is not there would be a trap.
     if let shell = values["SHELL"], !shell.hasPrefix("/bin/"), !shell.hasPrefix("/usr/") {
       values["SHELL"] = "/bin/sh"
     }
+    for variable in chosen { values[variable.name] = variable.value }
     values["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
     values["USER"] = account.name
     values["LOGNAME"] = account.name
     values["HOME"] = home
     values["CFFIXED_USER_HOME"] = home
-    values["PWD"] = home
+    values["PWD"] = directory
     values["APP_SANDBOX_CONTAINER_ID"] = plan.identifier
     values["TMPDIR"] = home + "/tmp"
     values["XDG_RUNTIME_DIR"] = home + "/tmp"
