@@ -113,7 +113,8 @@ package final class RequestTraces: Sendable {
   ) {
     traces.withLock { traces in
       for root in roots {
-        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)].add(tally)
+        traces[root]?.report[keyPath: counts][name, default: RequestTally(count: 0, nanoseconds: 0)].add(
+          tally)
       }
     }
   }
