@@ -17,6 +17,7 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --before PROGRAM    compare with another build of insula, and with nothing else, on one processor
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
   --views [COUNT]     instead: how soon an app starts, and what so many running apps cost the daemon (default 1000)
+  --profile           instead: where the microseconds of a round trip go (needs perf)
   --inside            the whole tree against the view of an app, instead of all others
   --size GIB          size of the image (default 4)
   --save              write Benchmarks/results also after a partial run
@@ -38,7 +39,7 @@ mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.creat
 say() { echo "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' runner='' save=auto
+rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' profile='' runner='' save=auto
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) rounds=2 seconds=0.2 save=${save/auto/no}
@@ -52,6 +53,7 @@ while [ $# -gt 0 ]; do
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
     --views) views=1000; case ${2:-} in [0-9]*) views=$2; shift ;; esac ;;
     --inside) inside=yes ;;
+    --profile) profile=yes without=bindfs,mergerfs,passthrough_hp ;;
     --save) save=yes ;;
     --clean) only=clean ;;
     --list) only=list ;;
@@ -169,7 +171,7 @@ libfuse; or set PASSTHROUGH_HP, or leave it out with --without passthrough_hp" ;
   esac
 done
 [ -z "$missing" ] || die "missing:$missing. apt-get install$missing, or leave them out with --without$missing"
-for tool in mkfs.ext4 losetup tar git make cc find grep openssl ${views:+bwrap} ${inside:+bwrap}; do
+for tool in mkfs.ext4 losetup tar git make cc find grep openssl ${views:+bwrap} ${inside:+bwrap} ${profile:+perf python3}; do
   command -v "$tool" >/dev/null || die "missing: $tool. apt-get install e2fsprogs mount tar git make gcc findutils grep openssl bubblewrap"
 done
 
@@ -335,6 +337,12 @@ app=$(realpath "$insula"),$disk/store-insula,org.example.sealed
 if [ -n "$views" ]; then
   run_benchmark --scratch "$base/scratch" --run-start "$app"
   run_benchmark --many-views "$app" "$daemon" "$views"
+  exit 0
+fi
+if [ -n "$profile" ]; then
+  cc -O2 -Wall -Wextra -o "$build/loop" "$repo/Benchmarks/Profile/loop.c"
+  "$repo/Benchmarks/Profile/profile.py" "$insula" "$disk/store-insula" "$build/loop" "$disk/plain" "$mnt/insula/Users/Shared/bench" \
+    "$daemon" 9>&-
   exit 0
 fi
 expectations=$repo/Benchmarks/expectations.json
