@@ -5,13 +5,14 @@
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
-# need_packages NAME=TEST... : installs each package whose TEST (a program, or a pkg-config module as @MODULE) fails.
+# need_packages NAME=TEST... : installs each package whose TEST (a program, a pkg-config module as @MODULE, or the path of a file) fails.
 need_packages() {
   missing=
   for pair in "$@"; do
     package=${pair%%=*} test=${pair#*=}
     case $test in
       @*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${test#@}" || missing="$missing $package" ;;
+      /*) [ -e "$test" ] || missing="$missing $package" ;;
       *) PATH=$PATH:/usr/sbin:/sbin command -v "$test" >/dev/null 2>&1 || missing="$missing $package" ;;
     esac
   done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
+package import Apps
 internal import Policy
 internal import Store
 
@@ -19,6 +19,8 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
   package let hasNetwork: Bool
   /// Where what it runs may lie; nil if that may be anywhere.
   package let executablePlaces: [String]?
+  /// What it may use of the desktop; nil if that is nothing.
+  package let desktop: DesktopEntitlements?
 
   init(_ launch: AppLaunch, mountPoint: String) {
     identifier = launch.app.identifier.text
@@ -27,6 +29,7 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
     data = launch.data
     hasNetwork = launch.entitlements.hasNetwork
     executablePlaces = launch.entitlements.runsWhatItWrites ? nil : launch.executablePlaces
+    desktop = launch.entitlements.desktop.isEmpty ? nil : launch.entitlements.desktop
   }
 }
 

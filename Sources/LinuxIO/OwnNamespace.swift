@@ -11,20 +11,23 @@ package enum OwnNamespace {
   /// Enters a user namespace, in which we may mount, and a mount namespace that nobody else is in.
   ///
   /// What is mounted elsewhere from now on may still appear in it; what is mounted in it is seen by nobody
-  /// else. The next process that we start, and only that one, is the first of a namespace of processes: when
-  /// it ends, by whatever, the kernel ends all that it has started. EPERM and ENOSPC say that the machine
-  /// does not let ordinary users do that. Corresponds to `unshare(2)`.
+  /// else. EPERM and ENOSPC say that the machine does not let ordinary users do that. Corresponds to
+  /// `unshare(2)`.
   package static func enter() throws(Errno) {
     let (user, group) = (ProcessID.user, ProcessID.group)
     // Who runs a program that they can't read may not write to their own files in /proc. Corresponds to
     // PR_SET_DUMPABLE.
     try check(clx_prctl(4, 1))
-    try check(clx_unshare(CLX_CLONE_NEWUSER | CLX_CLONE_NEWNS | CLX_CLONE_NEWPID))
+    try check(clx_unshare(CLX_CLONE_NEWUSER | CLX_CLONE_NEWNS))
     try write("deny", to: "setgroups")
     try write("\(user) \(user) 1", to: "uid_map")
     try write("\(group) \(group) 1", to: "gid_map")
     try check(mount(nil, "/", nil, UInt(MS_REC) | UInt(MS_SLAVE), nil))
   }
+
+  /// From here on the next process that we start, and only that one, is the first of a namespace of
+  /// processes: when it ends, by whatever, the kernel ends all that it has started.
+  package static func countProcessesAnew() throws(Errno) { try check(clx_unshare(CLX_CLONE_NEWPID)) }
 
   private static func write(_ text: String, to name: String) throws(Errno) {
     let file = try FD.cwd.openFollowing("/proc/self/\(name)", O_WRONLY)

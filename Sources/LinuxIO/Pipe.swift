@@ -11,6 +11,9 @@ package struct PipeEnds: ~Copyable {
 
   /// Keeps the reading end and closes the other, so that the end is seen when the last writer has gone.
   package consuming func takeRead() -> OwnedFD { read }
+
+  /// Keeps the writing end and closes the other, so that who has the other end too sees ours go.
+  package consuming func takeWrite() -> OwnedFD { write }
 }
 
 /// Corresponds to `pipe(2)`, both ends close-on-exec.

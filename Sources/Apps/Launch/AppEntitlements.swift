@@ -27,6 +27,8 @@ package struct AppEntitlements: Equatable, Sendable {
   package var hasNetwork = false
   /// What it writes, it may run.
   package var runsWhatItWrites = false
+  /// Of its user's desktop.
+  package var desktop = DesktopEntitlements()
   package var directories: [Directory] = []
   package var exceptions: [Exception] = []
 
@@ -43,6 +45,7 @@ package struct AppEntitlements: Equatable, Sendable {
     let isCalled = try has("network.server")
     hasNetwork = calls || isCalled
     runsWhatItWrites = try has("cs.disable-library-validation")
+    desktop = try DesktopEntitlements(signed)
     for (key, name) in [
       ("files.downloads", "Downloads"), ("assets.music", "Music"), ("assets.movies", "Movies"),
       ("assets.pictures", "Pictures"),

@@ -142,6 +142,7 @@ int clx_move_mount(int mount, int dir, const char *_Nonnull path);
 /// unshare(2): behind _GNU_SOURCE.
 #define CLX_CLONE_NEWNS 0x00020000
 #define CLX_CLONE_NEWPID 0x20000000
+#define CLX_POSIX_SPAWN_SETSID 0x80
 #define CLX_CLONE_NEWUSER 0x10000000
 int clx_unshare(int flags);
 /// pivot_root(2), which has no wrapper.

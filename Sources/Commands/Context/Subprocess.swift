@@ -14,9 +14,16 @@ enum Subprocess {
   }
 
   /// Starts a program; besides the descriptors that it is given it has only /dev/null.
+  ///
+  /// In a session of its own, it does not get what a terminal sends.
   static func spawn(
-    _ path: String, _ arguments: [String], _ context: Context, descriptors: [(from: FD, to: Int32)]
+    _ path: String, _ arguments: [String], _ context: Context, descriptors: [(from: FD, to: Int32)],
+    inOwnSession: Bool = false
   ) throws(Errno) -> Int32 {
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    if inOwnSession { posix_spawnattr_setflags(&attributes, Int16(CLX_POSIX_SPAWN_SETSID)) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -28,7 +35,7 @@ enum Subprocess {
     let environment = context.environment.map { "\($0.key)=\($0.value)" }
     let error = withCStrings(arguments) { arguments in
       withCStrings(environment) { environment in
-        posix_spawn(&pid, path, &actions, nil, arguments, environment)
+        posix_spawn(&pid, path, &actions, &attributes, arguments, environment)
       }
     }
     guard error == 0 else { throw Errno(error) }

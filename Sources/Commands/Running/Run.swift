@@ -101,17 +101,20 @@ struct RunCommand: Command {
     try OwnNamespace.keepDescriptors()
     let files = SandboxFiles(account)
     try enterNamespace()
+    let sockets = DesktopSockets(context)
     let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
     if let mount { try place.attach(mount) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(files.all(plan))
-    let sandbox = Sandbox(plan, place, tree: tree, directory: directory)
+    let desktop = try AppDesktop(of: plan, from: sockets, in: place, context)
+    try OwnNamespace.countProcessesAnew()
+    let sandbox = Sandbox(plan, place, tree: tree, directory: directory, desktop: desktop)
     let program = RunningProgram(
       path: bubblewrap,
       environment: SandboxEnvironment(
-        account, plan, adding: variables, directory: sandbox.directory, context
+        account, plan, adding: variables, directory: sandbox.directory, desktop: desktop, context
       ).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
@@ -119,8 +122,10 @@ struct RunCommand: Command {
     _ = OwnNamespace.stayAmongOurselves()
     let streams = try FileStreams()
     defer { streams.restore() }
-    let status = try program.run(streams) { keptSignals in
-      sandbox.arguments(for: command, own: own, restoring: keptSignals)
+    let status = try withExtendedLifetime(desktop) {
+      try program.run(streams) { keptSignals in
+        sandbox.arguments(for: command, own: own, restoring: keptSignals)
+      }
     }
     return .program(streams.end(status, context.console))
   }

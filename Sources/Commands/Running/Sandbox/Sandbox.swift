@@ -16,8 +16,12 @@ struct Sandbox {
   private let source: String
   /// Where the app begins, if that was asked for.
   private let chosenDirectory: String?
+  private let desktop: AppDesktop
 
-  init(_ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?) {
+  init(
+    _ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?, desktop: AppDesktop
+  ) {
+    self.desktop = desktop
     chosenDirectory = directory
     self.plan = plan
     self.place = place
@@ -66,7 +70,7 @@ struct Sandbox {
     ]
     if !plan.hasNetwork { words.append("--unshare-net") }
     words += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL"]
-    words += system + settings + devices + tree
+    words += system + settings + devices + tree + desktop.words
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", home]
     words += ["--seccomp", "\(Self.filterDescriptor)", "--"]
     let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] + own : command
@@ -103,7 +107,9 @@ struct Sandbox {
     // Then it is a directory of ours, in which what there is of the view is mounted.
     if plan.executablePlaces != nil { view += ["--remount-ro", plan.mountPoint] }
     let others = ["--dir", "/var", "--symlink", home + "/tmp", "/var/tmp"]
-    if plan.mountPoint.hasPrefix("/tmp/") { return ["--bind", place.temporary, "/tmp"] + view + others }
+    if plan.mountPoint.hasPrefix("/tmp/") || desktop.isBelowTemporary {
+      return ["--bind", place.temporary, "/tmp"] + view + others
+    }
     return view + ["--symlink", home + "/tmp", "/tmp"] + others
   }
 

@@ -120,15 +120,29 @@ struct ViewPlace {
   }
 
   func write(_ files: [(name: String, text: String)]) throws {
-    for (name, text) in files {
-      do throws(Errno) {
-        let path = "\(self.files)/\(name)"
-        let file = try FD.cwd.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
-        try file.fd.changeMode(0o644)
-        try file.fd.writeAll(text.utf8)
-      } catch {
-        throw CommandFailure(.failed, "can't write \(name) for the sandbox: \(error.message)")
-      }
+    for (name, text) in files { try write(Array(text.utf8), to: name) }
+  }
+
+  func write(_ bytes: [UInt8], to name: String) throws {
+    do throws(Errno) {
+      let file = try FD.cwd.open("\(files)/\(name)", O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+      try file.fd.changeMode(0o644)
+      try file.fd.writeAll(bytes)
+    } catch {
+      throw CommandFailure(.failed, "can't write \(name) for the sandbox: \(error.message)")
     }
+  }
+
+  /// Gives a mount of a single file a place beside the files that we write; the path of it.
+  func attach(_ mount: SharedFD, as name: String) throws -> String {
+    let path = "\(files)/\(name)"
+    try write([], to: name)
+    do throws(Errno) {
+      let place = try FD.cwd.open(path, pathOnly)
+      try mount.use { (mount) throws(Errno) in try mount.attach(over: place.fd) }
+    } catch {
+      throw CommandFailure(.failed, "can't mount \(name) for the sandbox: \(error.message)")
+    }
+    return path
   }
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+internal import PropertyLists
+internal import Testing
+
+/// What of the desktop entitlements give.
+struct DesktopEntitlementsTests {
+  private func desktop(_ key: String, _ value: PropertyList) throws -> DesktopEntitlements {
+    let signed = try #require(PropertyList.Dictionary([(key: "org.insula.desktop." + key, value: value)]))
+    return try AppEntitlements(signed).desktop
+  }
+
+  @Test func eachGivesItsOwn() throws {
+    #expect(AppEntitlements().desktop.isEmpty)
+    #expect(try desktop("wayland", .boolean(false)).isEmpty)
+    var expected = DesktopEntitlements()
+    expected.wayland = true
+    #expect(try desktop("wayland", .boolean(true)) == expected)
+    #expect(try desktop("x11", .boolean(true)).x11)
+    #expect(try desktop("audio", .boolean(true)).audio)
+    #expect(try desktop("bus", .array([])).bus == [])
+    #expect(
+      try desktop("bus", .array([.string("org.a.*"), .string("org.b-c._d")])).bus == [
+        "org.a.*", "org.b-c._d",
+      ])
+  }
+
+  /// Names become words for a program, and some services start programs.
+  @Test(arguments: [
+    "", "*", "org", "org.*", ".org.a", "org..a", "org.a.", "org.a.**", "org.*.a", "--talk=org.a.b", "org.a b",
+    "org.1a", "org.ä", "org.a\0b", "org.a=org.freedesktop.*", ":1.5",
+    String(repeating: "a.", count: 200) + "a",
+    "org.freedesktop.systemd1", "org.freedesktop.systemd1.Manager", "org.freedesktop.*",
+    "org.freedesktop.Flatpak.*",
+    "org.gnome.Shell", "org.gnome.*", "org.freedesktop.portal.*", "org.freedesktop.DBus",
+  ])
+  func senselessAndDangerousNamesAreRefused(name: String) {
+    #expect(throws: AppFailure.self) { try desktop("bus", .array([.string(name)])) }
+  }
+
+  @Test func otherTypesAreRefused() {
+    #expect(throws: AppFailure.self) { try desktop("x11", .string("yes")) }
+    #expect(throws: AppFailure.self) { try desktop("bus", .boolean(true)) }
+    #expect(throws: AppFailure.self) { try desktop("bus", .array([.boolean(true)])) }
+    let many = PropertyList.array((0...100).map { .string("org.a.b\($0)") })
+    #expect(throws: AppFailure.self) { try desktop("bus", many) }
+  }
+}
