@@ -40,6 +40,11 @@ struct DesktopEntitlementsTests {
     #expect(throws: AppFailure.self) { try desktop("bus", .array([.string(name)])) }
   }
 
+  @Test func namesToHaveAreCheckedToo() throws {
+    #expect(try desktop("bus.own", .array([.string("org.a.b")])).busNames == ["org.a.b"])
+    #expect(throws: AppFailure.self) { try desktop("bus.own", .array([.string("org.freedesktop.*")])) }
+  }
+
   @Test func otherTypesAreRefused() {
     #expect(throws: AppFailure.self) { try desktop("x11", .string("yes")) }
     #expect(throws: AppFailure.self) { try desktop("bus", .boolean(true)) }

@@ -15,6 +15,8 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   package var audio = false
   /// The services of the session bus that it may call, where it may use the bus at all.
   package var bus: [String]?
+  /// Names that it may have there, besides its identifier.
+  package var busNames: [String] = []
 
   private static let mostNames = 100
   /// Who may call these can start programs outside of the sandbox.
@@ -31,6 +33,7 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
     x11 = try signed.grants(Self.prefix + "x11")
     audio = try signed.grants(Self.prefix + "audio")
     bus = try Self.names(Self.prefix + "bus", in: signed)
+    busNames = try Self.names(Self.prefix + "bus.own", in: signed) ?? []
   }
 
   package var isEmpty: Bool { self == DesktopEntitlements() }
@@ -53,7 +56,7 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
       }
       guard !escapes.contains(where: { covers(name, $0) }) else {
         throw .badEntitlement(
-          key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app may call it")
+          key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app may call or be it")
       }
       names.append(name)
     }

@@ -89,7 +89,8 @@ struct RunDesktopTests {
 
   @Test func busIsFiltered() throws {
     let fixture = try fixture(
-      "<key>org.insula.desktop.bus</key><array><string>org.example.Allowed</string></array>")
+      "<key>org.insula.desktop.bus</key><array><string>org.example.Allowed</string></array>"
+        + "<key>org.insula.desktop.bus.own</key><array><string>org.example.owned</string></array>")
     let result = try fixture.shell(
       Self.desktop + """
         for name in Allowed Hidden; do
@@ -112,6 +113,7 @@ struct RunDesktopTests {
       result.output == """
         string "org.example.Allowed"
         \(unknown)
+        uint32 1
         uint32 1
         uint32 1
         \(unknown)

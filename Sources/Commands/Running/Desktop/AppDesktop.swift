@@ -111,7 +111,8 @@ struct AppDesktop {
     let own = try place.attach(socket, as: "session-bus")
     let offered = "\(place.files)/\(DesktopSockets.Service.bus.rawValue)"
     proxy = try BusProxy(
-      program, from: own, to: offered, identifier: plan.identifier, calling: names, context)
+      program, from: own, to: offered, identifier: plan.identifier,
+      owning: plan.desktop?.busNames ?? [], calling: names, context)
     show(offered, as: DesktopSockets.Service.bus.rawValue)
   }
 }

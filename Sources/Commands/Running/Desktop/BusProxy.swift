@@ -14,15 +14,16 @@ struct BusProxy {
 
   /// Starts it; `socket` is the path of the bus's own socket, and `offered` that of the app's.
   ///
-  /// The app may have the name that its identifier is, and call the services in `names`.
+  /// The app may have the names that its identifier begins, those in `own`, and call the services in `names`.
   init(
-    _ program: String, from socket: String, to offered: String, identifier: String, calling names: [String],
+    _ program: String, from socket: String, to offered: String, identifier: String, owning own: [String],
+    calling names: [String],
     _ context: Context
   ) throws(CommandFailure) {
     var words = [program, "--fd=\(Self.lifeDescriptor)", "unix:path=\(socket)", offered, "--filter"]
     // Not every identifier is a name on the bus: none there has a part that begins with a digit.
     if DesktopEntitlements.isServiceName(identifier) { words.append("--own=\(identifier).*") }
-    words += names.map { "--talk=\($0)" }
+    words += own.map { "--own=\($0)" } + names.map { "--talk=\($0)" }
     var alone = context
     alone.environment = [:]
     do throws(Errno) {
