@@ -56,7 +56,7 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
       }
       guard !escapes.contains(where: { covers(name, $0) }) else {
         throw .badEntitlement(
-          key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app may call or be it")
+          key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app has it")
       }
       names.append(name)
     }
