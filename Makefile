@@ -51,7 +51,7 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 # The tests do a share of it; this is all of it, the same in every run. With all of a program's optimizations, or it takes hours.
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
-	  --filter '^BundlesTests\.(PropertyListFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
+	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
 
 # The tests stop at two hundred calls of each.
 stops: ## install, update and remove an app, killed at each of their system calls; some minutes
