@@ -29,7 +29,7 @@ package final class CodeBundle: Sendable {
   /// In how many other bundles it is.
   package let depth: Int
   /// Counts what is read of it.
-  let progress: ReadProgress?
+  package let progress: ReadProgress?
   /// What need not be read of it.
   let known: KnownDigests?
 

@@ -43,7 +43,7 @@ package enum Insula {
       commands: [
         NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
         IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
-        SignCommand.self, VerifyCommand.self,
+        SignCommand.self, VerifyCommand.self, PackCommand.self,
       ]),
     CommandGroup(title: "Machine", commands: [DoctorCommand.self, CheckCommand.self, TraceCommand.self]),
     CommandGroup(

@@ -10,7 +10,11 @@ internal import Store
 struct InstallCommand: Command {
   static let description = CommandDescription(
     name: "install", summary: "Installs an app after checking its signature and every file of it.",
-    arguments: [.init(name: "BUNDLE", help: "a signed bundle: Name.app", isRequired: true, kind: .directory)],
+    arguments: [
+      .init(
+        name: "BUNDLE", help: "a signed bundle: Name.app, or a file of 'insula pack'", isRequired: true,
+        kind: .file)
+    ],
     options: [AppDomain.homeOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
       """
@@ -25,8 +29,12 @@ struct InstallCommand: Command {
       An installed app is read-only: nobody, not even root, can change it through the mount until it is
       updated or uninstalled.
       """,
+      Context.bundleForms,
     ],
-    examples: ["sudo insula install Notes.app", "insula install Notes.app --user anna"])
+    examples: [
+      "sudo insula install Notes.app", "sudo insula install Notes.app.tar",
+      "insula install Notes.app --user anna",
+    ])
 
   private let bundle: String
   private let user: String?
@@ -41,10 +49,10 @@ struct InstallCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
-    let app = try access.install(
-      source.fd, named: context.name(of: bundle), for: AppDomain(home: user))
+    let app = try context.withBundle(bundle) { (directory, name) in
+      try access.install(directory, named: name, for: AppDomain(home: user))
+    }
     if json {
       context.console.print(json: app)
     } else {

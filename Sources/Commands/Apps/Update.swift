@@ -12,7 +12,8 @@ struct UpdateCommand: Command {
     name: "update", summary: "Replaces an installed app by another version; its containers stay.",
     arguments: [
       .init(
-        name: "BUNDLE", help: "a signed bundle of the same app and team", isRequired: true, kind: .directory)
+        name: "BUNDLE", help: "a signed bundle of the same app and team, or a file of 'insula pack'",
+        isRequired: true, kind: .file)
     ],
     options: [
       AppDomain.homeOption,
@@ -23,9 +24,10 @@ struct UpdateCommand: Command {
       """
       The update happens in one step: either the new version is installed completely, or the old one stays. A
       running app is not updated; the message says whose it is. End it first with 'insula kill ID'.
-      """
+      """,
+      Context.bundleForms,
     ],
-    examples: ["sudo insula update Notes.app"])
+    examples: ["sudo insula update Notes.app", "sudo insula update Notes.app.tar"])
 
   private let bundle: String
   private let user: String?
@@ -42,11 +44,11 @@ struct UpdateCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let source = try context.openDirectory(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
-    let (before, now, left) = try access.update(
-      source.fd, named: context.name(of: bundle), for: AppDomain(home: user),
-      allowingDowngrade: allowsDowngrade)
+    let (before, now, left) = try context.withBundle(bundle) { (directory, name) in
+      try access.update(
+        directory, named: name, for: AppDomain(home: user), allowingDowngrade: allowsDowngrade)
+    }
     left.tell(in: access.root, context.console)
     if json {
       context.console.print(json: ["before": before, "now": now])

@@ -50,6 +50,37 @@ extension Context {
     }
   }
 
+  /// Makes a file that was not there of what `body` writes; it gets its name when all of that is in it.
+  func write(toNew path: String, mode: UInt32, _ body: (FD) throws -> Void) throws {
+    var failure: (any Error)?
+    do throws(Errno) {
+      try withParent(of: path) { (parent, name) throws(Errno) in
+        if parent.has(name) { throw .EEXIST }
+        let file: OwnedFD
+        var isNamed = false
+        do throws(Errno) { file = try parent.openUnnamed(O_WRONLY, mode: mode) } catch {
+          // Not every filesystem has files without names.
+          guard [.EOPNOTSUPP, .EISDIR, .EINVAL].contains(error) else { throw error }
+          file = try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+          isNamed = true
+        }
+        do {
+          try body(file.fd)
+          try file.fd.synchronize(dataOnly: false)
+          if !isNamed { try file.fd.link(into: parent, as: name) }
+        } catch {
+          if isNamed { try? parent.remove(name, directory: false) }
+          guard let errno = error as? Errno else { return failure = error }
+          throw errno
+        }
+      }
+    } catch {
+      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.message
+      throw CommandFailure(error, "can't write \(path.sanitized): \(why)")
+    }
+    if let failure { throw failure }
+  }
+
   /// Names what a person means by a path, without opening it.
   func openToName(_ path: String, followingLinks: Bool) throws(Errno) -> OwnedFD {
     try reachable(path).withName { (name) throws(Errno) in

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import Synchronization
+
+/// A directory of this user's alone, for what is unpacked; it goes at the end, and also if a signal ends the
+/// process before.
+///
+/// What a process has left that was killed, the next one of the same user removes.
+final class UnpackingPlace: Sendable {
+  private static let prefix = "insula-unpack-"
+
+  private let base: String
+  private let parent: OwnedFD
+  private let name: String
+  private let made: OwnedFD
+  private let signals: EndingSignals
+  /// Held while something is made there; whoever removes it because of a signal holds it for ever.
+  private let changing = Mutex(())
+
+  /// Where things are made.
+  var directory: FD { made.fd }
+
+  init(_ context: Context) throws(CommandFailure) {
+    let chosen = context.environment["TMPDIR"] ?? ""
+    base = chosen.hasPrefix("/") ? chosen : "/var/tmp"
+    do throws(Errno) {
+      parent = try FD.cwd.openFollowing(base, O_RDONLY | O_DIRECTORY)
+      let workshop = Workshop(directory: parent.fd, prefix: Self.prefix)
+      try? workshop.clear { (directory, name) throws(Errno) in
+        guard try directory.status(of: name).st_uid == ProcessID.user else { return }
+        try directory.removeTree(name)
+      }
+      name = workshop.newName()
+      // Before the directory, so that no signal comes in between.
+      signals = try EndingSignals()
+      let directory = parent.fd
+      made = try name.withName { (name) throws(Errno) in try directory.makeAndOpenDirectory(name) }
+    } catch {
+      throw CommandFailure(
+        error, "can't unpack in \(base): \(error.message); TMPDIR can name another directory for it")
+    }
+  }
+
+  /// Does something, and removes all of it afterwards.
+  func use<Result>(_ body: () throws -> Result) throws -> Result {
+    defer { try? parent.fd.removeTree(name) }
+    return try signals.watch(
+      { [self] number in
+        changing.withLock { _ in
+          try? parent.fd.removeTree(name)
+          EndingSignals.end(by: number)
+        }
+      }, while: body)
+  }
+
+  /// Changes what is there; once a signal has come, nobody does.
+  func change(_ body: () throws(ArchiveFailure) -> Void) throws(ArchiveFailure) {
+    try changing.withLock { (_) throws(ArchiveFailure) in try body() }
+  }
+
+  /// What to do about a failure, for messages.
+  func advice(on failure: ArchiveFailure) -> [String] {
+    guard case .failed(_, .ENOSPC) = failure.reason else { return [] }
+    return ["it is unpacked in \(base); TMPDIR can name a directory with more room"]
+  }
+}
