@@ -35,6 +35,17 @@ extension FD {
     return OwnedFD(owning: try retrying { clx_openat2(raw, name.bytes, flags, 0, resolve) })
   }
 
+  /// Opens what a path leads to, links followed, as long as none of them leads out of this directory.
+  ///
+  /// EXDEV for one that does, and for an absolute path. Corresponds to `openat2(2)`.
+  package func openBeneath(_ path: some NameText, _ flags: Int32) throws(Errno) -> OwnedFD {
+    let resolve = UInt64(CLX_RESOLVE_NO_XDEV | CLX_RESOLVE_NO_MAGICLINKS | CLX_RESOLVE_BENEATH)
+    return try path.withName { (path) throws(Errno) in
+      OwnedFD(
+        owning: try retrying { clx_openat2(raw, path.bytes, UInt64(flags | O_CLOEXEC), 0, resolve) })
+    }
+  }
+
   /// All of an open file.
   ///
   /// Throws EINVAL if it is no regular file, EFBIG if it is longer than `limit`.

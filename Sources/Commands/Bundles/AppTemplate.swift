@@ -3,35 +3,47 @@
 
 internal import PropertyLists
 
-/// What `insula new-app` makes.
+/// What is in every app that `insula new-app` makes, whatever its program is.
 struct AppTemplate {
-  struct File {
-    /// Relative to the bundle.
-    let path: String
-    let bytes: [UInt8]
-    var mode: UInt32 = 0o644
-  }
-
   let name: String
   let identifier: String
   let isFlat: Bool
 
-  func files() throws(PropertyListError) -> [File] {
-    let base = isFlat ? "" : "Contents/"
-    return [
-      File(path: base + "Info.plist", bytes: try info().xml()),
-      File(path: base + "PkgInfo", bytes: Array("APPL????".utf8)),
-      File(path: base + (isFlat ? name : "MacOS/\(name)"), bytes: Array(script.utf8), mode: 0o755),
-      File(path: base + (isFlat ? "" : "Resources/") + "Welcome.txt", bytes: Array(welcome.utf8)),
-    ]
+  /// Where Info.plist is, relative to the bundle; ends in a slash if it is not empty.
+  var base: String { isFlat ? "" : "Contents/" }
+  var resources: String { base + (isFlat ? "" : "Resources/") }
+  var executable: String { base + (isFlat ? name : "MacOS/\(name)") }
+
+  /// `opensText` says whether it is one of the apps for texts.
+  func info(opensText: Bool) throws(PropertyListError) -> [UInt8] {
+    let text = Self.dictionary([
+      ("CFBundleTypeName", .string("Text")), ("CFBundleTypeRole", .string("Viewer")),
+      ("LSHandlerRank", .string("Alternate")), ("LSItemContentTypes", .array([.string("public.plain-text")])),
+    ])
+    return try Self.dictionary(
+      [("CFBundleDevelopmentRegion", .string("en"))]
+        + (opensText ? [("CFBundleDocumentTypes", .array([text]))] : []) + [
+          ("CFBundleExecutable", .string(name)),
+          ("CFBundleIdentifier", .string(identifier)),
+          ("CFBundleInfoDictionaryVersion", .string("6.0")),
+          ("CFBundleName", .string(name)),
+          ("CFBundlePackageType", .string("APPL")),
+          ("CFBundleShortVersionString", .string("1.0")),
+          ("CFBundleVersion", .string("1")),
+        ]
+    ).xml()
   }
 
-  /// The group is an example; whoever is of the same team and names it too shares what is in it.
-  func entitlements() throws(PropertyListError) -> [UInt8] {
-    try Self.dictionary([
-      ("com.apple.security.app-sandbox", .boolean(true)),
-      ("com.apple.security.application-groups", .array([.string("group.\(identifier)")])),
-    ]).xml()
+  /// Those that it is to have; without any it gets a group as an example: whoever is of the same team and
+  /// names it too shares what is in it.
+  func entitlements(_ chosen: [String], example: Bool) throws(PropertyListError) -> [UInt8] {
+    let group: [(key: String, value: PropertyList)] = [
+      ("com.apple.security.application-groups", .array([.string("group.\(identifier)")]))
+    ]
+    return try Self.dictionary(
+      [(key: "com.apple.security.app-sandbox", value: .boolean(true))] + (example ? group : [])
+        + chosen.map { (key: $0, value: .boolean(true)) }
+    ).xml()
   }
 
   private static func dictionary(_ entries: [(key: String, value: PropertyList)]) -> PropertyList {
@@ -39,43 +51,5 @@ struct AppTemplate {
     .dictionary(PropertyList.Dictionary(entries) ?? PropertyList.Dictionary())
   }
 
-  private func info() -> PropertyList {
-    let text = Self.dictionary([
-      ("CFBundleTypeName", .string("Text")), ("CFBundleTypeRole", .string("Viewer")),
-      ("LSHandlerRank", .string("Alternate")), ("LSItemContentTypes", .array([.string("public.plain-text")])),
-    ])
-    return Self.dictionary([
-      ("CFBundleDevelopmentRegion", .string("en")),
-      ("CFBundleDocumentTypes", .array([text])),
-      ("CFBundleExecutable", .string(name)),
-      ("CFBundleIdentifier", .string(identifier)),
-      ("CFBundleInfoDictionaryVersion", .string("6.0")),
-      ("CFBundleName", .string(name)),
-      ("CFBundlePackageType", .string("APPL")),
-      ("CFBundleShortVersionString", .string("1.0")),
-      ("CFBundleVersion", .string("1")),
-    ])
-  }
-
-  private var script: String {
-    """
-    #!/bin/sh
-    # This app prints where it and its container are, and writes to its Documents directory.
-    set -eu
-    bundle=$(cd "$(dirname "$0")\(isFlat ? "" : "/../..")" && pwd)
-    cat "$bundle/\(isFlat ? "" : "Contents/Resources/")Welcome.txt"
-    echo "My bundle:    $bundle"
-    # The home of an app is the Data directory of its container.
-    echo "My container: $HOME"
-    if [ ! -d "$HOME/Documents" ]; then
-      echo "There is no $HOME/Documents, so nothing was written." >&2
-      exit 1
-    fi
-    date '+%F %T' >> "$HOME/Documents/starts.txt"
-    echo "Started $(grep -c '' "$HOME/Documents/starts.txt") times; see $HOME/Documents/starts.txt."
-
-    """
-  }
-
-  private var welcome: String { "Hello from \(name).\n" }
+  var welcome: String { "Hello from \(name).\n" }
 }

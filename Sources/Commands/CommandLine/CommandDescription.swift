@@ -74,9 +74,15 @@ struct CommandDescription: Sendable {
 
   static let json = Option(name: "json", help: "print JSON, for programs")
 
-  /// What may follow `insula`.
+  /// What may follow `insula`; the help lists the options that have no room here.
   var synopsis: String {
+    let all = synopsis(withOptions: true)
+    return all.count <= 112 ? all : synopsis(withOptions: false)
+  }
+
+  private func synopsis(withOptions: Bool) -> String {
     var words = [name] + [change].compactMap { $0?.placeholder } + arguments.map(\.placeholder)
+    guard withOptions else { return (words + ["[OPTION...]"]).joined(separator: " ") }
     let visible = options.filter { !$0.isHidden }
     // Many letters are written as one word, as in the manual of `ls`.
     let letters = visible.filter { $0.name.count == 1 && $0.value == nil }

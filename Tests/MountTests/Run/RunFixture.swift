@@ -42,12 +42,12 @@ final class RunFixture {
     try install("Notes", entitlements: entitlements)
   }
 
-  /// Makes an app, signs it and installs it for everyone.
-  func install(_ name: String, entitlements: String? = nil) throws {
+  /// Makes an app, signs it and installs it for everyone; `options` are of `new-app`.
+  func install(_ name: String, entitlements: String? = nil, options: [String] = []) throws {
     let apps = "store/\(name)-made"
     let directory = mounted.temporary.appending(apps)
     try mounted.temporary.makeDirectory(apps, mode: 0o777)
-    try succeed("new-app", name, directory)
+    try succeed(["new-app", name, directory] + options)
     var words = ["sign", "\(directory)/\(name).app", "--identity", "tester"]
     if let entitlements {
       let plist = "<plist version=\"1.0\"><dict>\(entitlements)</dict></plist>"

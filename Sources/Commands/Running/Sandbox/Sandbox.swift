@@ -52,6 +52,11 @@ struct Sandbox {
     ["usr", "etc", "proc", "dev", "nix", "gnu"].map { "/" + $0 } + programs.map { "/" + $0 }
   private static let programs = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]
 
+  /// Whether apps see a file of the machine that is at an absolute path, links in it resolved or not.
+  static func shows(_ path: String) -> Bool {
+    (["usr"] + programs).contains { path.hasPrefix("/\($0)/") }
+  }
+
   /// Files of /etc that are links to other places, as resolv.conf often is.
   static var targetsElsewhere: [String] {
     (settings + networkSettings).compactMap { name in

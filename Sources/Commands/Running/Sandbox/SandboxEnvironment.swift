@@ -9,6 +9,8 @@ internal import LinuxIO
 struct SandboxEnvironment {
   let variables: [String]
 
+  static let path = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
+
   private static let kept = [
     "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", "SHELL",
   ]
@@ -32,7 +34,7 @@ struct SandboxEnvironment {
       values["SHELL"] = "/bin/sh"
     }
     for variable in chosen { values[variable.name] = variable.value }
-    values["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
+    values["PATH"] = Self.path
     values["USER"] = account.name
     values["LOGNAME"] = account.name
     values["HOME"] = home
