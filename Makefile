@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -52,6 +52,11 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
 	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
+
+# The tests do two of them. PROGRAMS="vim git" does some; TABLE= writes no table.
+TABLE = $(if $(PROGRAMS),,--table Documentation/PROGRAMS.md)
+programs: build ## twelve programs of the machine as apps that work in their views; writes Documentation/PROGRAMS.md
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Programs/programs.py $(TABLE) $(PROGRAMS)
 
 # The tests stop at two hundred calls of each.
 stops: ## install, update and remove an app, killed at each of their system calls; some minutes
