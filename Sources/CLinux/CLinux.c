@@ -372,6 +372,14 @@ static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }
 
+static _Thread_local uint64_t refusal;
+void clx_note_refusal(uint64_t note) { refusal = note; }
+uint64_t clx_take_refusal(void) {
+  uint64_t note = refusal;
+  refusal = 0;
+  return note;
+}
+
 // A bit for each number that a thread has.
 static uint64_t thread_numbers[16];
 static pthread_key_t thread_number_key;

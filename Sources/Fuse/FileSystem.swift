@@ -26,6 +26,9 @@ package protocol FileSystem: AnyObject, Sendable {
   /// Whom to charge for what a user who asks makes grow.
   func payer(of user: UInt32) -> Payer
 
+  /// A request was refused for a reason that was noted on this thread, and is about to be answered.
+  func refused(_ request: RefusedRequest)
+
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
 
@@ -137,6 +140,9 @@ package protocol FileSystem: AnyObject, Sendable {
 }
 
 extension FileSystem {
+  /// A filesystem that tells nobody.
+  package func refused(_ request: RefusedRequest) {}
+
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}
 

@@ -27,6 +27,7 @@ extension Session {
       default: return false
       }
     } catch {
+      refused(message)
       answer(header.unique, error)
     }
     return true

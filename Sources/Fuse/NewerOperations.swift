@@ -21,6 +21,7 @@ extension Session {
       default: return false
       }
     } catch {
+      refused(message)
       answer(header.unique, error)
     }
     return true

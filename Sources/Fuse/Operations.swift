@@ -60,6 +60,7 @@ func serve<Answer>(
   do throws(Errno) {
     send(request, session, try ask(session.fileSystem, caller))
   } catch {
+    session.refused(Session.currentMessage)
     fuse_reply_err(request, error.code)
   }
 }

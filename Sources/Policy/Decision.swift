@@ -10,7 +10,7 @@ package enum Decision: Equatable, Sendable {
 /// Why a request is refused.
 ///
 /// The gate maps each reason to an errno.
-package enum Denial: Sendable {
+package enum Denial: UInt8, Sendable, CaseIterable {
   /// The location is in a read-only region.
   case readOnly
   /// A location rule, which applies to root too.

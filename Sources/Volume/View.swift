@@ -19,6 +19,8 @@ package final class View: FileSystem {
   /// What of the tree is in it.
   let scope: ViewScope
   let audience: Audience
+  /// Whose view it is; nil for that of the whole tree.
+  let app: AppIdentifier?
   let gate: Gate
   /// Distinguishes this view's lock owners from those of other views, which their kernels number
   /// independently.
@@ -44,9 +46,11 @@ package final class View: FileSystem {
 
   /// `taken` is the number of a view that another worker has left.
   package init(
-    _ volume: Volume, scope: Scope = .wholeTree, user: UInt32? = nil, takingOver taken: UInt32? = nil
+    _ volume: Volume, scope: Scope = .wholeTree, of app: AppIdentifier? = nil, user: UInt32? = nil,
+    takingOver taken: UInt32? = nil
   ) throws(Errno) {
     self.volume = volume
+    self.app = app
     audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number(taken)

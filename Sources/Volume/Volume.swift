@@ -80,6 +80,8 @@ package final class Volume: Sendable {
   /// What the next worker finds; nil where there will be none.
   let kept: KeptState?
   let intents: Intents
+  /// Wants to know what is refused.
+  let refusals: (any RefusalListener)?
   /// The same locks on the ends of files: two appends to one file are made one after the other.
   let appends = NameLocks()
 
@@ -90,12 +92,13 @@ package final class Volume: Sendable {
   package init(
     tree: FD, staging: FD? = nil, noatimeTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
-    slow: SlowWork? = nil, kept: KeptState? = nil,
+    slow: SlowWork? = nil, kept: KeptState? = nil, refusals: (any RefusalListener)? = nil,
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
     self.budget = budget
     self.kept = kept
+    self.refusals = refusals
     let memory = VolumeMemory(in: kept)
     intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.restarts ?? 0)
     locks = LockTable(budget, kept: KeptLocks(in: memory?.locks))

@@ -85,7 +85,7 @@ final class Tree: Sendable {
 
   init(
     passthrough: Bool = false, canWithdraw: Bool = true, hasStaging: Bool = true,
-    budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
+    budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)), refusals: (any RefusalListener)? = nil,
     _ change: (inout VolumeSettings) -> Void = { _ in }
   ) throws {
     // As in the daemon: the modes that are asked for are those that the kernel has applied the caller's umask
@@ -109,7 +109,8 @@ final class Tree: Sendable {
     staging = try TemporaryDirectory(mode: 0o777)
     stagingDirectory = try staging.open()
     volume = Volume(
-      tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings, budget: budget)
+      tree: root.fd, staging: hasStaging ? stagingDirectory.fd : nil, settings: settings, budget: budget,
+      refusals: refusals)
     view = try View(volume)
     connection = RecordingConnection(passthrough: passthrough, canWithdraw: canWithdraw)
     view.started(connection)

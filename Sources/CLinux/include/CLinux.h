@@ -253,6 +253,10 @@ const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const 
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);
 void clx_set_thread_value(void *_Nullable value);
+/// One number per thread besides: why a filesystem has last refused something on it, 0 for nothing.
+void clx_note_refusal(uint64_t note);
+/// Gives the number, and forgets it.
+uint64_t clx_take_refusal(void);
 /// A number that no other thread has that lives, the smallest there is.
 unsigned clx_thread_number(void);
 

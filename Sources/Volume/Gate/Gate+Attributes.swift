@@ -10,7 +10,7 @@ internal import Policy
 extension Gate {
   /// Throws unless the caller may give the object this mode.
   func authorizeMode(_ mode: FileMode, on object: Object, by caller: Caller) throws(Errno) {
-    try enforceAsOwner(by: caller) { credentials, isMember in
+    try enforceAsOwner(on: object, by: caller) { credentials, isMember in
       decideModeChange(to: mode, on: object, throughApp: isApps, by: credentials, isMember: isMember)
     }
   }
@@ -24,7 +24,7 @@ extension Gate {
 
   /// Throws unless the caller may give the object these ids.
   func authorizeOwners(uid: UInt32?, gid: UInt32?, on object: Object, by caller: Caller) throws(Errno) {
-    try enforceAsOwner(by: caller) { credentials, isMember in
+    try enforceAsOwner(on: object, by: caller) { credentials, isMember in
       decideOwnerChange(uid: uid, gid: gid, on: object, by: credentials, isMember: isMember)
     }
   }
@@ -34,11 +34,11 @@ extension Gate {
   /// Corresponds to `utimensat(2)`: who may not set them to now gets EACCES, and EPERM for any other time.
   func authorizeTimes(toNow isNow: Bool, on object: Object, by caller: Caller) throws(Errno) {
     if isNow {
-      try enforce(by: caller) { credentials, isMember in
+      try enforce(on: object, by: caller) { credentials, isMember in
         decideTimeChange(toNow: true, on: object, by: credentials, isMember: isMember)
       }
     } else {
-      try enforceAsOwner(by: caller) { credentials, isMember in
+      try enforceAsOwner(on: object, by: caller) { credentials, isMember in
         decideTimeChange(toNow: false, on: object, by: credentials, isMember: isMember)
       }
     }
@@ -46,7 +46,7 @@ extension Gate {
 
   /// Throws unless the caller may give the object these flags.
   func authorizeFlags(_ flags: FileFlags, on object: Object, by caller: Caller) throws(Errno) {
-    try enforceAsOwner(by: caller) { credentials, isMember in
+    try enforceAsOwner(on: object, by: caller) { credentials, isMember in
       decideFlagChange(to: flags, on: object, by: credentials, isMember: isMember)
     }
   }
@@ -55,28 +55,28 @@ extension Gate {
   ///
   /// Corresponds to `O_NOATIME`.
   func authorizeSparingTimes(of object: Object, by caller: Caller) throws(Errno) {
-    try decideAsOwner(on: object, by: credentials(of: caller)).enforce()
+    try decideAsOwner(on: object, by: credentials(of: caller)).enforce(in: object.zone)
   }
 
   /// Throws unless the caller may set and remove such an extended attribute.
   func authorizeExtendedAttribute(
     in namespace: AttributeNamespace, on object: Object, by caller: Caller
   ) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideExtendedAttributeChange(in: namespace, on: object, by: credentials, isMember: isMember)
     }
   }
 
   /// Throws unless the caller may see the names of the object's extended attributes.
   func authorizeAttributeNames(of object: Object, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideAttributeNames(on: object, by: credentials, isMember: isMember)
     }
   }
 
   /// Throws unless the caller may make a file lose its capabilities.
   func authorizeCapabilityRemoval(on object: Object, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideCapabilityRemoval(on: object, by: credentials, isMember: isMember)
     }
   }

@@ -11,7 +11,7 @@ internal import Synchronization
 extension Gate {
   /// Throws unless what was granted may still be used so.
   func authorizeUse(of node: NodeID, _ wanted: Reach) throws(Errno) {
-    try decisionOnUse(of: node, wanted).enforce()
+    try decisionOnUse(of: node, wanted).enforce(reach: .revocable)
   }
 
   /// Whether what was granted may still be used so.

@@ -13,25 +13,25 @@ extension Gate {
   /// Throws unless the caller may give something a name in a directory: `addition` is the right to add such a
   /// thing.
   func authorizeNewName(_ addition: Rights, in directory: Object, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: directory, by: caller) { credentials, isMember in
       decideNewName(addition, in: directory, by: credentials, isMember: isMember)
     }
   }
 
   /// Throws if the name is that of a read-only region or an Inbox, which only the daemon creates.
-  func refuseReserved(_ zone: Zone) throws(Errno) { try decideReservedName(zone).enforce() }
+  func refuseReserved(_ zone: Zone) throws(Errno) { try decideReservedName(zone).enforce(in: zone) }
 
   /// Throws if a directory with that name would be a container, which only the daemon creates.
-  func refuseContainer(_ zone: Zone) throws(Errno) { try decideNewDirectory(zone).enforce() }
+  func refuseContainer(_ zone: Zone) throws(Errno) { try decideNewDirectory(zone).enforce(in: zone) }
 
   /// Throws unless the object may be moved to a name of that zone.
   func authorizeMove(of object: Object, to zone: Zone) throws(Errno) {
-    try decideMove(of: object, to: zone).enforce()
+    try decideMove(of: object, to: zone).enforce(in: object.zone)
   }
 
   /// Throws unless the caller may give the object a parent in which it is in this zone.
   func authorizeNewParent(of object: Object, in zone: Zone, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideNewParent(of: object, in: zone, by: credentials, isMember: isMember)
     }
   }
@@ -40,12 +40,12 @@ extension Gate {
   func refuseAboveReadOnlyRegion(_ status: FileStatus, _ zone: Zone) throws(Errno) {
     guard status.isDirectory else { return }
     try decideRemoval(ofDirectoryIn: zone, holdsApp: volume.readOnlyRegions.isAbove(ObjectNumber(status)))
-      .enforce()
+      .enforce(in: zone)
   }
 
   /// Throws unless the caller may give a file one more name.
   func authorizeLink(to object: Object, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideLink(to: object, by: credentials, isMember: isMember)
     }
   }
@@ -68,7 +68,7 @@ extension Gate {
 
   /// Throws unless the caller may reach a fifo or a socket.
   func authorizeMeetingPoint(_ object: Object, isFifo: Bool, by caller: Caller) throws(Errno) {
-    try enforce(by: caller) { credentials, isMember in
+    try enforce(on: object, by: caller) { credentials, isMember in
       decideMeetingPoint(object, isFifo: isFifo, by: credentials, isMember: isMember)
     }
   }

@@ -32,7 +32,9 @@ final class Gate: Sendable {
   func authorize(
     _ rights: Rights, on object: Object, in parent: Object? = nil, by caller: Caller
   ) throws(Errno) {
-    if let denial = denial(of: rights, on: object, in: parent, to: caller) { throw Errno(denial) }
+    guard let denial = denial(of: rights, on: object, in: parent, to: caller) else { return }
+    RefusalNote(denial, object.zone, object.reach).leave()
+    throw Errno(denial)
   }
 
   /// Why the caller may not do all of `rights` to the object; nil if they may.
@@ -52,7 +54,9 @@ final class Gate: Sendable {
   ///
   /// Corresponds to `chmod(2)`, `chown(2)` and `utimensat(2)`.
   func authorizeAsOwner(_ rights: Rights, on object: Object, by caller: Caller) throws(Errno) {
-    if let denial = denial(of: rights, on: object, to: caller) { throw Errno(asOwner: denial) }
+    guard let denial = denial(of: rights, on: object, to: caller) else { return }
+    RefusalNote(denial, object.zone, object.reach).leave()
+    throw Errno(asOwner: denial)
   }
 
   func isMember(_ caller: Caller, of gid: UInt32) -> Bool {
@@ -65,22 +69,28 @@ final class Gate: Sendable {
 // MARK: - Translation
 
 extension Gate {
-  /// Throws the errno of the reason if `decide` refuses.
+  /// Throws the errno of the reason if `decide` refuses something about an object.
   ///
   /// `decide` gets the caller's credentials and a function that looks up group membership.
   @inline(__always)
   func enforce(
-    by caller: Caller, _ decide: (Credentials, (_ gid: UInt32) -> Membership) -> Decision
+    on object: Object, by caller: Caller,
+    _ decide: (Credentials, (_ gid: UInt32) -> Membership) -> Decision
   ) throws(Errno) {
-    if case .deny(let denial) = decision(for: caller, decide) { throw Errno(denial) }
+    guard case .deny(let denial) = decision(for: caller, decide) else { return }
+    RefusalNote(denial, object.zone, object.reach).leave()
+    throw Errno(denial)
   }
 
   /// The same for calls that answer EPERM to whoever is not the owner.
   @inline(__always)
   func enforceAsOwner(
-    by caller: Caller, _ decide: (Credentials, (_ gid: UInt32) -> Membership) -> Decision
+    on object: Object, by caller: Caller,
+    _ decide: (Credentials, (_ gid: UInt32) -> Membership) -> Decision
   ) throws(Errno) {
-    if case .deny(let denial) = decision(for: caller, decide) { throw Errno(asOwner: denial) }
+    guard case .deny(let denial) = decision(for: caller, decide) else { return }
+    RefusalNote(denial, object.zone, object.reach).leave()
+    throw Errno(asOwner: denial)
   }
 
   @inline(__always)
@@ -99,10 +109,12 @@ extension Gate {
 }
 
 extension Decision {
-  /// Throws the errno of the reason if this is a refusal.
+  /// Throws the errno of the reason if this is a refusal; `zone` and `reach` are those of what it is about.
   @inline(__always)
-  func enforce() throws(Errno) {
-    if let errno { throw errno }
+  func enforce(in zone: Zone? = nil, reach: Reach? = nil) throws(Errno) {
+    guard case .deny(let denial) = self else { return }
+    RefusalNote(denial, zone, reach).leave()
+    throw Errno(denial)
   }
 
   /// The errno of the reason; nil if this is no refusal.

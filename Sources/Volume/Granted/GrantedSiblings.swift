@@ -52,7 +52,7 @@ final class GrantedSiblings: Sendable {
     _ name: Name, _ kind: Object.Kind, in directory: DirectoryChange.Directory
   ) throws(Errno) {
     guard directory.object.isBesideGranted else { return }
-    try decideSiblingKind(kind).enforce()
+    try decideSiblingKind(kind).enforce(reach: .beside)
     _ = try owners(ofName: name, in: directory, isOneMore: true)
   }
 
@@ -113,7 +113,7 @@ final class GrantedSiblings: Sendable {
       let isGranted = scope.hasPlace(name.buffer, in: parent)
       return (scope.owners(ofName: name.buffer, in: parent), isGranted || scope.hasRoomForSibling)
     }
-    try decideSiblingName(for: owners).enforce()
+    try decideSiblingName(for: owners).enforce(reach: .beside)
     if isOneMore, !hasRoom { throw .EDQUOT }
     return owners
   }

@@ -84,14 +84,18 @@ extension Volume {
     return search(for: status)
   }
 
-  /// The names by which the kernel knows an object.
-  private func kernelPath(of object: FD) -> [[UInt8]]? {
-    guard let root = try? tree.ownPath(), let path = try? object.ownPath() else { return nil }
-    let base = root == [UInt8(ascii: "/")] ? [] : root
-    guard path.starts(with: base) else { return nil }
-    let rest = path.dropFirst(base.count)
-    guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }
-    return GrantPath.names(Array(rest))
+  /// The names by which the kernel knows an object; not for long, since it may be moved.
+  func kernelPath(of object: FD) -> [[UInt8]]? {
+    guard let path = try? object.ownPath() else { return nil }
+    // What is sealed is on another mount, whose root is the tree's.
+    for root in [tree, noatimeTree].compactMap({ $0 }) {
+      guard let root = try? root.ownPath() else { continue }
+      let base = root == [UInt8(ascii: "/")] ? [] : root
+      guard path.starts(with: base) else { continue }
+      let rest = path.dropFirst(base.count)
+      if rest.isEmpty || rest.first == UInt8(ascii: "/") { return GrantPath.names(Array(rest)) }
+    }
+    return nil
   }
 
   /// The limit of the search, which is needed only after a machine stopped at a bad moment.

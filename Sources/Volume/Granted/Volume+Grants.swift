@@ -119,7 +119,8 @@ extension Volume {
     try grants.moving.withLock { _ throws(Errno) in
       let holder = GrantHolder(identifier, user)
       let granted = grants.records(of: holder).map(\.place)
-      let view = try View(self, scope: Scope(places + granted), user: user, takingOver: taken)
+      let view = try View(
+        self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)
       grants.add(view.peer, of: holder)
       return view
     }

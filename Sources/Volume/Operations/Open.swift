@@ -50,6 +50,7 @@ extension View {
       do throws(Errno) {
         reply.send(try self.open(node, flags: flags, clearsSetID: false, by: caller))
       } catch {
+        self.refused(RefusedRequest(.read, of: node, by: caller, note: RefusalNote.take()))
         reply.send(error)
       }
     }

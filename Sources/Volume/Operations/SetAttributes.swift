@@ -46,7 +46,7 @@ extension View {
   private func authorizeAll(
     _ change: AttributeChange, handle: HandleID?, on object: Object, by caller: Caller
   ) throws(Errno) {
-    try decideAttributeChange(on: object).enforce()
+    try decideAttributeChange(on: object).enforce(in: object.zone)
     if let mode = change.mode { try gate.authorizeMode(mode, on: object, by: caller) }
     if change.uid != nil || change.gid != nil {
       try gate.authorizeOwners(uid: change.uid, gid: change.gid, on: object, by: caller)

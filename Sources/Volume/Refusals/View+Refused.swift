@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+extension View {
+  /// Tells whoever wants to know what this view has refused.
+  package func refused(_ request: RefusedRequest) {
+    guard let listener = volume.refusals, let note = RefusalNote(request.note) else { return }
+    // Another user who was let into an app's view is judged as one who looks at the whole tree.
+    let isOwn = audience.user.map { $0 == request.caller.uid } ?? true
+    let asApp = isOwn ? app : nil
+    let rule = RefusalRule(note, inApp: app != nil)
+    guard asApp != nil || rule.isOurs else { return }
+    listener.refused(
+      Refusal(
+        app: asApp, user: request.caller.uid, thread: request.caller.pid, operation: request.operation,
+        rule: rule, key: key(of: request, rule))
+    ) { path(of: request) }
+  }
+
+  private func key(of request: RefusedRequest, _ rule: RefusalRule) -> Int {
+    var hasher = Hasher()
+    hasher.combine(number)
+    hasher.combine(request.node)
+    hasher.combine(request.operation)
+    hasher.combine(rule)
+    if let name = request.name { hasher.combine(bytes: UnsafeRawBufferPointer(name.buffer)) }
+    return hasher.finalize()
+  }
+
+  /// The path below the root of the tree, as it is now.
+  private func path(of request: RefusedRequest) -> [UInt8]? {
+    guard let object = try? nodes.reference(to: request.node),
+      var names = volume.kernelPath(of: object.fd)
+    else { return nil }
+    // An object without a name has the path of the root, as far as the kernel tells.
+    if names.isEmpty, request.node != .root { return nil }
+    if let name = request.name { names.append(Array(name.buffer)) }
+    return GrantPath.path(names)
+  }
+}
