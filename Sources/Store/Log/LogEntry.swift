@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// One thing that was refused or done.
+///
+/// What comes of names and of programs is anybody's words, and must not be shown as it is.
+package struct LogEntry: Codable, Equatable, Sendable {
+  /// What happened, by the word that stands in the log; other versions may have others.
+  package struct Event: RawRepresentable, Codable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    package static let denied = Event(rawValue: "denied")
+    package static let launched = Event(rawValue: "launched")
+    package static let ended = Event(rawValue: "ended")
+    package static let granted = Event(rawValue: "granted")
+    package static let revoked = Event(rawValue: "revoked")
+    package static let installed = Event(rawValue: "installed")
+    package static let updated = Event(rawValue: "updated")
+    package static let uninstalled = Event(rawValue: "uninstalled")
+    package static let imported = Event(rawValue: "imported")
+    package static let systemChanged = Event(rawValue: "system-changed")
+    package static let mounted = Event(rawValue: "mounted")
+    package static let unmounted = Event(rawValue: "unmounted")
+    package static let replaced = Event(rawValue: "replaced")
+    package static let gaveUp = Event(rawValue: "gave-up")
+  }
+
+  /// Grows from entry to entry.
+  package internal(set) var number: UInt64 = 0
+  /// In milliseconds since 1970.
+  package var time: Int64
+  package var event: Event
+  /// Whom it concerns; nil for all users of the machine.
+  package var user: UInt32?
+  package var app: String?
+  /// Who has done it, if that is somebody else.
+  package var by: UInt32?
+  package var pid: Int32?
+  /// What the process calls itself.
+  package var program: String?
+  /// What was refused, and by which rule.
+  package var operation: String?
+  package var rule: String?
+  /// Below the root of the tree.
+  package var path: String?
+  /// How often the same has happened besides, or for an entry without an operation something like it, until
+  /// that time.
+  package var more: UInt64?
+  package var until: Int64?
+  /// The rest, for people.
+  package var detail: String?
+
+  package init(
+    _ event: Event, user: UInt32? = nil, app: String? = nil, by: UInt32? = nil, pid: Int32? = nil,
+    path: String? = nil, detail: String? = nil, time: Int64
+  ) {
+    self.event = event
+    self.user = user
+    self.app = app
+    self.by = by == user ? nil : by
+    self.pid = pid
+    self.path = path
+    self.detail = detail
+    self.time = time
+  }
+
+  // The number stands before them in a file, and is nobody else's business.
+  private enum CodingKeys: String, CodingKey {
+    case time, event, user, app, by, pid, program, operation, rule, path, more, until, detail
+  }
+
+  /// The most bytes of a path; of a longer one the end is kept.
+  package static let longestPath = 4096
+
+  /// A path as an entry has it: what is no UTF-8 in it becomes something else.
+  package static func text(ofPath path: [UInt8]) -> String {
+    guard path.count > longestPath else { return String(decoding: path, as: UTF8.self) }
+    return "…" + String(decoding: path.suffix(longestPath), as: UTF8.self)
+  }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+/// The files of a store's log: what is written is read, whatever becomes of them, and they stay small.
+@Suite struct StoreLogTests {
+  private let made: TestStore
+  private let store: Store
+
+  init() throws {
+    made = try TestStore()
+    store = try made.open()
+  }
+
+  private func path(_ name: String) -> String { made.path + "/state/log/" + name }
+
+  private func entry(
+    _ event: LogEntry.Event = .denied, user: UInt32? = 1001, app: String? = nil, path: String? = nil,
+    time: Int64 = 1
+  ) -> LogEntry { LogEntry(event, user: user, app: app, path: path, time: time) }
+
+  /// All that a query gives, page by page.
+  private func all(_ log: StoreLog, _ query: LogQuery = LogQuery()) -> [LogEntry] {
+    var query = query
+    var entries: [LogEntry] = []
+    while true {
+      let page = log.page(query)
+      entries += page.entries
+      query.after = page.next
+      if !page.isMore { return entries }
+    }
+  }
+
+  private func size(_ name: String) -> Int {
+    var status = FileStatus()
+    return stat(path(name), &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  @Test func whatIsWrittenIsReadInItsOrder() throws {
+    let log = StoreLog(store)
+    #expect(all(log).isEmpty)
+    let names = (0..<1000).map { "Users/a/\($0)" }
+    // Spread over files of several users, and of two kinds.
+    for (index, name) in names.enumerated() {
+      let user: UInt32? = index % 7 == 0 ? nil : UInt32(1000 + index % 3)
+      try log.append([entry(index % 5 == 0 ? .granted : .denied, user: user, path: name)])
+    }
+    #expect(all(log).map(\.path) == names)
+    #expect(all(StoreLog(store)).map(\.path) == names)
+    var status = FileStatus()
+    #expect(stat(made.path + "/state/log", &status) == 0 && status.st_mode & 0o777 == 0o700)
+    #expect(stat(path("1001.denied"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+  }
+
+  @Test func somebodySeesWhatConcernsThem() throws {
+    let log = StoreLog(store)
+    try log.append([
+      entry(user: 1001, app: "org.a", path: "1"), entry(.granted, user: 1002, app: "org.a", path: "2"),
+      entry(.mounted, user: nil, path: "3"), entry(user: 1002, app: "org.b", path: "4", time: 100),
+    ])
+    #expect(all(log, LogQuery(user: 1002)).map(\.path) == ["2", "3", "4"])
+    #expect(all(log, LogQuery(user: 1001)).map(\.path) == ["1", "3"])
+    #expect(all(log, LogQuery(user: 7)).map(\.path) == ["3"])
+    #expect(all(log, LogQuery(app: "ORG.A")).map(\.path) == ["1", "2"])
+    #expect(all(log, LogQuery(since: 50)).map(\.path) == ["4"])
+    #expect(all(log, LogQuery(deniedOnly: true)).map(\.path) == ["1", "4"])
+  }
+
+  /// A million of somebody's entries take no room of others', and little of the disk.
+  @Test func floodTakesNobodyElsesPlace() throws {
+    let log = StoreLog(store)
+    try log.append([
+      entry(user: 1002, path: "other's"), entry(.granted, path: "own grant"), entry(.mounted, user: nil),
+    ])
+    let name = String(repeating: "x", count: 1000)
+    for round in 0..<100 { try log.append((0..<100).map { entry(path: "\(round) \($0) \(name)") }) }
+    #expect(size("1001.denied") <= 1 << 20 && size("1001.denied.old") <= 1 << 20)
+    let left = try FileManager.default.contentsOfDirectory(atPath: made.path + "/state/log").sorted()
+    #expect(
+      left == ["1001.denied", "1001.denied.old", "1001.done", "1002.denied", "machine.done"], "\(left)")
+    let kept = all(log)
+    #expect(kept.contains { $0.path == "other's" } && kept.contains { $0.path == "own grant" })
+    #expect(kept.contains { $0.event == .mounted })
+    #expect(kept.last?.path?.hasPrefix("99 99 ") == true)
+    // What is left of the flood is its end, and nothing of that is missing.
+    let numbers = kept.filter { $0.path?.hasSuffix(name) == true }.map(\.number)
+    #expect(numbers.count > 900 && numbers == Array((numbers.first ?? 0)...(numbers.last ?? 0)))
+    // Whoever follows asks for what is new, and need not read the rest.
+    let last = kept.last?.number ?? 0
+    try log.append([entry(path: "new")])
+    #expect(log.page(LogQuery(after: last)).entries.map(\.path) == ["new"])
+    #expect(log.page(LogQuery(after: last + 1)).entries.isEmpty)
+  }
+
+  /// A process that is killed while it writes leaves a part of a line; a disk may leave anything.
+  @Test(arguments: [
+    Array("7 {\"time\":1,\"ev".utf8), Array("\n\n\n".utf8), Array("9 {}\n".utf8), [0xff, 0, 10, 0x20],
+    Array("18446744073709551615 {\"time\":1,\"event\":\"denied\"}\n".utf8),
+    Array("99999999999999999999999 {\"time\":1,\"event\":\"denied\"}\n".utf8),
+    [UInt8](repeating: 0x78, count: 300_000), Array("8 {\"time\":1e400,\"event\":\"x\"}\n".utf8),
+  ])
+  func damagedLinesAreNoEntries(bytes: [UInt8]) throws {
+    try StoreLog(store).append([entry(path: "before")])
+    let file = try #require(FileHandle(forWritingAtPath: path("1001.denied")))
+    file.seekToEndOfFile()
+    file.write(Data(bytes))
+    try file.close()
+    let log = StoreLog(store)
+    #expect(all(log).map(\.path) == ["before"])
+    try log.append([entry(path: "after")])
+    #expect(all(log).map(\.path) == ["before", "after"])
+    #expect(all(StoreLog(store)).map(\.path) == ["before", "after"])
+    let numbers = all(log).map(\.number)
+    #expect(numbers.count == 2 && numbers.first ?? 0 < numbers.last ?? 0)
+  }
+
+  /// Names are anybody's words.
+  @Test func namesForgeNoLines() throws {
+    let log = StoreLog(store)
+    let evil = "x\n8 {\"time\":1,\"event\":\"granted\",\"user\":0}\n\u{1b}[2J\u{0}\"},\\"
+    try log.append([entry(path: evil)])
+    #expect(all(log).map(\.path) == [evil])
+    let text = try String(contentsOfFile: path("1001.denied"), encoding: .utf8)
+    #expect(text.split(separator: "\n").count == 1 && !text.contains("\u{1b}"))
+    // A path is bounded, and so is a line of whatever it is made of.
+    let long = LogEntry.text(ofPath: [UInt8](repeating: 1, count: 100_000))
+    #expect(long.utf8.count <= LogEntry.longestPath + 3)
+    var entry = entry(path: long)
+    entry.detail = String(repeating: "\u{1}", count: 4096)
+    try log.append([entry])
+    #expect(all(log).count == 2)
+  }
+
+  @Test func linksAreNotFollowed() throws {
+    let elsewhere = try made.temporary.write("kept", to: "elsewhere")
+    try StoreLog(store).append([entry(.granted)])
+    #expect(symlink(elsewhere, path("1001.denied")) == 0)
+    #expect(throws: Errno.self) { try StoreLog(store).append([entry()]) }
+    #expect(made.temporary.text(of: "elsewhere") == "kept")
+    #expect(all(StoreLog(store)).count == 1)
+  }
+}
