@@ -131,8 +131,8 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Commands", "Daemon", "Apps", "Bundles", "Store", "Policy", "JSON", "LinuxIO", "CLinux",
-        "TestSupport",
+        "Commands", "Daemon", "Volume", "Fuse", "Apps", "Bundles", "Store", "Policy", "JSON", "LinuxIO",
+        "CLinux", "TestSupport",
         "insula",
       ],
       swiftSettings: strict),

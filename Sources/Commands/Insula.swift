@@ -45,7 +45,9 @@ package enum Insula {
         IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
         SignCommand.self, VerifyCommand.self, PackCommand.self,
       ]),
-    CommandGroup(title: "Machine", commands: [DoctorCommand.self, CheckCommand.self, TraceCommand.self]),
+    CommandGroup(
+      title: "Machine",
+      commands: [DoctorCommand.self, CheckCommand.self, LogCommand.self, TraceCommand.self]),
     CommandGroup(
       title: "Program", commands: [CompletionsCommand.self, HelpCommand.self, VersionCommand.self]),
   ]

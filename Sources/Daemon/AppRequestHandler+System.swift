@@ -13,16 +13,27 @@ extension AppRequestHandler {
     _ source: FD, named name: String, by caller: CallerIdentity, _ wait: InstallWait
   ) throws(ControlFailure) -> SystemVersions {
     let system = try system(changedBy: caller)
-    do throws(SystemFailure) {
-      return try system.update(from: source, named: name, wait)
-    } catch {
-      throw ControlFailure(error)
+    return try noting("updated", by: caller) { () throws(SystemFailure) in
+      try system.update(from: source, named: name, wait)
     }
   }
 
   package func rollbackSystem(by caller: CallerIdentity) throws(ControlFailure) -> SystemVersions {
     let system = try system(changedBy: caller)
-    do throws(SystemFailure) { return try system.rollback() } catch { throw ControlFailure(error) }
+    return try noting("rolled back", by: caller) { () throws(SystemFailure) in try system.rollback() }
+  }
+
+  private func noting(
+    _ what: String, by caller: CallerIdentity, _ change: () throws(SystemFailure) -> SystemVersions
+  ) throws(ControlFailure) -> SystemVersions {
+    do throws(SystemFailure) {
+      let versions = try change()
+      let version = versions.current.version.isEmpty ? "" : " to version \(versions.current.version)"
+      log([LogEntry(now: .systemChanged, by: caller.uid, path: "System", detail: what + version)])
+      return versions
+    } catch {
+      throw ControlFailure(error)
+    }
   }
 
   private func system(changedBy caller: CallerIdentity) throws(ControlFailure) -> SystemDomain {

@@ -12,22 +12,26 @@ package struct AppRequestHandler: Sendable {
   let store: Store
   let registry: Registry
   let observer: any TreeObserver
+  let log: EventRecorder
   /// Where containers are made.
   private let containers: @Sendable () throws(StoreError) -> Containers
 
   package init(
-    _ store: Store, _ registry: Registry, observer: any TreeObserver,
+    _ store: Store, _ registry: Registry, observer: any TreeObserver, log: @escaping EventRecorder,
     containers: @escaping @Sendable () throws(StoreError) -> Containers
   ) {
     self.store = store
     self.registry = registry
     self.observer = observer
+    self.log = log
     self.containers = containers
   }
 
   /// On a store that nobody serves.
   package init(_ store: Store, _ registry: Registry) {
-    self.init(store, registry, observer: NoTreeObserver()) { () throws(StoreError) in
+    let log = StoreLog(store)
+    self.init(store, registry, observer: NoTreeObserver(), log: { try? log.append($0) }) {
+      () throws(StoreError) in
       try Containers(store, registry)
     }
   }
@@ -83,27 +87,36 @@ package struct AppRequestHandler: Sendable {
   package func install(
     _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity, _ wait: InstallWait
   ) throws(ControlFailure) -> InstalledApp {
-    try explaining { () throws(AppFailure) in
+    let app = try explaining { () throws(AppFailure) in
       try installer().install(source, named: name, for: domain, by: caller, wait)
     }
+    log([LogEntry(.installed, app, by: caller, detail: "version \(app.version)")])
+    return app
   }
 
   package func update(
     _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
     allowingDowngrade: Bool, _ wait: InstallWait
   ) throws(ControlFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
-    try explaining { () throws(AppFailure) in
+    let updated = try explaining { () throws(AppFailure) in
       try installer().update(
         source, named: name, for: domain, by: caller, allowingDowngrade: allowingDowngrade, wait)
     }
+    let versions = "from version \(updated.before.version) to \(updated.now.version)"
+    log([LogEntry(.updated, updated.now, by: caller, detail: versions)])
+    return updated
   }
 
   package func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool
   ) throws(ControlFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
-    try explaining { () throws(AppFailure) in
+    let removed = try explaining { () throws(AppFailure) in
       try installer().uninstall(identifier, of: domain, by: caller, keepingData: keepingData)
     }
+    if let app = removed.app {
+      log([LogEntry(.uninstalled, app, by: caller, detail: keepingData ? "its data stays" : nil)])
+    }
+    return removed
   }
 
   /// Gives where it is now, below the root of the tree.
@@ -119,6 +132,11 @@ package struct AppRequestHandler: Sendable {
       let replacer = DataReplacer(store, registry, containers: try openContainers(), observer: observer)
       try replacer.replace(newData, by: caller)
     }
+    log([
+      LogEntry(
+        now: .imported, user: caller.uid, app: newData.identifier.text, path: "Users/\(newData.home)",
+        detail: "its data was replaced")
+    ])
   }
 
   /// Roots come and go while a daemon runs, so they are read each time.
@@ -161,5 +179,13 @@ extension AppFailure {
     case .failed(_, _, let errno): errno
     default: nil
     }
+  }
+}
+
+extension LogEntry {
+  /// An app has come, gone or become another version.
+  fileprivate init(_ event: Event, _ app: InstalledApp, by caller: CallerIdentity, detail: String?) {
+    self.init(
+      now: event, user: app.user, app: app.identifier.text, by: caller.uid, path: app.path, detail: detail)
   }
 }

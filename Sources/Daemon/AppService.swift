@@ -9,6 +9,7 @@ internal import Synchronization
 /// What a daemon does to apps while it serves their store.
 final class AppService: Sendable {
   private let store: Store
+  private let log: EventLog
   let isReadOnly: Bool
   /// Made with the first request that needs it: a full disk is no reason not to mount a store.
   private let registry: Mutex<Registry?>
@@ -17,8 +18,9 @@ final class AppService: Sendable {
   private let grants = Mutex<GrantService?>(nil)
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
-  init(_ store: Store, _ settings: Service.Settings) throws {
+  init(_ store: Store, _ settings: Service.Settings, _ log: EventLog) throws {
     self.store = store
+    self.log = log
     isReadOnly = settings.options.readOnly
     let registry = try Registry.existing(of: store)
     if let registry, !isReadOnly { try Self.recover(store, registry) }
@@ -88,7 +90,8 @@ final class AppService: Sendable {
       defer { grants?.reconcile() }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
-      let handler = AppRequestHandler(store, registry, observer: tree) { () throws(StoreError) in
+      let handler = AppRequestHandler(store, registry, observer: tree, log: { [log] in log.record($0) }) {
+        () throws(StoreError) in
         try tree.containers(registry)
       }
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })

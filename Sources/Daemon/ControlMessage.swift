@@ -13,7 +13,7 @@ extension ControlMessage: Codable {
   private enum Key: String, CodingKey {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
-    case status, app, before, left, system, apps, path, grants, next, launch, running, requests
+    case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -43,6 +43,7 @@ extension ControlMessage: Codable {
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
+    if fields.contains(.log) { return .log(try value(.log)) }
     if fields.contains(.running) { return .running(try value(.running)) }
     if fields.contains(.grants) {
       let next = try fields.decodeIfPresent(Int64.self, forKey: .next)
@@ -120,6 +121,7 @@ extension ControlMessage: Codable {
     case .launch(let plan): try fields.encode(plan, forKey: .launch)
     case .running(let apps): try fields.encode(apps, forKey: .running)
     case .requests(let report): try fields.encode(report, forKey: .requests)
+    case .log(let page): try fields.encode(page, forKey: .log)
     }
   }
 

@@ -31,6 +31,9 @@ package enum ControlReply: Equatable, Sendable {
   /// What a process tree has requested of the filesystem.
   case requests(RequestReport)
 
+  /// What was refused and done.
+  case log(LogPage)
+
   /// What comes of something that may fail.
   init(_ body: () throws(ControlFailure) -> ControlReply) {
     do throws(ControlFailure) { self = try body() } catch { self = .failure(error) }

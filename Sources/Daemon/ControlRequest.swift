@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Policy
+package import Store
 
 /// What a command asks of a daemon.
 ///
@@ -32,6 +33,8 @@ package enum ControlRequest: Equatable, Sendable {
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
   case end(AppIdentifier, user: UInt32?, signal: Int32?)
+  /// What was refused and done? In parts.
+  case log(LogQuery)
   /// Count what the caller requests of the filesystem from now on, and what all its children do.
   case trace
   /// What has been counted? Ends that.
@@ -52,7 +55,7 @@ extension ControlRequest {
   /// Whether it comes to the same if it is carried out twice.
   var mayBeRepeated: Bool {
     switch self {
-    case .status, .apps, .app, .path, .grants, .running: true
+    case .status, .apps, .app, .path, .grants, .running, .log: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run, .trace: true
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
@@ -64,12 +67,12 @@ extension ControlRequest {
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
-    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, trace, traced,
-      pass
+    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, log, trace,
+      traced, pass
   }
 
   private enum Key: String, CodingKey {
-    case verb, lazily, order, identifier, place, grant, after, user, signal
+    case verb, lazily, order, identifier, place, grant, after, user, signal, query
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -95,6 +98,7 @@ extension ControlRequest: Codable {
       case .run: .run(try Self.identifier(fields), user: try user())
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
+      case .log: .log(try fields.decode(LogQuery.self, forKey: .query))
       case .trace: .trace
       case .traced: .traced
       case .pass: .pass
@@ -140,6 +144,7 @@ extension ControlRequest: Codable {
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
+    case .log(let query): try fields.encode(query, forKey: .query)
     case .apps(let user), .running(let user): try fields.encodeIfPresent(user, forKey: .user)
     case .app(let identifier, let user), .run(let identifier, let user):
       try fields.encode(identifier, forKey: .identifier)
@@ -173,6 +178,7 @@ extension ControlRequest: Codable {
     case .run: .run
     case .running: .running
     case .end: .end
+    case .log: .log
     case .trace: .trace
     case .traced: .traced
     case .pass: .pass

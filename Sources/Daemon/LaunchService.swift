@@ -13,10 +13,12 @@ final class LaunchService: Sendable {
   private let store: Store
   private let server: Server
   private let apps: AppService
+  private let log: EventLog
   private let launcher: AppLauncher
   private let mountPoint: String
 
-  init(_ store: Store, _ server: Server, _ apps: AppService, mountPoint: String) {
+  init(_ store: Store, _ server: Server, _ apps: AppService, _ log: EventLog, mountPoint: String) {
+    self.log = log
     self.store = store
     self.server = server
     self.apps = apps
@@ -83,6 +85,7 @@ final class LaunchService: Sendable {
     } catch {
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
+    log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint))
   }
@@ -99,7 +102,7 @@ final class LaunchService: Sendable {
       do throws(AppFailure) {
         return try takeover(view, left)
       } catch {
-        drop(view, kept, "\(left.launch.identifier): \(error)")
+        drop(view, kept, "\(left.launch.identifier): \(error)", left)
         return nil
       }
     }
@@ -125,8 +128,14 @@ final class LaunchService: Sendable {
     }
   }
 
-  private func drop(_ view: UInt32, _ kept: KeptState, _ why: String) {
+  private func drop(_ view: UInt32, _ kept: KeptState, _ why: String, _ left: LeftApp? = nil) {
     DaemonLog.write("an app that ran can't go on: \(why)")
+    if let launch = left?.launch {
+      log.recordLater(
+        LogEntry(
+          now: .ended, user: launch.user, app: launch.identifier, pid: launch.pid,
+          detail: "it could not go on when the daemon was replaced"))
+    }
     if let connection = kept.descriptor(.connection, view: view) {
       kept.forgetAll(of: view)
       _ = close(connection.raw)

@@ -5,6 +5,7 @@ internal import Apps
 internal import Fuse
 internal import LinuxIO
 internal import Policy
+internal import Store
 internal import Volume
 
 /// Who is about to run an app.
@@ -79,11 +80,12 @@ extension Server {
   private func serve(
     _ running: RunningView, over session: Session, _ share: BudgetShare
   ) throws(Errno) {
-    let (kept, view, number) = (kept, running.view.number, running.number)
+    let (kept, view, number, log) = (kept, running.view.number, running.number, log)
     views.add(running, share)
     do throws(Errno) {
       try pool.add(session) { [views] in
         kept?.forgetAll(of: view)
+        if views.has(number) { log.recordLater(LogEntry(ended: running)) }
         views.remove(number)
       }
     } catch {
@@ -115,5 +117,23 @@ extension Server {
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
       left.process, app.view, kept: left.memory)
     try serve(running, over: session, app.share)
+  }
+}
+
+extension LogEntry {
+  /// An app begins to run.
+  init(launch: AppLaunch, by caller: LaunchedBy) {
+    self.init(
+      now: .launched, user: caller.user, app: launch.app.identifier.text, pid: caller.pid,
+      detail: "version \(launch.app.version)")
+  }
+
+  /// The view of an app has ended, and with it all that ran in it.
+  ///
+  /// How it has ended only the process knows that waited for it.
+  init(ended running: RunningView) {
+    let app = running.launch.app.identifier.text
+    self.init(now: .ended, user: running.user, app: app, pid: running.pid)
+    detail = "after \(max(0, time / 1000 - running.since)) s"
   }
 }

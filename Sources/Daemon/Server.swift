@@ -82,6 +82,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
 /// A mounted store.
 package final class Server: Sendable {
   private let store: Store
+  let log: EventLog
   private let mountPoint: String
   let options: ServeOptions
   private let view: View
@@ -115,10 +116,10 @@ package final class Server: Sendable {
 
   /// Mounts the store; returns when the kernel has begun to use it.
   static func start(
-    store: Store, registry: @escaping GrantService.RegistrySource, mountPoint: String, options: ServeOptions,
-    remover: MountRemover?, kept: KeptState?, left: LeftDescriptors?
+    store: Store, log: EventLog, registry: @escaping GrantService.RegistrySource, mountPoint: String,
+    options: ServeOptions, remover: MountRemover?, kept: KeptState?, left: LeftDescriptors?
   ) throws -> Server {
-    let server = try Server(store, registry, mountPoint, options, remover, kept, left)
+    let server = try Server(store, log, registry, mountPoint, options, remover, kept, left)
     do {
       // What another worker has left is taken over when all views are known.
       if left == nil { try server.connect() }
@@ -131,10 +132,11 @@ package final class Server: Sendable {
   }
 
   private init(
-    _ store: Store, _ registry: @escaping GrantService.RegistrySource, _ mountPoint: String,
-    _ options: ServeOptions, _ remover: MountRemover?, _ kept: KeptState?,
+    _ store: Store, _ log: EventLog, _ registry: @escaping GrantService.RegistrySource,
+    _ mountPoint: String, _ options: ServeOptions, _ remover: MountRemover?, _ kept: KeptState?,
     _ left: LeftDescriptors?
   ) throws {
+    self.log = log
     self.kept = kept
     self.left = left
     self.store = store
@@ -173,11 +175,12 @@ package final class Server: Sendable {
     if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, noatimeTree: noatimeTree?.root, settings: settings,
-      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept
+      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept, refusals: log
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
-    grants = try GrantService(store, volume, isReadOnly: options.readOnly, registry: registry)
+    grants = try GrantService(
+      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
     do throws(Errno) {
       view = try View(volume, takingOver: kept?.hasPredecessor == true ? Self.wholeTree : nil)
     } catch {

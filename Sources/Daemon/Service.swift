@@ -90,22 +90,23 @@ package enum Service {
   ) throws {
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
-    let apps = try AppService(store, settings)
+    let log = try eventLog(store, settings)
+    let apps = try AppService(store, settings, log)
     let server = try Server.start(
-      store: store,
+      store: store, log: log,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
       mountPoint: settings.mountPoint, options: settings.options, remover: remover,
       kept: kept, left: left)
     apps.serve(server.tree, server.grants)
     store.announce(mountPoint: settings.mountPoint)
-    let launches = LaunchService(store, server, apps, mountPoint: settings.mountPoint)
+    let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let control: ListeningPlace
     do {
       if let kept, kept.hasPredecessor {
         try server.takeOver(launches.takeovers(kept))
         kept.serves()
       }
-      control = try listen(store, server, apps, launches, settings, kept)
+      control = try listen(store, server, apps, launches, log, settings, kept)
       try control.server.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
@@ -118,17 +119,41 @@ package enum Service {
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
       server.waitUntilUnmounted()
+      log.finish()
       throw error
     }
-    DaemonLog.write(
-      kept?.hasPredecessor == true
-        ? "serving again after \(kept?.lastPauseMilliseconds ?? 0) ms"
-        : "\(store.path) is mounted at \(settings.mountPoint)")
+    noteBegin(store, settings, kept, log)
     server.waitUntilUnmounted()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
+    log.record(LogEntry(now: .unmounted, detail: "from \(settings.mountPoint)"))
+    log.finish()
     control.close()
     store.unlock()
+  }
+
+  private static func eventLog(_ store: Store, _ settings: Settings) throws -> EventLog {
+    do throws(Errno) {
+      return try EventLog(store, journal: Journal(settings.environment))
+    } catch {
+      throw ServeFailure.threads(error)
+    }
+  }
+
+  /// Notes that the store is served, or is again.
+  private static func noteBegin(_ store: Store, _ settings: Settings, _ kept: KeptState?, _ log: EventLog) {
+    guard let kept, kept.hasPredecessor else {
+      DaemonLog.write("\(store.path) is mounted at \(settings.mountPoint)")
+      return log.record(
+        LogEntry(
+          now: .mounted, pid: ProcessID.own, detail: "at \(settings.mountPoint), insula \(settings.version)"))
+    }
+    let pause = "serving again after \(kept.lastPauseMilliseconds) ms"
+    DaemonLog.write(pause)
+    let reason = kept.lastReason?.description ?? "ended"
+    log.record(
+      LogEntry(
+        now: .replaced, pid: ProcessID.own, detail: "\(reason), \(pause), insula \(settings.version)"))
   }
 
   /// Starts the keeper where there can be one; returns in the process that is to serve.
@@ -171,6 +196,10 @@ package enum Service {
       "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
         + "'insula mount' mounts the store again", inBackground: settings.inBackground)
     GaveUp.note(reason, in: store.state)
+    // No worker is left that would.
+    let entry = LogEntry(now: .gaveUp, detail: reason)
+    Journal(settings.environment)?.send([entry])
+    try? StoreLog(store).append([entry])
     do throws(Errno) {
       if let remover {
         try remover.remove(lazily: true)
@@ -191,12 +220,12 @@ package enum Service {
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
+    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService, _ log: EventLog,
     _ settings: Settings, _ kept: KeptState?
   ) throws -> ListeningPlace {
     do throws(Errno) {
       return try settings.place.listen(for: store, budget: server.volume.budget, kept: kept) { call in
-        answer(call, store, server, apps, launches, settings)
+        answer(call, store, server, apps, launches, log, settings)
       }
     } catch {
       throw ServiceFailure.controlSocket(
@@ -235,7 +264,7 @@ package enum Service {
   /// Runs on the control socket's thread: what looks at the disk or takes its time is a job.
   private static func answer(
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
-    _ settings: Settings
+    _ log: EventLog, _ settings: Settings
   ) -> ControlAnswer {
     let queries = AppQueryHandler(store: store, apps: apps, caller: call.caller)
     switch call.request {
@@ -263,6 +292,7 @@ package enum Service {
       return .job(.queries) { _ in queries.app(identifier, of: user) }
     case .path(let place, let identifier, let user):
       return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
+    case .log(let query): return .job(.queries) { _ in log.answer(query, for: call.caller) }
     case .trace: return .reply(trace(call, server))
     case .traced:
       return .reply(

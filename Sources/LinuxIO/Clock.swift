@@ -11,7 +11,14 @@ package func monotonicNanoseconds() -> UInt64 {
   return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
-/// The same in seconds and as of the last tick, which costs next to nothing; never 0.
+/// The clock on the wall, which may be set: in milliseconds since 1970.
+package func wallMilliseconds() -> Int64 {
+  var time = timespec()
+  clock_gettime(CLOCK_REALTIME, &time)
+  return Int64(time.tv_sec) &* 1000 &+ Int64(time.tv_nsec / 1_000_000)
+}
+
+/// The monotonic clock in seconds and as of the last tick, which costs next to nothing; never 0.
 package func coarseSeconds() -> UInt32 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

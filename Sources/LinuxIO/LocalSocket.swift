@@ -64,6 +64,11 @@ package enum LocalSocket {
     return socket
   }
 
+  /// Connects to what takes datagrams at a path.
+  package static func connectDatagram(to path: String) throws(Errno) -> OwnedFD {
+    try serviceManager(at: path)
+  }
+
   /// Listens no more: whoever wants to connect is refused.
   ///
   /// Corresponds to `shutdown(2)`.

@@ -40,6 +40,18 @@ package enum ProcessID {
     return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.utf8.count + 2)
   }
 
+  /// The process of a thread, and what the thread calls itself; nil if it has ended.
+  package static func process(ofThread thread: Int32) -> (id: Int32, name: String)? {
+    guard thread > 0,
+      let lines = FD.text(of: "/proc/\(thread)/status", limit: 1024)?.split(separator: "\n")
+    else { return nil }
+    func value(_ key: String) -> Substring? {
+      lines.first { $0.hasPrefix(key) }?.dropFirst(key.utf8.count)
+    }
+    guard let name = value("Name:\t"), let id = value("Tgid:\t").flatMap({ Int32($0) }) else { return nil }
+    return (id, String(name))
+  }
+
   /// Whether no process has this number any more; false if that can't be known.
   ///
   /// Takes no descriptor, so it holds for a caller that has none left. Corresponds to `kill(2)`.
@@ -88,6 +100,12 @@ extension FD {
   /// A process descriptor becomes readable when the process has ended and its descriptors are closed.
   package func waitUntilReadable(milliseconds: Int32) throws(Errno) -> Bool {
     var set = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
+    return try retrying { poll(&set, 1, milliseconds) } > 0
+  }
+
+  /// Waits until it has failed, or nobody is at its other end; false when the time is over.
+  package func waitUntilHungUp(milliseconds: Int32) throws(Errno) -> Bool {
+    var set = pollfd(fd: raw, events: 0, revents: 0)
     return try retrying { poll(&set, 1, milliseconds) } > 0
   }
 

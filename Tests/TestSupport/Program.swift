@@ -57,6 +57,8 @@ package enum Program {
     sigfillset(&signals)
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    // What a daemon notes is not for this machine's journal.
+    let environment = ["INSULA_JOURNAL": ""].merging(environment) { $1 }
     let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }.map { "\($0)=\($1)" }
     // The umask belongs to the whole process, and other tests have their own.
     let start = ["env", "--chdir=\(directory)", "sh", "-c", "umask 022; exec \"$@\"", "sh"]

@@ -131,6 +131,10 @@ struct DaemonAccess: StoreAccess {
     }
   }
 
+  // MARK: What was refused and done
+
+  func log(_ query: LogQuery) throws -> LogPage { try ask(.log(query)) { $0.log } }
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) throws -> [RunningApp] { try ask(.running(user: user)) { $0.running } }
@@ -194,6 +198,7 @@ extension ControlReply {
   fileprivate var apps: [AppDescription]? { if case .apps(let apps) = self { apps } else { nil } }
   fileprivate var path: String? { if case .path(let path) = self { path } else { nil } }
   fileprivate var grants: GrantPage? { if case .grants(let page) = self { page } else { nil } }
+  fileprivate var log: LogPage? { if case .log(let page) = self { page } else { nil } }
   fileprivate var running: [RunningApp]? { if case .running(let apps) = self { apps } else { nil } }
   fileprivate var system: SystemVersions? { if case .system(let versions) = self { versions } else { nil } }
 

@@ -118,6 +118,10 @@ struct DirectAccess: StoreAccess {
     return GrantPage.all { after in service.list(identifier, of: orOneself(user), after: after) }
   }
 
+  // MARK: What was refused and done
+
+  func log(_ query: LogQuery) -> LogPage { StoreLog(store).page(query) }
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) -> [RunningApp] { [] }

@@ -72,6 +72,11 @@ protocol StoreAccess {
   /// What was granted to an app, or to all.
   func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace]
 
+  // MARK: What was refused and done
+
+  /// A page of the log.
+  func log(_ query: LogQuery) throws -> LogPage
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) throws -> [RunningApp]

@@ -90,6 +90,12 @@ struct Console: Sendable {
     output(Array((Self.escaped(String(decoding: bytes, as: UTF8.self)) + "\n").utf8))
   }
 
+  /// Prints a value for programs that read line by line.
+  func print(jsonLine value: some Encodable) {
+    guard let bytes = try? JSONText.encode(value) else { return }
+    output(Array((Self.escaped(String(decoding: bytes, as: UTF8.self)) + "\n").utf8))
+  }
+
   /// Prints a list, for programs or as a table; `none` says that there is nothing in it.
   func print<Item: Encodable>(
     list items: [Item], json: Bool, none: String, columns: [String], _ row: (Item) -> [String]

@@ -24,6 +24,7 @@ enum ManualText {
       ("XDG_DATA_HOME", "where an ordinary user's store is, as insula (default: ~/.local/share)"),
       ("XDG_CONFIG_HOME", "where identities and trusted roots are, in insula (default: ~/.config)"),
       ("XDG_RUNTIME_DIR", "where the control sockets of an ordinary user's mounts are, in insula"),
+      ("INSULA_JOURNAL", "the journal's socket, for daemons (default: systemd's); empty for none"),
       ("PATH", "where fusermount3 and bwrap are looked for, besides /usr/bin, /bin, /usr/sbin and /sbin"),
     ]
   }
@@ -37,6 +38,7 @@ enum ManualText {
       ("~/.config/insula/identities", "the user's identities, with which bundles can be signed"),
       ("~/.config/insula/trust", "the roots that the user trusts"),
       ("/run/insula", "the control sockets of root's mounts"),
+      ("state/log", "in a store, what 'insula log' shows"),
       ("/usr/sbin/mount.fuse.insula", "the helper of mount(8); see mount.insula(8)"),
       ("insula.service", "a unit of systemd for root's store, and one of the same name for a user's own"),
     ]

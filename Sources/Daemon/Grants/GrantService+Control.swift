@@ -41,7 +41,9 @@ extension GrantService {
     for bundle in try known?.bundles() ?? [] {
       try? volume.noteBundle(at: bundle.path, seals: bundle.seals)
     }
-    try self.init(store, volume, isReadOnly: isReadOnly) { (making) throws(StoreError) in
+    let log = StoreLog(store)
+    try self.init(store, volume, isReadOnly: isReadOnly, log: { try? log.append($0) }) {
+      (making) throws(StoreError) in
       if let known { return known }
       return making ? try Registry(of: store) : nil
     }

@@ -20,6 +20,7 @@ package final class GrantService: Sendable {
   private let store: Store
   private let volume: Volume
   private let isReadOnly: Bool
+  private let log: EventRecorder
   private let registry: RegistrySource
   private let writer: GrantWriter
   /// One request at a time.
@@ -27,9 +28,11 @@ package final class GrantService: Sendable {
 
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
-    _ store: Store, _ volume: Volume, isReadOnly: Bool = false, registry: @escaping RegistrySource
+    _ store: Store, _ volume: Volume, isReadOnly: Bool = false, log: @escaping EventRecorder = { _ in },
+    registry: @escaping RegistrySource
   ) throws(StoreError) {
     self.store = store
+    self.log = log
     self.volume = volume
     self.isReadOnly = isReadOnly
     self.registry = registry
@@ -50,25 +53,46 @@ package final class GrantService: Sendable {
   package func perform(
     _ request: GrantRequest, by caller: CallerIdentity
   ) throws(ControlFailure) -> [GrantedPlace] {
-    try turn.withLock { _ throws(ControlFailure) in
-      do throws(GrantFailure) {
-        guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
-        if case .grant = request { try? writer.writeOwed() }
-        let records =
-          switch request {
-          case .grant(let identifier, let path, let inode, let access, let user):
-            [try grant(identifier, path, inode, access, for: try self.user(user, caller), caller)]
-          case .revoke(let identifier, let path, let user):
-            try revoke(identifier, path, of: try self.user(user, caller))
-          }
-        return records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
-      } catch {
-        throw ControlFailure(error)
-      }
+    let done = try turn.withLock { _ throws(ControlFailure) in
+      do throws(GrantFailure) { return try change(as: request, caller) } catch { throw ControlFailure(error) }
+    }
+    note(done.event, done.records, by: caller.uid)
+    return done.records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
+  }
+
+  private func change(
+    as request: GrantRequest, _ caller: CallerIdentity
+  ) throws(GrantFailure) -> (event: LogEntry.Event, records: [GrantRecord]) {
+    guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
+    switch request {
+    case .grant(let identifier, let path, let inode, let access, let user):
+      try? writer.writeOwed()
+      let user = try self.user(user, caller)
+      return (.granted, [try grant(identifier, path, inode, access, for: user, caller)])
+    case .revoke(let identifier, let path, let user):
+      return (.revoked, try revoke(identifier, path, of: try self.user(user, caller)))
     }
   }
 
   private static let mostInAnswer = 100
+
+  /// Has the log say it, of as many as there is an answer for.
+  private func note(
+    _ event: LogEntry.Event, _ records: [GrantRecord], by caller: UInt32?, _ why: String? = nil
+  ) {
+    var entries = records.prefix(Self.mostInAnswer).map { record in
+      let access: GrantAccess = record.isWritable ? .readWrite : .readOnly
+      return LogEntry(
+        now: event, user: record.user, app: record.identifier.text, by: caller,
+        path: LogEntry.text(ofPath: GrantPath.path(record.path)), detail: why ?? access.rawValue)
+    }
+    if records.count > entries.count, var last = entries.last {
+      last.path = nil
+      last.more = UInt64(records.count - entries.count)
+      entries.append(last)
+    }
+    if !entries.isEmpty { log(entries) }
+  }
 
   /// For whom something is granted.
   private func user(_ asked: UInt32?, _ caller: CallerIdentity) throws(GrantFailure) -> UInt32 {
@@ -250,10 +274,12 @@ extension GrantService {
   package func view(
     of app: InstalledApp, for user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil
   ) throws(AppFailure) -> View {
-    try turn.withLock { _ throws(AppFailure) in
+    var others: [GrantRecord] = []
+    defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
+    return try turn.withLock { _ throws(AppFailure) in
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
-        let others = granted.filter { $0.team != app.signer }
+        others = granted.filter { $0.team != app.signer }
         if !others.isEmpty { try takeBack(others) }
         let writable = granted.filter { $0.isWritable && $0.team == app.signer }
         if !writable.isEmpty, try chosenFiles(of: app) == .readOnly {

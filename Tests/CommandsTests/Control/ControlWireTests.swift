@@ -37,6 +37,7 @@ internal import Testing
       #"{"verb":"run","identifier":"com.example.editor","user":1000}"#, #"{"verb":"running"}"#,
       #"{"verb":"end","identifier":"com.example.editor","signal":64}"#, #"{"verb":"pass"}"#,
       #"{"verb":"grant","grant":{"action":"revoke"}}"#,
+      #"{"verb":"log","query":{"after":7,"deniedOnly":true,"app":"a.b"}}"#,
       #"{"verb":"grant","grant":\#(grant)}"#,
       #"{"verb":"order","order":\#(new)}"#,
       #"{"verb":"order","order":{"action":"update","bundle":"E.app","home":"anna","allowsDowngrade":true}}"#,
