@@ -65,7 +65,7 @@ let package = Package(
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(
-      name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "CCrypto", "CLinux"],
+      name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "Policy", "CCrypto", "CLinux"],
       swiftSettings: strict),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
@@ -108,7 +108,8 @@ let package = Package(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "BundlesTests", dependencies: ["Bundles", "PropertyLists", "LinuxIO", "CLinux", "TestSupport"],
+      name: "BundlesTests",
+      dependencies: ["Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "StoreTests",

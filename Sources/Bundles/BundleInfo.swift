@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Policy
 package import PropertyLists
 
 /// What a bundle says of itself in its Info.plist.
@@ -30,6 +31,8 @@ package struct BundleInfo: Sendable {
   package let documentTypes: [DocumentType]
   /// The keys that end in UsageDescription: what the app wants with the user's things, in its words.
   package let usageDescriptions: [(key: String, text: String)]
+  /// InsulaLimits: what the app may use of the machine.
+  package let limits: ResourceLimits
   /// All of it.
   package let list: PropertyList.Dictionary
 
@@ -75,6 +78,7 @@ package struct BundleInfo: Sendable {
       guard entry.key.hasSuffix("UsageDescription"), let text = entry.value.string else { return nil }
       return (entry.key, text)
     }
+    limits = try Self.limits(in: list)
   }
 
   /// Letters, digits, `-` and `.`, with something between the dots; it becomes the name of directories.

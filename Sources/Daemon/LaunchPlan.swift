@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 package import Apps
-internal import Policy
+package import Policy
 internal import Store
 
 /// What a command must know to start an app whose view is served: the view's mount comes with it as a
@@ -21,6 +21,8 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
   package let executablePlaces: [String]?
   /// What it may use of the desktop; nil if that is nothing.
   package let desktop: DesktopEntitlements?
+  /// What its bundle says that it needs at most; earlier daemons say nothing of that.
+  package let limits: ResourceLimits?
 
   init(_ launch: AppLaunch, mountPoint: String) {
     identifier = launch.app.identifier.text
@@ -30,6 +32,7 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
     hasNetwork = launch.entitlements.hasNetwork
     executablePlaces = launch.entitlements.runsWhatItWrites ? nil : launch.executablePlaces
     desktop = launch.entitlements.desktop.isEmpty ? nil : launch.entitlements.desktop
+    limits = launch.limits
   }
 }
 

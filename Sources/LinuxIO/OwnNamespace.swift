@@ -36,8 +36,14 @@ package enum OwnNamespace {
 
   /// Mounts an empty filesystem in memory over a directory; nothing in it can be run.
   package static func mountMemory(at path: String) throws(Errno) {
-    let flags = UInt(MS_NOSUID) | UInt(MS_NODEV) | UInt(MS_NOEXEC)
-    try check(mount("insula", path, "tmpfs", flags, "mode=0755"))
+    try check(mount("insula", path, "tmpfs", memoryFlags, "mode=0755"))
+  }
+
+  private static let memoryFlags = UInt(MS_NOSUID) | UInt(MS_NODEV) | UInt(MS_NOEXEC)
+
+  /// Sets how much such a filesystem may hold.
+  package static func limitMemory(at path: String, to bytes: Int64) throws(Errno) {
+    try check(mount("insula", path, "tmpfs", memoryFlags | UInt(MS_REMOUNT), "size=\(bytes)"))
   }
 
   /// From here on neither this process nor those that it starts reach others by signals or by sockets without

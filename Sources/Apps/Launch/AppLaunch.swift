@@ -12,12 +12,18 @@ package struct AppLaunch: Sendable {
   package let entitlements: AppEntitlements
   /// Below the root of the tree.
   package let executable: String
+  /// What its bundle says that it needs at most.
+  package let limits: ResourceLimits
 
-  package init(_ app: InstalledApp, home: String, _ entitlements: AppEntitlements, executable: String) {
+  package init(
+    _ app: InstalledApp, home: String, _ entitlements: AppEntitlements, executable: String,
+    limits: ResourceLimits = ResourceLimits()
+  ) {
     self.app = app
     self.home = home
     self.entitlements = entitlements
     self.executable = executable
+    self.limits = limits
   }
 
   /// What the app has as its home, below the root of the tree.

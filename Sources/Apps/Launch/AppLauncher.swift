@@ -20,6 +20,7 @@ package final class AppLauncher: Sendable {
     /// From the bundle's directory on.
     let executable: String
     let entitlements: AppEntitlements
+    let limits: ResourceLimits
   }
 
   private let store: Store
@@ -49,7 +50,9 @@ package final class AppLauncher: Sendable {
       if !isWhole { _ = try making().make(for: app, home: home) }
       var entitlements = verdict.entitlements
       if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
-      return AppLaunch(app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)")
+      return AppLaunch(
+        app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
+        limits: verdict.limits)
     } catch {
       throw .store(error)
     }
@@ -65,17 +68,20 @@ package final class AppLauncher: Sendable {
     let files: [(path: String, stamp: Stamp?)]
     let signed: PropertyList.Dictionary
     let executable: String
+    let limits: ResourceLimits
     let directory = try open(app)
     do throws(Bundles.Finding) {
       let bundle = try CodeBundle(in: directory, name: app.bundleName)
       files = bundle.pathsForLaunch.map { (path: $0, stamp: Stamp($0, in: root.fd)) }
       signed = try bundle.checkForLaunch(seal: app.seal)
       executable = bundle.executableFromRoot
+      limits = bundle.info.limits
     } catch {
       throw .refused(bundle: app.bundleName, [error])
     }
     let made = Verdict(
-      seal: app.seal, files: files, executable: executable, entitlements: try AppEntitlements(signed))
+      seal: app.seal, files: files, executable: executable, entitlements: try AppEntitlements(signed),
+      limits: limits)
     // What has only just changed may change again unseen; and so it may while it is read.
     if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
     {

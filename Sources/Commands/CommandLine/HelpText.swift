@@ -63,9 +63,23 @@ enum HelpText {
     return lines.joined(separator: "\n")
   }
 
+  /// The words of a synopsis; what is in brackets is not torn apart.
+  private static func units(of synopsis: String) -> [String] {
+    var units: [String] = []
+    for word in synopsis.split(separator: " ") {
+      if let open = units.last, open.hasPrefix("["), !open.hasSuffix("]") {
+        units[units.count - 1] += " \(word)"
+      } else {
+        units.append(String(word))
+      }
+    }
+    return units
+  }
+
   /// What `insula COMMAND --help` prints.
   static func text(for description: CommandDescription) -> String {
-    var text = "\(description.summary)\n\nUsage: insula \(description.synopsis)\n"
+    let usage = wrapped(units(of: description.synopsis), after: "Usage: insula ")
+    var text = "\(description.summary)\n\n\(usage)\n"
     let arguments = ([description.change].compactMap(\.self) + description.arguments).map {
       ($0.name, $0.help)
     }

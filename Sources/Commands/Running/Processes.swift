@@ -11,7 +11,11 @@ struct ProcessesCommand: Command {
     name: "ps", summary: "Lists your running apps, or for root all running apps.",
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
-      "PID is the process ID of the 'insula run' that waits for the app."
+      """
+      PID is the process ID of the 'insula run' that waits for the app. MEMORY is what its processes have in
+      memory, where what they share counts for each, or what its cgroup counts; CPU is the time that they have
+      used. LIMITS are those that the app has and its caller has not.
+      """
     ])
 
   private let user: String?
@@ -26,14 +30,15 @@ struct ProcessesCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
-    let running = try AppsAccess.find(store, context).running(for: uid)
+    let running = AppInUse.all(try AppsAccess.find(store, context).running(for: uid))
     context.console.print(
       list: running, json: json, none: "No apps are running.",
-      columns: ["IDENTIFIER", "USER", "PID", "SINCE", "BUNDLE"]
+      columns: ["IDENTIFIER", "USER", "PID", "MEMORY", "CPU", "PROCESSES", "LIMITS", "SINCE", "BUNDLE"]
     ) { app in
       [
-        app.identifier, Account.numbered(app.user)?.name ?? "\(app.user)", "\(app.pid)",
-        utcText(app.since), app.bundle,
+        app.identifier, app.userName, "\(app.pid)", app.memoryText,
+        AppInUse.text(ofMilliseconds: app.cpuMilliseconds), "\(app.processes)",
+        app.limitsText, utcText(app.since), app.bundle,
       ]
     }
     return .ok

@@ -22,6 +22,7 @@ struct RunCommand: Command {
         help: "give the app this variable too (repeatable); not those of the sandbox and the loader"),
       .init(
         name: "cwd", value: "DIR", help: "start in this directory, as the app sees it (default: its home)"),
+    ] + ChosenLimits.options + [
       AppsAccess.userOption, AppsAccess.storeOption,
       .init(
         name: "args", value: "ARG...", help: "pass everything that follows to the app", takesRest: true),
@@ -39,12 +40,19 @@ struct RunCommand: Command {
       COMMAND does not exist. Signals are passed on to the program. When this process ends, all processes of
       the app end.
       """,
+      """
+      The limits of memory, processes and CPU hold for all processes of the app together, where systemd gives
+      'insula run' a scope of its own, or where it is alone in a cgroup (version 2) that is delegated to it.
+      Elsewhere memory is limited for each process, by what it reserves, and the CPU can't be. The app's
+      author may have set limits (InsulaLimits in Info.plist); yours count instead, and 'none' lifts them.
+      """,
       "If COMMAND has options of its own, write '--' before it.",
     ],
     examples: [
       "insula run com.example.editor", "insula run Editor --args Letter.txt",
       "insula run com.example.editor --env LANG=C --cwd Documents",
       "insula run com.example.editor -- ls -l Documents",
+      "insula run com.example.editor --memory 512M --processes 50",
       "sudo insula run --user anna com.example.editor",
     ])
 
@@ -54,6 +62,7 @@ struct RunCommand: Command {
   private let own: [String]
   private let variables: [ChosenVariable]
   private let directory: String?
+  private let limits: ChosenLimits
   private let user: String?
   private let store: String?
 
@@ -76,6 +85,7 @@ struct RunCommand: Command {
         throw Self.description.error("--env: \(error.message)")
       }
     }
+    limits = try ChosenLimits(arguments, for: Self.description)
     user = arguments.value("user")
     store = arguments.value("store")
   }
@@ -100,34 +110,48 @@ struct RunCommand: Command {
     let identifier = try access.identifier(of: app, for: account.uid)
     try OwnNamespace.keepDescriptors()
     let files = SandboxFiles(account)
+    let ours = OwnTerminal.processes(keeper: keeper)
+    let cgroups = Cgroup.root()?.release()
+    var scope = cgroups == nil ? nil : DelegatedScope.prepare(ours, context)
     try enterNamespace()
     let sockets = DesktopSockets(context)
     let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
     if let mount { try place.attach(mount) }
+    let enforced = try EnforcedLimits(
+      of: plan.identifier, bundle: plan.limits ?? ResourceLimits(), chosen: limits, cgroups: cgroups,
+      scope: scope, ours: ours, context.console)
+    // Its process is not to stay while the app runs.
+    scope = nil
+    var status: Int32?
+    defer { enforced.end(status, context.console) }
+    if let memory = enforced.memory { try place.limit(memory: memory) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(files.all(plan))
     let desktop = try AppDesktop(of: plan, from: sockets, in: place, context)
     try OwnNamespace.countProcessesAnew()
-    let sandbox = Sandbox(plan, place, tree: tree, directory: directory, desktop: desktop)
+    let sandbox = Sandbox(
+      plan, place, tree: tree, directory: directory, desktop: desktop, limits: enforced.words)
     let program = RunningProgram(
       path: bubblewrap,
       environment: SandboxEnvironment(
         account, plan, adding: variables, directory: sandbox.directory, desktop: desktop, context
       ).variables,
-      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper)
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper,
+      limits: enforced)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
     // says so.
     _ = OwnNamespace.stayAmongOurselves()
     let streams = try FileStreams()
     defer { streams.restore() }
-    let status = try withExtendedLifetime(desktop) {
+    let ended = try withExtendedLifetime(desktop) {
       try program.run(streams) { keptSignals in
         sandbox.arguments(for: command, own: own, restoring: keptSignals)
       }
     }
-    return .program(streams.end(status, context.console))
+    status = ended
+    return .program(streams.end(ended, context.console))
   }
 
   /// Runs it in that user's name, who is the one that the daemon then sees.
@@ -137,6 +161,7 @@ struct RunCommand: Command {
     var words = ["run", "--store", store]
     for variable in variables { words += ["--env", "\(variable.name)=\(variable.value)"] }
     if let directory { words.append("--cwd=\(directory)") }
+    words += limits.words
     words += isWithArguments ? [app.text, "--args"] + own : ["--", app.text] + command
     switch try OwnTerminal.move(owner: account.uid, context) {
     case .ended(let status): return .program(status)

@@ -16,6 +16,7 @@ struct RunningProgram {
   let filter: SystemCallFilter
   /// Who sends the whole group what came from the person's terminal, if the app has one of its own.
   let keeper: Int32?
+  let limits: EnforcedLimits
 
   /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
   private static let endings: [(name: String, number: Int32)] = [
@@ -123,7 +124,10 @@ struct RunningProgram {
     let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
     defer { for string in words + variables { free(string) } }
     // bubblewrap finds its child by the number that it has here, so it must not see the /proc of our callers.
-    let pid = clx_spawn_first(path, words, variables, reading.fd.raw, Sandbox.filterDescriptor, &mask)
+    let filtered = reading.fd.raw
+    let pid = try limits.starting {
+      clx_spawn_first(path, words, variables, filtered, Sandbox.filterDescriptor, &mask)
+    }
     // Nor could bubblewrap mount one, for the app; it would not say what to do.
     if pid == -2 { throw CommandFailure(.failed, Bubblewrap.withoutProcesses(.last)) }
     guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(Errno.last.message)") }

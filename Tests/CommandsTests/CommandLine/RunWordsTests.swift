@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 @testable internal import Commands
+internal import Policy
 internal import Testing
 
 /// The words of `insula run`.
@@ -51,5 +52,27 @@ internal import Testing
   @Test(arguments: ["A=", "LANG=C", "_x1=a=b", "http_proxy=http://x", "LC_ALL=C", "home=1"])
   func variableOfTheAppsOwnIsTaken(text: String) {
     #expect(error("Notes", "--env", text).isEmpty)
+  }
+
+  @Test(arguments: [
+    ("--memory=1", "--memory: it must be at least 16 MiB"), ("--memory=lots", "or 'none'"),
+    ("--processes=-1", "--processes: '-1' is not"), ("--cpu=50", "as in 50%"), ("--files=0", "at least 16"),
+  ])
+  func senselessLimitsAreRefused(word: String, reason: String) {
+    #expect(error("Notes", word).contains(reason))
+  }
+
+  /// Who runs the app pays for what it uses.
+  @Test func chosenLimitsCountMoreThanTheBundles() throws {
+    let words = ["Notes", "--memory", "1G", "--processes=none", "--cpu=none", "--files", "16"]
+    let chosen = try ChosenLimits(
+      ParsedArguments(words, for: RunCommand.description), for: RunCommand.description)
+    var bundles = ResourceLimits()
+    (bundles.memory, bundles.processes) = (64 << 20, 5)
+    let limits = chosen.over(bundles)
+    #expect(
+      limits.memory == 1 << 30 && limits.processes == nil && limits.cpu == nil && limits.openFiles == 16)
+    #expect(chosen.has(.memory) && !chosen.has(.processes))
+    #expect(chosen.words == ["--memory=1G", "--processes=none", "--cpu=none", "--files=16"])
   }
 }

@@ -43,11 +43,20 @@ final class RunFixture {
   }
 
   /// Makes an app, signs it and installs it for everyone; `options` are of `new-app`.
-  func install(_ name: String, entitlements: String? = nil, options: [String] = []) throws {
+  ///
+  /// `info` is more of the dictionary in its Info.plist.
+  func install(
+    _ name: String, entitlements: String? = nil, options: [String] = [], info: String = ""
+  ) throws {
     let apps = "store/\(name)-made"
     let directory = mounted.temporary.appending(apps)
     try mounted.temporary.makeDirectory(apps, mode: 0o777)
     try succeed(["new-app", name, directory] + options)
+    if !info.isEmpty {
+      let place = "\(apps)/\(name).app/Contents/Info.plist"
+      let text = try #require(mounted.temporary.text(of: place)).split(separator: "</dict>\n</plist>")
+      try mounted.temporary.write(text[0] + info + "</dict>\n</plist>", to: place)
+    }
     var words = ["sign", "\(directory)/\(name).app", "--identity", "tester"]
     if let entitlements {
       let plist = "<plist version=\"1.0\"><dict>\(entitlements)</dict></plist>"

@@ -17,11 +17,15 @@ struct Sandbox {
   /// Where the app begins, if that was asked for.
   private let chosenDirectory: String?
   private let desktop: AppDesktop
+  /// What starts the program with its limits.
+  private let limits: [String]
 
   init(
-    _ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?, desktop: AppDesktop
+    _ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?, desktop: AppDesktop,
+    limits: [String]
   ) {
     self.desktop = desktop
+    self.limits = limits
     chosenDirectory = directory
     self.plan = plan
     self.place = place
@@ -125,8 +129,9 @@ struct Sandbox {
     // With the rights of the app and its view of the tree, so that '..' and links lead nowhere else.
     if chosenDirectory != nil { options.append("--chdir=" + directory) }
     if !signals.isEmpty { options.append("--default-signal=" + signals.joined(separator: ",")) }
-    guard !options.isEmpty else { return [] }
+    guard !options.isEmpty else { return limits }
     let words = ["/usr/bin/env"] + options + ["--"]
+    guard limits.isEmpty else { return words + limits }
     // What has an equals sign in it, env takes for a variable.
     guard program.first?.contains("=") == true else { return words }
     return words + ["/usr/bin/nice", "-n", "0", "--"]

@@ -51,6 +51,15 @@ struct ViewPlace {
     }
   }
 
+  /// Limits what the app keeps in files in memory.
+  func limit(memory bytes: Int64) throws {
+    do throws(Errno) {
+      try OwnNamespace.limitMemory(at: "/", to: bytes)
+    } catch {
+      throw CommandFailure(.failed, "can't limit the app's files in memory: \(error.message)")
+    }
+  }
+
   /// Puts the view in its place.
   func attach(_ mount: SharedFD) throws {
     do throws(Errno) {

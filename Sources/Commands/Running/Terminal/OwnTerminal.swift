@@ -77,6 +77,12 @@ enum OwnTerminal {
     return .goesOn(keeper: try joinKeeper())
   }
 
+  /// The processes of this `insula run`: ours, and where the app has a terminal, the keeper and the relay.
+  static func processes(keeper: Int32?) -> Set<Int32> {
+    let relay = keeper.flatMap { ProcessID.field("PPid", of: "\($0)") }.flatMap { Int32($0) }
+    return Set([getpid(), keeper, relay].compactMap { $0 })
+  }
+
   /// The keeper is the first of this session, and our parent.
   private static func joinKeeper() throws(Errno) -> Int32 {
     let keeper = getsid(0)
