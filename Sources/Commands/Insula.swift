@@ -26,7 +26,8 @@ package enum Insula {
         PathCommand.self,
       ]),
     CommandGroup(
-      title: "Running", commands: [RunCommand.self, ProcessesCommand.self, KillCommand.self]),
+      title: "Running",
+      commands: [RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self]),
     CommandGroup(
       title: "Data", commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self]),
     CommandGroup(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Insula authors
 # Types at a shell's terminal and waits for words: talk-at-a-terminal.py TYPED WORD TYPED WORD... A WORD that is a pattern must match
-# what was shown since the last one; an empty one waits for nothing. "^C" and its like are typed as keys, "SIZE" makes the window larger.
+# what was shown since the last one; an empty one waits for nothing, and an empty TYPED types nothing. "^C" and its like are typed as keys, "SIZE" makes the window larger.
 import fcntl, os, pty, re, select, struct, sys, termios, time
 
 pid, terminal = pty.fork()
@@ -35,6 +35,8 @@ for typed, word in zip(sys.argv[1::2], sys.argv[2::2]):
         os.write(terminal, bytes([ord(typed[1]) - 64]))
     elif typed == "ESC":
         os.write(terminal, b"\x1b")
+    elif typed == "":
+        pass
     else:
         os.write(terminal, typed.encode() + (b"" if typed.endswith("&&") else b"\r"))
     wait_for(word)

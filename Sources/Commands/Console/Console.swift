@@ -110,19 +110,21 @@ struct Console: Sendable {
   }
 
   /// Prints rows with their columns below each other.
-  func print(table rows: [[String]]) {
+  func print(table rows: [[String]]) { print(lines: Self.aligned(rows)) }
+
+  /// Rows as lines, with their columns below each other.
+  static func aligned(_ rows: [[String]]) -> [String] {
     let rows = rows.map { $0.map(\.sanitized) }
     let columns = rows.map(\.count).max() ?? 0
     let widths = (0..<columns).map { column in
       rows.map { $0.indices.contains(column) ? $0[column].count : 0 }.max() ?? 0
     }
-    let lines = rows.map { row in
+    return rows.map { row in
       let cells = row.enumerated().map { index, cell in
         index == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[index] - cell.count)
       }
       return cells.joined(separator: "  ")
     }
-    print(lines: lines)
   }
 
   private static func bytes(_ lines: [String]) -> [UInt8] {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// In which order apps are shown.
+struct TopOrder: Equatable {
+  enum Column: Equatable { case memory, cpu, time, name }
+
+  var column = Column.cpu
+  var isReversed = false
+
+  func sorted(_ apps: [TopReport.App]) -> [TopReport.App] {
+    let sorted = apps.sorted { one, other in
+      switch column {
+      case .memory where one.memory != other.memory: one.memory > other.memory
+      case .cpu where one.cpuPercent != other.cpuPercent: one.cpuPercent > other.cpuPercent
+      case .time where one.cpuMilliseconds != other.cpuMilliseconds:
+        one.cpuMilliseconds > other.cpuMilliseconds
+      // What is equal stays where it was.
+      default: (one.identifier, one.pid) < (other.identifier, other.pid)
+      }
+    }
+    return isReversed ? sorted.reversed() : sorted
+  }
+}
