@@ -73,7 +73,7 @@ struct RunCgroupTests {
       print(time.process_time())
       """
     let shared = try run(fixture, cgroup, "--cpu 20% $APP -- python3 -c \"\(busy)\"")
-    #expect((0.2...0.8).contains(Double(shared.output.dropLast()) ?? 0), "\(shared)")
+    #expect((0.1...1.5).contains(Double(shared.output.dropLast()) ?? 0), "\(shared)")
     #expect(try cgroup.leftovers().isEmpty)
   }
 
