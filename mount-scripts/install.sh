@@ -63,7 +63,8 @@ install_manual() {
 }
 
 remove_manual() {
-  rm -f "$DESTDIR$MANDIR"/man1/insula.1.gz "$DESTDIR$MANDIR"/man1/insula-*.1.gz "$DESTDIR$MANDIR"/man7/insula.7.gz \
+  rm -f "$DESTDIR$MANDIR"/man1/insula.1.gz "$DESTDIR$MANDIR"/man1/insula-*.1.gz "$DESTDIR$MANDIR"/man5/insula.conf.5.gz \
+    "$DESTDIR$MANDIR"/man7/insula.7.gz \
     "$DESTDIR$MANDIR"/man7/insula-*.7.gz "$DESTDIR$MANDIR"/man8/mount.insula.8.gz \
     "$DESTDIR$MANDIR"/man8/mount.fuse.insula.8.gz
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Insula authors
 # Writes all pages of the manual, and checks them: man.sh DIRECTORY; man.sh --check DIRECTORY
-# INSULA is the program, which carries all pages but that on the semantics. They get into DIRECTORY/man1, man7 and man8.
+# INSULA is the program, which carries all pages but that on the semantics. They get into DIRECTORY/man1, man5, man7 and man8.
 set -eu
 scripts=$(dirname "$0")
 

@@ -48,7 +48,9 @@ package enum Insula {
       ]),
     CommandGroup(
       title: "Machine",
-      commands: [DoctorCommand.self, CheckCommand.self, LogCommand.self, TraceCommand.self]),
+      commands: [
+        DoctorCommand.self, CheckCommand.self, LogCommand.self, TraceCommand.self, ConfigCommand.self,
+      ]),
     CommandGroup(
       title: "Program", commands: [CompletionsCommand.self, HelpCommand.self, VersionCommand.self]),
   ]
@@ -93,42 +95,31 @@ package enum Insula {
   }
 
   static func run(_ words: [String], in context: Context) -> ExitCode {
+    var context = context
+    context.console.manner.isJSON = words.prefix { $0 != "--" }.contains("--json")
     do {
       guard let (command, rest) = try find(words) else {
         context.console.print(text: HelpText.overview())
-        return words.isEmpty ? .usage : .ok
+        return .usage
       }
-      let arguments = try ParsedArguments(rest, for: command.description)
+      let description = command.description
+      if !description.options.contains(where: { $0.name == "json" }) { context.console.manner.isJSON = false }
+      let arguments = try ParsedArguments(rest, for: description)
       if arguments.wantsHelp {
-        context.console.print(text: HelpText.text(for: command.description))
+        context.console.print(text: HelpText.text(for: description))
         return .ok
       }
-      return try command.init(arguments).run(in: context)
+      context.console.manner.isQuiet = arguments.has("quiet")
+      context.console.manner.isVerbose = arguments.has("verbose")
+      if arguments.has("quiet"), arguments.has("verbose") {
+        throw description.error("'--quiet' and '--verbose' can't be combined")
+      }
+      let verb = try command.init(arguments)
+      return try verb.run(in: verb.goesByConfiguration ? context.configured() : context)
     } catch {
       let failure = CommandFailure(error)
       context.console.note(failure)
       return failure.code
     }
-  }
-
-  /// The verb that the words begin with, and the words after it; nil for none at all.
-  static func find(_ words: [String]) throws(UsageError) -> (any Command.Type, ArraySlice<String>)? {
-    guard let first = words.first else { return nil }
-    // mount.fuse3 calls us without a verb: STORE MOUNTPOINT -o OPTIONS.
-    if first.contains("/") { return (MountCommand.self, words[...]) }
-    let verb = aliases[first] ?? first
-    if let command = commands.first(where: { $0.description.name == verb }) {
-      return (command, words.dropFirst())
-    }
-    let family = commands.filter { $0.description.name.hasPrefix(verb + " ") }
-    guard !family.isEmpty else {
-      throw UsageError(message: "there is no command '\(first)'; 'insula help' lists all commands")
-    }
-    let second = words.dropFirst().first ?? ""
-    if let command = family.first(where: { $0.description.name == "\(verb) \(second)" }) {
-      return (command, words.dropFirst(2))
-    }
-    let all = family.map { "'insula \($0.description.name)'" }.joined(separator: ", ")
-    throw UsageError(message: "\(verb) requires a subcommand: \(all)")
   }
 }

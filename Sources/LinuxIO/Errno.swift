@@ -18,6 +18,11 @@ package struct Errno: Error, Hashable, Sendable {
 
   /// The C library's sentence for it.
   package var message: String { String(cString: strerror(code)) }
+
+  /// The same about a path that a person gave, with what to do.
+  package var messageAboutPath: String {
+    [.ENOENT, .ENOTDIR, .ELOOP, .ENAMETOOLONG].contains(self) ? message + "; check the path" : message
+  }
 }
 
 extension Errno: CustomStringConvertible {

@@ -19,6 +19,9 @@ package enum AppPlace: Hashable, Sendable {
     "group:GROUP", "icloud[:CONTAINER]",
   ]
 
+  /// The words as they can be typed, as far as they don't depend on an app.
+  package static let completions = words.map { String($0.prefix { $0 != "[" && $0 != "G" }) }
+
   private static let known: [(String, AppPlace)] = [
     ("documents", .documents), ("inbox", .inbox), ("library", .library), ("caches", .caches),
     ("application-support", .applicationSupport), ("preferences", .preferences), ("tmp", .temporary),

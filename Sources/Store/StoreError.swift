@@ -99,7 +99,7 @@ extension StoreError: CustomStringConvertible {
       "can't \(doing) \(path): not permitted; "
         + "run this command as the owner of the store (root for the machine's store)"
     case .failed(let doing, let path, let errno):
-      "can't \(doing) \(path): \(errno.message)"
+      "can't \(doing) \(path): \(errno.messageAboutPath)"
     case .badHomeName(let name, let reason):
       "'\(name)' can't be the name of a home: \(reason)"
     case .unknownAccount(let name):

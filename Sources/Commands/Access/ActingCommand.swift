@@ -36,8 +36,9 @@ enum ActingCommand {
   ) throws -> ExitCode {
     var environment = environment(of: account, context)
     for variable in adding { environment[variable.name] = variable.value }
+    let general = context.console.manner.words
     do throws(Errno) {
-      try ActingUser.become(account, arguments: ["insula"] + words, environment: environment)
+      try ActingUser.become(account, arguments: ["insula"] + general + words, environment: environment)
     } catch {
       throw CommandFailure(error, "can't run as \(account.name): \(error.message)")
     }

@@ -11,9 +11,11 @@ internal import Store
 enum AppsAccess {
   static let storeOption = CommandDescription.Option(
     name: "store", value: "STORE",
-    help: "a store or its mount point (default: your own store, or else the machine's)")
+    help: "a store or its mount point (default: your own store, or else the machine's)",
+    kind: .directory)
   static let userOption = CommandDescription.Option(
-    name: "user", value: "NAME", help: "act for this user (default: yourself); root only")
+    name: "user", value: "NAME", help: "act for this user (default: yourself); root only",
+    kind: .account)
 
   /// Finds it.
   ///
@@ -22,17 +24,22 @@ enum AppsAccess {
     _ named: String?, writing: Bool = false, _ context: Context
   ) throws -> any StoreAccess {
     let paths = DaemonSearch.paths(of: named, context)
-    if let found = DaemonSearch(context).daemon(at: paths) { return DaemonAccess(found, context) }
+    if let found = DaemonSearch(context).daemon(at: paths) {
+      context.console.detail(found.status.words)
+      return DaemonAccess(found, context)
+    }
     let path = paths.last ?? context.defaultStore
     do throws(StoreError) {
       let store = try Store(opening: path, .inspect)
       if let holder = store.holder { throw StoreError.inUse(path: path, holder: holder) }
+      context.console.detail("the store \(path) is not mounted, so it is opened by this command itself")
       return DirectAccess(store: writing ? try Store(opening: path, .exclusive) : store, context: context)
     } catch {
       // Who has no store of their own means the machine's.
       if named == nil, case .notThere = error,
         let machine = DaemonSearch(context).daemon(at: [context.machineStore])
       {
+        context.console.detail(machine.status.words)
         return DaemonAccess(machine, context)
       }
       throw error

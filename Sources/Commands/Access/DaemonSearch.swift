@@ -25,8 +25,11 @@ struct DaemonSearch {
     let paths = paths(of: named, context)
     guard let found = DaemonSearch(context).daemon(at: paths) else {
       throw CommandFailure(
-        .notMounted, "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer")
+        .notMounted,
+        "no insula store is mounted at \(paths.last ?? ""), or its daemon does not answer; "
+          + "'insula status' says more, and 'insula mount' mounts a store")
     }
+    context.console.detail(found.status.words)
     return found
   }
 
@@ -83,4 +86,9 @@ struct DaemonSearch {
   static func mount(ofStore path: String) -> MountEntry? {
     (try? MountTable.current())?.entries.last { $0.type == MountPoint.filesystemType && $0.source == path }
   }
+}
+
+extension DaemonStatus {
+  /// Whom a command asks, for those who want to know.
+  var words: String { "asking the daemon of \(store), which is mounted at \(mountPoint) (pid \(pid))" }
 }

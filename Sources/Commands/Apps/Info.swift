@@ -9,7 +9,7 @@ internal import Policy
 struct InfoCommand: Command {
   static let description = CommandDescription(
     name: "info", summary: "Shows details of an app, and its containers.",
-    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
     examples: ["insula info com.example.editor"])
 

@@ -56,7 +56,7 @@ struct InstallCommand: Command {
     if json {
       context.console.print(json: app)
     } else {
-      context.console.print("Installed \(app.title) at \(access.root)/\(app.path).")
+      context.console.say("Installed \(app.title) at \(access.root)/\(app.path).")
     }
     return .ok
   }

@@ -9,12 +9,13 @@ internal import Store
 struct UninstallCommand: Command {
   static let description = CommandDescription(
     name: "uninstall", summary: "Removes an app and, unless they are to be kept, its containers.",
-    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],
     options: [
       .init(
         name: "user", short: "u", value: "NAME",
-        help: "remove the app from this user's home (default: your own copy if you have one, else everyone's)"
-      ),
+        help:
+          "remove the app from this user's home (default: your own copy if you have one, else everyone's)",
+        kind: .account),
       .init(name: "keep-data", help: "keep the containers, so that a later installation uses them again"),
       AppsAccess.storeOption, CommandDescription.json,
     ],
@@ -54,9 +55,9 @@ struct UninstallCommand: Command {
     if json {
       context.console.print(json: app)
     } else if let app {
-      context.console.print("Removed \(app.title)\(keepsData ? "; its containers are kept" : "").")
+      context.console.say("Removed \(app.title)\(keepsData ? "; its containers are kept" : "").")
     } else {
-      context.console.print("Removed the containers that \(identifier) left behind.")
+      context.console.say("Removed the containers that \(identifier) left behind.")
     }
     return .ok
   }

@@ -53,7 +53,7 @@ struct UpdateCommand: Command {
     if json {
       context.console.print(json: ["before": before, "now": now])
     } else {
-      context.console.print("Updated \(now.name.sanitized) from \(before.release) to \(now.release).")
+      context.console.say("Updated \(now.name.sanitized) from \(before.release) to \(now.release).")
     }
     return .ok
   }

@@ -28,7 +28,7 @@ struct NamedBundle {
       root = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
     } catch {
       if error == .ENOTDIR { throw Bundles.Finding(.notABundle, detail: "it is not a directory") }
-      throw CommandFailure(error, "can't open \(path.sanitized): \(error.message)")
+      throw CommandFailure(error, "can't open \(path.sanitized): \(error.messageAboutPath)")
     }
     let progress = ReadProgress()
     let path = path.sanitized

@@ -132,7 +132,7 @@ struct NewAppCommand: Command {
     let notes = try AppWriter(app: app, plan: plan).write(
       in: directory, entitlements: rights, opensText: program == nil, prefix, context)
     let origin = program == nil ? "" : ", of \(plan.origin)"
-    context.console.print(
+    context.console.say(
       "Created \(prefix)\(name).app (\(app.identifier)\(origin)) and \(name).entitlements.".sanitized)
     tell(plan.notes + notes, context)
     try tellWhatIsNext(prefix, context)
@@ -161,14 +161,17 @@ struct NewAppCommand: Command {
         throw error
       }
     } catch {
-      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.message
+      let why =
+        error == .EEXIST
+        ? "it already exists; nothing was changed"
+        : error == .ENOENT ? "there is no directory '\(directory)'; create it first" : error.message
       throw CommandFailure(error, "can't create \(prefix)\(name): \(why)".sanitized)
     }
     let path = (prefix + name).forShell
-    context.console.print("Created the package \(prefix)\(name).".sanitized)
-    context.console.print("Next steps:")
-    context.console.print("  swift build -c release --static-swift-stdlib --package-path \(path)")
-    context.console.print("  insula new-app \(name.forShell) --from \(prefix.isEmpty ? "./" + path : path)")
+    context.console.say("Created the package \(prefix)\(name).".sanitized)
+    context.console.say("Next steps:")
+    context.console.say("  swift build -c release --static-swift-stdlib --package-path \(path)")
+    context.console.say("  insula new-app \(name.forShell) --from \(prefix.isEmpty ? "./" + path : path)")
     return .ok
   }
 
@@ -194,8 +197,8 @@ struct NewAppCommand: Command {
     steps.append("insula sign \(bundle) --entitlements \((prefix + "\(name).entitlements").forShell)")
     steps.append("insula verify \(bundle)")
     steps.append("insula install \(bundle)")
-    context.console.print("Next steps:")
-    for step in steps { context.console.print("  \(step)") }
+    context.console.say("Next steps:")
+    for step in steps { context.console.say("  \(step)") }
   }
 
   /// Whether all of those roots are trusted, and there is one.

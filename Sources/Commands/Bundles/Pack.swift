@@ -63,7 +63,7 @@ struct PackCommand: Command {
       context.console.note("\(path.sanitized) was not packed: 'insula verify' must accept it first")
       return code
     }
-    context.console.print("Packed \(path.sanitized) as \(target.sanitized).")
+    context.console.say("Packed \(path.sanitized) as \(target.sanitized).")
     return .ok
   }
 }

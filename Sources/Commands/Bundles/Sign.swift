@@ -17,7 +17,7 @@ struct SignCommand: Command {
       identityOption,
       .init(
         name: "entitlements", value: "FILE",
-        help: "a property list of entitlements (default: those of the previous signature)"),
+        help: "a property list of entitlements (default: those of the previous signature)", kind: .file),
       .init(name: "force", help: "sign a bundle that is already signed"),
     ],
     details: [
@@ -33,7 +33,9 @@ struct SignCommand: Command {
     ])
 
   static let identityOption = CommandDescription.Option(
-    name: "identity", value: "NAME", help: "the identity to sign with (default: your only one)")
+    name: "identity", value: "NAME",
+    help: "the identity to sign with (default: the one in insula.conf, else your only one)",
+    kind: .identity)
 
   private let path: String
   private let identity: String?
@@ -62,9 +64,9 @@ struct SignCommand: Command {
         try bundle.sign(as: identity, entitlements: kept, at: context.now())
         return (bundle.info.identifier, given == nil && kept != nil)
       }
-      context.console.print(
+      context.console.say(
         "Signed \(path.sanitized) (\(identifier)) as '\(identity.leaf.name)' of the team \(identity.team).")
-      if isKept { context.console.print("Its entitlements were kept.") }
+      if isKept { context.console.say("Its entitlements were kept.") }
       return .ok
     } catch let finding as Bundles.Finding {
       return named.tell([finding], all: true)
@@ -81,7 +83,7 @@ struct SignCommand: Command {
   static func identity(named name: String?, in context: Context) throws -> Identity {
     guard let place = try context.openIdentities() else { throw noIdentity }
     let identities = IdentityDirectory(place.fd)
-    return try identities.identity(named: name ?? onlyOne(in: identities))
+    return try identities.identity(named: name ?? context.value(.identity) ?? onlyOne(in: identities))
   }
 
   private static let noIdentity = CommandFailure(

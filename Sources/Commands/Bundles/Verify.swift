@@ -18,7 +18,8 @@ struct VerifyCommand: Command {
     options: [
       .init(name: "all", help: "print all findings, not only the first"),
       .init(
-        name: "store", value: "STORE", help: "use the store's trusted roots instead of your own"),
+        name: "store", value: "STORE", help: "use the store's trusted roots instead of your own",
+        kind: .directory),
       CommandDescription.json,
     ],
     details: [
@@ -44,6 +45,8 @@ struct VerifyCommand: Command {
     all = arguments.has("all")
     json = arguments.has("json")
   }
+
+  var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
     let trust = try context.trust(ofStore: store)

@@ -7,13 +7,11 @@
 struct CommandDescription: Sendable {
   /// Something that is given by its place.
   struct Argument: Sendable {
-    /// What completion offers for it.
-    enum Kind: Sendable { case directory, file, account, helpTopic, word([String]), other }
-
     let name: String
     let help: String
     var isRequired = false
-    var kind = Kind.other
+    /// What completion offers for it.
+    var kind = ValueKind.other
     /// Whether there may be several; only the last argument's business.
     var isRepeated = false
     /// Whether nothing may stand for it, as among what is passed on.
@@ -48,8 +46,17 @@ struct CommandDescription: Sendable {
     var takesRest = false
     /// For our own use, so not in the help.
     var isHidden = false
+    /// Whether it may be given several times, with other values.
+    var mayRepeat = false
+    /// Whether nothing may stand for its value.
+    var mayBeEmpty = false
+    /// What completion offers for its value.
+    var kind = ValueKind.other
 
-    /// As it is typed.
+    /// As it is typed in full.
+    var typed: String { name.count > 1 ? "--\(name)" : "-\(name)" }
+
+    /// As help shows it.
     var spelling: String {
       let names = [short.map { "-\($0)" }, name.count > 1 ? "--\(name)" : nil].compactMap { $0 }
       return names.joined(separator: ", ") + (value.map { " \($0)" } ?? "")
@@ -73,6 +80,17 @@ struct CommandDescription: Sendable {
   var examples: [String] = []
 
   static let json = Option(name: "json", help: "print JSON, for programs")
+
+  /// What every command takes, also before its name.
+  static let general = [
+    Option(name: "quiet", short: "q", help: "print only results and errors, not what was done"),
+    Option(name: "verbose", short: "v", help: "say which files, store and daemon are used"),
+  ]
+
+  /// Whether a word is one of these.
+  static func isGeneral(_ word: String) -> Bool {
+    general.contains { "--\($0.name)" == word || $0.short.map { "-\($0)" } == word }
+  }
 
   /// What may follow `insula`; the help lists the options that have no room here.
   var synopsis: String {

@@ -58,6 +58,23 @@ package enum ExitCode: Hashable, Sendable {
     ]
   }
 
+  /// What programs know it by, in errors as JSON.
+  var name: String {
+    switch self {
+    case .ok: "ok"
+    case .failed: "failed"
+    case .usage: "usage"
+    case .busy: "busy"
+    case .noStore: "no-store"
+    case .wrongFormat: "wrong-format"
+    case .notMounted: "not-mounted"
+    case .notPermitted: "not-permitted"
+    case .problemsFound: "problems-found"
+    case .found(let problem): problem.kind.rawValue
+    case .program: "program"
+    }
+  }
+
   var meaning: String {
     switch self {
     case .ok: "done"
@@ -68,7 +85,7 @@ package enum ExitCode: Hashable, Sendable {
     case .wrongFormat: "the store has the format of another version"
     case .notMounted: "nothing is mounted here"
     case .notPermitted: "not permitted to this user"
-    case .problemsFound: "`check` or `doctor` has found something that needs attention"
+    case .problemsFound: "`check`, `config` or `doctor` has found something that needs attention"
     case .found(let problem): problem.meaning
     case .program: "the exit status of the app"
     }

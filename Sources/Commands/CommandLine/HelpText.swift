@@ -87,8 +87,9 @@ enum HelpText {
     let options = description.options.filter { !$0.isHidden }.map { ($0.spelling, $0.help) }
     text += section("Arguments", arguments)
     text += section("Actions", actions)
-    text += section(
-      "Options", options + [(description.helpSpellings.joined(separator: ", "), "print this help")])
+    let general = CommandDescription.general.map { ($0.spelling, $0.help) }
+    let help = (description.helpSpellings.joined(separator: ", "), "print this help")
+    text += section("Options", options + general + [help])
     for paragraph in description.details { text += "\n\(paragraph)\n" }
     if !description.examples.isEmpty {
       text += "\nExamples:\n" + description.examples.map { "  \($0)\n" }.joined()

@@ -47,12 +47,19 @@ struct ParsedArguments: Equatable {
   func allValues(_ option: String) -> [String] { values[option] ?? [] }
   func argument(_ index: Int) -> String? { positional.indices.contains(index) ? positional[index] : nil }
 
+  /// What may be given here: what every command takes, too, but not among the words of another program.
+  private func options(_ description: CommandDescription) -> [CommandDescription.Option] {
+    let isAmongOthers =
+      description.arguments.last?.mayBeEmpty == true && positional.count >= description.arguments.count
+    return description.options + (isAmongOthers ? [] : CommandDescription.general)
+  }
+
   private mutating func takeLong(
     _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
   ) throws(UsageError) {
     let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts.first ?? "")
-    guard let option = description.options.first(where: { $0.name == name }) else {
+    guard let option = options(description).first(where: { $0.name == name }) else {
       throw unknown("--\(word)", "--\(name)", description)
     }
     try take(option, attached: parts.count > 1 ? String(parts[1]) : nil, &cursor, description)
@@ -69,7 +76,7 @@ struct ParsedArguments: Equatable {
       if !attached.isEmpty { try takeShort(attached, &cursor, description) }
       return
     }
-    guard let letter = word.first, let option = description.options.first(where: { $0.short == letter })
+    guard let letter = word.first, let option = options(description).first(where: { $0.short == letter })
     else { throw unknown("-\(word)", "-\(word)", description) }
     if option.value == nil, !attached.isEmpty {
       try take(option, attached: nil, &cursor, description)
@@ -97,7 +104,22 @@ struct ParsedArguments: Equatable {
       return
     }
     guard let value = attached ?? cursor.next() else {
-      throw description.error("'\(option.spelling)' requires a value: \(placeholder)")
+      throw description.error("'\(option.typed)' requires a value: \(placeholder)")
+    }
+    if attached == nil, value.hasPrefix("--"),
+      description.options.contains(where: { "--\($0.name)" == value })
+    {
+      throw description.error(
+        "'\(option.typed)' requires a value, and '\(value)' is an option; "
+          + "if it is the value, write '--\(option.name)=\(value)'")
+    }
+    guard !value.isEmpty || option.mayBeEmpty else {
+      throw description.error(
+        "the value of '\(option.typed)' is empty; give \(placeholder), or leave the option out")
+    }
+    if !option.mayRepeat, let before = values[option.name]?.last, before != value {
+      throw description.error(
+        "'\(option.typed)' is given twice, with '\(before)' and '\(value)'; give it once")
     }
     values[option.name, default: []].append(value)
   }
@@ -106,7 +128,8 @@ struct ParsedArguments: Equatable {
     _ action: CommandDescription.Action, _ cursor: inout ArgumentCursor, _ description: CommandDescription
   ) throws(UsageError) {
     if let other = self.action {
-      throw description.error("'\(other.word)' and '\(action.word)' can't be combined")
+      throw description.error(
+        "'\(other.word)' and '\(action.word)' can't be combined; make one change at a time")
     }
     var values: [String] = []
     for placeholder in action.values {
@@ -118,11 +141,11 @@ struct ParsedArguments: Equatable {
     self.action = Action(word: action.word, values: values)
   }
 
-  /// Says how a command is written whose options were taken for ours.
+  /// Says what was meant, or how a command is written whose options were taken for ours.
   private func unknown(_ word: String, _ option: String, _ description: CommandDescription) -> UsageError {
     let before = description.arguments.count - 1
     guard description.arguments.last?.mayBeEmpty == true, positional.count > before else {
-      return description.error("unknown option '\(option)'")
+      return description.error("unknown option '\(option)'\(Self.guess(option, description))")
     }
     let own = positional.prefix(before) + ["--"] + positional.dropFirst(before) + [word]
     let line = (["insula", description.name] + own).joined(separator: " ").sanitized
@@ -130,17 +153,37 @@ struct ParsedArguments: Equatable {
       "unknown option '\(option)'; write '--' before a command with options of its own: '\(line)'")
   }
 
+  private static func guess(_ option: String, _ description: CommandDescription) -> String {
+    let name = String(option.drop { $0 == "-" })
+    let isPlace = description.arguments.contains {
+      $0.name.split(separator: "|").contains { $0 == name.uppercased() }
+    }
+    if isPlace { return " (give \(name.uppercased()) without '--\(name)')" }
+    if let habit = Habits.advice(forOption: option, of: description.name) { return " (\(habit))" }
+    let visible = description.options.filter { !$0.isHidden } + CommandDescription.general
+    let names = visible.map(\.name).filter { $0.count > 1 } + ["help"]
+    if name.count == 1 { return Suggestion.question(names.filter { $0.hasPrefix(name) }.map { "--\($0)" }) }
+    return Suggestion.text(for: name, among: names) { "--\($0)" }
+  }
+
   private func checkCount(_ description: CommandDescription) throws(UsageError) {
-    let required = description.arguments.filter(\.isRequired).count
+    let known = description.arguments
+    let required = known.filter(\.isRequired).count
     if positional.count < required {
-      throw description.error("\(description.arguments[positional.count].name) is missing")
+      let missing = known[positional.count]
+      throw description.error("\(missing.name) is missing (\(missing.help))")
     }
-    if description.arguments.last?.isRepeated != true, positional.count > description.arguments.count {
+    if known.last?.isRepeated != true, positional.count > known.count {
+      let word = positional[known.count]
+      let names = known.map(\.name).joined(separator: " and ")
       throw description.error(
-        "too many arguments, starting with '\(positional[description.arguments.count])'")
+        known.isEmpty
+          ? "it takes no arguments, but was given '\(word)'"
+          : "too many arguments, starting with '\(word)'; it takes \(names)")
     }
-    let meant =
-      description.arguments.last?.mayBeEmpty == true ? description.arguments.count - 1 : positional.count
-    if positional.prefix(meant).contains("") { throw description.error("an argument is empty") }
+    let meant = known.last?.mayBeEmpty == true ? known.count - 1 : positional.count
+    if let empty = positional.prefix(meant).firstIndex(of: "") {
+      throw description.error("\(known[min(empty, known.count - 1)].name) is empty")
+    }
   }
 }

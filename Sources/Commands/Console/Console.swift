@@ -18,6 +18,8 @@ struct Console: Sendable {
   private let progress: (@Sendable ([UInt8]) -> Void)?
   /// Whether a person reads what is printed.
   let isTerminal: Bool
+  /// How much is told, and in which form.
+  var manner = Manner()
 
   init(
     output: @escaping @Sendable ([UInt8]) -> Void, errors: @escaping @Sendable ([UInt8]) -> Void,
@@ -32,13 +34,19 @@ struct Console: Sendable {
   /// Standard output and standard error.
   static let standard: Console = {
     let errors: @Sendable ([UInt8]) -> Void = { try? FD(2).writeAll($0) }
-    return Console(
+    var console = Console(
       output: { try? FD(1).writeAll($0) }, errors: errors, progress: isatty(2) == 1 ? errors : nil,
       isTerminal: isatty(1) == 1)
+    console.manner.colored = [isatty(1) == 1 ? .output : [], isatty(2) == 1 ? .errors : []]
+    return console
   }()
 
   /// For what is told beside a program's own output.
-  var aside: Console { Console(output: errors, errors: errors) }
+  var aside: Console {
+    var console = Console(output: errors, errors: errors)
+    console.manner = manner
+    return console
+  }
 
   /// Prints a line.
   func print(_ line: String) { print(lines: [line]) }
@@ -62,17 +70,16 @@ struct Console: Sendable {
     isTerminal ? Array(String(decoding: name, as: UTF8.self).sanitized.utf8) : name
   }
 
-  /// Tells something beside the result; what is told in several lines has the rest of them behind the first.
-  func note(_ message: String, _ more: [String] = []) {
-    errors(Self.bytes(["insula: \(message)"] + more))
-  }
-
-  /// Tells why a command failed.
-  func note(_ failure: CommandFailure) { note(failure.message, failure.lines) }
-
   /// Passes on what another program has told, which is a text of several lines.
   func relay(errors text: [UInt8]) {
     errors(Self.bytes(Self.lines(String(decoding: text, as: UTF8.self))))
+  }
+
+  /// Passes on a line that tells something, with its first word in a colour where that is wanted.
+  func tell(_ first: String, _ color: Color, _ rest: String, _ more: [String], isError: Bool) {
+    let start = manner.colors(isError ? .errors : .output) ? color.around(first) : Array(first.utf8)
+    let line = start + Self.bytes([rest] + more)
+    if isError { errors(line) } else { output(line) }
   }
 
   /// Shows how far something is in place of what was shown before; nil only takes that away.
@@ -82,12 +89,17 @@ struct Console: Sendable {
   }
 
   /// Whether somebody looks at how far something is.
-  var showsProgress: Bool { progress != nil }
+  var showsProgress: Bool { progress != nil && !manner.isQuiet }
 
   /// Prints a value for programs: keys sorted, one to a line.
-  func print(json value: some Encodable) {
-    guard let bytes = try? JSONText.encode(value, .pretty) else { return }
-    output(Array((Self.escaped(String(decoding: bytes, as: UTF8.self)) + "\n").utf8))
+  func print(json value: some Encodable) { output(Self.json(value, .pretty)) }
+
+  /// Tells programs something beside the result, in one line.
+  func tell(json value: some Encodable) { errors(Self.json(value, .compact)) }
+
+  private static func json(_ value: some Encodable, _ layout: JSONText.Layout) -> [UInt8] {
+    guard let bytes = try? JSONText.encode(value, layout) else { return [] }
+    return Array((escaped(String(decoding: bytes, as: UTF8.self)) + "\n").utf8)
   }
 
   /// Prints a value for programs that read line by line.

@@ -14,12 +14,21 @@ struct Context: Sendable {
   var home: String
   var currentDirectory: String
   var console: Console
+  /// What the configuration files say, for commands that go by them: see `configured`.
+  var configuration = Configuration()
+  /// The file of these that is root's.
+  var machineConfiguration = "/etc/insula/insula.conf"
   /// What `insula acl` and its like go through.
   var aliases = XattrAliases.mounted
   /// Who is who on this machine.
   var names = AccountNames.ofThisMachine.cached()
   /// The time, in seconds since 1970.
   var now: @Sendable () -> Int64 = { Int64(time(nil)) }
+  /// Sees to it that this process has ended after so many seconds, whatever it waits for.
+  var endAfter: @Sendable (UInt32) -> Void = { seconds in
+    signal(SIGALRM) { _ in _exit(0) }
+    alarm(seconds)
+  }
   /// Reads what is piped into the command, up to so many bytes.
   var input: @Sendable (Int) throws -> [UInt8] = { limit in try FD(0).readToEnd(limit: limit) }
 
@@ -28,9 +37,13 @@ struct Context: Sendable {
     let environment = Self.processEnvironment()
     let uid = ProcessID.user
     let home = environment["HOME"] ?? Account.numbered(uid)?.home ?? "/"
+    var console = Console.standard
+    // See no-color.org: whatever it says, as long as it says something.
+    let wantsNoColor = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
+    if wantsNoColor || environment["TERM"] == "dumb" { console.manner.colored = [] }
     return Context(
       environment: environment, uid: uid, home: home, currentDirectory: workingDirectory(),
-      console: .standard)
+      console: console)
   }
 
   private static func workingDirectory() -> String {
@@ -42,14 +55,13 @@ struct Context: Sendable {
   var isRoot: Bool { uid == 0 }
 
   /// The store that is meant when none is named.
-  var defaultStore: String {
-    if isRoot { return "/var/lib/insula" }
-    if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") { return data + "/insula" }
-    return home + "/.local/share/insula"
-  }
+  var defaultStore: String { isRoot ? machineStore : setting(.userStore).value }
 
   /// The store that all users share.
-  var machineStore = "/var/lib/insula"
+  var machineStore: String { setting(.machineStore).value }
+
+  /// Where that is unless root has chosen another place.
+  var builtInMachineStore = "/var/lib/insula"
 
   /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is
   /// no such.
@@ -62,7 +74,7 @@ struct Context: Sendable {
   private static func exists(_ path: String) -> Bool { StoreIdentity(at: path) != nil }
 
   /// The mount point that is meant when none is named.
-  var defaultMountPoint: String { isRoot ? "/insula" : home + "/Insula" }
+  var defaultMountPoint: String { setting(isRoot ? .machineMountPoint : .userMountPoint).value }
 
   /// Where the daemons' sockets are.
   var controlPlace: ControlPlace {

@@ -21,7 +21,7 @@ extension Context {
           return try file.fd.readToEnd(limit: limit + 1)
         }
       } catch {
-        throw CommandFailure(error, "can't read \(path): \(error.message)")
+        throw CommandFailure(error, "can't read \(path): \(error.messageAboutPath)")
       }
     }
     guard bytes.count <= limit else {
@@ -45,7 +45,7 @@ extension Context {
         }
       }
     } catch {
-      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.message
+      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.messageAboutPath
       throw CommandFailure(error, "can't write \(path): \(why)")
     }
   }
@@ -91,7 +91,7 @@ extension Context {
   /// Opens a directory.
   func openDirectory(_ path: String) throws(CommandFailure) -> OwnedFD {
     do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_DIRECTORY) } catch {
-      let why = error == .ENOTDIR ? "it is not a directory" : error.message
+      let why = error == .ENOTDIR ? "it is not a directory; check the path" : error.messageAboutPath
       throw CommandFailure(error, "can't open \(path.sanitized): \(why)")
     }
   }

@@ -10,7 +10,7 @@ struct DeliverCommand: Command {
   static let description = CommandDescription(
     name: "deliver", summary: "Puts copies of files into an app's Inbox, and prints their paths.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app),
       .init(
         name: "FILE", help: "a file, or a directory that is a single document", isRequired: true, kind: .file,
         isRepeated: true),

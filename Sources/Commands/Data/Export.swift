@@ -10,7 +10,7 @@ struct ExportCommand: Command {
   static let description = CommandDescription(
     name: "export", summary: "Copies an app's data to a package, as Xcode exports containers.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app),
       .init(
         name: "FILE.xcappdata", help: "the package to create, which must not exist", isRequired: true,
         kind: .file),
@@ -63,7 +63,7 @@ struct ExportCommand: Command {
       try container.export(installed, to: name, in: directory.fd, at: parent, progress: note)
     }
     report.tell(context.console)
-    context.console.print("Exported the data of \(installed.identifier) to \(target) (\(report.words)).")
+    context.console.say("Exported the data of \(installed.identifier) to \(target) (\(report.words)).")
     return .ok
   }
 }

@@ -14,7 +14,8 @@ struct ImportCommand: Command {
     options: [
       .init(name: "replace", help: "delete the app's present data, if there is any"),
       .init(
-        name: "to", value: "ID", help: "import the data into this app (default: the app that it came from)"),
+        name: "to", value: "ID", help: "import the data into this app (default: the app that it came from)",
+        kind: .app),
       AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
@@ -68,7 +69,7 @@ struct ImportCommand: Command {
       }
     }
     report.tell(context.console)
-    context.console.print(
+    context.console.say(
       "Imported \(source) as the data of \(identifier ?? package.identifier) (\(report.words)).")
     return .ok
   }

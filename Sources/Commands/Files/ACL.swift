@@ -83,6 +83,8 @@ struct ACLCommand: Command {
     if let action, action.word.hasSuffix("#") { _ = try Self.index(action) }
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     switch try task(context) {
     case .show: return show(context)

@@ -31,7 +31,9 @@ extension CommandFailure {
     case .either:
       let isNumber = name.allSatisfy { $0.isASCII && $0.isNumber }
       return "there is no user or group '\(name)'"
-        + (isNumber ? "; for an id, write 'user:\(name)' or 'group:\(name)'" : "")
+        + (isNumber
+          ? "; for an id, write 'user:\(name)' or 'group:\(name)'"
+          : "; 'getent passwd' and 'getent group' list them")
     }
   }
 

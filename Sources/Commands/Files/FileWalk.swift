@@ -35,7 +35,7 @@ struct FileWalk {
     failures += 1
     let failure = CommandFailure(error)
     let words = "\(path): \(failure.message)"
-    if words != lastWords { context.console.note(words, failure.lines) }
+    if words != lastWords { context.console.note(CommandFailure(failure.code, words, lines: failure.lines)) }
     lastWords = words
   }
 

@@ -79,10 +79,20 @@ struct FlagsCommand: Command {
     change = changes.first
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     if change == nil, paths.count > 1, let unknown, !isThere(paths[0], context) {
       throw Self.description.error(
         "'\(paths[0])' does not exist as a file, and there is no flag '\(unknown.word)'")
+    }
+    // Each may be a file's name, unless there is no such file.
+    if let second = paths.first(where: { (try? FlagChange($0)) != nil && !isThere($0, context) }) {
+      throw Self.description.error(
+        change == nil
+          ? "FILE is missing, and there is no file '\(second)'; flags are changed by "
+            + "'insula flags \(second) FILE'"
+          : "there is no file '\(second)'; combine several changes into one with commas")
     }
     var walk = FileWalk(context)
     var found: [FlagsDescription] = []

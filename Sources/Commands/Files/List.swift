@@ -48,6 +48,8 @@ struct ListCommand: Command {
     options = ListingOptions(arguments)
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     var listing = Listing(options, context)
     listing.show(paths)

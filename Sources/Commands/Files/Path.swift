@@ -9,14 +9,16 @@ struct PathCommand: Command {
     name: "path", summary: "Prints the path of an app's directory, or of a domain's standard directory.",
     arguments: [
       .init(
-        name: "ID|DIRECTORY", help: "an app's identifier or name, or a standard directory", isRequired: true),
-      .init(name: "PLACE", help: "which directory of the app", kind: .word(AppPlace.words)),
+        name: "ID|DIRECTORY", help: "an app's identifier or name, or a standard directory", isRequired: true,
+        kind: .either(.word(SearchDirectory.all.map(\.name)), .app)),
+      .init(name: "PLACE", help: "which directory of the app", kind: .word(AppPlace.completions)),
     ],
     options: [
       .init(
         name: "domain", value: "DOMAINS",
         help:
-          "user, local, network, system, several separated by commas, or all (default: user if it has one)"),
+          "user, local, network, system, several separated by commas, or all (default: user if it has one)",
+        kind: .list(Domain.allCases.map(\.rawValue))),
       AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -46,6 +48,8 @@ struct PathCommand: Command {
     return lines.joined(separator: ",\n")
   }
 
+  private static var places: String { AppPlace.words.joined(separator: ", ") }
+
   private enum Question {
     case app(AppReference, AppPlace)
     case directory(SearchDirectory, Set<Domain>)
@@ -63,8 +67,8 @@ struct PathCommand: Command {
     let domains = arguments.value("domain")
     if let word = arguments.argument(1) {
       guard let place = AppPlace(word) else {
-        throw Self.description.error(
-          "unknown place '\(word)'; known are \(AppPlace.words.joined(separator: ", "))")
+        let suggestion = Suggestion.text(for: word, among: AppPlace.completions)
+        throw Self.description.error("unknown place '\(word)'\(suggestion); known are \(Self.places)")
       }
       if domains != nil {
         throw Self.description.error("'--domain' applies to standard directories, not to apps")
@@ -75,7 +79,9 @@ struct PathCommand: Command {
     let name = arguments.argument(0) ?? ""
     guard let directory = SearchDirectory.named(name) else {
       throw Self.description.error(
-        "there is no standard directory '\(name)'; for an app, give a PLACE too")
+        "there is no standard directory '\(name)'"
+          + Suggestion.text(for: name, among: SearchDirectory.all.map(\.name))
+          + "; for an app, give a PLACE too: \(Self.places)")
     }
     question = .directory(directory, try Self.domains(domains, directory))
   }
@@ -90,7 +96,9 @@ struct PathCommand: Command {
     var domains: Set<Domain> = []
     for word in text.split(separator: ",", omittingEmptySubsequences: false) {
       guard let domain = Domain(rawValue: String(word)) else {
-        throw description.error("unknown domain '\(word)'; known are user, local, network, system")
+        let suggestion = Suggestion.text(for: String(word), among: Domain.allCases.map(\.rawValue) + ["all"])
+        throw description.error(
+          "unknown domain '\(word)'\(suggestion); known are user, local, network, system, and all alone")
       }
       domains.insert(domain)
     }

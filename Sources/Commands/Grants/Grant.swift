@@ -9,7 +9,7 @@ struct GrantCommand: Command {
   static let description = CommandDescription(
     name: "grant", summary: "Lets an app use one of your files or folders, at its real path.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app),
       .init(
         name: "PATH", help: "a file or a folder in the mounted tree", isRequired: true, kind: .file,
         isRepeated: true),
@@ -51,7 +51,7 @@ struct GrantCommand: Command {
     app = try Self.description.app(arguments.argument(0))
     paths = Array(arguments.positional.dropFirst())
     guard !arguments.has("read-only") || !arguments.has("read-write") else {
-      throw Self.description.error("'--read-only' and '--read-write' can't be combined")
+      throw Self.description.error("'--read-only' and '--read-write' can't be combined; give one of them")
     }
     access = arguments.has("read-only") ? .readOnly : arguments.has("read-write") ? .readWrite : nil
     user = arguments.value("user")
@@ -70,7 +70,7 @@ struct GrantCommand: Command {
           identifier, path: place.path, inode: place.inode, self.access, user: uid)
         for granted in try access.perform(request) {
           let may = granted.access == .readOnly ? "read" : "read and change"
-          context.console.print(
+          context.console.say(
             "\(granted.identifier) may \(may) \("\(access.root)/\(granted.path)".sanitized).")
         }
       } catch {

@@ -9,7 +9,7 @@ internal import Policy
 struct GrantsCommand: Command {
   static let description = CommandDescription(
     name: "grants", summary: "Lists your grants to apps.",
-    arguments: [.init(name: "ID", help: "only the grants of this app")],
+    arguments: [.init(name: "ID", help: "only the grants of this app", kind: .app)],
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
       "For root, it lists the grants of all users, or with --user those of one user."

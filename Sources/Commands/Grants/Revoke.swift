@@ -9,7 +9,7 @@ struct RevokeCommand: Command {
   static let description = CommandDescription(
     name: "revoke", summary: "Revokes grants to an app.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app),
       .init(name: "PATH", help: "the granted path", kind: .file, isRepeated: true),
     ],
     options: [
@@ -50,7 +50,7 @@ struct RevokeCommand: Command {
         let recorded = try path.map { try access.recordedPath(of: $0) }
         try access.perform(.revoke(identifier, path: recorded, user: uid))
         let what = path.map { "the grant of \($0.sanitized)" } ?? "all grants"
-        context.console.print("Revoked \(what) to \(identifier).")
+        context.console.say("Revoked \(what) to \(identifier).")
       } catch {
         let why = CommandFailure(error)
         guard paths.count > 1 else { throw why }

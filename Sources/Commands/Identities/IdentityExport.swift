@@ -9,14 +9,17 @@ struct IdentityExportCommand: Command {
   static let description = CommandDescription(
     name: "identity export",
     summary: "Prints the certificate with which others can trust an identity, or exports its key.",
-    arguments: [.init(name: "NAME", help: "the identity's name", isRequired: true)],
+    arguments: [.init(name: "NAME", help: "the identity's name", isRequired: true, kind: .identity)],
     options: [
-      .init(name: "certificate", value: "FILE", help: "write the root's certificate to a new file"),
+      .init(
+        name: "certificate", value: "FILE", help: "write the root's certificate to a new file", kind: .file),
       .init(name: "chain", help: "export all certificates, not only the root's, as PEM"),
-      .init(name: "key", value: "FILE", help: "write the key and the certificates to a new file, as PKCS#12"),
+      .init(
+        name: "key", value: "FILE", help: "write the key and the certificates to a new file, as PKCS#12",
+        kind: .file),
       .init(
         name: "passphrase-file", value: "FILE",
-        help: "a file whose first line is the passphrase; '-' for standard input"),
+        help: "a file whose first line is the passphrase; '-' for standard input", kind: .file),
     ],
     details: [
       """
@@ -42,12 +45,15 @@ struct IdentityExportCommand: Command {
     key = arguments.value("key")
     passphrase = arguments.value("passphrase-file")
     guard (key == nil) == (passphrase == nil) else {
-      throw Self.description.error("'--key' and '--passphrase-file' require each other")
+      throw Self.description.error("'--key' and '--passphrase-file' require each other; give both")
     }
     guard key == nil || certificate == nil && !wantsChain else {
-      throw Self.description.error("'--key' already includes the certificates")
+      throw Self.description.error(
+        "'--key' already includes the certificates; leave out '--chain' and '--certificate'")
     }
   }
+
+  var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
     guard let place = try context.openIdentities() else { throw IdentityFailure.notThere(name) }
@@ -55,14 +61,14 @@ struct IdentityExportCommand: Command {
     if let key, let passphrase {
       let bytes = try identity.exported(passphrase: context.passphrase(passphrase))
       try context.write(bytes, toNew: key, mode: 0o600)
-      if key != "-" { context.console.print("Wrote the key of '\(name)' and its certificates to \(key).") }
+      if key != "-" { context.console.say("Wrote the key of '\(name)' and its certificates to \(key).") }
       return .ok
     }
     guard let root = identity.chain.last else { return .failed }
     let text = wantsChain ? try identity.certificatesPEM() : try root.pem()
     try context.write(text, toNew: certificate ?? "-", mode: 0o644)
     if let certificate, certificate != "-" {
-      context.console.print(
+      context.console.say(
         "Wrote \(wantsChain ? "the certificates" : "the root's certificate") to \(certificate).")
     }
     return .ok

@@ -17,7 +17,7 @@ struct IdentityImportCommand: Command {
     options: [
       .init(
         name: "passphrase-file", value: "FILE",
-        help: "a file whose first line is the passphrase; '-' for standard input")
+        help: "a file whose first line is the passphrase; '-' for standard input", kind: .file)
     ],
     examples: ["insula identity import Anna anna.p12 --passphrase-file secret"])
 
@@ -29,17 +29,20 @@ struct IdentityImportCommand: Command {
     name = arguments.argument(0) ?? ""
     file = arguments.argument(1) ?? ""
     guard let passphrase = arguments.value("passphrase-file") else {
-      throw Self.description.error("'--passphrase-file' is missing")
+      throw Self.description.error(
+        "'--passphrase-file FILE' is missing: whoever exported the identity chose a passphrase")
     }
     self.passphrase = passphrase
   }
+
+  var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
     let bytes = try context.contents(of: file, limit: 1 << 20)
     let identity = try Identity.imported(bytes, passphrase: context.passphrase(passphrase), name: name)
     let place = try context.makeIdentities()
     try IdentityDirectory(place.fd).add(identity)
-    context.console.print("Imported the identity '\(identity.name)' of the team \(identity.team).")
+    context.console.say("Imported the identity '\(identity.name)' of the team \(identity.team).")
     return .ok
   }
 }

@@ -15,6 +15,8 @@ struct IdentityListCommand: Command {
 
   init(_ arguments: ParsedArguments) { json = arguments.has("json") }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     var found: [IdentityDescription] = []
     if let place = try context.openIdentities() {

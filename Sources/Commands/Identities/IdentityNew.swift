@@ -36,14 +36,16 @@ struct IdentityNewCommand: Command {
     team = arguments.value("team")
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     let place = try context.makeIdentities()
     let identity = try IdentityDirectory(place.fd).make(name, team: team, at: context.now())
-    context.console.print("Created the identity '\(identity.name)' of the team \(identity.team).")
+    context.console.say("Created the identity '\(identity.name)' of the team \(identity.team).")
     guard let root = identity.chain.last, try !context.trust(ofStore: nil).roots.contains(root) else {
       return .ok
     }
-    context.console.print(
+    context.console.say(
       "To trust this identity, run 'insula identity export \(identity.name.forShell) | insula trust add -'.")
     return .ok
   }

@@ -10,6 +10,14 @@ struct Diagnosis: Codable, Equatable {
     case warn
     /// Insula can't mount.
     case fail
+
+    var color: Console.Color {
+      switch self {
+      case .ok: .green
+      case .warn: .yellow
+      case .fail: .red
+      }
+    }
   }
 
   let name: String

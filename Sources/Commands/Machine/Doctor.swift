@@ -33,7 +33,8 @@ struct DoctorCommand: Command {
       for diagnosis in diagnoses {
         let label = "\(diagnosis.level.rawValue):"
         let padding = String(repeating: " ", count: 6 - label.count)
-        context.console.print("\(label)\(padding)\(diagnosis.name): \(diagnosis.finding)")
+        context.console.report(
+          label, diagnosis.level.color, "\(padding)\(diagnosis.name): \(diagnosis.finding)")
         if let advice = diagnosis.advice { context.console.print("        \(advice)") }
       }
     }

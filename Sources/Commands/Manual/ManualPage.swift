@@ -30,7 +30,8 @@ struct ManualPage: Sendable {
 
 /// All pages that the program carries; that on the semantics is made of a document.
 enum ManualPages {
-  static let all = [overview, store, mountHelper] + Insula.commands.map { page(for: $0.description) }
+  static let all =
+    [overview, configuration, store, mountHelper] + Insula.commands.map { page(for: $0.description) }
 
   /// The name of a command's page.
   static func name(of description: CommandDescription) -> String {

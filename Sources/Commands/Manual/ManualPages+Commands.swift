@@ -35,6 +35,7 @@ extension ManualPages {
     }
     roff.heading("OPTIONS")
     for option in description.options where !option.isHidden { roff.item(option.spelling, option.help) }
+    for option in CommandDescription.general { roff.item(option.spelling, option.help) }
     roff.item(description.helpSpellings.joined(separator: ", "), "print help")
   }
 
@@ -65,8 +66,13 @@ extension ManualPages {
 
   private static func references(of description: CommandDescription) -> [(name: String, section: Int)] {
     let others = (CommandGroup.containing(description)?.commands ?? []).map { name(of: $0.description) }
-    let mount = description.name == "mount" ? [("mount.insula", 8)] : []
-    return [("insula", 1)] + others.filter { $0 != name(of: description) }.map { ($0, 1) } + mount
+    let more: [(String, Int)] =
+      switch description.name {
+      case "mount": [("insula.conf", 5), ("mount.insula", 8)]
+      case "config": [("insula.conf", 5)]
+      default: []
+      }
+    return [("insula", 1)] + others.filter { $0 != name(of: description) }.map { ($0, 1) } + more
       + [("insula-semantics", 7)]
   }
 }

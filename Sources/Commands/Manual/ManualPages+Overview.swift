@@ -29,7 +29,8 @@ extension ManualPages {
     roff.paragraph("Each command has a page of its own, such as insula-mount(1) or insula-user-add(1).")
     roff.paragraph("Related pages:")
     roff.references([
-      ("insula", 7), ("insula-semantics", 7), ("mount.insula", 8), ("bwrap", 1), ("fuse", 4), ("mount", 8),
+      ("insula.conf", 5), ("insula", 7), ("insula-semantics", 7), ("mount.insula", 8), ("bwrap", 1),
+      ("fuse", 4), ("mount", 8),
     ])
   }
 
@@ -76,6 +77,8 @@ extension ManualPages {
     roff.heading("EXAMPLES")
     roff.lines(ManualText.mountExamples)
     roff.heading("SEE ALSO")
-    roff.references([("insula", 1), ("insula-mount", 1), ("fstab", 5), ("mount", 8)])
+    roff.references([
+      ("insula", 1), ("insula-mount", 1), ("fstab", 5), ("insula.conf", 5), ("mount", 8),
+    ])
   }
 }

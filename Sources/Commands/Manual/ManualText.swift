@@ -15,16 +15,27 @@ enum ManualText {
     All data is in a plain directory, the store; 'insula init' creates one. 'insula mount' shows its tree at a
     mount point. Root's store is for all users of the machine; an ordinary user's is for that user alone.
     """,
-    "'insula COMMAND --help' prints what the page of the command says. --json gives output for programs.",
+    "'insula COMMAND --help' prints what the page of the command says.",
+    """
+    Results are printed to standard output; errors and notes, which begin with 'insula:', to standard error.
+    -q prints only results and errors, and -v says which files, store and daemon are used. With --json,
+    results are JSON, and so is every line on standard error:
+    {"error": {"code": ..., "exit": ..., "message": ...}} or {"note": {"message": ...}}, with more "lines" if
+    there are any. On a terminal, some words have colours, unless NO_COLOR is set or TERM is 'dumb'.
+    """,
   ]
 
   static var environment: [Row] {
     [
       ("HOME", "the home directory, from which the default places of an ordinary user follow"),
       ("XDG_DATA_HOME", "where an ordinary user's store is, as insula (default: ~/.local/share)"),
-      ("XDG_CONFIG_HOME", "where identities and trusted roots are, in insula (default: ~/.config)"),
+      (
+        "XDG_CONFIG_HOME",
+        "where insula.conf, identities and trusted roots are, in insula (default: ~/.config)"
+      ),
       ("XDG_RUNTIME_DIR", "where the control sockets of an ordinary user's mounts are, in insula"),
       ("INSULA_JOURNAL", "the journal's socket, for daemons (default: systemd's); empty for none"),
+      ("NO_COLOR", "if it is set to anything, nothing is printed in colours"),
       ("PATH", "where fusermount3 and bwrap are looked for, besides /usr/bin, /bin, /usr/sbin and /sbin"),
     ]
   }
@@ -37,6 +48,7 @@ enum ManualText {
       ("~/Insula", "where it is mounted"),
       ("~/.config/insula/identities", "the user's identities, with which bundles can be signed"),
       ("~/.config/insula/trust", "the roots that the user trusts"),
+      ("/etc/insula/insula.conf, ~/.config/insula/insula.conf", "the configuration; see insula.conf(5)"),
       ("/run/insula", "the control sockets of root's mounts"),
       ("state/log", "in a store, what 'insula log' shows"),
       ("/usr/sbin/mount.fuse.insula", "the helper of mount(8); see mount.insula(8)"),

@@ -21,7 +21,9 @@ struct MountCommand: Command {
         name: "MOUNTPOINT", help: "an empty directory (root: /insula, a user: ~/Insula)", kind: .directory),
     ],
     options: [
-      .init(name: "o", short: "o", value: "OPTIONS", help: "mount options, separated by commas (see below)"),
+      .init(
+        name: "o", short: "o", value: "OPTIONS", help: "mount options, separated by commas (see below)",
+        mayRepeat: true, mayBeEmpty: true, kind: .list(MountOptions.completions)),
       .init(name: "foreground", short: "f", help: "stay in the foreground until unmounted"),
       .init(name: "sloppy", short: "s", help: "ignore unknown mount options"),
       .init(name: "background-child", help: "start the daemon itself", isHidden: true),
@@ -29,8 +31,11 @@ struct MountCommand: Command {
         name: "can-take-over", value: "LAYOUT", help: "say whether a mount of that layout could be resumed",
         isHidden: true),
       .init(
-        name: "resume", value: "NUMBER", help: "go on with what this process has served", isHidden: true),
-      .init(name: "program", value: "PATH", help: "where the installed program lies", isHidden: true),
+        name: "resume", value: "NUMBER", help: "go on with what this process has served", isHidden: true,
+        mayRepeat: true),
+      .init(
+        name: "program", value: "PATH", help: "where the installed program lies", isHidden: true,
+        mayRepeat: true),
     ],
     details: [
       MountOptionHelp.general,
@@ -45,8 +50,9 @@ struct MountCommand: Command {
 
   private let store: String?
   private let mountPoint: String?
-  private let options: MountOptions
-  private let optionWords: [String]
+  private var options: MountOptions
+  private var optionWords: [String]
+  private let isSloppy: Bool
   private let stays: Bool
   private let isBackgroundChild: Bool
   /// What a program of another version, maybe, has left in this process: see `NextProgram`.
@@ -56,7 +62,8 @@ struct MountCommand: Command {
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     optionWords = arguments.allValues("o")
-    options = try MountOptions(optionWords, sloppy: arguments.has("sloppy"))
+    isSloppy = arguments.has("sloppy")
+    options = try MountOptions(optionWords, sloppy: isSloppy)
     stays = arguments.has("foreground")
     isBackgroundChild = arguments.has("background-child")
     resumed = arguments.value("resume").flatMap { Int32($0) }
@@ -72,9 +79,28 @@ struct MountCommand: Command {
     }
   }
 
+  /// What goes on with what this process has served was told everything when that began.
+  var goesByConfiguration: Bool { layout == nil && resumed == nil }
+
   func run(in context: Context) throws -> ExitCode {
     if let layout { return try rehearse(layout) }
     if let resumed { return try resume(resumed, context) }
+    return try withConfiguredOptions(context).mount(context)
+  }
+
+  /// The same, with the mount options of the configuration files before those of the command line.
+  private func withConfiguredOptions(_ context: Context) throws(UsageError) -> MountCommand {
+    // A change of a mount leaves what is not named, and a child has been told by its parent.
+    guard !options.isRemount, !isBackgroundChild, let configured = context.value(.mountOptions) else {
+      return self
+    }
+    var command = self
+    command.optionWords.insert(configured, at: 0)
+    command.options = try MountOptions(command.optionWords, sloppy: isSloppy)
+    return command
+  }
+
+  private func mount(_ context: Context) throws -> ExitCode {
     let storePath = context.absolute(store ?? context.defaultStore)
     let left = LeftService.stored(context.environment)
     // Nobody serves what is at the mount point, so no link on the way there may be looked for now.
@@ -83,7 +109,9 @@ struct MountCommand: Command {
     let place = context.absolute(mountPath)
     if options.isRemount { return try remount(place, context) }
     if stays || isBackgroundChild { return try serve(storePath, place, nil, context) }
-    var words = ["mount", "--background-child", "--sloppy", storePath]
+    context.console.detail(
+      "mounting \(storePath) at \(place) with '-o \(optionWords.joined(separator: ","))'")
+    var words = context.console.manner.words + ["mount", "--background-child", "--sloppy", storePath]
     // The default mount point is made if it is missing, so the child must know that it is the default.
     if mountPoint != nil { words.append(place) }
     let daemon = try BackgroundDaemon.start(words + optionWords.flatMap { ["-o", $0] }, context)

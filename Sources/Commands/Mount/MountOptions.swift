@@ -11,10 +11,24 @@ struct MountOptions: Equatable {
   /// Given by name, so the mount's source is not the store's path.
   var source: String?
 
+  /// Why a word is no option, and what would be.
+  struct Refusal: Error {
+    let message: String
+  }
+
   /// Understands the values of all `-o` options, the last word on a matter counting.
   ///
   /// `sloppy` passes over what is not known, as mount(8) asks for with `-s`.
   init(_ values: [String], sloppy: Bool = false) throws(UsageError) {
+    do throws(Refusal) {
+      try self.init(reading: values, sloppy: sloppy)
+    } catch {
+      throw MountCommand.description.error(error.message)
+    }
+  }
+
+  /// The same, where it is not the command line that is read.
+  init(reading values: [String], sloppy: Bool = false) throws(Refusal) {
     // Devices can't be made in the tree, so none is ever used.
     serve.mountFlags = [.nodev]
     for word in values.flatMap(Self.words) {
@@ -75,7 +89,7 @@ struct MountOptions: Equatable {
     return true
   }
 
-  private mutating func takeValue(_ name: String, _ value: String) throws(UsageError) -> Bool {
+  private mutating func takeValue(_ name: String, _ value: String) throws(Refusal) -> Bool {
     switch name {
     case "fsname": source = value
     case "restarts": serve.restarts = try Self.number(name, value, 0...1_000_000)
@@ -93,20 +107,50 @@ struct MountOptions: Equatable {
 
   private static func number(
     _ name: String, _ value: String, _ range: ClosedRange<Int>
-  ) throws(UsageError) -> Int {
+  ) throws(Refusal) -> Int {
     guard let number = Int(value), range.contains(number) else {
       throw outOfRange(name, value, "a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
 
-  private static func outOfRange(_ name: String, _ value: String, _ wanted: String) -> UsageError {
-    MountCommand.description.error("the mount option \(name) must be \(wanted), not '\(value)'")
+  private static func outOfRange(_ name: String, _ value: String, _ wanted: String) -> Refusal {
+    Refusal(message: "the mount option \(name) must be \(wanted), not '\(value)'")
   }
 
-  private static func unknown(_ word: String) -> UsageError {
-    MountCommand.description.error("unknown mount option '\(word)'")
+  private static func unknown(_ word: String) -> Refusal {
+    let name = String(word.prefix { $0 != "=" })
+    if word.utf8.contains(UInt8(ascii: "=")), takesNoValue(name) {
+      return Refusal(message: "the mount option \(name) takes no value: '\(word)'")
+    }
+    if valueNames.contains(name) {
+      return Refusal(message: "the mount option \(name) requires a value: '\(name)=...'")
+    }
+    let suggestion = Suggestion.text(for: name, among: names)
+    return Refusal(
+      message: "unknown mount option '\(word)'\(suggestion); 'insula help mount-options' lists them")
   }
+
+  private static func takesNoValue(_ name: String) -> Bool {
+    var options = MountOptions()
+    return options.takeWord(name) || options.takeFlag(name)
+  }
+
+  /// Those that mean something here, for suggestions and completions.
+  static let names =
+    plainNames + valueNames + MountFlag.allCases.map(\.rawValue) + opposites.keys.sorted()
+
+  /// Those that are worth offering, as far as they can be written without knowing a value.
+  static let completions =
+    plainNames + MountFlag.allCases.map(\.rawValue) + valueNames.map { $0 + "=" }
+
+  private static let plainNames = [
+    "ro", "rw", "remount", "nonempty", "nogrpid", "grpid", "nopassthrough", "passthrough", "nohandles",
+    "handles", "local_locks",
+  ]
+  private static let valueNames = ["cache", "fsname", "poll", "restarts", "threads"]
+
+  private init() {}
 
   /// Of these only one can hold.
   private static let accessTimeFlags: [Set<MountFlag>] = [[.noatime, .relatime, .strictatime]]

@@ -50,7 +50,7 @@ struct MountPoint {
               : "choose another directory, or run 'umount \(path)' first"))
       }
       try Unmounting.detach(path, context)
-      context.console.note("removed a dead mount from \(path) (its daemon was killed)")
+      context.console.inform("removed a dead mount from \(path) (its daemon was killed)")
     }
   }
 
@@ -70,7 +70,7 @@ struct MountPoint {
       try FD.cwd.makeDirectory(path, mode: 0o755)
       let made = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
       try made.fd.changeMode(0o755)
-      context.console.note("created the mount point \(path)")
+      context.console.inform("created the mount point \(path)")
     } catch {
       guard error != .EEXIST else { return }
       throw CommandFailure(.failed, "can't create the mount point \(path): \(error.message)")

@@ -40,7 +40,7 @@ struct RestartCommand: Command {
     try ask(daemon)
     let now = try waitForNext(daemon, context)
     let pause = now.counts["lastPauseMilliseconds"].map { " after \($0) ms" } ?? ""
-    context.console.print(
+    context.console.say(
       "\(name) is served by insula \(now.counts["version"]?.description ?? "") (pid \(now.pid))\(pause)")
     return .ok
   }

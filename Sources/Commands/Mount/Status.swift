@@ -130,7 +130,9 @@ struct StatusCommand: Command {
     } catch {
       // A directory that was named may just as well be meant as a mount point.
       guard place != nil, case .notAStore = error else { throw error }
-      throw CommandFailure(.notMounted, "\(path) is neither a store nor a mount point of one")
+      throw CommandFailure(
+        .notMounted,
+        "\(path) is neither a store nor a mount point of one; name one, or leave it out for your own")
     }
   }
 

@@ -13,12 +13,16 @@ struct TraceCommand: Command {
     name: "trace", summary: "Runs a command, and counts what it requests of a mounted store's daemon.",
     arguments: [
       .init(
-        name: "COMMAND", help: "a command with its arguments", isRequired: true, isRepeated: true,
-        mayBeEmpty: true)
+        name: "COMMAND", help: "a command with its arguments", isRequired: true, kind: .program,
+        isRepeated: true, mayBeEmpty: true)
     ],
     options: [
-      .init(name: "store", value: "STORE", help: "the store or its mount (default: as for 'insula mount')"),
-      .init(name: "output", short: "o", value: "FILE", help: "write to this file, not to standard error"),
+      .init(
+        name: "store", value: "STORE", help: "the store or its mount (default: as for 'insula mount')",
+        kind: .directory),
+      .init(
+        name: "output", short: "o", value: "FILE", help: "write to this file, not to standard error",
+        kind: .file),
       CommandDescription.json,
     ],
     details: [

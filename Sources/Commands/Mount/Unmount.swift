@@ -41,8 +41,10 @@ struct UnmountCommand: Command {
     guard let mount = DaemonSearch.mount(at: path) else {
       throw CommandFailure(
         .notMounted,
-        "no insula store is mounted at \(named); see 'findmnt -t \(MountPoint.filesystemType)'")
+        "no insula store is mounted at \(named); "
+          + "'findmnt -t \(MountPoint.filesystemType)' lists what is mounted")
     }
+    context.console.detail("unmounting \(mount.source) from \(path)")
     // The end of the process is seen by this, whatever becomes of its number.
     let process = daemon.flatMap { try? ProcessID.open($0.status.keeper ?? $0.status.pid) }
     do {
@@ -59,7 +61,7 @@ struct UnmountCommand: Command {
       let isDead = MountPoint.isDead(mount.mountPoint)
       try Unmounting.unmount(mount.mountPoint, lazily: lazily || isDead, context)
       if isDead {
-        context.console.note("removed a dead mount from \(mount.mountPoint) (its daemon was killed)")
+        context.console.inform("removed a dead mount from \(mount.mountPoint) (its daemon was killed)")
       }
       return
     }
@@ -73,7 +75,7 @@ struct UnmountCommand: Command {
     }
     switch reply {
     case .running(let ended):
-      for app in ended { context.console.note("ended \(app.identifier), pid \(app.pid)") }
+      for app in ended { context.console.inform("ended \(app.identifier), pid \(app.pid)") }
     case .failure(let failure): try take(mount, afterRefusal: failure, context)
     default: break
     }

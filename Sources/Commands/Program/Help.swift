@@ -26,6 +26,8 @@ struct HelpCommand: Command {
     wantsManual = arguments.has("man")
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     if wantsManual { return try printManual(context) }
     guard let first = words.first else {
@@ -42,11 +44,15 @@ struct HelpCommand: Command {
       $0.name == name || $0.name.hasPrefix(name + " ")
     }
     guard !found.isEmpty else {
-      throw UsageError(message: "there is no command or topic '\(verb)'; 'insula help' lists them")
+      let suggestion = Suggestion.text(for: verb, among: Verbs.helpTopics + Self.names)
+      throw UsageError(
+        message: "there is no command or topic '\(verb)'\(suggestion); 'insula help' lists them")
     }
     context.console.print(text: found.map(HelpText.text).joined(separator: "\n"))
     return .ok
   }
+
+  private static var names: [String] { Insula.commands.map { $0.description.name } }
 
   private func printManual(_ context: Context) throws -> ExitCode {
     guard !words.isEmpty else {
@@ -56,7 +62,9 @@ struct HelpCommand: Command {
     let name = words.joined(separator: "-")
     guard let page = ManualPages.all.first(where: { [$0.fileName, $0.name, $0.shortName].contains(name) })
     else {
-      throw UsageError(message: "the manual has no page '\(name)'; 'insula help --man' lists the pages")
+      let suggestion = Suggestion.text(for: name, among: ManualPages.all.map(\.fileName))
+      throw UsageError(
+        message: "the manual has no page '\(name)'\(suggestion); 'insula help --man' lists the pages")
     }
     context.console.print(exactly: Array(page.roff.utf8))
     return .ok

@@ -7,6 +7,8 @@ struct VersionCommand: Command {
 
   init(_ arguments: ParsedArguments) {}
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     context.console.print("insula \(Insula.version)")
     return .ok

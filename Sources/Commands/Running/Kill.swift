@@ -8,11 +8,12 @@ internal import Policy
 struct KillCommand: Command {
   static let description = CommandDescription(
     name: "kill", summary: "Ends a running app with all of its processes, and returns when it is gone.",
-    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true)],
+    arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],
     options: [
       .init(
         name: "signal", short: "s", value: "SIGNAL",
-        help: "send this signal and return at once (default: TERM, then KILL after five seconds)"),
+        help: "send this signal and return at once (default: TERM, then KILL after five seconds)",
+        kind: .word(signals.keys.sorted())),
       AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
@@ -45,8 +46,10 @@ struct KillCommand: Command {
     let name = word.uppercased()
     let number = Self.signals[name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name]
     guard let number = number ?? Int32(word).flatMap({ Self.signals.values.contains($0) ? $0 : nil }) else {
+      let known = Self.signals.keys.sorted()
       throw Self.description.error(
-        "unknown signal '\(word)'; known are \(Self.signals.keys.sorted().joined(separator: ", "))")
+        "unknown signal '\(word)'\(Suggestion.text(for: word, among: known)); known are "
+          + known.joined(separator: ", "))
     }
     signal = number
   }

@@ -11,7 +11,7 @@ struct RunCommand: Command {
   static let description = CommandDescription(
     name: "run", summary: "Runs an app in a view of the tree that contains only what the app may use.",
     arguments: [
-      .init(name: "ID", help: "the app's identifier or name", isRequired: true),
+      .init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app),
       .init(
         name: "COMMAND", help: "a command with its arguments, to run instead of the app",
         isRepeated: true, mayBeEmpty: true),
@@ -19,7 +19,8 @@ struct RunCommand: Command {
     options: [
       .init(
         name: "env", value: "NAME=VALUE",
-        help: "give the app this variable too (repeatable); not those of the sandbox and the loader"),
+        help: "give the app this variable too (repeatable); not those of the sandbox and the loader",
+        mayRepeat: true, mayBeEmpty: true),
       .init(
         name: "cwd", value: "DIR", help: "start in this directory, as the app sees it (default: its home)"),
     ] + ChosenLimits.options + [

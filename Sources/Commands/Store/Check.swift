@@ -81,9 +81,11 @@ struct CheckCommand: Command {
   private func report(_ findings: [StoreFinding], _ path: String, _ console: Console) {
     for finding in findings {
       let label = finding.repaired ? "repaired" : finding.severity.rawValue
-      console.print("\(label): \(finding.path) \(finding.problem)")
+      let color: Console.Color =
+        finding.repaired ? .green : finding.severity == .failure ? .red : .yellow
+      console.report("\(label):", color, " \(finding.path) \(finding.problem)")
       if !finding.repaired { console.print("    \(finding.advice)") }
     }
-    if findings.isEmpty { console.print("The store \(path) is in order.") }
+    if findings.isEmpty { console.say("The store \(path) is in order.") }
   }
 }

@@ -18,7 +18,8 @@ struct InitCommand: Command {
     options: [
       .init(
         name: "admin-group", value: "NAME",
-        help: "the group that administers /Applications and /Library (default: sudo, else wheel)"),
+        help: "the group that administers the tree (default: the one in insula.conf, sudo or wheel)",
+        kind: .group),
       .init(
         name: "allow-writable-code",
         help: "let all apps run files that they have written, not only those entitled to it"),
@@ -52,16 +53,18 @@ struct InitCommand: Command {
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
-    context.console.print("Created the store \(path) (\(whose)).")
+    context.console.say("Created the store \(path) (\(whose)).")
     let command = store == nil ? "insula mount" : "insula mount \(path)"
-    context.console.print("Mount it with '\(command)'.")
+    context.console.say("Mount it with '\(command)'.")
     return .ok
   }
 
   private func chooseGroup(_ context: Context) throws(UsageError) -> StoreDescription.AdminGroup {
-    if let adminGroup {
+    if let adminGroup = adminGroup ?? (context.isRoot ? context.value(.adminGroup) : nil) {
       guard let group = AccountGroup.named(adminGroup) else {
-        throw Self.description.error("this machine has no group '\(adminGroup)' ('getent group' lists them)")
+        let place = self.adminGroup == nil ? ", which \(context.setting(.adminGroup).origin.words) names" : ""
+        throw Self.description.error(
+          "this machine has no group '\(adminGroup)'\(place) ('getent group' lists them)")
       }
       guard context.isRoot || group.gid == ProcessID.group else {
         throw Self.description.error(

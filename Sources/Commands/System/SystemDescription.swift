@@ -35,7 +35,7 @@ extension SystemDescription {
     if json {
       console.print(json: SystemDescription(versions))
     } else {
-      console.print("The system domain is \(word) \(versions.current.words).")
+      console.say("The system domain is \(word) \(versions.current.words).")
     }
     return .ok
   }

@@ -45,7 +45,7 @@ struct SystemSignCommand: Command {
     let tree = try context.openDirectory(path)
     let signed = try SystemDomain.sign(
       tree.fd, named: path, by: identity, version: version, keepingOwners: keepsOwners)
-    context.console.print(
+    context.console.say(
       "Signed \(path) as '\(identity.leaf.name)' of the team \(identity.team)"
         + (signed.seal.version.isEmpty ? "" : ", version \(signed.seal.version)")
         + ": \(signed.seal.entries.count) files and directories, \(signed.rootHash.asHexadecimal).")

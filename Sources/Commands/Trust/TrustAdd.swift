@@ -48,17 +48,19 @@ struct TrustAddCommand: Command {
     team = arguments.value("team")
     store = arguments.value("store")
     guard team == nil || store != nil else {
-      throw Self.description.error("'--team' requires '--store'")
+      throw Self.description.error("'--team' requires '--store': a team is assigned to a root in a store")
     }
     if team == "" { throw Self.description.error("the name of the team is empty") }
   }
+
+  var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
     let text = try context.contents(of: file, limit: 64 << 10)
     let place = try context.makeTrust(ofStore: store)
     let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"
-    context.console.print("\(whose) '\(root.name.sanitized)' (\(root.fingerprintText)).")
+    context.console.say("\(whose) '\(root.name.sanitized)' (\(root.fingerprintText)).")
     if let team, let store { try pin(team, to: root, in: store, context) }
     return .ok
   }
@@ -76,7 +78,7 @@ struct TrustAddCommand: Command {
     let opened = try context.store(store)
     let before = try Registry(of: opened).pin(team, to: root.fingerprint)
     let isOther = before.map { $0 != root.fingerprint } ?? false
-    context.console.print(
+    context.console.say(
       "In this store, the team \(team.sanitized) now belongs to this root"
         + (isOther ? " and no longer to the root \(before?.asHexadecimal ?? "")." : "."))
   }

@@ -18,6 +18,8 @@ struct TrustListCommand: Command {
     json = arguments.has("json")
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     let roots = try context.trust(ofStore: store).roots
     let now = context.now()

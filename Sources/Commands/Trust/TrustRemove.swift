@@ -12,7 +12,7 @@ struct TrustRemoveCommand: Command {
     arguments: [
       .init(
         name: "ROOT", help: "the root's name, or at least the first eight digits of its fingerprint",
-        isRequired: true)
+        isRequired: true, kind: .root)
     ],
     options: [CommandDescription.trustStore],
     details: [
@@ -27,13 +27,15 @@ struct TrustRemoveCommand: Command {
     store = arguments.value("store")
   }
 
+  var goesByConfiguration: Bool { false }
+
   func run(in context: Context) throws -> ExitCode {
     guard let place = try context.openTrust(ofStore: store) else {
       throw IdentityFailure.notTrusted(root)
     }
     let removed = try TrustDirectory(place.fd).remove(root)
     let whose = store.map { "The store \($0) no longer trusts" } ?? "You no longer trust"
-    context.console.print("\(whose) '\(removed.name.sanitized)' (\(removed.fingerprintText)).")
+    context.console.say("\(whose) '\(removed.name.sanitized)' (\(removed.fingerprintText)).")
     return .ok
   }
 }

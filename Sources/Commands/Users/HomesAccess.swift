@@ -9,7 +9,8 @@ internal import Store
 /// Finds the way to the homes of a store.
 enum HomesAccess {
   static let storeOption = CommandDescription.Option(
-    name: "store", value: "STORE", help: "the store (default: as for 'insula mount')")
+    name: "store", value: "STORE", help: "the store (default: as for 'insula mount')",
+    kind: .directory)
 
   /// Runs `body` on the homes: in the store itself, or through the mount while a daemon has it.
   ///
@@ -23,6 +24,9 @@ enum HomesAccess {
       return try body(ofMachine(path, context))
     }
     let looking = try Store(opening: path, .inspect)
+    context.console.detail(
+      looking.holder.map { "going through the mount of \(path) at \($0.mountPoint)" }
+        ?? "the store \(path) is not mounted, so it is opened by this command itself")
     if let holder = looking.holder {
       guard !holder.mountPoint.isEmpty else { throw StoreError.inUse(path: path, holder: holder) }
       return try body(throughMount(holder, of: looking))

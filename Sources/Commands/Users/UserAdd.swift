@@ -26,7 +26,7 @@ struct UserAddCommand: Command {
     try HomesAccess.open(store, writing: true, context) { homes in
       try homes.add(name)
     }
-    context.console.print("Created the home of \(name).")
+    context.console.say("Created the home of \(name).")
     return .ok
   }
 }

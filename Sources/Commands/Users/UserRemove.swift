@@ -45,7 +45,7 @@ struct UserRemoveCommand: Command {
     try removeApps(context)
     try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     if let home { try takeBackGrants(of: home.uid, context) }
-    context.console.print("Removed the home of \(name).")
+    context.console.say("Removed the home of \(name).")
     return .ok
   }
 

@@ -50,7 +50,9 @@ final class Shell: Sendable {
     // Attributes that any filesystem keeps, so that no mount is needed.
     context.aliases = XattrAliases(acl: "user.test.acl", flags: "user.test.flags", copies: ["user.test.copy"])
     context.names = Self.names
-    if let machineStore { context.machineStore = machineStore }
+    if let machineStore { context.builtInMachineStore = machineStore }
+    context.endAfter = { _ in }
+    context.machineConfiguration = temporary.appending("etc/insula/insula.conf")
     context.now = { Int64(time(nil)) + ahead }
     context.input = { limit in Array(input.utf8.prefix(limit)) }
     let code = Insula.run(words, in: context)

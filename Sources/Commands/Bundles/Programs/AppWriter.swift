@@ -45,7 +45,8 @@ struct AppWriter {
     } catch let error as Errno {
       let why =
         error == .EEXIST
-        ? "'\(bundle)' or '\(beside)' already exists; nothing was changed" : error.message
+        ? "'\(bundle)' or '\(beside)' already exists; nothing was changed"
+        : error == .ENOENT ? "there is no directory '\(directory)'; create it first" : error.message
       throw CommandFailure(error, "can't create \(prefix)\(bundle): \(why)".sanitized)
     }
   }

@@ -11,7 +11,7 @@ internal import Store
 
 extension Context {
   /// `~/.config/insula`, or where XDG has it.
-  var configuration: String {
+  var configurationDirectory: String {
     if let place = environment["XDG_CONFIG_HOME"], place.hasPrefix("/") { return place + "/insula" }
     return home + "/.config/insula"
   }
@@ -47,7 +47,7 @@ extension Context {
   }
 
   private func makeConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD {
-    let path = "\(configuration)/\(name)"
+    let path = "\(configurationDirectory)/\(name)"
     Self.makeDirectories(path)
     guard let made = try openConfiguration(name) else {
       throw CommandFailure(.failed, "can't create \(path); set XDG_CONFIG_HOME to use another directory")
@@ -56,7 +56,7 @@ extension Context {
   }
 
   private func openConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD? {
-    let path = "\(configuration)/\(name)"
+    let path = "\(configurationDirectory)/\(name)"
     do throws(Errno) {
       let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
       let status = try opened.fd.status()
