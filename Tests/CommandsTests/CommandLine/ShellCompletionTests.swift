@@ -76,10 +76,14 @@ internal import Testing
     let mounted = try MountedStore.mounted()
     let pid = Int32(try mounted.count("pid"))
     #expect(kill(pid, SIGSTOP) == 0)
-    defer { kill(pid, SIGCONT) }
     let start = DispatchTime.now().uptimeNanoseconds
-    let result = try mounted.run("completions", "bash", "--words", "path", "--store", mounted.store, "")
+    let asked = Result {
+      try mounted.run("completions", "bash", "--words", "path", "--store", mounted.store, "")
+    }
     #expect(DispatchTime.now().uptimeNanoseconds - start < 5_000_000_000)
+    #expect(kill(pid, SIGCONT) == 0)
+    #expect(try mounted.unmount().status == 0)
+    let result = try asked.get()
     // What is known is there all the same.
     #expect(result.status == 0 && result.output.contains("caches\n") && result.errors.isEmpty)
   }
