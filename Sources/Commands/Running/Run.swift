@@ -152,7 +152,15 @@ struct RunCommand: Command {
       }
     }
     status = ended
-    return .program(streams.end(ended, context.console))
+    let told = streams.end(ended, context.console)
+    if StartDiagnosis.statuses.contains(ended) {
+      let diagnosis = StartDiagnosis(
+        mountPoint: plan.mountPoint, tree: tree, directory: sandbox.directory,
+        runsWhatItWrites: plan.executablePlaces == nil)
+      let started = command.first ?? "\(plan.mountPoint)/\(plan.executable)"
+      if let reason = diagnosis.reason(started) { context.console.note(reason) }
+    }
+    return .program(told)
   }
 
   /// Runs it in that user's name, who is the one that the daemon then sees.

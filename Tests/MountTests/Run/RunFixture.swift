@@ -44,9 +44,10 @@ final class RunFixture {
 
   /// Makes an app, signs it and installs it for everyone; `options` are of `new-app`.
   ///
-  /// `info` is more of the dictionary in its Info.plist.
+  /// `info` is more of the dictionary in its Info.plist, and `executable` takes the place of its program.
   func install(
-    _ name: String, entitlements: String? = nil, options: [String] = [], info: String = ""
+    _ name: String, entitlements: String? = nil, options: [String] = [], info: String = "",
+    executable: String? = nil
   ) throws {
     let apps = "store/\(name)-made"
     let directory = mounted.temporary.appending(apps)
@@ -56,6 +57,10 @@ final class RunFixture {
       let place = "\(apps)/\(name).app/Contents/Info.plist"
       let text = try #require(mounted.temporary.text(of: place)).split(separator: "</dict>\n</plist>")
       try mounted.temporary.write(text[0] + info + "</dict>\n</plist>", to: place)
+    }
+    if let executable {
+      let copy = ["cp", executable, "\(directory)/\(name).app/Contents/MacOS/\(name)"]
+      try #require(try Program.run(copy).status == 0, "\(copy)")
     }
     var words = ["sign", "\(directory)/\(name).app", "--identity", "tester"]
     if let entitlements {
