@@ -77,9 +77,10 @@ class Shop:
         become = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] if IS_ROOT else []
         return become + [INSULA, "run", "--store", self.mount.point, *options, app, "--args", *arguments]
 
-    def run(self, app, *arguments, text="", status=0, options=()):
+    def run(self, app, *arguments, text="", status=0, options=(), environment=None):
         """Runs an app; what it prints. It must end with that status, or, for None, with any but 0."""
         done = subprocess.run(self.words(app, arguments, options), input=text.encode(), cwd="/", timeout=120,
+                              env={**os.environ, **(environment or {})},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         printed = done.stdout.decode(errors="replace")
         is_good = done.returncode != 0 if status is None else done.returncode == status
@@ -89,9 +90,10 @@ class Shop:
             raise Failure(f"{app} was ended by a signal ({done.returncode}): {printed[-2000:]}")
         return printed
 
-    def start(self, app, *arguments, options=()):
+    def start(self, app, *arguments, options=(), environment=None):
         """Starts an app that goes on until it is ended."""
         return subprocess.Popen(self.words(app, arguments, options), cwd="/", stdin=subprocess.DEVNULL,
+                                env={**os.environ, **(environment or {})},
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def stop(self, process):

@@ -16,7 +16,7 @@ table, so a row is here because it was true.
     insula run org.example.vim --args Documents/note.txt
 
 Every app has `com.apple.security.app-sandbox`; the column says what else it needs (the names without
-`com.apple.security.`).
+`com.apple.security.`, unless they begin with `org.`).
 
 | program | made with | entitlement | what it does in its view | what it can't do, and why |
 |---|---|---|---|---|
@@ -32,9 +32,8 @@ Rules that follow from this, for other programs:
 - Without `network.client` or `network.server` an app has a network of its own, with nobody in it. With either it
   has the machine's: the kernel can't tell calling from being called here.
 - What an app has written, it can't run, unless it has `cs.disable-library-validation`.
-- Programs with a window find no display: an app's view has no socket of X11 or Wayland in it. They end with
-  their own message. Who has a display could see what is typed into other programs (X11), and nothing between
-  them would ask the user.
+- Programs with a window need an entitlement for it, `org.insula.desktop.wayland` or `x11`, and find no display
+  without. Who has X11 can see what is typed into all other windows of that display.
 - Rights of a file (setuid, capabilities) don't work in an app, and are not copied.
 """
 

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 import urllib.request
@@ -172,8 +173,8 @@ class SQLite(Work):
 class ImageMagick(Work):
     name, title, app, source = "imagemagick", "ImageMagick (convert)", "Convert", "convert-im6.q16"
     did = "draws a picture, scales and blurs it with several threads, and writes it as PNG and JPEG"
-    cannot = "read the user's Pictures without `assets.pictures.read-only`, nor show a picture (`display`): " \
-        "there is no display"
+    cannot = "read the user's Pictures without `assets.pictures.read-only`, nor show a picture (`display`) " \
+        "without `org.insula.desktop.x11`"
 
     def do(self, shop):
         app = self.install(shop)
@@ -262,30 +263,73 @@ class Curl(Work):
 
 
 class Windowed(Work):
-    """A program with a window, which finds no display, and says so."""
-    arguments = []
+    """A program with a window, which shows it with the entitlement for it, and finds no display without."""
+    entitlements = ["org.insula.desktop.x11"]
 
     def do(self, shop):
-        app = self.install(shop)
-        printed = shop.run(app, *self.arguments, status=None, options=["--env", "DISPLAY=:0"])
-        expect("display" in printed.lower(), printed)
-        # What is said without a window is said.
-        printed = shop.run(app, self.version)
-        expect(printed.strip(), "it says nothing of itself")
+        for name in ("xwininfo", "xwd"):
+            program(name)
+        server = Display(program("Xvfb"))
+        try:
+            app = self.install(shop)
+            expect(shop.run(app, self.version).strip(), "it says nothing of itself")
+            shop.write(app, "Documents/note.txt", "written in a container\n")
+            process = shop.start(app, *self.arguments, environment={"DISPLAY": server.name})
+            server.await_window(self.window)
+            colours = server.colours()
+            shop.stop(process)
+            expect(colours > 1, f"the window shows nothing: {colours} colours")
+            closed = self.install(shop, name=self.app + "Closed", entitlements=[])
+            printed = shop.run(closed, *self.arguments, status=None, environment={"DISPLAY": server.name})
+            expect("display" in printed.lower(), printed)
+        finally:
+            server.stop()
+
+
+class Display:
+    """An X server with a screen in memory."""
+
+    def __init__(self, path):
+        read, write = os.pipe()
+        words = [path, "-ac", "-nolisten", "tcp", "-screen", "0", "640x480x24", "-displayfd", str(write)]
+        self.process = subprocess.Popen(words, pass_fds=[write], stderr=subprocess.DEVNULL)
+        os.close(write)
+        with open(read) as file:
+            self.name = ":" + file.readline().strip()
+
+    def ask(self, *words):
+        return subprocess.run([*words, "-display", self.name], stdout=subprocess.PIPE, timeout=20).stdout
+
+    def await_window(self, title):
+        for _ in range(600):
+            if title.encode() in self.ask("xwininfo", "-root", "-tree"):
+                # It is there before it is drawn.
+                time.sleep(1)
+                return
+            time.sleep(0.05)
+        raise Failure(f"no window '{title}' has appeared")
+
+    def colours(self):
+        pixels = memoryview(self.ask("xwd", "-root", "-silent")[-640 * 480 * 4:]).cast("I")
+        return len(set(pixels))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
 
 
 class Editor(Windowed):
     name, title, app, source = "gtk-editor", "mousepad, an editor with GTK", "Mousepad", "mousepad"
-    arguments, version = ["Documents/note.txt"], "--version"
-    did = "starts, loads GTK, prints its version; ends at once with its own message about the display"
-    cannot = "open a window: an app's view has no display in it, neither X11 nor Wayland"
+    arguments, version, window = ["Documents/note.txt"], "--version", "note.txt"
+    did = "opens a file of its Documents in a window"
+    cannot = "keep its settings (dconf) or be found by other programs without `org.insula.desktop.bus`"
 
 
 class X11(Windowed):
     name, title, app, source = "x11", "xterm, a program of X11", "Xterm", "xterm"
-    version = "-version"
-    did = "starts, prints its version; ends at once with its own message about the display"
-    cannot = "open a window, for the same reason"
+    arguments, version, window = ["-T", "in the sandbox"], "-version", "in the sandbox"
+    did = "shows a terminal with a shell in the app's view"
+    cannot = "be kept from other windows of the display: X11 knows no boundary between programs"
 
 
 class Make(Work):
