@@ -6,7 +6,12 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 
-// The bundle that is to be installed: a directory, or one in a file of `insula pack`.
+/// The bundle that is to be installed: a directory, or one in a file of `insula pack`.
+struct BundleSource: ~Copyable {
+  let path: String
+  let file: OwnedFD
+  let isDirectory: Bool
+}
 
 extension Context {
   /// What the commands that take either say of it.
@@ -16,29 +21,36 @@ extension Context {
     refused, and nothing of it is left.
     """
 
+  /// Opens a bundle's directory, or a file with one in it.
+  func openBundleSource(_ path: String) throws(CommandFailure) -> BundleSource {
+    do throws(Errno) {
+      let file = try FD.cwd.openFollowing(reachable(path), O_RDONLY)
+      let status = try file.fd.status()
+      // A pipe is one of a shell's `<(...)`.
+      if status.isDirectory || status.isRegular || status.type == S_IFIFO {
+        return BundleSource(path: path, file: file, isDirectory: status.isDirectory)
+      }
+    } catch {
+      throw CommandFailure(error, "can't open \(path.sanitized): \(error.messageAboutPath)")
+    }
+    throw CommandFailure(.failed, "\(path.sanitized) is neither a bundle nor an archive of one")
+  }
+
   /// Lends a bundle's directory and its name to `body`, and unpacks it before if it is in a file.
   ///
   /// The file is read, and what is in it is made, by this process with the rights of whoever runs it: a
   /// daemon gets to see the directory only, and reads that as the same user.
-  func withBundle<Result>(_ path: String, _ body: (FD, String) throws -> Result) throws -> Result {
-    let source = try openToRead(path)
-    let status = try source.fd.status()
-    if status.isDirectory { return try body(source.fd, name(of: path)) }
-    // A pipe is one of a shell's `<(...)`.
-    guard status.isRegular || status.type == S_IFIFO else {
-      throw CommandFailure(.failed, "\(path.sanitized) is neither a bundle nor an archive of one")
-    }
+  func withBundle<Result>(
+    _ source: borrowing BundleSource, _ body: (FD, String) throws -> Result
+  ) throws -> Result {
+    let path = source.path
+    if source.isDirectory { return try body(source.file.fd, name(of: path)) }
+    let archive = source.file.fd
     let place = try UnpackingPlace(self)
     return try place.use {
-      let name = try unpack(source.fd, path, in: place)
+      let name = try unpack(archive, path, in: place)
       let bundle = try place.directory.openDirectory(at: name)
       return try body(bundle.fd, name)
-    }
-  }
-
-  private func openToRead(_ path: String) throws(CommandFailure) -> OwnedFD {
-    do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY) } catch {
-      throw CommandFailure(error, "can't open \(path.sanitized): \(error.message)")
     }
   }
 

@@ -49,8 +49,9 @@ struct InstallCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    let source = try context.openBundleSource(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
-    let app = try context.withBundle(bundle) { (directory, name) in
+    let app = try context.withBundle(source) { (directory, name) in
       try access.install(directory, named: name, for: AppDomain(home: user))
     }
     if json {

@@ -44,8 +44,9 @@ struct UpdateCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
+    let source = try context.openBundleSource(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
-    let (before, now, left) = try context.withBundle(bundle) { (directory, name) in
+    let (before, now, left) = try context.withBundle(source) { (directory, name) in
       try access.update(
         directory, named: name, for: AppDomain(home: user), allowingDowngrade: allowsDowngrade)
     }

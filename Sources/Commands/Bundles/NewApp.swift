@@ -21,19 +21,23 @@ struct NewAppCommand: Command {
       .init(name: "flat", help: "put all files directly in NAME.app, without Contents, as on iOS"),
       .init(
         name: "from", value: "PROGRAM",
-        help: "make it of an installed program, a script, a directory, or a Swift package that was built"),
+        help: "make it of an installed program, a script, a directory, or a Swift package that was built",
+        kind: .either(.file, .program)),
       .init(
         name: "executable", value: "FILE",
-        help: "the file in the directory that is started (default: one of the app's name, main.py, run...)"),
+        help: "the file in the directory that is started (default: one of the app's name, main.py, run...)",
+        kind: .file),
       .init(
         name: "template", value: "KIND",
-        help: "shell, python or swift: what to start with, or what PROGRAM is if it does not tell"),
+        help: "shell, python or swift: what to start with, or what PROGRAM is if it does not tell",
+        kind: .word(["shell", "python", "swift"])),
       .init(
         name: "libraries", value: "WHICH",
-        help: "own: libraries that apps don't find on this machine (default); all: all but the C library"),
+        help: "own: libraries that apps don't find on this machine (default); all: all but the C library",
+        kind: .word(["own", "all"])),
       .init(
         name: "entitlement", value: "KEY",
-        help: "an entitlement for it, such as network.client (repeatable)"),
+        help: "an entitlement for it, such as network.client (repeatable)", mayRepeat: true),
     ],
     details: [
       """

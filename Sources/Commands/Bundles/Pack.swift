@@ -15,7 +15,8 @@ struct PackCommand: Command {
     options: [
       .init(
         name: "output", short: "o", value: "FILE",
-        help: "the file to create, which must not exist (default: the bundle's name with .tar, here)")
+        help: "the file to create, which must not exist (default: the bundle's name with .tar, here)",
+        kind: .file)
     ],
     details: [
       """

@@ -9,7 +9,7 @@ internal import Store
 struct LogCommand: Command {
   static let description = CommandDescription(
     name: "log", summary: "Shows what was refused, by which rule and what would allow it, and what was done.",
-    arguments: [.init(name: "ID", help: "only what concerns this app: its identifier or name")],
+    arguments: [.init(name: "ID", help: "only what concerns this app: its identifier or name", kind: .app)],
     options: [
       .init(name: "follow", short: "f", help: "go on with what happens, from the last ten entries"),
       .init(name: "denied", help: "only what was refused"),

@@ -62,8 +62,9 @@ internal import Testing
 
   /// A word that people know from elsewhere must not stand before a command, and must lead to one.
   @Test func habitsLeadToCommands() throws {
-    for word in ["start", "stop", "rm", "list", "create", "chmod", "logs", "set", "fsck", "top", "man", "cp"]
-    {
+    for word in [
+      "start", "stop", "rm", "list", "create", "chmod", "logs", "set", "fsck", "running", "man", "cp",
+    ] {
       #expect(!Self.verbs.contains(word))
       let advice = try #require(Habits.advice(for: word))
       for command in advice.matches(of: /'insula ([a-z-]+)( [a-z]+)?/) {

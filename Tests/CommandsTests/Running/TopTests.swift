@@ -84,8 +84,9 @@ internal import Testing
 
   @Test(arguments: ["0", "0.09", "-1", "nan", "inf", "3601", "1s", "", "1e9", "0x1p-1074"])
   func senselessIntervalsAreRefused(text: String) throws {
-    let words = try ParsedArguments(["--interval=\(text)"], for: TopCommand.description)
-    #expect(throws: UsageError.self) { _ = try TopCommand(words) }
+    #expect(throws: UsageError.self) {
+      _ = try TopCommand(try ParsedArguments(["--interval=\(text)"], for: TopCommand.description))
+    }
   }
 
   /// The name of a process is anybody's choice.
