@@ -56,15 +56,7 @@ struct AppContents: Equatable {
   ) throws(AppFailure) -> [AppIdentifier] {
     var found: [AppIdentifier] = []
     for key in keys {
-      guard let value = entitlements[key] else { continue }
-      guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is not an array") }
-      guard list.count <= mostIdentifiers else {
-        throw .badEntitlement(key: key, reason: "it has more than \(mostIdentifiers) elements")
-      }
-      for item in list {
-        guard let text = item.string else {
-          throw .badEntitlement(key: key, reason: "an element is not a string")
-        }
+      for text in try entitlements.strings(key) ?? [] {
         guard let identifier = AppIdentifier(text) else {
           throw .badEntitlement(
             key: key,
@@ -76,9 +68,6 @@ struct AppContents: Equatable {
     }
     return found
   }
-
-  /// Each is a directory in every home.
-  private static let mostIdentifiers = 100
 
   /// Whose it is.
   var signer: Team { Team(team, root: root) }

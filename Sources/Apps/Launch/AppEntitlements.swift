@@ -33,7 +33,6 @@ package struct AppEntitlements: Equatable, Sendable {
   package var exceptions: [Exception] = []
 
   private static let prefix = "com.apple.security."
-  private static let mostExceptions = 100
 
   package init() {}
 
@@ -57,29 +56,11 @@ package struct AppEntitlements: Equatable, Sendable {
     for (word, isInHome) in [("home-relative-path", true), ("absolute-path", false)] {
       for (access, isWritable) in [("read-only", false), ("read-write", true)] {
         let key = "\(Self.prefix)temporary-exception.files.\(word).\(access)"
-        for path in try Self.paths(key, in: signed) {
+        for path in try signed.strings(key) ?? [] {
           exceptions.append(try Self.exception(path, key, isInHome: isInHome, isWritable: isWritable))
         }
       }
     }
-  }
-
-  private static func paths(
-    _ key: String, in signed: PropertyList.Dictionary
-  ) throws(AppFailure) -> [String] {
-    guard let value = signed[key] else { return [] }
-    guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is not an array") }
-    guard list.count <= mostExceptions else {
-      throw .badEntitlement(key: key, reason: "it has more than \(mostExceptions) elements")
-    }
-    var paths: [String] = []
-    for item in list {
-      guard let path = item.string else {
-        throw .badEntitlement(key: key, reason: "an element is not a string")
-      }
-      paths.append(path)
-    }
-    return paths
   }
 
   private static func exception(
@@ -94,16 +75,5 @@ package struct AppEntitlements: Equatable, Sendable {
     }
     return Exception(
       path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.hasSuffix("/"))
-  }
-}
-
-extension PropertyList.Dictionary {
-  /// Whether an entitlement is there and true.
-  func grants(_ key: String) throws(AppFailure) -> Bool {
-    guard let value = self[key] else { return false }
-    guard case .boolean(let isSet) = value else {
-      throw .badEntitlement(key: key, reason: "it is not a boolean")
-    }
-    return isSet
   }
 }

@@ -18,7 +18,6 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   /// Names that it may have there, besides its identifier.
   package var busNames: [String] = []
 
-  private static let mostNames = 100
   /// Who may call these can start programs outside of the sandbox.
   private static let escapes = [
     "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal.Flatpak",
@@ -41,16 +40,8 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   private static func names(
     _ key: String, in signed: PropertyList.Dictionary
   ) throws(AppFailure) -> [String]? {
-    guard let value = signed[key] else { return nil }
-    guard let list = value.array else { throw .badEntitlement(key: key, reason: "it is not an array") }
-    guard list.count <= mostNames else {
-      throw .badEntitlement(key: key, reason: "it has more than \(mostNames) elements")
-    }
-    var names: [String] = []
-    for item in list {
-      guard let name = item.string else {
-        throw .badEntitlement(key: key, reason: "an element is not a string")
-      }
+    let names = try signed.strings(key)
+    for name in names ?? [] {
       guard isServiceName(name) else {
         throw .badEntitlement(key: key, reason: "'\(name)' is not the name of a service on the session bus")
       }
@@ -58,7 +49,6 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
         throw .badEntitlement(
           key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app has it")
       }
-      names.append(name)
     }
     return names
   }

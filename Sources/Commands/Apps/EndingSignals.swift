@@ -17,10 +17,8 @@ struct EndingSignals: ~Copyable, Sendable {
   nonisolated(unsafe) private var before = sigset_t()
 
   init() throws(Errno) {
-    var set = sigset_t()
-    sigemptyset(&set)
     // Who has been started without one goes without it.
-    for number in Self.all where !RunningProgram.isIgnored(number) { sigaddset(&set, number) }
+    var set = Self.all.filter { !RunningProgram.isIgnored($0) }.signalSet
     let wakeup = try Wakeup()
     let signals = OwnedFD(owning: try check(signalfd(-1, &set, Int32(SFD_CLOEXEC))))
     over = wakeup
@@ -54,9 +52,7 @@ struct EndingSignals: ~Copyable, Sendable {
 
   /// Ends this process as the signal would have; does not return.
   static func end(by number: Int32) {
-    var set = sigset_t()
-    sigemptyset(&set)
-    sigaddset(&set, number)
+    var set = [number].signalSet
     pthread_sigmask(SIG_UNBLOCK, &set, nil)
     kill(getpid(), number)
     _exit(128 + number)
