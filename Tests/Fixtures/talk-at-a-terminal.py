@@ -13,7 +13,7 @@ seen = ""
 
 def wait_for(word):
     global seen
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not (found := re.search(word, seen)):
         if time.monotonic() > end:
             sys.exit(f"no {word!r}, but {seen!r}")

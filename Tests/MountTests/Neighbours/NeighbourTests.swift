@@ -25,7 +25,7 @@ struct NeighbourTests {
     export CONTROL=\(try fixture.mounted.socket()) VICTIM=\(fixture.user.uid) NAME=\(fixture.user.name)
     export VICTIM_GROUP=\(fixture.user.gid) SECONDS_TO_TRY=3
     neighbour() { /usr/bin/python3 \(Self.program) "$@"; }
-    as() { setpriv --reuid=$1 --regid=$1 --clear-groups /usr/bin/python3 \(Self.program) "$2"; }
+    as() { setpriv --reuid=$1 --regid=$(id -g $1) --clear-groups /usr/bin/python3 \(Self.program) "$2"; }
 
     """
   }
@@ -113,11 +113,11 @@ struct NeighbourTests {
       line.hasSuffix("--lazy")
       ? "\"$INSULA\" unmount --lazy \"$POINT\"" : String(line.dropFirst(byRoot ? 5 : 0))
     let asVictim =
-      "setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups sh -c '\(Self.helpers)\(order)'"
+      "setpriv --reuid=$VICTIM --regid=$VICTIM_GROUP --clear-groups sh -c '\(Self.helpers)\(order)'"
     let result = try fixture.shell(
       try words(fixture) + """
         export BECOME_ROOT=\(become) PROGRAM=\(Self.program)
-        (exec setpriv --reuid=$VICTIM --regid=$VICTIM --clear-groups /usr/bin/python3 $PROGRAM \
+        (exec setpriv --reuid=$VICTIM --regid=$VICTIM_GROUP --clear-groups /usr/bin/python3 $PROGRAM \
           waiting_process_that_is_roots_by_now >\(place.appending("said"))) & pid=$!
         until grep -q root \(place.appending("said")); do sleep 0.02; done
         \(byRoot ? order : asVictim) >&2

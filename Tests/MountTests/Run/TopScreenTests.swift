@@ -26,7 +26,7 @@ struct TopScreenTests {
     let result = try fixture.shell(
       """
       export T="$INSULA top --store $POINT -i 0.3" TERM=xterm
-      exec timeout 200 /usr/bin/python3 \(Self.talk) \(words.joined(separator: " "))
+      exec timeout 900 /usr/bin/python3 \(Self.talk) \(words.joined(separator: " "))
       """, as: RunFixture.root)
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }
@@ -60,7 +60,7 @@ struct TopScreenTests {
     try talk(
       fixture,
       [
-        ("\(run) Aaa -- sleep 200 2>/dev/null & \(run) Notes -- sleep 200 &", ""),
+        ("\(run) Aaa -- sleep 1000 2>/dev/null & \(run) Notes -- sleep 1000 &", ""),
         ("until [ $($INSULA ps --store $POINT | wc -l) = 3 ]; do sleep 0.1; done; $T", "2 apps of 1 user"),
         ("n", "example.aaa[^$]*example.notes"), ("r", "%CPU[^\\n]*\\n[^\\n]*example.notes"),
         ("\u{1b}[B", "%CPU[^\\n]*\\n[^\\n]*example.aaa"),
