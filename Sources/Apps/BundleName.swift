@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// The names that an app's bundle can have in the tree.
+///
+/// They are not signed: whoever passes a bundle on may have chosen its name.
 enum BundleName {
   static let suffix = ".app"
 
@@ -12,12 +16,16 @@ enum BundleName {
         "it does not end in .app"
       } else if name.hasPrefix(".") {
         "it begins with a dot"
+      } else if name.hasPrefix("-") {
+        "it begins with a hyphen, as options of commands do"
       } else if name.utf8.contains(UInt8(ascii: "/")) {
         "it contains a slash"
       } else if name.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) {
         "it contains a control character"
       } else if name.unicodeScalars.contains("\u{fffd}") {
         "it is not valid UTF-8"
+      } else if !name.unicodeScalars.allSatisfy(\.isPrintable) {
+        "it contains a character that is not shown, or changes how others are shown"
       } else if name.utf8.count > 255 {
         "it is longer than 255 bytes"
       } else {

@@ -74,7 +74,10 @@ package enum Insula {
     // PR_SET_NAME.
     "insula".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
     guard let words = arguments() else { return ExitCode.usage.rawValue }
-    return run(words, in: .current()).rawValue
+    let context = Context.current()
+    let status = run(words, in: context)
+    guard status == .ok else { return status.rawValue }
+    return (context.console.tellFailure() ?? status).rawValue
   }
 
   /// The words after the program's name, or nil with a message if one of them is not UTF-8.
@@ -83,10 +86,11 @@ package enum Insula {
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let word = String(validatingCString: bytes) else {
-        Console.standard.note(
-          "argument \(index) ('\(String(cString: bytes))') is not UTF-8; "
-            + "arguments must be"
-        )
+        var console = Console.standard
+        console.manner.isJSON = words.contains("--json") && !words.contains("--")
+        console.note(
+          CommandFailure(
+            .usage, "argument \(index) ('\(String(cString: bytes))') is not UTF-8; arguments must be"))
         return nil
       }
       words.append(word)

@@ -35,6 +35,8 @@ struct DesktopEntitlementsTests {
     "org.freedesktop.systemd1", "org.freedesktop.systemd1.Manager", "org.freedesktop.*",
     "org.freedesktop.Flatpak.*",
     "org.gnome.Shell", "org.gnome.*", "org.freedesktop.portal.*", "org.freedesktop.DBus",
+    "org.freedesktop.portal.Desktop", "org.freedesktop.portal.Documents",
+    "org.freedesktop.impl.portal.PermissionStore",
   ])
   func senselessAndDangerousNamesAreRefused(name: String) {
     #expect(throws: AppFailure.self) { try desktop("bus", .array([.string(name)])) }
@@ -45,7 +47,43 @@ struct DesktopEntitlementsTests {
     #expect(throws: AppFailure.self) { try desktop("bus.own", .array([.string("org.freedesktop.*")])) }
   }
 
+  @Test func portalsAreThoseThatAppsCanHave() throws {
+    #expect(
+      try desktop("portals", .array([.string("OpenURI"), .string("Settings")])).portals
+        == [.openURI, .settings])
+    #expect(try desktop("portals", .array([])).isEmpty && desktop("gpu", .boolean(false)).isEmpty)
+    #expect(try desktop("gpu", .boolean(true)).gpu == true)
+    for name in ["", "FileChooser", "openuri", "OpenURI.OpenFile", "OpenURI@/", "*", "Flatpak", "Background"]
+    {
+      #expect(throws: AppFailure.self, "\(name)") { try desktop("portals", .array([.string(name)])) }
+    }
+  }
+
+  /// Nobody signs for what an app is called on the bus, and who owns a name may call whoever has it.
+  @Test(arguments: [
+    "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.secrets", "org.gnome.Shell",
+    "org.freedesktop.portal.Desktop", "org.kde.KWin", "ca.desrt.dconf", "org.gnome.Shell.notes",
+  ])
+  func identifierIsNoServicesName(identifier: String) throws {
+    let withBus = try desktop("bus", .array([]))
+    #expect(throws: AppFailure.self) { try withBus.check(for: identifier) }
+    try DesktopEntitlements().check(for: identifier)
+  }
+
+  @Test func identifierIsANameWithAllBelowIt() throws {
+    #expect(DesktopEntitlements.ownName(of: "org.example.notes") == "org.example.notes.*")
+    // All that a vendor has is not one app's.
+    #expect(DesktopEntitlements.ownName(of: "org.gnome") == "org.gnome")
+    #expect(
+      DesktopEntitlements.ownName(of: "notes") == nil && DesktopEntitlements.ownName(of: "a.7b.c") == nil)
+    try desktop("bus", .array([])).check(for: "org.gnome")
+    try desktop("bus", .array([])).check(for: "org.example.notes")
+    #expect(throws: AppFailure.self) { try desktop("bus.own", .array([.string("org.freedesktop.secrets")])) }
+  }
+
   @Test func otherTypesAreRefused() {
+    #expect(throws: AppFailure.self) { try desktop("gpu", .array([])) }
+    #expect(throws: AppFailure.self) { try desktop("portals", .boolean(true)) }
     #expect(throws: AppFailure.self) { try desktop("x11", .string("yes")) }
     #expect(throws: AppFailure.self) { try desktop("bus", .boolean(true)) }
     #expect(throws: AppFailure.self) { try desktop("bus", .array([.boolean(true)])) }

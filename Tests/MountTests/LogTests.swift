@@ -27,6 +27,43 @@ struct LogTests {
 
   private func home(_ fixture: RunFixture) -> String { fixture.mounted.path("Users/\(fixture.user.name)") }
 
+  /// Who redirects it to a full disk learns that something is missing.
+  @Test func fullDiskIsTold() throws {
+    let fixture = try RunFixture()
+    for command in ["log --store $POINT", "log --json --store $POINT", "completions bash", "help"] {
+      let result = try fixture.shell("$INSULA \(command) > /dev/full")
+      #expect(result.status == 1 && result.errors.contains("can't write to standard output"), "\(result)")
+    }
+    let followed = try fixture.shell("timeout 60 $INSULA log -f --store $POINT > /dev/full; echo $?")
+    #expect(followed.output == "1\n", "\(followed)")
+    let enough = try fixture.shell(
+      "$INSULA help | true; $INSULA log --store $POINT | head -c 1 > /dev/null; echo $?")
+    #expect(enough.output == "0\n" && enough.errors.isEmpty, "\(enough)")
+  }
+
+  /// The last entry tells of the end.
+  @Test func followingEndsWithTheMount() throws {
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
+      """
+      timeout 60 $INSULA log -f --store \(fixture.mounted.store) > $TMPDIR/followed & following=$!
+      for i in $(seq 100); do [ -s $TMPDIR/followed ] && break; sleep 0.1; done
+      $INSULA unmount \(fixture.mounted.store); wait $following; echo $?; tail -n 1 $TMPDIR/followed
+      """, as: RunFixture.root)
+    #expect(result.output.contains("0\n") && result.output.contains("unmounted the store"), "\(result)")
+  }
+
+  /// A name can't pass for what the log says of it.
+  @Test func namesAreQuoted() throws {
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
+      """
+      run sh -c 'mkdir "$HOME/../e: 500 more times until 2027"' 2>/dev/null
+      for i in $(seq 50); do insula log --denied | grep 500 && break; sleep 0.1; done
+      """)
+    #expect(result.output.contains("/e: 500 more times until 2027'"), "\(result)")
+  }
+
   @Test(arguments: [false, true])
   func storyOfAnAppIsTold(rootless: Bool) throws {
     let fixture = try RunFixture(rootless: rootless)

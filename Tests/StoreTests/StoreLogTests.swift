@@ -120,6 +120,21 @@ internal import Testing
     #expect(numbers.count == 2 && numbers.first ?? 0 < numbers.last ?? 0)
   }
 
+  /// A disk that is full keeps any part of a line; the numbers go on, and hide nothing of anybody's.
+  @Test func lineThatIsTornInItsNumberTurnsNothingBack() throws {
+    try StoreLog(store).append((0..<13).map { entry(path: "a\($0)") })
+    let file = try #require(FileHandle(forUpdatingAtPath: path("1001.denied")))
+    let whole = try #require(try file.readToEnd())
+    let lines = whole.split(separator: UInt8(ascii: "\n"))
+    try file.truncate(atOffset: UInt64(whole.count - (lines.last?.count ?? 0) - 1 + 1))
+    try file.close()
+    let log = StoreLog(store)
+    try log.append((0..<4).map { entry(user: 1002, path: "b\($0)") })
+    let found = all(log)
+    #expect(found.map(\.path) == (0..<12).map { "a\($0)" } + (0..<4).map { "b\($0)" })
+    #expect(Set(found.map(\.number)).count == 16)
+  }
+
   /// Names are anybody's words.
   @Test func namesForgeNoLines() throws {
     let log = StoreLog(store)

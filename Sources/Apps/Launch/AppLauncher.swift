@@ -79,9 +79,10 @@ package final class AppLauncher: Sendable {
     } catch {
       throw .refused(bundle: app.bundleName, [error])
     }
+    let entitlements = try AppEntitlements(signed)
+    try entitlements.desktop.check(for: app.identifier.text)
     let made = Verdict(
-      seal: app.seal, files: files, executable: executable, entitlements: try AppEntitlements(signed),
-      limits: limits)
+      seal: app.seal, files: files, executable: executable, entitlements: entitlements, limits: limits)
     // What has only just changed may change again unseen; and so it may while it is read.
     if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
     {

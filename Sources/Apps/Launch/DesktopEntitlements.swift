@@ -17,13 +17,26 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   package var bus: [String]?
   /// Names that it may have there, besides its identifier.
   package var busNames: [String] = []
+  /// The desktop portals that it may call; earlier versions know of none.
+  package var portals: [Portal]?
+  /// The nodes of graphics processors; nil for no, which earlier versions have.
+  package var gpu: Bool?
 
-  /// Who may call these can start programs outside of the sandbox.
+  /// Who may call these can start programs outside of the sandbox, get at files there, or pass for a program
+  /// outside.
   private static let escapes = [
-    "org.freedesktop.systemd1", "org.freedesktop.Flatpak", "org.freedesktop.portal.Flatpak",
-    "org.gnome.Shell",
-    "org.kde.klauncher5", "org.kde.KWin", "org.kde.plasmashell", "org.freedesktop.DBus",
+    "ca.desrt.dconf", "org.freedesktop.DBus", "org.freedesktop.Flatpak", "org.freedesktop.PackageKit",
+    "org.freedesktop.impl.portal", "org.freedesktop.portal.Documents", "org.freedesktop.portal.Flatpak",
+    "org.freedesktop.systemd1", "org.gnome.Builder", "org.gnome.Console", "org.gnome.Ptyxis",
+    "org.gnome.SessionManager", "org.gnome.SettingsDaemon", "org.gnome.Shell", "org.gnome.Terminal",
+    "org.gtk.vfs", "org.kde.KWin", "org.kde.kded5", "org.kde.kded6", "org.kde.klauncher",
+    "org.kde.klauncher5", "org.kde.klauncher6", "org.kde.konsole", "org.kde.krunner",
+    "org.kde.plasmashell", "org.xfce.SessionManager", "org.xfce.Terminal5",
   ]
+  /// Below this are the desktop's own services, which no app stands in for.
+  private static let desktopServices = "org.freedesktop."
+  /// Which of these an app may call is said by ``portals``.
+  private static let portalService = "org.freedesktop.portal.Desktop"
 
   package init() {}
 
@@ -32,7 +45,34 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
     x11 = try signed.grants(Self.prefix + "x11")
     audio = try signed.grants(Self.prefix + "audio")
     bus = try Self.names(Self.prefix + "bus", in: signed)
-    busNames = try Self.names(Self.prefix + "bus.own", in: signed) ?? []
+    let own = Self.prefix + "bus.own"
+    busNames = try Self.names(own, in: signed) ?? []
+    for name in busNames where name.hasPrefix(Self.desktopServices) {
+      throw .badEntitlement(key: own, reason: "'\(name)' is the name of a service of the desktop")
+    }
+    portals = try Self.portals(Self.prefix + "portals", in: signed)
+    gpu = try signed.grants(Self.prefix + "gpu") ? true : nil
+  }
+
+  /// Throws if an app with this identifier, which is its name on the bus too, could pass for a service.
+  ///
+  /// Who has a name, and those below it, may also call whoever has them already.
+  package func check(for identifier: String) throws(AppFailure) {
+    guard bus != nil, let name = Self.ownName(of: identifier) else { return }
+    guard !(Self.escapes + [Self.portalService]).contains(where: { Self.covers(name, $0) }),
+      !name.hasPrefix(Self.desktopServices)
+    else {
+      throw .badEntitlement(
+        key: Self.prefix + "bus", reason: "the app's identifier, '\(identifier)', is the name of a service")
+    }
+  }
+
+  /// What an app owns on the bus by its identifier; nil where that is no name there.
+  ///
+  /// With what is below it, unless that is all that a vendor has.
+  package static func ownName(of identifier: String) -> String? {
+    guard isServiceName(identifier), !identifier.hasSuffix("*") else { return nil }
+    return identifier.split(separator: ".").count > 2 ? identifier + ".*" : identifier
   }
 
   package var isEmpty: Bool { self == DesktopEntitlements() }
@@ -45,12 +85,30 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
       guard isServiceName(name) else {
         throw .badEntitlement(key: key, reason: "'\(name)' is not the name of a service on the session bus")
       }
+      guard !covers(name, portalService) else {
+        throw .badEntitlement(
+          key: key, reason: "'\(name)' stands for all desktop portals; list those in '\(prefix)portals'")
+      }
       guard !escapes.contains(where: { covers(name, $0) }) else {
         throw .badEntitlement(
           key: key, reason: "'\(name)' could start programs outside of the sandbox, so no app has it")
       }
     }
     return names
+  }
+
+  private static func portals(
+    _ key: String, in signed: PropertyList.Dictionary
+  ) throws(AppFailure) -> [Portal]? {
+    var portals: [Portal] = []
+    for name in try signed.strings(key) ?? [] {
+      guard let portal = Portal(rawValue: name) else {
+        let known = Portal.allCases.map(\.rawValue).joined(separator: ", ")
+        throw .badEntitlement(key: key, reason: "'\(name)' is no portal that apps can have: \(known)")
+      }
+      portals.append(portal)
+    }
+    return portals.isEmpty ? nil : portals
   }
 
   /// At least two elements of letters, digits, '_' and '-', and maybe '.*' for all names that begin so.

@@ -101,12 +101,8 @@ package struct ArchiveUnpacker: ~Copyable {
     _ name: [UInt8], _ path: [UInt8], _ entry: ArchiveEntry, mode: FileMode, in parent: FD,
     _ reader: inout TarReader
   ) throws(ArchiveFailure) {
-    if let free = try? parent.filesystemStatus(), entry.size > 1 << 20 {
-      // What can't end well is not begun: an archive may say of a file what it likes.
-      let room = UInt64(free.f_bavail).multipliedReportingOverflow(by: UInt64(free.f_frsize))
-      guard room.overflow || UInt64(entry.size) <= room.partialValue else {
-        throw ArchiveFailure(.failed(doing: "write", .ENOSPC), path)
-      }
+    guard Self.hasRoom(for: entry.size, in: parent) else {
+      throw ArchiveFailure(.failed(doing: "write", .ENOSPC), path)
     }
     var made: OwnedFD?
     try change("create", path) { () throws(Errno) in
@@ -119,6 +115,18 @@ package struct ArchiveUnpacker: ~Copyable {
     let time = FileTime(tv_sec: Int(entry.time), tv_nsec: 0)
     // No time is sealed, so one that a filesystem can't keep is no reason to refuse.
     try? made.fd.changeTimes(access: .set(time), modification: .set(time))
+  }
+
+  /// Whether so much can be written and leaves something to others: an archive is unpacked before anyone
+  /// knows whose it is, and may say of a file what it likes.
+  private static func hasRoom(for size: Int64, in directory: FD) -> Bool {
+    guard let status = try? directory.filesystemStatus() else { return true }
+    func bytes(_ blocks: fsblkcnt_t) -> Int64 {
+      let product = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+      return product.overflow ? .max : Int64(clamping: product.partialValue)
+    }
+    let reserve = min(bytes(status.f_blocks) / 20, 256 << 20)
+    return size <= bytes(status.f_bavail) - reserve
   }
 
   /// Opens the directory that an entry is in, which an entry of its own must have made.

@@ -20,11 +20,15 @@ struct Console: Sendable {
   let isTerminal: Bool
   /// How much is told, and in which form.
   var manner = Manner()
+  /// Why output could not be written; nil while all was.
+  private let failure: @Sendable () -> Errno?
 
   init(
     output: @escaping @Sendable ([UInt8]) -> Void, errors: @escaping @Sendable ([UInt8]) -> Void,
-    progress: (@Sendable ([UInt8]) -> Void)? = nil, isTerminal: Bool = false
+    progress: (@Sendable ([UInt8]) -> Void)? = nil, isTerminal: Bool = false,
+    failure: @escaping @Sendable () -> Errno? = { nil }
   ) {
+    self.failure = failure
     self.output = output
     self.errors = errors
     self.progress = progress
@@ -34,9 +38,10 @@ struct Console: Sendable {
   /// Standard output and standard error.
   static let standard: Console = {
     let errors: @Sendable ([UInt8]) -> Void = { try? FD(2).writeAll($0) }
+    let output = StandardOutput()
     var console = Console(
-      output: { try? FD(1).writeAll($0) }, errors: errors, progress: isatty(2) == 1 ? errors : nil,
-      isTerminal: isatty(1) == 1)
+      output: { output.write($0) }, errors: errors, progress: isatty(2) == 1 ? errors : nil,
+      isTerminal: isatty(1) == 1, failure: { output.failure })
     console.manner.colored = [isatty(1) == 1 ? .output : [], isatty(2) == 1 ? .errors : []]
     return console
   }()
@@ -46,6 +51,18 @@ struct Console: Sendable {
     var console = Console(output: errors, errors: errors)
     console.manner = manner
     return console
+  }
+
+  /// Whether output could not be written.
+  var hasFailed: Bool { failure() != nil }
+
+  /// Tells why output could not be written, and gives the status for that; nil while all was.
+  ///
+  /// That a reader has gone is not told: it had enough.
+  func tellFailure() -> ExitCode? {
+    guard let error = failure() else { return nil }
+    if error != .EPIPE { note(CommandFailure(error, "can't write to standard output: \(error.message)")) }
+    return .failed
   }
 
   /// Prints a line.

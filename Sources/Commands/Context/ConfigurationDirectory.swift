@@ -5,6 +5,7 @@ internal import Bundles
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 // What a user keeps for insula: identities, and roots that they trust.
@@ -48,11 +49,27 @@ extension Context {
 
   private func makeConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD {
     let path = "\(configurationDirectory)/\(name)"
+    try refuseSomebodyElsesHome()
     Self.makeDirectories(path)
     guard let made = try openConfiguration(name) else {
       throw CommandFailure(.failed, "can't create \(path); set XDG_CONFIG_HOME to use another directory")
     }
     return made
+  }
+
+  /// Throws if what is made there would be in another user's hands, who can put something else in its place.
+  ///
+  /// Root comes there by a su or sudo that keeps HOME.
+  private func refuseSomebodyElsesHome() throws(CommandFailure) {
+    let place = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+    guard let directory = try? FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY),
+      let owner = try? directory.fd.status().st_uid, owner != uid, owner != 0
+    else { return }
+    let name = Account.numbered(owner)?.name ?? "uid \(owner)"
+    throw CommandFailure(
+      .notPermitted,
+      "\(place.sanitized) is \(name)'s, and what is kept there would be in that user's hands; set HOME to "
+        + "your own home, as 'sudo -H' does")
   }
 
   private func openConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD? {

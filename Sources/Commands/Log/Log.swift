@@ -68,7 +68,7 @@ struct LogCommand: Command {
     let access = try AppsAccess.find(store, context)
     query.app = try app.map { try identifier($0, access, query.user) }
     let isEmpty = try show(from: &query, access)
-    if follows { try follow(&query, access) }
+    if follows { try follow(&query, access, context) }
     if isEmpty, !json { context.console.print("There are no entries.") }
     return .ok
   }
@@ -110,15 +110,26 @@ struct LogCommand: Command {
 
   private static let pauseMilliseconds: Int32 = 500
 
-  /// Shows what comes, until whoever reads it has gone.
-  private func follow(_ query: inout LogQuery, _ access: any StoreAccess) throws {
+  /// Shows what comes, until whoever reads it has gone, or the store is unmounted.
+  private func follow(_ query: inout LogQuery, _ access: any StoreAccess, _ context: Context) throws {
     let lines = LogLines(access, json: json)
     while true {
-      let page = try access.log(query)
+      let page: LogPage
+      do {
+        page = try access.log(query)
+      } catch {
+        // Then the store itself can be asked for the last entries, which tell of that.
+        guard let store = try? AppsAccess.find(store, context), let last = try? store.log(query) else {
+          throw error
+        }
+        lines.show(last.entries)
+        return
+      }
       query.after = page.next
       lines.show(page.entries)
       // Nothing tells of new entries, but somebody may stop reading.
       if !page.isMore, try FD(1).waitUntilHungUp(milliseconds: Self.pauseMilliseconds) { return }
+      if context.console.hasFailed { return }
     }
   }
 }

@@ -24,7 +24,7 @@ struct LogWords {
       let count = entry.more ?? 0
       return "\(subject) was refused \(count) more things, which are not listed one by one"
     }
-    var text = "\(subject) may not \(deed) \(path ?? "something whose path is unknown")"
+    var text = "\(subject) may not \(deed) \(path?.forShell ?? "something whose path is unknown")"
     if let more = entry.more {
       let until = entry.until.map { " until \(LogTime.text($0))" } ?? ""
       text += ": \(more) more time\(more == 1 ? "" : "s")\(until)"
@@ -44,7 +44,7 @@ struct LogWords {
 
   private var done: String {
     let app = entry.app.map { " \($0)" } ?? ""
-    let place = path.map { " \($0)" } ?? ""
+    let place = path.map { " \($0.forShell)" } ?? ""
     let detail = entry.detail.map { " (\($0))" } ?? ""
     let pid = entry.pid.map { ", pid \($0)" } ?? ""
     let more = entry.more.map { " and \($0) more" } ?? ""

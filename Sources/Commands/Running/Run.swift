@@ -116,6 +116,7 @@ struct RunCommand: Command {
     var scope = cgroups == nil ? nil : DelegatedScope.prepare(ours, context)
     try enterNamespace()
     let sockets = DesktopSockets(context)
+    let graphics = GraphicsDevices()
     let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
@@ -130,7 +131,7 @@ struct RunCommand: Command {
     if let memory = enforced.memory { try place.limit(memory: memory) }
     let tree = try place.tree(running: plan.executablePlaces)
     try place.write(files.all(plan))
-    let desktop = try AppDesktop(of: plan, from: sockets, in: place, context)
+    let desktop = try AppDesktop(of: plan, from: sockets, graphics, in: place, context)
     try OwnNamespace.countProcessesAnew()
     let sandbox = Sandbox(
       plan, place, tree: tree, directory: directory, desktop: desktop, limits: enforced.words)

@@ -65,8 +65,10 @@ struct LogFile: ~Copyable {
       let start = max(0, end - Int64(Self.chunk / 2))
       let bytes = bytes(at: start)
       let first = start == 0 ? 0 : bytes.firstIndex(of: Self.newline) ?? bytes.endIndex
-      let lines = bytes[first...].split(separator: Self.newline)
-      if let found = lines.reversed().lazy.compactMap(Self.number).first { return found }
+      // What has no end is no whole line.
+      let last = bytes.lastIndex(of: Self.newline) ?? bytes.startIndex
+      let lines = first < last ? bytes[first..<last].split(separator: Self.newline) : []
+      if let found = lines.reversed().lazy.compactMap({ Self.entry($0)?.0 }).first { return found }
       end = start
     }
     return 0
@@ -120,7 +122,10 @@ struct LogFile: ~Copyable {
   private static func number(_ line: ArraySlice<UInt8>) -> UInt64? {
     let digits = line.prefix { $0 != UInt8(ascii: " ") }
     // No store comes near that.
-    return digits.count <= 18 ? UInt64(String(decoding: digits, as: UTF8.self)) : nil
+    guard digits.count < line.count, let number = UInt64(String(decoding: digits, as: UTF8.self)) else {
+      return nil
+    }
+    return number < 1 << 62 ? number : nil
   }
 
   private static func entry(_ line: ArraySlice<UInt8>) -> (UInt64, LogEntry)? {

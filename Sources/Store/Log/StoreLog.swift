@@ -118,7 +118,7 @@ package final class StoreLog: Sendable {
     found = found.filter { $0.entry.number <= end }.sorted { $0.entry.number < $1.entry.number }
     var page: [LogEntry] = []
     var bytes = 0
-    for (entry, length) in found where entry.number != page.last?.number {
+    for (entry, length) in found {
       if page.count == LogPage.mostEntries || bytes + length > LogPage.mostBytes, !page.isEmpty {
         return LogPage(entries: page, next: page.last?.number ?? query.after, isMore: true)
       }
@@ -134,11 +134,11 @@ package final class StoreLog: Sendable {
     _ name: String, in directory: FD, _ query: LogQuery
   ) -> [(entry: LogEntry, length: Int)] {
     var found: [(entry: LogEntry, length: Int)] = []
-    // Opened in this order, a new file that is begun meanwhile hides none.
+    // Opened in this order, a new file that is begun meanwhile hides none; then both are the same.
     let current = LogFile(name, in: directory)
     let old = LogFile(name + Self.oldSuffix, in: directory)
     func add(_ entry: LogEntry, _ length: Int) -> Bool {
-      if query.matches(entry) { found.append((entry, length)) }
+      if query.matches(entry), entry.number > found.last?.entry.number ?? 0 { found.append((entry, length)) }
       return found.count < LogPage.mostEntries
     }
     if let old { old.entries(after: query.after, add) }

@@ -122,6 +122,86 @@ struct RunDesktopTests {
         """, "\(result)")
   }
 
+  /// A portal takes the app for what it is, and hears of nothing else that it could do.
+  @Test(arguments: [false, true])
+  func portalsKnowTheApp(rootless: Bool) throws {
+    let fixture = try fixture(
+      "<key>org.insula.desktop.portals</key><array><string>OpenURI</string></array>", rootless: rootless)
+    let result = try fixture.shell(
+      Self.desktop + """
+        portal=org.freedesktop.portal
+        python3 $DESKTOP/service.py $portal.Desktop & servers="$servers $!"
+        ask() {
+          dbus-send --session --print-reply --dest=$portal.Desktop /org/freedesktop/portal/desktop \
+            $portal.$1 2>&1 | grep -oE 'string.*|Error [^:]*'
+        }
+        # The machine's own would be started by a call.
+        is_there() {
+          dbus-send --session --print-reply --dest=org.freedesktop.DBus / \
+            org.freedesktop.DBus.NameHasOwner string:$portal.Desktop | grep -q true
+        }
+        wait_for is_there; ask OpenURI.OpenURI
+        for method in OpenURI.OpenURI OpenURI.OpenFile FileChooser.SaveFile; do
+          desktop_run dbus-send --session --print-reply --dest=$portal.Desktop \
+            /org/freedesktop/portal/desktop $portal.$method 2>&1 | grep -oE 'string.*|Error [^:]*'
+        done
+        desktop_run sh -c 'ls -d /.flatpak-info 2>/dev/null; echo $GTK_USE_PORTAL'
+        """)
+    let denied = "Error org.freedesktop.DBus.Error.AccessDenied"
+    #expect(
+      result.output == """
+        string "not in a sandbox: No such file or directory"
+        string "name=org.example.notes"
+        \(denied)
+        \(denied)
+        1
+
+        """, "\(result)")
+  }
+
+  /// Decoys of nodes, in a /dev of the test's own.
+  @Test func graphicsProcessorsComeWithTheEntitlement() throws {
+    let script = """
+      mount -t tmpfs none /mnt && mkdir /mnt/dri
+      for name in null zero full random urandom tty fuse pts shm ptmx; do
+        [ ! -e /dev/$name ] || { [ -d /dev/$name ] && mkdir /mnt/$name || touch /mnt/$name; \
+          mount --bind /dev/$name /mnt/$name; }
+      done
+      mknod -m 666 /mnt/dri/renderD128 c 1 3; mknod -m 666 /mnt/dri/card0 c 1 5
+      mknod -m 666 /mnt/nvidia0 c 1 5; mknod -m 666 /mnt/nvidia-secret c 1 5
+      ln -s /proc/self/fd /mnt/fd; mount --move /mnt /dev
+      as_user "$INSULA" run --store "$POINT" "$APP" -- sh -c '
+        ls -d /dev/dri/* /dev/nvidia* /sys/dev/char/* 2> /dev/null; cat /sys/dev/char/1:3/uevent 2> /dev/null
+        cat /dev/dri/renderD128 2> /dev/null && echo readable'
+      """
+    for (entitlements, expected) in [
+      (nil, ""),
+      (
+        key("gpu"),
+        """
+        /dev/dri/renderD128
+        /dev/nvidia0
+        /sys/dev/char/1:3
+        /sys/dev/char/1:5
+        MAJOR=1
+        MINOR=3
+        DEVNAME=null
+        DEVMODE=0666
+        readable
+
+        """
+      ),
+    ] {
+      let fixture = try fixture(entitlements)
+      let user = fixture.user
+      let asUser = "as_user() { setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups \"$@\"; }\n"
+      let result = try fixture.shell(
+        "export INSULA POINT APP\nunshare -m bash -c '\((asUser + script).replacing("'", with: "'\\''"))'",
+        as: RunFixture.root)
+      #expect(result.output == expected, "\(result)")
+    }
+  }
+
   /// What is named and is not there is told; the app starts.
   @Test func whatIsMissingIsSaid() throws {
     let fixture = try fixture(key("x11") + key("wayland") + "<key>org.insula.desktop.bus</key><array/>")
@@ -136,6 +216,18 @@ struct RunDesktopTests {
         && result.errors.contains("WAYLAND_DISPLAY is '/etc/hostname'"), "\(result.errors)")
     let quiet = try fixture.shell("run true")
     #expect(quiet.errors.isEmpty, "\(quiet.errors)")
+  }
+
+  /// A compositor that has crashed leaves its socket.
+  @Test func appGoesWithoutACompositorThatDoesNotAnswer() throws {
+    let fixture = try fixture(key("wayland"))
+    let result = try fixture.shell(
+      """
+      runtime=$(mktemp -d); trap 'rm -rf $runtime' EXIT
+      python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' $runtime/wayland-0
+      XDG_RUNTIME_DIR=$runtime run sh -c 'env | grep WAYLAND; echo started'
+      """)
+    #expect(result.output == "started\n" && result.errors.contains("goes without wayland"), "\(result)")
   }
 
   @Test func senselessBusNamesAreRefused() throws {

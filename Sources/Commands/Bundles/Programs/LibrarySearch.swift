@@ -123,7 +123,10 @@ struct LibrarySearch {
       candidates += Self.standardPlaces.map { ("\($0)/\(name)", true) }
     }
     for (path, isWithinReach) in candidates {
-      guard let file = try? FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK),
+      // Anybody may have chosen that name, and to open a device may do something: files alone are opened.
+      guard let found = try? FD.cwd.openFollowing(path, pathOnly),
+        let status = try? found.fd.status(), status.isRegular,
+        let file = try? found.fd.reopened(O_RDONLY),
         let library = try? ELFFile(file.fd), library.isLinked, library.machine == loader.file.machine,
         let real = realPath(path)
       else { continue }

@@ -16,6 +16,10 @@ struct AppDesktop {
   private(set) var isBelowTemporary = false
   /// By which programs find it.
   private(set) var variables: [String: String] = [:]
+  /// Of graphics processors.
+  private var devices: [String] = []
+  /// By which programs find what the machine says of a device.
+  private var links: [GraphicsDevices.Link] = []
   private var proxy: BusProxy?
   private var waylandContext: WaylandContext?
 
@@ -24,7 +28,8 @@ struct AppDesktop {
 
   /// Puts everything in its place beside the view; says what is missing.
   init(
-    of plan: LaunchPlan, from sockets: DesktopSockets, in place: ViewPlace, _ context: Context
+    of plan: LaunchPlan, from sockets: DesktopSockets, _ graphics: GraphicsDevices, in place: ViewPlace,
+    _ context: Context
   ) throws {
     guard let entitlements = plan.desktop else { return }
     var services: [DesktopSockets.Service] = []
@@ -39,12 +44,15 @@ struct AppDesktop {
         continue
       }
       switch service {
-      case .wayland: try showWayland(socket, of: plan, in: place)
+      case .wayland: try showWayland(socket, of: plan, in: place, context)
       case .x11: try showX11(socket, sockets, in: place)
       default: show(try place.attach(socket, as: service.rawValue), as: service.rawValue)
       }
     }
-    if let names = entitlements.bus { try showBus(names, sockets, of: plan, in: place, context) }
+    if entitlements.bus != nil || entitlements.portals != nil {
+      try showBus(entitlements, sockets, of: plan, in: place, context)
+    }
+    if entitlements.gpu == true { try show(graphics, in: place, context) }
     set("WAYLAND_DISPLAY", .wayland)
     set("PULSE_SERVER", .pulse, prefix: "unix:")
     set("PIPEWIRE_REMOTE", .pipewire)
@@ -53,8 +61,12 @@ struct AppDesktop {
 
   /// The words for bubblewrap.
   var words: [String] {
-    guard !shown.isEmpty else { return [] }
-    return ["--dir", Self.directory] + shown.flatMap { ["--ro-bind", $0.source, $0.path] }
+    var words: [String] = []
+    if !shown.isEmpty {
+      words += ["--dir", Self.directory] + shown.flatMap { ["--ro-bind", $0.source, $0.path] }
+    }
+    return words + devices.flatMap { ["--dev-bind", $0, $0] }
+      + links.flatMap { ["--symlink", $0.target, $0.path] }
   }
 
   private mutating func show(_ source: String, as name: String) {
@@ -81,7 +93,11 @@ struct AppDesktop {
   }
 
   /// A socket of the app's own, where the compositor makes such, and the compositor's otherwise.
-  private mutating func showWayland(_ socket: SharedFD, of plan: LaunchPlan, in place: ViewPlace) throws {
+  ///
+  /// One that has crashed leaves its socket behind, so an app does without it.
+  private mutating func showWayland(
+    _ socket: SharedFD, of plan: LaunchPlan, in place: ViewPlace, _ context: Context
+  ) throws {
     let (name, compositors) = (DesktopSockets.Service.wayland.rawValue, "wayland-compositor")
     let path = try place.attach(socket, as: compositors)
     do throws(Errno) {
@@ -89,14 +105,26 @@ struct AppDesktop {
       waylandContext = try WaylandContext(
         at: compositors, listeningAt: name, in: directory.fd, for: plan.identifier)
     } catch {
-      throw CommandFailure(
-        .failed, "the Wayland compositor makes no socket for the app: \(error.message)")
+      return context.console.note(
+        "the app goes without wayland: the compositor does not answer as it should (\(error.message))")
     }
     show(waylandContext == nil ? path : "\(place.files)/\(name)", as: name)
   }
 
+  private mutating func show(_ graphics: GraphicsDevices, in place: ViewPlace, _ context: Context) throws {
+    if graphics.nodes.isEmpty {
+      context.console.note("the app goes without a graphics processor: there is none in /dev/dri")
+    }
+    devices = graphics.nodes
+    links = graphics.links
+    for (number, description) in graphics.descriptions.enumerated() {
+      shown.append((try place.attachDirectory(description.mount, as: "gpu-\(number)"), description.path))
+    }
+  }
+
   private mutating func showBus(
-    _ names: [String], _ sockets: DesktopSockets, of plan: LaunchPlan, in place: ViewPlace, _ context: Context
+    _ entitlements: DesktopEntitlements, _ sockets: DesktopSockets, of plan: LaunchPlan, in place: ViewPlace,
+    _ context: Context
   ) throws {
     guard let socket = sockets.sockets[.bus] else {
       if let reason = sockets.missing[.bus] {
@@ -110,9 +138,13 @@ struct AppDesktop {
     }
     let own = try place.attach(socket, as: "session-bus")
     let offered = "\(place.files)/\(DesktopSockets.Service.bus.rawValue)"
-    proxy = try BusProxy(
-      program, from: own, to: offered, identifier: plan.identifier,
-      owning: plan.desktop?.busNames ?? [], calling: names, context)
+    if entitlements.portals != nil {
+      let identity = BusFilter.identity(of: plan.identifier, hasNetwork: plan.hasNetwork)
+      try place.write(Array(identity.utf8), at: BusFilter.identityFile)
+      variables["GTK_USE_PORTAL"] = "1"
+    }
+    let filter = BusFilter(entitlements, of: plan.identifier)
+    proxy = try BusProxy(program, from: own, to: offered, filter, context)
     show(offered, as: DesktopSockets.Service.bus.rawValue)
   }
 }

@@ -13,17 +13,11 @@ struct BusProxy {
   private let life: SharedFD
 
   /// Starts it; `socket` is the path of the bus's own socket, and `offered` that of the app's.
-  ///
-  /// The app may have the names that its identifier begins, those in `own`, and call the services in `names`.
   init(
-    _ program: String, from socket: String, to offered: String, identifier: String, owning own: [String],
-    calling names: [String],
-    _ context: Context
+    _ program: String, from socket: String, to offered: String, _ filter: BusFilter, _ context: Context
   ) throws(CommandFailure) {
-    var words = [program, "--fd=\(Self.lifeDescriptor)", "unix:path=\(socket)", offered, "--filter"]
-    // Not every identifier is a name on the bus: none there has a part that begins with a digit.
-    if DesktopEntitlements.isServiceName(identifier) { words.append("--own=\(identifier).*") }
-    words += own.map { "--own=\($0)" } + names.map { "--talk=\($0)" }
+    let words =
+      [program, "--fd=\(Self.lifeDescriptor)", "unix:path=\(socket)", offered, "--filter"] + filter.words
     var alone = context
     alone.environment = [:]
     do throws(Errno) {

@@ -59,6 +59,7 @@ struct Sandbox {
   /// Whether apps see a file of the machine that is at an absolute path, links in it resolved or not.
   static func shows(_ path: String) -> Bool {
     (["usr"] + programs).contains { path.hasPrefix("/\($0)/") }
+      && !path.split(separator: "/").contains("..")
   }
 
   /// Files of /etc that are links to other places, as resolv.conf often is.

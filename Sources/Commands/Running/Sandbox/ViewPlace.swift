@@ -132,20 +132,37 @@ struct ViewPlace {
     for (name, text) in files { try write(Array(text.utf8), to: name) }
   }
 
-  func write(_ bytes: [UInt8], to name: String) throws {
+  func write(_ bytes: [UInt8], to name: String) throws { try write(bytes, at: "\(files)/\(name)") }
+
+  /// Writes a file that is outside of what the sandbox takes, unless its path is there too.
+  func write(_ bytes: [UInt8], at path: String) throws {
     do throws(Errno) {
-      let file = try FD.cwd.open("\(files)/\(name)", O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+      let file = try FD.cwd.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
       try file.fd.changeMode(0o644)
       try file.fd.writeAll(bytes)
     } catch {
-      throw CommandFailure(.failed, "can't write \(name) for the sandbox: \(error.message)")
+      throw CommandFailure(.failed, "can't write \(path) for the sandbox: \(error.message)")
     }
   }
 
   /// Gives a mount of a single file a place beside the files that we write; the path of it.
   func attach(_ mount: SharedFD, as name: String) throws -> String {
-    let path = "\(files)/\(name)"
     try write([], to: name)
+    return try cover(name, with: mount)
+  }
+
+  /// The same for a mount of a directory.
+  func attachDirectory(_ mount: SharedFD, as name: String) throws -> String {
+    do throws(Errno) {
+      try FD.cwd.makeDirectory("\(files)/\(name)", mode: 0o755)
+    } catch {
+      throw CommandFailure(.failed, "can't make \(name) for the sandbox: \(error.message)")
+    }
+    return try cover(name, with: mount)
+  }
+
+  private func cover(_ name: String, with mount: SharedFD) throws -> String {
+    let path = "\(files)/\(name)"
     do throws(Errno) {
       let place = try FD.cwd.open(path, pathOnly)
       try mount.use { (mount) throws(Errno) in try mount.attach(over: place.fd) }
