@@ -39,8 +39,8 @@ package enum DomainTree {
 
   /// In which each user has a directory for what they throw away.
   ///
-  /// Everyone may make that, and nobody sees who has one. Stores of earlier versions don't have it.
-  package static let trash = StandardDirectory(".Trash", 0o1333, .root)
+  /// Everyone may make that, and only its owner sees who has one. Stores of earlier versions don't have it.
+  package static let trash = StandardDirectory(".Trash", 0o1733, .root)
 
   /// The standard directories, parents before children.
   package static let directories: [StandardDirectory] =

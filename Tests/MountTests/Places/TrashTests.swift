@@ -97,7 +97,7 @@ struct TrashTests {
     #expect(try mounted.unmount().status == 0)
     try mounted.mount()
     let shown = try Program.run(["stat", "-c", "%a %u", mounted.path(".Trash")])
-    #expect(shown.output == "1333 0\n", "\(shown.output)\(shown.errors)")
+    #expect(shown.output == "1733 0\n", "\(shown.output)\(shown.errors)")
     #expect(try mounted.run("check", mounted.store).status == 0)
   }
 }
