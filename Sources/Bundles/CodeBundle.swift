@@ -98,6 +98,11 @@ package final class CodeBundle: Sendable {
     throw Finding(.ambiguousShape)
   }
 
+  /// The shape of the bundle that a directory is.
+  package static func shape(of root: FD) throws(Finding) -> Shape {
+    try contents(of: root) == nil ? .flat : .contents
+  }
+
   /// Opens the main executable; nil for a bundle that has none.
   package func openExecutable() throws(Finding) -> OwnedFD? {
     guard let name = info.executable else { return nil }

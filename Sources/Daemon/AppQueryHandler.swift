@@ -25,10 +25,13 @@ struct AppQueryHandler {
   /// Makes what is missing of its containers.
   func path(of place: AppPlace, _ identifier: AppIdentifier, of user: UInt32?) -> ControlReply {
     answer(about: user) { (queries, user) throws(StoreError) in
+      var hasMade = false
       let path = try queries.path(of: place, identifier, for: user ?? caller.uid) {
         () throws(StoreError) in
-        try apps.containers()
+        hasMade = true
+        return try apps.containers()
       }
+      if hasMade { apps.noteContainers() }
       return .path(path)
     }
   }

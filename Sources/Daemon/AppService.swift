@@ -16,6 +16,8 @@ final class AppService: Sendable {
   /// Set once it is mounted.
   private let tree = Mutex<MountedTree?>(nil)
   private let grants = Mutex<GrantService?>(nil)
+  /// One after the other, so that the last one notes what there is in the end.
+  private let noting = Mutex(())
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
   init(_ store: Store, _ settings: Service.Settings, _ log: EventLog) throws {
@@ -76,6 +78,17 @@ final class AppService: Sendable {
     return try tree.containers(registry)
   }
 
+  /// Apps or containers may have changed: the volume learns which apps may have names with a dot.
+  func noteContainers() {
+    guard let tree = tree.withLock({ $0 }) else { return }
+    do throws(StoreError) {
+      guard let registry = try knownRegistry() else { return }
+      try noting.withLock { (_) throws(StoreError) in try tree.noteContainers(registry) }
+    } catch {
+      DaemonLog.write("can't find out whose containers there are: \(error)")
+    }
+  }
+
   /// What follows from a request to change something.
   ///
   /// The bundle is the caller's own open directory: no path of theirs is walked here.
@@ -87,7 +100,10 @@ final class AppService: Sendable {
     let grants = grants.withLock { $0 }
     return .job(.changes) { [self] reporter in
       let caller = call.callerIdentity()
-      defer { grants?.reconcile() }
+      defer {
+        noteContainers()
+        grants?.reconcile()
+      }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
       let handler = AppRequestHandler(store, registry, observer: tree, log: { [log] in log.record($0) }) {

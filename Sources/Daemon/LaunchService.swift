@@ -74,10 +74,13 @@ final class LaunchService: Sendable {
     // From here on it stays what it is; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
     guard app == found.app else { throw .busy(identifier: identifier.text) }
+    var hasMade = false
     let launch = try launcher.launch(app, for: caller.user, registry) { () throws(StoreError) in
       guard !apps.isReadOnly else { throw StoreError.readOnly(path: mountPoint) }
+      hasMade = true
       return try apps.containers()
     }
+    if hasMade { apps.noteContainers() }
     let view = try server.grants.view(of: app, for: caller.user, launch.places)
     let mount: SharedFD?
     do throws(Errno) {

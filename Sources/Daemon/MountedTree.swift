@@ -48,6 +48,11 @@ struct MountedTree: TreeObserver {
     views.all(using: path).map { "\($0.launch.app.identifier), pid \($0.pid)" }
   }
 
+  /// Apps or containers have changed.
+  func noteContainers(_ registry: Registry) throws(StoreError) {
+    try AppShapes(store: store, volume: volume).note(registry)
+  }
+
   /// The containers in its homes; every view sees what becomes of them.
   func containers(_ registry: Registry) throws(StoreError) -> Containers {
     try Containers(store, registry) { [volume] (directory, change) throws(Errno) in

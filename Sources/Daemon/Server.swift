@@ -70,8 +70,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
     case .confinement(let error):
       "can't filter the daemon's system calls: \(error.message); the kernel must have seccomp filters"
     case .noAnswer(let mountPoint):
-      "the kernel did not start to use the mount at \(mountPoint) in time; "
-        + "see the kernel log (dmesg)"
+      "the kernel did not start to use the mount at \(mountPoint) in time; see the kernel log (dmesg)"
     case .lost(let mountPoint):
       "what another process has left of the mount at \(mountPoint) is damaged; "
         + "the mount is gone, 'insula mount' mounts the store again"
@@ -178,6 +177,8 @@ package final class Server: Sendable {
       budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept, refusals: log
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
+    // A kernel that looks at it already would not learn of them; the next mount makes them.
+    if kept?.hasPredecessor != true, !options.readOnly { try? StoreLayout.addNewDirectories(to: store) }
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
@@ -194,7 +195,7 @@ package final class Server: Sendable {
     }
   }
 
-  /// Tells the volume what is installed, before anyone can look.
+  /// Tells the volume what is installed, and whose containers there are, before anyone can look.
   private static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
     let versions = try registry.systemVersions()
     do throws(Errno) {
@@ -211,6 +212,7 @@ package final class Server: Sendable {
           "/\(bundle.path): the app is not where it was installed (\(error.message)); see 'insula check'")
       }
     }
+    try AppShapes(store: store, volume: volume).note(registry)
   }
 
   /// A mount of our own of the store if the options ask for other access times than it has; else nil.

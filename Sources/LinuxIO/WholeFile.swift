@@ -70,10 +70,6 @@ extension FD {
 }
 
 extension FD {
-  /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`.
-  ///
-  /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than
-  /// `limit`: another program's filesystem can list names without end.
   /// A name in this directory of the object with a number; nil if it has none.
   package func name(ofInode inode: UInt64) throws(Errno) -> [UInt8]? {
     let listing = try reopened(O_RDONLY | O_DIRECTORY)
@@ -89,7 +85,14 @@ extension FD {
     }
   }
 
-  package func entries(atMost limit: Int = .max) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+  /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`; only those that are
+  /// wanted, so that others take no memory.
+  ///
+  /// The descriptor must be open for reading and is read from the start. EOVERFLOW where there are more than
+  /// `limit`: another program's filesystem can list names without end.
+  package func entries(
+    atMost limit: Int = .max, where isWanted: (_ name: Name, _ type: UInt8) -> Bool = { _, _ in true }
+  ) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     _ = try seek(0, SEEK_SET)
     var found: [(name: [UInt8], type: UInt8)] = []
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
@@ -99,7 +102,7 @@ extension FD {
       if count == 0 { return found }
       var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       while let entry = entries.next() {
-        guard entry.name.isComponent else { continue }
+        guard entry.name.isComponent, isWanted(entry.name, entry.type) else { continue }
         guard found.count < limit else { throw .EOVERFLOW }
         found.append((Array(entry.name.buffer), entry.type))
       }

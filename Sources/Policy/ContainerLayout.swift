@@ -54,8 +54,25 @@ package enum ContainerLayout {
     "\(directory(of: kind))/\(name(of: identifier, kind))"
   }
 
-  /// The directories of the app itself, in ``dataName``: nothing else of the app's is directly in there.
+  /// The directories of the app itself, in ``dataName``.
+  ///
+  /// Beside them, only names with a dot are the app's.
   package static let dataDirectories = ["Documents", "Library", "tmp"]
+
+  /// Whether a name in ``dataName`` may be the app's own, as those are that Unix programs give to what they
+  /// keep in a home.
+  ///
+  /// What describes a container has such a name too, and so may more of that kind.
+  package static func isOwnName(_ name: some Collection<UInt8>) -> Bool {
+    name.first == UInt8(ascii: ".") && !name.starts(with: reservedPrefix.utf8)
+  }
+
+  /// Whether a name in ``dataName`` is that of an app's data.
+  package static func isDataName(_ name: some Collection<UInt8>) -> Bool {
+    dataDirectories.contains { name.elementsEqual($0.utf8) } || isOwnName(name)
+  }
+
+  private static let reservedPrefix = ".com.apple."
 
   /// The directories in a container, parents before children.
   package static func directories(of kind: ContainerKind) -> [String] {

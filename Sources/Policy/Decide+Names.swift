@@ -16,12 +16,24 @@ package func decideNewName(
   return decide(.search, on: directory, by: caller, isMember: isMember)
 }
 
-/// Tells whether anyone but the daemon may give a name of this zone to something.
+/// Tells whether anyone but the daemon may give a name of this zone to something in a directory.
 ///
-/// The names of read-only regions and Inboxes are reserved even while nothing has them.
-package func decideReservedName(_ zone: Zone) -> Decision {
+/// The names of read-only regions and Inboxes are reserved even while nothing has them, and at the top of an
+/// app's home all names but those with a dot.
+package func decideReservedName(_ zone: Zone, in directory: Zone) -> Decision {
   if zone.isReadOnlyRegion { return .deny(.readOnly) }
-  return zone == .inbox ? .deny(.place) : .allow
+  return zone == .inbox || !directory.mayGet(zone) ? .deny(.place) : .allow
+}
+
+/// Tells whether `caller` may give something this name, as far as the directory is that of everyone's trash.
+///
+/// There, the only name that a user can give is their number, and only to a directory: so nobody takes
+/// another one's name, and nothing else is kept there.
+package func decideTrashName(
+  _ name: some Collection<UInt8>, ofDirectory isDirectory: Bool, in directory: Zone, by caller: Credentials
+) -> Decision {
+  guard directory == .trashes else { return .allow }
+  return isDirectory && name.elementsEqual(String(caller.uid).utf8) ? .allow : .deny(.place)
 }
 
 /// Tells whether anyone but the daemon may give a directory a name of this zone.

@@ -53,7 +53,7 @@ private func refusalForAll(
   if isDelete, let parent, parent.zone.isReadOnly { return .readOnly }
   if !object.mayBeReached(with: rights, in: parent) || object.zone.isFixture { return .place }
   if object.isHeldAsDelivery(against: rights) { return .place }
-  if isDelete, object.zone.isSkeleton || parent?.zone.hasFixedNames == true { return .place }
+  if isDelete, object.zone.isSkeleton || parent?.zone.keeps(object.zone) == true { return .place }
   if object.isDirectory, object.zone.hasFixedNames,
     !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
   {

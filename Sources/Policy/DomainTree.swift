@@ -37,6 +37,11 @@ package enum DomainTree {
   /// The root of the tree itself.
   package static let root = StandardDirectory("", 0o755, .root)
 
+  /// In which each user has a directory for what they throw away.
+  ///
+  /// Everyone may make that, and only its owner sees who has one. Stores of earlier versions don't have it.
+  package static let trash = StandardDirectory(".Trash", 0o1733, .root)
+
   /// The standard directories, parents before children.
   package static let directories: [StandardDirectory] =
     [
@@ -67,6 +72,7 @@ package enum DomainTree {
       StandardDirectory("Users", 0o755, .admin),
       StandardDirectory("Users/Shared", 0o1777, .root),
       StandardDirectory("Volumes", 0o755, .root),
+      trash,
     ]
 }
 

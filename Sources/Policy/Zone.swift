@@ -57,6 +57,15 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case localApp
   case networkApp
   case userApp
+  // Numbers are kept when another program takes over a mount, so new zones come last.
+  /// ``containerData`` of an app of a Mac's shape, in which names with a dot are the app's own.
+  ///
+  /// No name says which shape an app has, so no zone of a child is this one; see ``ofMacShape``.
+  case macContainerData
+  /// What has a name with a dot at the top of an app's home: it may go, whatever shape the app has.
+  case containerOwn
+  /// `/.Trash`, in which each user has a directory for what they throw away: a standard directory.
+  case trashes
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
@@ -75,11 +84,13 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .groupContainers: Self.isHidden(name) ? .user : .groupContainer
     case .cloudContainers: Self.isHidden(name) ? .user : .cloudContainer
     case .container: name.elementsEqual(ContainerLayout.dataName.utf8) ? .containerData : .containerFixture
-    case .containerData: Self.zoneInData(of: name)
+    case .containerData, .macContainerData: Self.zoneInData(of: name)
     case .containerDocuments: name.elementsEqual(ContainerLayout.inboxName.utf8) ? .inbox : .user
     case .inbox, .delivered: .delivered
     case .groupContainer: name.elementsEqual(ContainerLayout.metadataName.utf8) ? .containerFixture : .user
-    case .sharedStandard, .homeApplications, .cloudContainer, .containerFixture, .user: .user
+    case .sharedStandard, .trashes, .homeApplications, .cloudContainer, .containerFixture, .containerOwn,
+      .user:
+      .user
     case .system, .localApp, .networkApp, .userApp: self
     }
   }
@@ -92,8 +103,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .homeApplications: .userApp
     case .top, .system, .library, .localStandard, .local, .networkStandard, .network, .users, .sharedStandard,
       .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
-      .groupContainer, .cloudContainer, .containerFixture, .containerDocuments, .inbox, .delivered, .user,
-      .localApp, .networkApp, .userApp:
+      .macContainerData, .groupContainer, .cloudContainer, .containerFixture, .containerDocuments, .inbox,
+      .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp, .userApp:
       nil
     }
   }
@@ -117,8 +128,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .applications, .library, .localStandard, .utilities, .local, .localApp: .local
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
-      .cloudContainers, .container, .containerData, .groupContainer, .cloudContainer, .containerFixture,
-      .containerDocuments, .inbox, .delivered, .user, .userApp:
+      .cloudContainers, .container, .containerData, .macContainerData, .groupContainer, .cloudContainer,
+      .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .userApp:
       .user
     }
   }
@@ -137,17 +148,33 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether this is a directory of the skeleton, which nobody removes, renames or replaces.
   package var isSkeleton: Bool {
     switch self {
-    case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard:
+    case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard,
+      .trashes:
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
-      .groupContainers, .cloudContainers, .container, .containerData, .groupContainer, .cloudContainer,
-      .containerFixture, .containerDocuments, .inbox, .delivered, .user, .localApp, .networkApp, .userApp:
+      .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .groupContainer,
+      .cloudContainer, .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .user,
+      .localApp, .networkApp, .userApp:
       false
     }
   }
 
-  /// Whether a directory here gets no names and loses none: what it consists of was settled when it was made.
+  /// Whether a directory here gets no names: what it consists of was settled when it was made.
   package var hasFixedNames: Bool { self == .container || self == .containerData }
+
+  /// Whether a directory here keeps what has a name of the zone `child` in it.
+  package func keeps(_ child: Zone) -> Bool {
+    self == .container || isContainerData && child != .containerOwn
+  }
+
+  /// Whether a directory here may get a name of the zone `child`, as far as the name decides it.
+  package func mayGet(_ child: Zone) -> Bool { !isContainerData || child == .containerOwn }
+
+  /// Whether this is what an app has as its home, of either shape.
+  package var isContainerData: Bool { self == .containerData || self == .macContainerData }
+
+  /// The same place in the container of an app of a Mac's shape.
+  package var ofMacShape: Zone { self == .containerData ? .macContainerData : self }
 
   /// Whether this is a container, which only the daemon makes and moves: a directory that had its name for a
   /// while would be one, and a container under another name would have no rules.
@@ -168,16 +195,21 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether what is here stays as it is, though it may go: nobody changes it but the daemon.
   package var isUnchangeable: Bool { isFixture || isDelivery }
 
+  /// Whether what is in a directory that came from here to there has the same zone as before.
+  package func hasSameInside(as other: Zone) -> Bool {
+    self == other || !namesMatter && !other.namesMatter && inside == other.inside
+  }
+
   /// Whether children may have a zone other than their siblings', so that names matter.
   package var namesMatter: Bool {
     switch self {
     case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
-      .groupContainers, .cloudContainers, .container, .containerData, .containerDocuments, .groupContainer:
+      .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .containerDocuments,
+      .groupContainer:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
-      .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .user, .localApp,
-      .networkApp,
-      .userApp:
+      .trashes, .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .containerOwn,
+      .user, .localApp, .networkApp, .userApp:
       false
     }
   }
@@ -205,7 +237,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   private static func zoneInData(of name: some Collection<UInt8>) -> Zone {
     for (known, zone) in dataZones where name.elementsEqual(known.utf8) { return zone }
-    return .containerFixture
+    return ContainerLayout.isOwnName(name) ? .containerOwn : .containerFixture
   }
 
   private static let dataZones: [(String, Zone)] = [
@@ -226,7 +258,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   private static let topZones: [(String, Zone)] = [
     ("Users", .users), ("Library", .library), ("Applications", .applications), ("System", .system),
-    ("Network", .networkStandard), ("Volumes", .localStandard),
+    ("Network", .networkStandard), ("Volumes", .localStandard), (DomainTree.trash.path, .trashes),
   ]
 
   private static func isStandardLibraryName(_ name: some Collection<UInt8>) -> Bool {

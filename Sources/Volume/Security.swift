@@ -22,7 +22,7 @@ extension View {
   /// What a decision needs to know about a node's object.
   func object(_ status: FileStatus, _ node: borrowing NodeTable.Reference) -> Object {
     object(
-      status, zone: node.zone, reach: scope.reach(of: node.position), security: security(of: node))
+      status, zone: judgedZone(of: node), reach: scope.reach(of: node.position), security: security(of: node))
   }
 
   /// The same for what is known of an object without a node.

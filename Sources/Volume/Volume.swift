@@ -64,6 +64,8 @@ package final class Volume: Sendable {
   let siblings = SiblingIndex()
   /// What is sealed, and what reads large files for that.
   package let readOnlyRegions: ReadOnlyRegions
+  /// Whose homes may get names with a dot.
+  let macContainers = MacContainers()
   let reading: SealReading
   /// What takes long, in turns by user; also for those who serve requests.
   package let slow: SlowWork

@@ -26,6 +26,10 @@ struct NaiveObject {
   var skeleton: Bool
   /// A directory of a container whose names were settled when it was made.
   var closed: Bool
+  /// What an app has as its home, of whichever shape it is.
+  var data: Bool
+  /// Has a name with a dot in such a home.
+  var own: Bool
   /// What in a container is nobody's to change.
   var fixture: Bool
   /// An Inbox, or something in one.
@@ -98,7 +102,8 @@ struct NaiveDecision {
     if node.inbox, node.kind == .directory, changes & ~Bit.deleteChild != 0 { return .place }
     if node.inbox, node.kind != .directory, changes & ~(Bit.delete | Bit.deleteChild) != 0 { return .place }
     if node.delivered, changes & ~(Bit.delete | Bit.deleteChild) != 0 { return .place }
-    if deletes, node.skeleton || parent?.closed == true { return .place }
+    if deletes, node.skeleton { return .place }
+    if deletes, let parent, parent.data ? !node.own : parent.closed { return .place }
     if node.closed, node.kind == .directory, r & (Bit.write | Bit.append | Bit.deleteChild) != 0 {
       return .place
     }

@@ -37,9 +37,28 @@ internal import Testing
     for zone in Zone.allCases {
       let reserved: Decision =
         zone.isReadOnlyRegion ? .deny(.readOnly) : zone == .inbox ? .deny(.place) : .allow
-      #expect(decideReservedName(zone) == reserved)
+      #expect(decideReservedName(zone, in: .user) == reserved)
+      for data in [Zone.containerData, .macContainerData] {
+        let atTop: Decision = reserved == .allow && zone != .containerOwn ? .deny(.place) : reserved
+        #expect(decideReservedName(zone, in: data) == atTop)
+      }
       let isContainer = [.container, .groupContainer, .cloudContainer].contains(zone)
       #expect(decideNewDirectory(zone) == (isContainer ? .deny(.place) : .allow))
+    }
+  }
+
+  @Test func everyoneHasOneTrash() {
+    for (uid, name, isDirectory, isAllowed) in [
+      (501, "501", true, true), (501, "501", false, false), (501, "0501", true, false),
+      (501, "502", true, false), (501, "", true, false), (501, ".501", true, false), (0, "0", true, true),
+      (0, "501", true, false), (UInt32.max, "4294967295", true, true),
+    ] as [(UInt32, String, Bool, Bool)] {
+      let caller = Credentials(uid: uid, gid: 20)
+      for zone in Zone.allCases {
+        let expected: Decision = zone != .trashes || isAllowed ? .allow : .deny(.place)
+        let decision = decideTrashName(name.utf8, ofDirectory: isDirectory, in: zone, by: caller)
+        #expect(decision == expected, "\(uid) \(name) \(zone)")
+      }
     }
   }
 

@@ -62,6 +62,22 @@ internal import Testing
     containerData | containerFixture | symlink | - | none | owner | writeattr | place
     containerData | containerFixture | symlink | - | none | root | delete | place
     containerData | containerFixture | file | - | none | root | link | place
+    container | macContainerData | dir | - | none | owner | delete | place
+    container | macContainerData | dir | - | none | owner | add_file,add_subdirectory | allow
+    container | macContainerData | dir | - | none | other | add_file | mode
+    container | macContainerData | dir | uchg | none | owner | add_file | flags
+    containerData | containerOwn | file | - | none | owner | read,write,delete,writesecurity | allow
+    containerData | containerOwn | dir | - | none | owner | add_file,add_subdirectory,delete_child | allow
+    containerData | containerOwn | dir | - | none | owner | delete | allow
+    containerData | containerOwn | file | uchg | none | owner | delete | flags
+    macContainerData | containerOwn | symlink | - | none | owner | delete | allow
+    macContainerData | containerOwn | file | - | none | owner | link | allow
+    macContainerData | containerOwn | file | - | everyone -delete | owner | delete | list
+    macContainerData | containerFixture | symlink | - | none | root | delete | place
+    macContainerData | containerDocuments | dir | - | none | owner | delete | place
+    macContainerData | user | dir | - | none | root | delete | place
+    top | trashes | dir | - | none | root | delete | sealed
+    trashes | user | dir | - | none | owner | delete | allow
     containerData | user | dir | - | none | owner | delete | place
     containerData | user | dir | - | none | owner | add_file,delete_child | allow
     containerData | containerDocuments | dir | - | none | owner | delete | place

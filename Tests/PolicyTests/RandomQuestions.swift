@@ -89,7 +89,9 @@ struct Questions {
     let naive = NaiveObject(
       uid: below(5), gid: groupID(Int(below(8))), mode: chance(3) ? below(0o10000) : below(0o10000) | 0o666,
       kind: naiveKind,
-      sealed: sealed, skeleton: skeleton, closed: isClosed, fixture: zone == .containerFixture,
+      sealed: sealed, skeleton: skeleton, closed: isClosed,
+      data: zone == .containerData || zone == .macContainerData, own: zone == .containerOwn,
+      fixture: zone == .containerFixture,
       inbox: zone == .inbox, delivered: zone == .delivered, flags: flags,
       acl: naiveACL, damaged: isDamaged)
     let acl: AccessControl =
@@ -114,7 +116,7 @@ struct Questions {
 
   private mutating func zone() -> (Zone, sealed: Bool, skeleton: Bool) {
     guard chance(12) else { return (chance(2) ? .user : chance(2) ? .local : .network, false, false) }
-    switch below(19) {
+    switch below(22) {
     case 0: return (.top, true, true)
     case 1: return (.system, true, false)
     case 2: return (.applications, false, true)
@@ -133,6 +135,9 @@ struct Questions {
     case 15: return (.inbox, false, false)
     case 16: return (.delivered, false, false)
     case 17: return (.containerDocuments, false, false)
+    case 18: return (.macContainerData, false, false)
+    case 19: return (.containerOwn, false, false)
+    case 20: return (.trashes, false, true)
     default: return (.sharedStandard, false, true)
     }
   }

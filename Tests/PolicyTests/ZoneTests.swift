@@ -45,6 +45,15 @@ internal import Testing
       ("/Users/anna/Library/Containers/com.x/Data/Library/Containers/a", .user),
       ("/Users/anna/Library/Containers/com.x/Data/tmp", .user),
       ("/Users/anna/Library/Containers/com.x/Data/X.app", .containerFixture),
+      ("/Users/anna/Library/Containers/com.x/Data/.vimrc", .containerOwn),
+      ("/Users/anna/Library/Containers/com.x/Data/..x", .containerOwn),
+      ("/Users/anna/Library/Containers/com.x/Data/.config/git", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/.config/Documents/Inbox", .user),
+      ("/Users/anna/Library/Containers/com.x/Data/.com.apple.x", .containerFixture),
+      ("/Users/anna/Library/Containers/com.x/Data/\(ContainerLayout.metadataName)", .containerFixture),
+      ("/Users/anna/Library/Containers/com.x/.vimrc", .containerFixture), ("/.Trash", .trashes),
+      ("/.Trash/501", .user), ("/.Trash/501/files/Library/Containers/com.x", .user), ("/.trash", .system),
+      ("/Users/anna/.Trash", .user), ("/Users/.Trash", .user),
       ("/Users/anna/Library/Group Containers", .groupContainers),
       ("/Users/anna/Library/Group Containers/group.x", .groupContainer),
       ("/Users/anna/Library/Group Containers/group.x/file", .user),
@@ -150,6 +159,34 @@ internal import Testing
       #expect(zone.hasFixedNames == (path == "Data") && !zone.isUnchangeable, "\(path)")
     }
     #expect(zone(of: "/Users/anna/Library/Containers/com.x").hasFixedNames)
+  }
+
+  /// A directory that an app may fill with names costs no look at every node when it is moved.
+  @Test func whatIsInADirectoryStaysAsItWasWhereNothingSaysOtherwise() {
+    #expect(Zone.containerOwn.hasSameInside(as: .user) && Zone.user.hasSameInside(as: .containerOwn))
+    for zone in Zone.allCases {
+      #expect(zone.hasSameInside(as: zone))
+      for other in Zone.allCases where zone.hasSameInside(as: other) {
+        let names = ["Data", "Inbox", "Documents", ".x", "other"]
+        #expect(names.allSatisfy { zone.zone(of: $0.utf8) == other.zone(of: $0.utf8) }, "\(zone) \(other)")
+      }
+    }
+  }
+
+  /// Numbers of zones lie in memory that another version of the program takes over.
+  @Test func numbersOfZonesStay() {
+    #expect(Zone.top.rawValue == 0 && Zone.containerData.rawValue == 19 && Zone.userApp.rawValue == 29)
+    #expect(Zone.allCases.suffix(3) == [.macContainerData, .containerOwn, .trashes])
+    #expect(Zone.allCases.map { Int($0.rawValue) } == Array(Zone.allCases.indices))
+  }
+
+  @Test func bothShapesHaveTheSameNames() {
+    for name in ["Documents", "Library", "tmp", ".x", ".com.apple.x", "x", "X.app", ""] {
+      #expect(Zone.containerData.zone(of: name.utf8) == Zone.macContainerData.zone(of: name.utf8))
+    }
+    for zone in Zone.allCases {
+      #expect(zone.ofMacShape == (zone == .containerData ? .macContainerData : zone))
+    }
   }
 
   @Test func whatWasDeliveredIsSoAllTheWayDown() {

@@ -29,6 +29,11 @@ Rules that follow from this, for other programs:
   (`--libraries`).
 - The home of an app is its container, and it sees nothing of the user's home without a grant. What it opens by
   its arguments must be in there: `Documents/note.txt`, or what `insula grant` has granted.
+- What programs keep in their home under names with a dot (`.viminfo`, `.bash_history`, `.gitconfig`, `.config`) is in
+  the container, beside `Documents` and `Library`. That holds for apps with a directory `Contents`, which `new-app`
+  makes; an app that was made with `--flat` has no such names. Names without a dot are refused there, also as
+  temporary ones (`sed -i .profile`). Programs that follow XDG have their settings in
+  `Library/Preferences`, and their data in `Library/Application Support`.
 - Without `network.client` or `network.server` an app has a network of its own, with nobody in it. With either it
   has the machine's: the kernel can't tell calling from being called here.
 - What an app has written, it can't run, unless it has `cs.disable-library-validation`.

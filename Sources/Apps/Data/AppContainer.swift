@@ -91,7 +91,10 @@ package final class AppContainer {
   private func entries(of path: String) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     do throws(Errno) {
       let directory = try directory.fd.openDirectory(at: path)
-      return try directory.fd.entries()
+      // The link to the bundle is no data.
+      return try directory.fd.entries { name, type in
+        path != ContainerLayout.dataName || !ContainerLayout.isBundleLink(name, type)
+      }
     } catch .ENOENT {
       return []
     }
@@ -105,9 +108,7 @@ package final class AppContainer {
         for path in known {
           for entry in try entries(of: path) {
             let name = String(decoding: entry.name, as: UTF8.self)
-            // The link to the bundle is no data.
-            let isFixture = path == ContainerLayout.dataName && entry.type == UInt8(DT_LNK)
-            if !isFixture, !known.contains("\(path)/\(name)") { return true }
+            if !known.contains("\(path)/\(name)") { return true }
           }
         }
         return false

@@ -57,8 +57,8 @@ extension AppContainer {
     try? access.setACL(nil, on: top.fd)
     let data = try makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
     do throws(TreeCopyFailure) {
-      for name in package.directories {
-        try copy.copy(Array(name.utf8), from: package.data.fd, in: data.fd, place: [DataPackage.dataName])
+      for name in package.names {
+        try copy.copy(name, from: package.data.fd, in: data.fd, place: [DataPackage.dataName])
       }
       try copy.finish()
     } catch {
@@ -78,7 +78,7 @@ extension AppContainer {
     rules.owner = owner
     let copy = DataCopy(rules)
     let links = try explaining("list", path) { () throws(Errno) in
-      try self.data.fd.entries().filter { $0.type == UInt8(DT_LNK) }.map(\.name)
+      try self.data.fd.entries(where: ContainerLayout.isBundleLink).map(\.name)
     }
     do throws(TreeCopyFailure) {
       try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: top)

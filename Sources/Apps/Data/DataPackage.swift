@@ -22,8 +22,8 @@ package final class DataPackage {
   /// Whose data they are.
   package let identifier: AppIdentifier
   let data: OwnedFD
-  /// Those of an app's directories that are there.
-  let directories: [String]
+  /// What is there of what an app has at the top of its home.
+  let names: [[UInt8]]
 
   /// Opens the package that a person named.
   package init(_ directory: FD, path: String) throws(DataFailure) {
@@ -40,7 +40,7 @@ package final class DataPackage {
       throw .failed(doing: "read", path: path, errno: error)
     }
     identifier = try Self.identifier(bytes, refuse)
-    directories = try Self.directories(in: data.fd, path, refuse)
+    names = try Self.names(in: data.fd, path, refuse)
   }
 
   private static func identifier(
@@ -59,26 +59,25 @@ package final class DataPackage {
     return identifier
   }
 
-  private static func directories(
+  private static func names(
     in data: FD, _ path: String, _ refuse: (String) -> DataFailure
-  ) throws(DataFailure) -> [String] {
+  ) throws(DataFailure) -> [[UInt8]] {
     let entries = try explaining("list", "\(path)/\(dataName)") { () throws(Errno) in
       try data.entries().map { entry throws(Errno) in
-        (
-          String(decoding: entry.name, as: UTF8.self),
-          try data.status(of: entry.name)
-        )
+        (entry.name, try data.status(of: entry.name))
       }
     }
-    var found: [String] = []
-    for (name, status) in entries where name != ContainerLayout.metadataName && !ignored.contains(name) {
-      guard ContainerLayout.dataDirectories.contains(name) else {
-        throw refuse("a container has no '\(dataName)/\(name)'")
+    var found: [[UInt8]] = []
+    for (name, status) in entries {
+      let text = String(decoding: name, as: UTF8.self)
+      if text == ContainerLayout.metadataName || ignored.contains(text) { continue }
+      guard ContainerLayout.isDataName(name) else { throw refuse("a container has no '\(dataName)/\(text)'") }
+      guard ContainerLayout.isOwnName(name) || status.isDirectory else {
+        throw refuse("'\(dataName)/\(text)' is not a directory")
       }
-      guard status.isDirectory else { throw refuse("'\(dataName)/\(name)' is not a directory") }
       found.append(name)
     }
-    return found.sorted()
+    return found.sorted { $0.lexicographicallyPrecedes($1) }
   }
 }
 
@@ -119,10 +118,11 @@ extension AppContainer {
   ) throws(DataFailure) {
     let package = try makeOwnDirectory(name.text, in: parent)
     let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd)
+    let names = try explaining("list", "\(path)/\(ContainerLayout.dataName)") { () throws(Errno) in
+      try data.fd.entries { name, _ in ContainerLayout.isDataName(name.buffer) }.map(\.name)
+    }
     do throws(TreeCopyFailure) {
-      for name in ContainerLayout.dataDirectories where data.fd.has(name) {
-        try copy.copy(Array(name.utf8), from: data.fd, in: target.fd)
-      }
+      for name in names { try copy.copy(name, from: data.fd, in: target.fd) }
       if directory.fd.has(ContainerLayout.metadataName) {
         try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: target.fd)
       }

@@ -75,21 +75,17 @@ package struct DataReplacer {
     guard name.hasPrefix(Workshop.importPrefix), NotedContainer.isName(name) else {
       throw .failed(doing: "replace a container by", path: path, errno: .EINVAL)
     }
-    let known: [String: Set<String>] = [
-      "": [ContainerLayout.dataName, ContainerLayout.metadataName],
-      ContainerLayout.dataName: Set(ContainerLayout.dataDirectories),
-    ]
+    let top = [ContainerLayout.dataName, ContainerLayout.metadataName]
     do throws(Errno) {
-      let top = try container.parent.fd.openDirectory(name)
-      guard try top.fd.status().st_uid == container.record.user else { throw .EPERM }
-      for (place, names) in known {
-        let directory = try top.fd.openDirectory(at: place)
-        for entry in try directory.fd.entries() {
-          // A link is the one to the bundle, or goes when the container is completed.
-          guard names.contains(String(decoding: entry.name, as: UTF8.self)) || entry.type == UInt8(DT_LNK)
-          else { throw .EINVAL }
-        }
+      let copy = try container.parent.fd.openDirectory(name)
+      guard try copy.fd.status().st_uid == container.record.user else { throw .EPERM }
+      let strange = try copy.fd.entries { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
+      let data = try copy.fd.openDirectory(ContainerLayout.dataName)
+      // A link is the one to the bundle, or goes when the container is completed.
+      let strangeInData = try data.fd.entries { name, type in
+        !ContainerLayout.isDataName(name.buffer) && !ContainerLayout.isBundleLink(name, type)
       }
+      guard strange.isEmpty, strangeInData.isEmpty else { throw .EINVAL }
     } catch {
       throw .failed(doing: "replace a container by", path: path, errno: error)
     }

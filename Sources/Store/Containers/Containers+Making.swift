@@ -4,7 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 
 // What one container consists of.
 
@@ -144,7 +144,7 @@ extension Containers {
     let data = try container.openDirectory(ContainerLayout.dataName)
     let target = Self.target(of: app, record)
     var isThere = false
-    for entry in try data.fd.entries() where entry.type == UInt8(DT_LNK) {
+    for entry in try data.fd.entries(where: ContainerLayout.isBundleLink) {
       let isOurs = entry.name.elementsEqual(app.bundleName.utf8)
       if isOurs, (try? data.fd.linkTarget(of: entry.name))?.elementsEqual(target.utf8) == true {
         isThere = true
@@ -156,5 +156,13 @@ extension Containers {
     try workshop.put(app.bundleName, in: data.fd, flags: 0) { (workshop, name) throws(Errno) in
       try Self.makeLink(name, to: target, in: workshop, owner)
     }
+  }
+}
+
+extension ContainerLayout {
+  /// Whether something in an app's home is the link to its bundle, of which there may be one to an earlier
+  /// one; links with a dot are the app's.
+  package static func isBundleLink(_ name: Name, _ type: UInt8) -> Bool {
+    type == UInt8(DT_LNK) && !isOwnName(name.buffer)
   }
 }

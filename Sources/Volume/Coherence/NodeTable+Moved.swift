@@ -32,7 +32,7 @@ extension NodeTable {
         return Moved()
       }
       let node = state.slab[index]
-      let rezone = node.pointee.zone != zone && node.pointee.flags.contains(.isDirectory)
+      let rezone = node.pointee.flags.contains(.isDirectory) && !zone.hasSameInside(as: node.pointee.zone)
       // Slot 0 is nobody's.
       let parent = state.find(parent) ?? 0
       node.pointee.parent = parent

@@ -18,8 +18,20 @@ extension Gate {
     }
   }
 
-  /// Throws if the name is that of a read-only region or an Inbox, which only the daemon creates.
-  func refuseReserved(_ zone: Zone) throws(Errno) { try decideReservedName(zone).enforce(in: zone) }
+  /// Throws if only the daemon may give a name of that zone to something in a directory.
+  func refuseReserved(_ zone: Zone, in directory: Object) throws(Errno) {
+    try decideReservedName(zone, in: directory.zone).enforce(in: zone)
+  }
+
+  /// Throws if the directory is that of everyone's trash, and the name not the caller's there.
+  func authorizeTrashName(
+    _ name: Name, ofDirectory isDirectory: Bool, in directory: Object, by caller: Caller
+  ) throws(Errno) {
+    guard directory.zone == .trashes else { return }
+    try decideTrashName(
+      name.buffer, ofDirectory: isDirectory, in: directory.zone, by: credentials(of: caller)
+    ).enforce(in: directory.zone)
+  }
 
   /// Throws if a directory with that name would be a container, which only the daemon creates.
   func refuseContainer(_ zone: Zone) throws(Errno) { try decideNewDirectory(zone).enforce(in: zone) }

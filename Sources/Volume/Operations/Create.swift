@@ -20,7 +20,8 @@ extension View {
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(.addFile, in: place, by: caller)
-    try gate.refuseReserved(zone(of: name, in: change.from))
+    try gate.refuseReserved(zone(of: name, in: change.from), in: place)
+    try gate.authorizeTrashName(name, ofDirectory: false, in: place, by: caller)
     try siblings.authorizeName(name, .file, in: change.from)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
@@ -107,6 +108,8 @@ extension View {
     let directory = try nodes.reference(to: parent)
     let place = object(try directory.fd.status(), directory)
     try gate.authorizeNewName(.addFile, in: place, by: caller)
+    try gate.refuseReserved(directory.zone.zone(of: Name.empty), in: place)
+    try gate.authorizeTrashName(Name.empty, ofDirectory: false, in: place, by: caller)
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let parentFD = directory.fd
     let file = try asOwner(caller, gid: new.gid) { () throws(Errno) in

@@ -67,8 +67,8 @@ extension RefusalRule {
 extension Zone {
   fileprivate var isOfContainer: Bool {
     switch self {
-    case .containers, .groupContainers, .cloudContainers, .container, .containerData, .groupContainer,
-      .cloudContainer, .containerFixture, .containerDocuments:
+    case .containers, .groupContainers, .cloudContainers, .container, .containerData, .macContainerData,
+      .groupContainer, .cloudContainer, .containerFixture, .containerDocuments:
       true
     default: false
     }

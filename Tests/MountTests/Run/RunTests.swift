@@ -39,7 +39,8 @@ struct RunTests {
     for expected in [
       "HOME=\(data)", "PWD=\(data)", "CFFIXED_USER_HOME=\(data)", "TMPDIR=\(data)/tmp",
       "XDG_CACHE_HOME=\(data)/Library/Caches", "XDG_CONFIG_HOME=\(data)/Library/Preferences",
-      "XDG_DATA_HOME=\(data)/Library/Application Support", "XDG_RUNTIME_DIR=\(data)/tmp",
+      "XDG_DATA_HOME=\(data)/Library/Application Support",
+      "XDG_STATE_HOME=\(data)/Library/Application Support", "XDG_RUNTIME_DIR=\(data)/tmp",
       "USER=\(fixture.user.name)", "LOGNAME=\(fixture.user.name)", "TERM=vt100", "LC_ALL=C.UTF-8",
       "APP_SANDBOX_CONTAINER_ID=\(RunFixture.identifier)",
     ] {
