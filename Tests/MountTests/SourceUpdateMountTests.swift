@@ -32,7 +32,12 @@ struct SourceUpdateMountTests {
       process.standardError = FileHandle(forWritingAtPath: log)
       try process.run()
       self.process = process
-      let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+      var line = ""
+      while !line.hasSuffix("\n") {
+        let more = output.fileHandleForReading.availableData
+        if more.isEmpty { break }
+        line += String(decoding: more, as: UTF8.self)
+      }
       let port = try #require(Int(line.dropLast()), "the server does not start")
       address = "http://127.0.0.1:\(port)"
     }
