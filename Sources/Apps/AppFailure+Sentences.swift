@@ -57,6 +57,11 @@ extension AppFailure: CustomStringConvertible {
     case .running(let identifier, let users):
       "\(identifier) is running (\(users.joined(separator: "; "))); nothing was changed; "
         + "end it first with 'insula kill \(identifier)'"
+    case .runningOldVersion(let identifier, let users):
+      "\(identifier) is running (\(users.joined(separator: "; "))); nothing was changed; with "
+        + "'--when-closed' the update takes place when it ends, and 'insula kill \(identifier)' ends it"
+    case .nothingWaits(let identifier):
+      "no update of \(identifier) waits; 'insula info \(identifier)' shows which version is installed"
     case .noSpace(let needed, let free, let path):
       "there is not enough space in \(path): \(needed) bytes are required, \(free) are free"
     case .cancelled: "cancelled; nothing was changed"

@@ -35,6 +35,10 @@ package enum AppFailure: Error, Equatable, Sendable {
   case busy(identifier: String)
   /// It runs.
   case running(identifier: String, [String])
+  /// It runs, and is to be updated.
+  case runningOldVersion(identifier: String, [String])
+  /// No update of it waits.
+  case nothingWaits(identifier: String)
   case noSpace(needed: Int64, free: Int64, path: String)
   case cancelled
   /// The app is installed, updated or removed, and only its containers are not as they should be.

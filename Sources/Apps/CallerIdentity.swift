@@ -3,6 +3,7 @@
 
 internal import LinuxIO
 package import Policy
+package import Store
 
 /// The identity of the caller who requests an installation or removal, as values that are read once.
 package struct CallerIdentity: Equatable, Sendable {
@@ -18,6 +19,18 @@ package struct CallerIdentity: Equatable, Sendable {
     self.gid = gid
     self.groups = groups
     self.mayHaveLeftGroups = mayHaveLeftGroups
+  }
+
+  /// Whoever has asked for an update that waits.
+  package init(_ requester: WaitingUpdate.Requester) {
+    self.init(
+      uid: requester.uid, gid: requester.gid, groups: requester.groups,
+      mayHaveLeftGroups: requester.mayHaveLeftGroups)
+  }
+
+  /// What is noted of them with an update that waits.
+  var requester: WaitingUpdate.Requester {
+    WaitingUpdate.Requester(uid: uid, gid: gid, groups: groups, mayHaveLeftGroups: mayHaveLeftGroups)
   }
 
   /// The identity of this process.

@@ -27,6 +27,7 @@ extension Installer {
       }
     }
     try registered { () throws(StoreError) in try StagedTree.clear(store) }
+    forgetUnknownUpdates()
     try noteRoots()
     // What was removed may have had containers that are still there.
     try? alone { () throws(StoreError) in _ = try containers.removeMarked() }

@@ -37,6 +37,7 @@ extension Installer {
     }
     try commit(noted, directory.directory.fd)
     old.remove()
+    forgetUnknownUpdates()
     return (app, try completeContainers(of: app))
   }
 
@@ -60,5 +61,10 @@ extension Installer {
   func refuseWhileRunning(_ app: InstalledApp) throws(AppFailure) {
     let users = observer.users(of: app.path)
     if !users.isEmpty { throw .running(identifier: app.identifier.text, users) }
+  }
+
+  func refuseUpdateWhileRunning(_ app: InstalledApp) throws(AppFailure) {
+    let users = observer.users(of: app.path)
+    if !users.isEmpty { throw .runningOldVersion(identifier: app.identifier.text, users) }
   }
 }

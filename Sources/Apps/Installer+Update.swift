@@ -5,6 +5,12 @@ package import LinuxIO
 internal import Policy
 package import Store
 
+/// What has come of an update of an app that may run.
+package enum UpdateOutcome {
+  case updated(before: InstalledApp, now: InstalledApp, left: [LeftBehind])
+  case waits(WaitingUpdate)
+}
+
 extension Installer {
   /// Puts another version of an app in the place of the one that is installed in that domain.
   ///
@@ -14,21 +20,72 @@ extension Installer {
     _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
     allowingDowngrade: Bool = false, _ wait: InstallWait = .init()
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
-    try BundleName.check(name)
-    try recover()
     let report = InstallReport(wait)
-    let seen = try look(at: source, name, caller, report)
-    let directory = try open(domain, by: caller, doing: "update apps in", making: false)
-    let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade)
+    let directory = try openForUpdate(domain, by: caller)
+    let new = try prepare(
+      source, named: name, in: directory, by: caller, allowingDowngrade, mayRun: false, report)
+    return try replace(
+      new.before, by: new.copy, named: name, in: directory, by: caller, waiting: nil, report)
+  }
 
-    let copy = try copy(source, named: name, seen, for: directory, caller, report)
-    guard try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade) == before else {
-      throw .busy(identifier: before.identifier.text)
+  /// The same where the app may run: then the new version is copied and verified now, and waits until the
+  /// old one runs no more, see ``place(_:)``.
+  package func updateWhenClosed(
+    _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity,
+    allowingDowngrade: Bool = false, _ wait: InstallWait = .init()
+  ) throws(AppFailure) -> UpdateOutcome {
+    let report = InstallReport(wait)
+    let directory = try openForUpdate(domain, by: caller)
+    let new = try prepare(
+      source, named: name, in: directory, by: caller, allowingDowngrade, mayRun: true, report)
+    if observer.users(of: new.before.path).isEmpty {
+      do throws(AppFailure) {
+        let done = try replace(
+          new.before, by: new.copy, named: name, in: directory, by: caller, waiting: nil, report)
+        return .updated(before: done.before, now: done.now, left: done.left)
+      } catch .failed(_, _, .EBUSY) {
+        // It has just been started, and nothing was changed.
+      }
     }
+    let place = BundlePlace(parent: directory.path, name: name)
+    let app = new.copy.contents.installed(
+      as: place, for: directory.user, seal: new.copy.seal, at: time())
+    return .waits(
+      try keep(new.copy, as: app, for: new.before, by: caller, allowingDowngrade: allowingDowngrade))
+  }
+
+  func openForUpdate(
+    _ domain: AppDomain, by caller: CallerIdentity
+  ) throws(AppFailure) -> AppsDirectory {
+    try recover()
+    return try open(domain, by: caller, doing: "update apps in", making: false)
+  }
+
+  /// Copies and verifies another version of an app that is installed.
+  private func prepare(
+    _ source: FD, named name: String, in directory: borrowing AppsDirectory, by caller: CallerIdentity,
+    _ allowingDowngrade: Bool, mayRun: Bool, _ report: InstallReport
+  ) throws(AppFailure) -> (before: InstalledApp, copy: VerifiedCopy) {
+    try BundleName.check(name)
+    let seen = try look(at: source, name, caller, report)
+    let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade, mayRun)
+    let copy = try copy(source, named: name, seen, for: directory, caller, report)
+    guard try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade, mayRun) == before
+    else { throw .busy(identifier: before.identifier.text) }
+    return (before, copy)
+  }
+
+  /// Puts a verified copy in the place of what is installed; `waiting` is its name if it has waited.
+  func replace(
+    _ before: InstalledApp, by copy: VerifiedCopy, named name: String, in directory: borrowing AppsDirectory,
+    by caller: CallerIdentity, waiting: String?, _ report: InstallReport
+  ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
     let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
-    let noted = try registered { () throws(StoreError) in try registry.begin(.update(before, to: app)) }
+    let noted = try registered { () throws(StoreError) in
+      try registry.begin(.update(before, to: app, waiting: waiting))
+    }
     defer { registry.leave(noted) }
     do throws(Errno) {
       try exchange(copy.tree, noted.intent, in: directory.directory.fd, taking: old)
@@ -41,15 +98,18 @@ extension Installer {
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
+    forgetUnknownUpdates()
     let left = try completeContainers(of: app, before: before)
     try makeContainers(for: app, by: caller)
     return (before, app, left)
   }
 
   /// Throws what stands against another version of what is installed; that is returned.
-  private func checkUpdate(
+  ///
+  /// One that runs stands against it too, unless that `mayRun`.
+  func checkUpdate(
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
-    _ allowingDowngrade: Bool
+    _ allowingDowngrade: Bool, _ mayRun: Bool
   ) throws(AppFailure) -> InstalledApp {
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     let known = apps.first { $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user }
@@ -60,7 +120,7 @@ extension Installer {
       }
       throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
     }
-    try refuseWhileRunning(known)
+    if !mayRun { try refuseUpdateWhileRunning(known) }
     try checkTeam(contents, among: apps, for: directory.user)
     try contents.checkIsLater(than: known, allowingDowngrade)
     if known.bundleName != name {

@@ -79,7 +79,7 @@ extension Installer {
 
   /// Looks at all of a copy, while the disk takes it in; what is `known` of it was computed from what was
   /// written.
-  private func verify(
+  func verify(
     _ tree: StagedTree, _ name: String, _ known: KnownDigests, _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {
     let synchronization = DiskSynchronization(of: store)

@@ -44,7 +44,7 @@ package enum Insula {
       commands: [
         NewAppCommand.self, IdentityNewCommand.self, IdentityListCommand.self, IdentityExportCommand.self,
         IdentityImportCommand.self, TrustAddCommand.self, TrustListCommand.self, TrustRemoveCommand.self,
-        SignCommand.self, VerifyCommand.self, PackCommand.self,
+        SignCommand.self, VerifyCommand.self, PackCommand.self, IndexCommand.self,
       ]),
     CommandGroup(
       title: "Machine",

@@ -11,7 +11,10 @@ package import Policy
 package enum AppRequest: Equatable, Sendable {
   /// Install the bundle under that name.
   case install(named: String, for: AppDomain)
-  case update(named: String, for: AppDomain, allowsDowngrade: Bool)
+  /// With `whenClosed`, an app that runs is updated when it ends.
+  case update(named: String, for: AppDomain, allowsDowngrade: Bool, whenClosed: Bool)
+  /// Give up the update that waits until the app ends.
+  case cancelUpdate(AppIdentifier, of: AppDomain)
   case uninstall(AppIdentifier, of: AppDomain, keepsData: Bool)
   /// Put a copy that the caller has made into an app's Inbox.
   case deliver(Delivery)
@@ -24,11 +27,12 @@ package enum AppRequest: Equatable, Sendable {
 
 extension AppRequest: Codable {
   private enum Action: String, Codable {
-    case install, update, uninstall, updateSystem, rollbackSystem, deliver, replaceData
+    case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
+    case whenClosed
   }
 
   package init(from decoder: any Decoder) throws {
@@ -42,7 +46,11 @@ extension AppRequest: Codable {
       switch try fields.decode(Action.self, forKey: .action) {
       case .install: .install(named: try name(), for: try domain())
       case .update:
-        .update(named: try name(), for: try domain(), allowsDowngrade: try flag(.allowsDowngrade))
+        .update(
+          named: try name(), for: try domain(), allowsDowngrade: try flag(.allowsDowngrade),
+          whenClosed: try flag(.whenClosed))
+      case .cancelUpdate:
+        .cancelUpdate(try fields.decode(AppIdentifier.self, forKey: .identifier), of: try domain())
       case .uninstall:
         .uninstall(
           try fields.decode(AppIdentifier.self, forKey: .identifier), of: try domain(),
@@ -65,9 +73,13 @@ extension AppRequest: Codable {
     var (allowsDowngrade, keepsData) = (false, false)
     switch self {
     case .install(let name, let domain): try encode(.install, named: name, for: domain)
-    case .update(let name, let domain, let downgrades):
+    case .update(let name, let domain, let downgrades, let whenClosed):
       try encode(.update, named: name, for: domain)
       allowsDowngrade = downgrades
+      if whenClosed { try fields.encode(true, forKey: .whenClosed) }
+    case .cancelUpdate(let identifier, let domain):
+      try encode(.cancelUpdate, for: domain)
+      try fields.encode(identifier, forKey: .identifier)
     case .uninstall(let identifier, let domain, let keeps):
       try encode(.uninstall, for: domain)
       try fields.encode(identifier, forKey: .identifier)

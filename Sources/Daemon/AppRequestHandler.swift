@@ -54,7 +54,14 @@ package struct AppRequestHandler: Sendable {
       switch request {
       case .install(let name, let domain):
         return .installed(try install(try directory(source), named: name, for: domain, by: caller, wait))
-      case .update(let name, let domain, let allowsDowngrade):
+      case .update(let name, let domain, let allowsDowngrade, true):
+        return try updateWhenClosed(
+          try directory(source), named: name, for: domain, by: caller, allowingDowngrade: allowsDowngrade,
+          wait
+        ).reply
+      case .cancelUpdate(let identifier, let domain):
+        return .waiting(try cancelUpdate(of: identifier, for: domain, by: caller))
+      case .update(let name, let domain, let allowsDowngrade, false):
         let updated = try update(
           try directory(source), named: name, for: domain, by: caller, allowingDowngrade: allowsDowngrade,
           wait)
@@ -102,8 +109,7 @@ package struct AppRequestHandler: Sendable {
       try installer().update(
         source, named: name, for: domain, by: caller, allowingDowngrade: allowingDowngrade, wait)
     }
-    let versions = "from version \(updated.before.version) to \(updated.now.version)"
-    log([LogEntry(.updated, updated.now, by: caller, detail: versions)])
+    note(updated.before, updated.now, by: caller)
     return updated
   }
 
@@ -139,8 +145,13 @@ package struct AppRequestHandler: Sendable {
     ])
   }
 
+  func note(_ before: InstalledApp, _ now: InstalledApp, by caller: CallerIdentity) {
+    let versions = "from version \(before.version) to \(now.version)"
+    log([LogEntry(.updated, now, by: caller, detail: versions)])
+  }
+
   /// Roots come and go while a daemon runs, so they are read each time.
-  private func installer() throws(AppFailure) -> Installer {
+  func installer() throws(AppFailure) -> Installer {
     let trust = try StoreTrust.read(store)
     return Installer(store, registry, containers: try openContainers(), trust: trust, observer: observer)
   }
@@ -149,7 +160,7 @@ package struct AppRequestHandler: Sendable {
     do throws(StoreError) { return try containers() } catch { throw .store(error) }
   }
 
-  private func explaining<Result>(
+  func explaining<Result>(
     _ body: () throws(AppFailure) -> Result
   ) throws(ControlFailure) -> Result {
     do throws(AppFailure) { return try body() } catch { throw ControlFailure(error) }
@@ -173,7 +184,7 @@ extension AppFailure {
   fileprivate var errno: Errno? {
     switch self {
     case .notAllowed: .EPERM
-    case .busy, .running: .EBUSY
+    case .busy, .running, .runningOldVersion: .EBUSY
     case .cancelled: .EINTR
     case .noSpace: .ENOSPC
     case .failed(_, _, let errno): errno
@@ -184,7 +195,7 @@ extension AppFailure {
 
 extension LogEntry {
   /// An app has come, gone or become another version.
-  fileprivate init(_ event: Event, _ app: InstalledApp, by caller: CallerIdentity, detail: String?) {
+  init(_ event: Event, _ app: InstalledApp, by caller: CallerIdentity, detail: String?) {
     self.init(
       now: event, user: app.user, app: app.identifier.text, by: caller.uid, path: app.path, detail: detail)
   }

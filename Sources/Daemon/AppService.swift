@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import LinuxIO
 internal import Store
 internal import Synchronization
@@ -106,10 +107,7 @@ final class AppService: Sendable {
       }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
-      let handler = AppRequestHandler(store, registry, observer: tree, log: { [log] in log.record($0) }) {
-        () throws(StoreError) in
-        try tree.containers(registry)
-      }
+      let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
       guard let bundle = call.descriptor else {
         return handler.reply(to: request, on: nil, by: caller, wait)
@@ -121,6 +119,76 @@ final class AppService: Sendable {
       } catch {
         return .failure(ControlFailure(error.message, error))
       }
+    }
+  }
+
+  private func handler(_ registry: Registry, _ tree: MountedTree) -> AppRequestHandler {
+    AppRequestHandler(store, registry, observer: tree, log: { [log] in log.record($0) }) {
+      () throws(StoreError) in
+      try tree.containers(registry)
+    }
+  }
+
+  /// The roots that the store trusts, which are no secret: who may not read the store asks for them.
+  func roots() -> ControlReply {
+    do throws(AppFailure) {
+      var text: [UInt8] = []
+      // As many as there is room for in a reply.
+      for root in try StoreTrust.read(store).roots where text.count < 512 << 10 {
+        text += (try? root.pem()) ?? []
+      }
+      return .roots(String(decoding: text, as: UTF8.self))
+    } catch {
+      return .failure(ControlFailure(error))
+    }
+  }
+
+  // MARK: Updates that wait
+
+  /// Updates that are just being put in place, by the names of their copies.
+  private let placing = Condition<Set<String>>([])
+  /// Why those could not be put in place that wait on: what has been said is not said again.
+  private let postponed = Mutex<[String: String]>([:])
+
+  /// Puts all updates in place whose apps run no more; `isOver` is asked before each.
+  func placeUpdates(isOver: () -> Bool) {
+    guard !isReadOnly, let registry = try? knownRegistry(),
+      let waiting = try? registry.waitingUpdates()
+    else { return }
+    let names = Set(waiting.map(\.name))
+    postponed.withLock { $0 = $0.filter { names.contains($0.key) } }
+    for update in waiting where !isOver() {
+      place(update, registry, isOver)
+    }
+  }
+
+  /// Puts the update of an app in place that is about to be started, if one waits and it does not run.
+  func placeUpdate(of app: InstalledApp, isOver: () -> Bool) {
+    guard !isReadOnly, let registry = try? knownRegistry(),
+      let waiting = try? registry.waitingUpdate(of: app.identifier, for: app.user)
+    else { return }
+    place(waiting, registry, isOver)
+  }
+
+  private func place(_ waiting: WaitingUpdate, _ registry: Registry, _ isOver: () -> Bool) {
+    guard let tree = tree.withLock({ $0 }), tree.users(of: waiting.before.path).isEmpty else { return }
+    // Whoever comes while somebody is at it waits for what comes of that.
+    while !placing.withLock({ $0.insert(waiting.name).inserted }) {
+      _ = placing.wait(milliseconds: 100) { !$0.contains(waiting.name) }
+      if isOver() { return }
+    }
+    defer { placing.change { _ = $0.remove(waiting.name) } }
+    // What another thread has done with it, it need not be done again.
+    let current = try? registry.waitingUpdate(of: waiting.app.identifier, for: waiting.app.user)
+    guard current?.name == waiting.name else { return }
+    let handler = handler(registry, tree)
+    switch handler.place(waiting) {
+    case .postponed(_, let failure):
+      let reason = "\(failure)"
+      let isNew = postponed.withLock { $0.updateValue(reason, forKey: waiting.name) != reason }
+      if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
+    case .updated: grants.withLock { $0 }?.reconcile()
+    case .dropped, nil: break
     }
   }
 }

@@ -13,7 +13,8 @@ extension ControlMessage: Codable {
   private enum Key: String, CodingKey {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
-    case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log
+    case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
+      roots
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -40,6 +41,8 @@ extension ControlMessage: Codable {
     if fields.contains(.status) { return .status(try value(.status)) }
     if fields.contains(.system) { return .system(try value(.system)) }
     if fields.contains(.apps) { return .apps(try value(.apps)) }
+    if fields.contains(.roots) { return .roots(try value(.roots)) }
+    if fields.contains(.waiting) { return .waiting(try value(.waiting)) }
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
@@ -109,6 +112,7 @@ extension ControlMessage: Codable {
       try fields.encode(before, forKey: .before)
       try fields.encode(now, forKey: .app)
       try fields.encode(left, forKey: .left)
+    case .waiting(let update): try fields.encode(update, forKey: .waiting)
     case .uninstalled(let app, let left):
       try fields.encodeIfPresent(app, forKey: .before)
       try fields.encode(left, forKey: .left)
@@ -121,6 +125,7 @@ extension ControlMessage: Codable {
     case .launch(let plan): try fields.encode(plan, forKey: .launch)
     case .running(let apps): try fields.encode(apps, forKey: .running)
     case .requests(let report): try fields.encode(report, forKey: .requests)
+    case .roots(let roots): try fields.encode(roots, forKey: .roots)
     case .log(let page): try fields.encode(page, forKey: .log)
     }
   }

@@ -15,6 +15,8 @@ package enum ControlReply: Equatable, Sendable {
   case installed(InstalledApp)
   /// `left` stays of the containers that went, because it is not their owner's or a flag protects it.
   case updated(before: InstalledApp, now: InstalledApp, left: [LeftBehind])
+  /// An update that waits until its app runs no more, or did until it was given up.
+  case waiting(WaitingUpdate)
   /// Without an app, what an earlier removal had left is gone.
   case uninstalled(InstalledApp?, left: [LeftBehind])
   /// The versions of the system domain that there are now.
@@ -30,6 +32,9 @@ package enum ControlReply: Equatable, Sendable {
 
   /// What a process tree has requested of the filesystem.
   case requests(RequestReport)
+
+  /// The certificates of the roots that a store trusts, as one PEM text.
+  case roots(String)
 
   /// What was refused and done.
   case log(LogPage)

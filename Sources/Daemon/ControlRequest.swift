@@ -39,6 +39,8 @@ package enum ControlRequest: Equatable, Sendable {
   case trace
   /// What has been counted? Ends that.
   case traced
+  /// Which roots does the store trust?
+  case roots
   /// Take in a descriptor, which belongs to the next request of this connection.
   case pass
 }
@@ -55,7 +57,7 @@ extension ControlRequest {
   /// Whether it comes to the same if it is carried out twice.
   var mayBeRepeated: Bool {
     switch self {
-    case .status, .apps, .app, .path, .grants, .running, .log: true
+    case .status, .apps, .app, .path, .grants, .running, .log, .roots: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run, .trace: true
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
@@ -68,7 +70,7 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, log, trace,
-      traced, pass
+      traced, roots, pass
   }
 
   private enum Key: String, CodingKey {
@@ -101,6 +103,7 @@ extension ControlRequest: Codable {
       case .log: .log(try fields.decode(LogQuery.self, forKey: .query))
       case .trace: .trace
       case .traced: .traced
+      case .roots: .roots
       case .pass: .pass
       }
   }
@@ -140,7 +143,7 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .pass: break
+    case .status, .restart, .trace, .traced, .roots, .pass: break
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
@@ -181,6 +184,7 @@ extension ControlRequest: Codable {
     case .log: .log
     case .trace: .trace
     case .traced: .traced
+    case .roots: .roots
     case .pass: .pass
     }
   }

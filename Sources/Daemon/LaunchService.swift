@@ -68,6 +68,7 @@ final class LaunchService: Sendable {
   private func launch(
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
   ) throws(AppFailure) -> ControlReply {
+    apps.placeUpdate(of: try installed(identifier, caller.user).app) { reporter.isCancelled }
     let found = try installed(identifier, caller.user)
     guard server.views.start(found.app.path) else { throw .busy(identifier: identifier.text) }
     defer { server.views.started(found.app.path) }

@@ -74,6 +74,9 @@ package final class RunningViews: Sendable {
     /// Bundles of which another version is just taking the place, or nothing.
     var changing: Set<String> = []
     var isEnding = false
+    /// How many views have ended, and whether nobody is to wait for more.
+    var ended: UInt64 = 0
+    var isOver = false
   }
   /// Changed when a view has ended.
   private let state = Condition(State())
@@ -124,8 +127,19 @@ package final class RunningViews: Sendable {
     state.change { state in
       state.views[number] = nil
       state.shares[number] = nil
+      state.ended += 1
     }
   }
+
+  /// Waits until more views have ended than `count`, and returns how many; nil once it is over.
+  func waitForEnds(after count: UInt64) -> UInt64? {
+    state.wait(until: { $0.isOver || $0.ended > count }) { $0.isOver ? nil : $0.ended }
+  }
+
+  /// Has nobody wait for the end of views any more.
+  func stopWaitingForEnds() { state.change { $0.isOver = true } }
+
+  var isOver: Bool { state.withLock { $0.isOver } }
 
   // MARK: What is not to happen at once
 

@@ -101,6 +101,7 @@ package enum Service {
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let control: ListeningPlace
+    let updates: UpdateThread
     do {
       if let kept, kept.hasPredecessor {
         try server.takeOver(launches.takeovers(kept))
@@ -108,6 +109,7 @@ package enum Service {
       }
       control = try listen(store, server, apps, launches, log, settings, kept)
       try control.server.start()
+      updates = try UpdateThread(apps, server.views)
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
       let isFirst = kept?.hasPredecessor != true
@@ -124,6 +126,7 @@ package enum Service {
     }
     noteBegin(store, settings, kept, log)
     server.waitUntilUnmounted()
+    updates.stop()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
     log.record(LogEntry(now: .unmounted, detail: "from \(settings.mountPoint)"))
@@ -293,6 +296,7 @@ package enum Service {
     case .path(let place, let identifier, let user):
       return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
     case .log(let query): return .job(.queries) { _ in log.answer(query, for: call.caller) }
+    case .roots: return .job(.queries) { _ in apps.roots() }
     case .trace: return .reply(trace(call, server))
     case .traced:
       return .reply(

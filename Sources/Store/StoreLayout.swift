@@ -13,6 +13,9 @@ package enum StoreLayout {
   static let unfinishedName = "unfinished"
   /// Holds what the daemon has begun to make; it is there while one runs, and empty when one begins.
   static let stagingPath = "state/staging"
+  /// Holds the copies of updates that wait until their apps run no more; see ``WaitingUpdate``.
+  static let updatesPath = "state/\(updatesName)"
+  package static let updatesName = "updates"
   /// Holds the roots that are trusted; see ``Store/openTrust()``.
   static let trustPath = "keys/trust"
   /// The daemon's directories beside `tree`; nobody else has any business there.

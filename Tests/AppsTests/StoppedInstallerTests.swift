@@ -143,4 +143,62 @@ internal import Testing
     }
     #expect(seen == [false, true])
   }
+
+  // MARK: Updates that wait
+
+  private func kept() -> [String] { (try? fixture.temporary.names(in: "store/state/updates")) ?? [] }
+
+  private func expectOnlyWhatWaits(_ at: String) throws -> Bool {
+    let waiting = try fixture.registry.waitingUpdates()
+    #expect(kept() == waiting.map(\.name), "at \(at)")
+    return !waiting.isEmpty
+  }
+
+  private func begin() throws {
+    try remove()
+    let old = try TemporaryDirectory.open(fixture.temporary.appending("old/Editor.app"))
+    _ = try fixture.installer().install(old.fd, named: "Editor.app", for: fixture.users, by: .ourselves)
+  }
+
+  @Test func updateWaitsOrDoesNot() throws {
+    try fixture.bundle("old/Editor.app") { $0.files = manyFiles() }
+    let source = try fixture.bundle("new/Editor.app") {
+      $0.version = "2"; $0.files = manyFiles()
+    }
+    var seen: Set<Bool> = []
+    try forEachStop("keep-update", source, points: 100) {
+      try begin()
+    } check: { at in
+      try recover(at)
+      #expect(try isInstalled("1"), "at \(at)")
+      let waits = try expectOnlyWhatWaits(at)
+      seen.insert(waits)
+      guard waits else { return }
+      for update in try fixture.registry.waitingUpdates() { _ = try fixture.installer().place(update) }
+      #expect(try isInstalled("2") && kept() == [], "at \(at)")
+    }
+    #expect(seen == [false, true])
+  }
+
+  @Test(arguments: ["Editor.app", "Editor 2.app"]) func updateThatWaitedIsDoneOrWaitsOn(name: String) throws {
+    try fixture.bundle("old/Editor.app") { $0.files = manyFiles() }
+    let source = try fixture.bundle("new/\(name)") {
+      $0.version = "2"; $0.files = manyFiles()
+    }
+    var seen: Set<Bool> = []
+    try forEachStop("place-update", "-", points: 100) {
+      try begin()
+      let words = ["keep-update", fixture.temporary.appending("store"), fixture.account.name, source]
+      try StoppedWork(words: words).finish()
+      #expect(kept().count == 1)
+    } check: { at in
+      try recover(at)
+      let waits = try expectOnlyWhatWaits(at)
+      seen.insert(waits)
+      #expect(try waits ? isInstalled("1") : isInstalled("2", name), "at \(at)")
+      for update in try fixture.registry.waitingUpdates() { _ = try fixture.installer().place(update) }
+      #expect(try isInstalled("2", name) && bundles() == [name] && kept() == [], "at \(at)")
+    }
+    #expect(seen == [false, true])
+  }
 }

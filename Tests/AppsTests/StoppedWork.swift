@@ -32,6 +32,9 @@ struct StoppedWork {
     }
   }
 
+  /// Does it without being stopped.
+  func finish() throws { #expect(try stop(at: 0).isDone) }
+
   /// `begin` makes what it begins with, `check` looks at what is left.
   func forEachStop(
     points wanted: Int = 200, begin: () throws -> Void, check: (_ at: String) throws -> Void

@@ -48,7 +48,7 @@ struct InstallTests {
     let app = try shop.make("Notes", version: "1.0")
     let home = "Users/\(anna.account.name)"
     // Not for everyone, since she is no admin; and not for him.
-    #expect(try shop.run(as: anna, "install", app).status == 7)
+    #expect(try shop.run(as: anna, "install", app, "--everyone").status == 7)
     #expect(try shop.run(as: anna, "install", app, "--user", ben.account.name).status == 7)
     let made = try shop.run(as: anna, "install", app, "--user", anna.account.name)
     #expect(made.status == 0, "\(made.errors)")
@@ -66,6 +66,43 @@ struct InstallTests {
     let gone = try shop.run(as: anna, "uninstall", "org.example.notes", "--user", anna.account.name)
     #expect(gone.status == 0, "\(gone.errors)")
     #expect(stat(mounted.backing("\(home)/Library/Containers/org.example.notes"), &status) == -1)
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// Where nobody says for whom, it is for everyone if the caller may do that, and otherwise for the caller.
+  @Test func whoIsMeantIsKnownWhereItIsUnambiguous() throws {
+    let shop = try AppShop()
+    let mounted = shop.mounted
+    let (anna, ben) = (try TemporaryAccount(), try TemporaryAccount())
+    try shop.succeed("user", "add", anna.account.name)
+    let one = try shop.make("Notes", version: "1.0")
+    let two = try shop.make("Notes", version: "2.0", in: "second")
+    let own = "Users/\(anna.account.name)/Applications/Notes.app"
+    let made = try shop.run(as: anna, "install", one)
+    #expect(made.status == 0 && made.output.contains("for yourself"), "\(made)")
+    #expect(access(mounted.backing(own), F_OK) == 0)
+    #expect(access(mounted.backing("Applications/Notes.app"), F_OK) == -1)
+    let homeless = try shop.run(as: ben, "install", one)
+    #expect(homeless.status == 7 && homeless.errors.contains("no home"), "\(homeless)")
+    // Root's is everyone's, and both are there; an update of hers is hers.
+    try shop.succeed("install", one)
+    let updated = try shop.run(as: anna, "update", two)
+    #expect(updated.status == 0 && updated.output.contains("for yourself"), "\(updated)")
+    let again = try mounted.run("update", two, "--store", mounted.store)
+    #expect(again.status == 0 && again.errors.contains(anna.account.name), "\(again)")
+    // Root must say which one is to go.
+    let ambiguous = try mounted.run("uninstall", "org.example.notes", "--store", mounted.store)
+    #expect(ambiguous.status == 2 && ambiguous.errors.contains("--user \(anna.account.name)"), "\(ambiguous)")
+    #expect(access(mounted.backing(own), F_OK) == 0)
+    let both = try mounted.run("uninstall", "org.example.notes", "--everyone", "--user", "x")
+    #expect(both.status == 2, "\(both)")
+    #expect(try shop.run(as: anna, "uninstall", "org.example.notes").status == 0)
+    #expect(access(mounted.backing(own), F_OK) == -1)
+    #expect(access(mounted.backing("Applications/Notes.app"), F_OK) == 0)
+    #expect(try shop.run(as: anna, "uninstall", "org.example.notes").status == 7)
+    try shop.succeed("uninstall", "org.example.notes")
+    // An administrator who is not root.
+    try shop.succeed("user", "add", ben.account.name)
     try shop.expectNothingToComplainAbout()
   }
 

@@ -19,14 +19,29 @@ enum AppWork {
       try installer.uninstall(identifier, of: domain, by: .ourselves)
       return
     }
+    guard words[0] != "place-update" else {
+      for waiting in try registry.waitingUpdates() { _ = try installer.place(waiting) }
+      return
+    }
     let source = try words[3].withName { (name) throws(Errno) in
       try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
     }
     let name = words[3].split(separator: "/").last.map(String.init) ?? ""
     if words[0] == "install-app" {
       _ = try installer.install(source.fd, named: name, for: domain, by: .ourselves)
+    } else if words[0] == "keep-update" {
+      let busy = Installer(
+        store, registry, containers: try Containers(store, registry), trust: try StoreTrust.read(store),
+        observer: Running())
+      _ = try busy.updateWhenClosed(source.fd, named: name, for: domain, by: .ourselves)
     } else {
       _ = try installer.update(source.fd, named: name, for: domain, by: .ourselves)
     }
   }
+}
+
+/// A tree all of whose apps run.
+private struct Running: TreeObserver {
+  func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) { throw .EBUSY }
+  func users(of path: String) -> [String] { ["pid 1"] }
 }

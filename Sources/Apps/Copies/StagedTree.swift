@@ -17,6 +17,8 @@ package final class StagedTree {
   private let name: String
   private let workshop: Workshop
   private var isThere: Bool
+  /// Whether it stays where it is unless something is done to it.
+  private var isKept = false
 
   /// Copies a tree to among a store's own files; ``synchronize()`` comes before anyone may see it.
   package init(_ source: FD, in store: Store, _ copy: TreeCopy) throws {
@@ -56,7 +58,17 @@ package final class StagedTree {
     }
   }
 
-  deinit { remove() }
+  /// One that waits under that name in a directory of the store: it stays there until it is placed.
+  package init(keptAs name: String, in directory: consuming OwnedFD) {
+    staging = directory
+    workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
+    self.name = name
+    count = TreeCopy.Count()
+    isThere = true
+    isKept = true
+  }
+
+  deinit { if !isKept { remove() } }
 
   private static let prefix = "install-"
 
@@ -91,6 +103,7 @@ package final class StagedTree {
   package func replace(_ oldName: String, in parent: FD) throws(Errno) {
     // What is under our own name from now on is the old one.
     try rename(to: oldName, in: parent, UInt32(CLX_RENAME_EXCHANGE))
+    isKept = false
   }
 
   /// Takes what has that name away in one step.

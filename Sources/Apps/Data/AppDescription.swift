@@ -25,8 +25,25 @@ package struct AppDescription: Codable, Equatable, Sendable {
   package let clouds: [String]
   /// The digest of its signature.
   package let seal: String
+  /// The version that takes its place when it runs no more; nil where none waits.
+  package var update: Update?
   /// What it has in the home of the user who asks; nil where nobody in particular asks.
   package var containers: [Container]?
+
+  /// A version of it that waits.
+  package struct Update: Codable, Equatable, Sendable {
+    package let version: String
+    package let build: String
+    /// Since when, in seconds since 1970.
+    package let since: Int64
+
+    init(_ waiting: WaitingUpdate) {
+      let app = waiting.app
+      version = app.shortVersion.isEmpty ? app.version : app.shortVersion
+      build = app.version
+      since = waiting.since
+    }
+  }
 
   /// A container of it.
   package struct Container: Codable, Equatable, Sendable {
@@ -37,7 +54,7 @@ package struct AppDescription: Codable, Equatable, Sendable {
     package var path: String
   }
 
-  init(_ app: InstalledApp, _ containers: [ContainerRecord]? = nil) {
+  init(_ app: InstalledApp) {
     identifier = app.identifier.text
     name = app.name
     version = app.shortVersion.isEmpty ? app.version : app.shortVersion
@@ -50,7 +67,10 @@ package struct AppDescription: Codable, Equatable, Sendable {
     groups = app.groups.map(\.text)
     clouds = app.clouds.map(\.text)
     seal = app.seal.asHexadecimal
-    self.containers = containers?.map {
+  }
+
+  static func containers(_ records: [ContainerRecord]) -> [Container] {
+    records.map {
       Container(kind: $0.kind.rawValue, identifier: $0.identifier.text, uuid: $0.uuid, path: $0.path)
     }
   }

@@ -27,15 +27,21 @@ package struct AppQueries {
     let apps = try registry?.apps(for: user) ?? []
     // The own one comes before the machine's of the same identifier, which its owner does not get to see.
     let own = Set(apps.filter { $0.user != nil }.map(\.identifier))
-    return apps.filter { user == nil || $0.user != nil || !own.contains($0.identifier) }.map {
-      AppDescription($0)
+    let updates = try registry?.waitingUpdates() ?? []
+    return apps.filter { user == nil || $0.user != nil || !own.contains($0.identifier) }.map { app in
+      var description = AppDescription(app)
+      description.update = updates.first { $0.isAbout(app) }.map(AppDescription.Update.init)
+      return description
     }
   }
 
   /// One app, with what it has in the user's home.
   package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> AppDescription {
     let app = try installed(identifier, for: user)
-    guard let user, let registry else { return AppDescription(app) }
+    var description = AppDescription(app)
+    description.update = try registry?.waitingUpdate(of: app.identifier, for: app.user).map(
+      AppDescription.Update.init)
+    guard let user, let registry else { return description }
     var containers = try registry.containers(
       kind: .data, identifier: app.identifier, user: user, isMarkedForRemoval: false)
     for group in app.groups {
@@ -46,7 +52,8 @@ package struct AppQueries {
       containers += try registry.containers(
         kind: .cloud, identifier: cloud, user: user, isMarkedForRemoval: false)
     }
-    return AppDescription(app, containers)
+    description.containers = AppDescription.containers(containers)
+    return description
   }
 
   /// Where a place of an app is in a user's home, below the root of the tree.

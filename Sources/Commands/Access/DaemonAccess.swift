@@ -74,6 +74,11 @@ struct DaemonAccess: StoreAccess {
     }
   }
 
+  func trust() throws -> Trust {
+    let roots = try ask(.roots) { if case .roots(let roots) = $0 { roots } else { nil } }
+    return Trust(roots: roots.isEmpty ? [] : try Certificate.all(inPEM: Array(roots.utf8)))
+  }
+
   // MARK: Changes
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
@@ -85,8 +90,30 @@ struct DaemonAccess: StoreAccess {
   func update(
     _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
   ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
-    try change(.update(named: name, for: domain, allowsDowngrade: allowingDowngrade), bundle) {
+    let request = AppRequest.update(
+      named: name, for: domain, allowsDowngrade: allowingDowngrade, whenClosed: false)
+    return try change(request, bundle) {
       if case .updated(let before, let now, let left) = $0 { (before, now, left) } else { nil }
+    }
+  }
+
+  func updateWhenClosed(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> UpdateOutcome {
+    let request = AppRequest.update(
+      named: name, for: domain, allowsDowngrade: allowingDowngrade, whenClosed: true)
+    return try change(request, bundle) {
+      switch $0 {
+      case .updated(let before, let now, let left): .updated(before: before, now: now, left: left)
+      case .waiting(let update): .waits(update)
+      default: nil
+      }
+    }
+  }
+
+  func cancelUpdate(of identifier: AppIdentifier, for domain: AppDomain) throws -> WaitingUpdate {
+    try change(.cancelUpdate(identifier, of: domain)) {
+      if case .waiting(let update) = $0 { update } else { nil }
     }
   }
 

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import Daemon
 internal import LinuxIO
 internal import Policy
@@ -44,6 +45,8 @@ struct DirectAccess: StoreAccess {
 
   func systemVersions() throws -> SystemVersions { try SystemVersions(of: store) }
 
+  func trust() throws -> Trust { try StoreTrust.read(store) }
+
   // MARK: Changes
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
@@ -61,10 +64,25 @@ struct DirectAccess: StoreAccess {
     }
   }
 
+  func updateWhenClosed(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> UpdateOutcome {
+    try changing { (handler, wait) throws(ControlFailure) in
+      try handler.updateWhenClosed(
+        bundle, named: name, for: domain, by: .ourselves, allowingDowngrade: allowingDowngrade, wait)
+    }
+  }
+
+  func cancelUpdate(of identifier: AppIdentifier, for domain: AppDomain) throws -> WaitingUpdate {
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.cancelUpdate(of: identifier, for: domain, by: .ourselves)
+    }
+  }
+
   func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, keepingData: Bool
   ) throws -> (app: InstalledApp?, left: [LeftBehind]) {
-    try changing { (handler, _) throws(ControlFailure) in
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
       try handler.uninstall(identifier, of: domain, by: .ourselves, keepingData: keepingData)
     }
   }
@@ -89,12 +107,17 @@ struct DirectAccess: StoreAccess {
     try changing { (handler, _) throws(ControlFailure) in try handler.rollbackSystem(by: .ourselves) }
   }
 
+  /// Nothing runs from a store that nobody serves: what waits for that is done first.
   private func changing<Result>(
+    placingUpdates: Bool = true,
     _ body: (AppRequestHandler, InstallWait) throws(ControlFailure) -> Result
   ) throws -> Result {
     try showingProgress { note in
       let handler = AppRequestHandler(store, try Registry(of: store))
       try handler.recover()
+      if placingUpdates {
+        for outcome in try handler.placeWaiting() { outcome.tell(in: root, context.console) }
+      }
       return try explaining { () throws(ControlFailure) in try body(handler, InstallWait(progress: note)) }
     }
   }

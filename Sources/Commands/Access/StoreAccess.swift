@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import Daemon
 internal import LinuxIO
 internal import Policy
@@ -41,6 +42,9 @@ protocol StoreAccess {
   /// From the registry, or where that is closed to us, from what the mount shows.
   func systemVersions() throws -> SystemVersions
 
+  /// The judge of signatures who trusts whom the store trusts.
+  func trust() throws -> Trust
+
   // MARK: Changes
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp
@@ -48,6 +52,14 @@ protocol StoreAccess {
   func update(
     _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
   ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind])
+
+  /// The same for an app that may run: then the new version waits until it ends.
+  func updateWhenClosed(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> UpdateOutcome
+
+  /// Gives up the update that waits.
+  func cancelUpdate(of identifier: AppIdentifier, for domain: AppDomain) throws -> WaitingUpdate
 
   /// Gives no app where only what an earlier removal had left was there to remove.
   func uninstall(

@@ -30,7 +30,12 @@ struct AppsCommand: Command {
     context.console.print(
       list: apps, json: json, none: "No apps are installed.",
       columns: ["IDENTIFIER", "VERSION", "FOR", "BUNDLE"]
-    ) { [$0.identifier, $0.version, $0.home ?? "all", $0.path] }
+    ) {
+      [
+        $0.identifier, $0.version + ($0.update.map { " (\($0.version) waits)" } ?? ""), $0.home ?? "all",
+        $0.path,
+      ]
+    }
     return .ok
   }
 }

@@ -40,6 +40,12 @@ struct InfoCommand: Command {
       ["  team", app.team], ["  for", app.home ?? "all users"], ["  bundle", app.path],
       ["  executable", app.executable], ["  installed", utcText(app.installed)], ["  seal", app.seal],
     ]
+    if let update = app.update {
+      let build = update.build == update.version ? "" : " (build \(update.build))"
+      rows.insert(
+        ["  update", "to \(update.version)\(build), waits since \(utcText(update.since)) until it ends"],
+        at: 1)
+    }
     rows += app.groups.map { ["  group", $0] } + app.clouds.map { ["  icloud", $0] }
     rows += (app.containers ?? []).map { ["  \($0.kind) container", $0.path] }
     context.console.print(table: rows.map { [$0[0], $0[1].sanitized] })

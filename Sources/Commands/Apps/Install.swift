@@ -15,11 +15,11 @@ struct InstallCommand: Command {
         name: "BUNDLE", help: "a signed bundle: Name.app, or a file of 'insula pack'", isRequired: true,
         kind: .file)
     ],
-    options: [AppDomain.homeOption, AppsAccess.storeOption, CommandDescription.json],
+    options: DomainChoice.options("") + [AppsAccess.storeOption, CommandDescription.json],
     details: [
       """
-      By default, the app is installed for everyone in /Applications, which requires an administrator.
-      With --user, it is installed in that user's own Applications directory.
+      An administrator installs an app for everyone, in /Applications; anybody else for themselves, in the
+      Applications directory of their own home. --everyone and --user say it explicitly.
       """,
       """
       The app's signature must lead to a root that the store trusts. 'insula trust add FILE --store STORE'
@@ -33,17 +33,17 @@ struct InstallCommand: Command {
     ],
     examples: [
       "sudo insula install Notes.app", "sudo insula install Notes.app.tar",
-      "insula install Notes.app --user anna",
+      "insula install Notes.app", "sudo insula install Notes.app --user anna",
     ])
 
   private let bundle: String
-  private let user: String?
+  private let choice: DomainChoice
   private let store: String?
   private let json: Bool
 
-  init(_ arguments: ParsedArguments) {
+  init(_ arguments: ParsedArguments) throws(UsageError) {
     bundle = arguments.argument(0) ?? ""
-    user = arguments.value("user")
+    choice = try DomainChoice(arguments, of: Self.description)
     store = arguments.value("store")
     json = arguments.has("json")
   }
@@ -51,13 +51,15 @@ struct InstallCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let source = try context.openBundleSource(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
+    let domain = try choice.forNewApp(access)
     let app = try context.withBundle(source) { (directory, name) in
-      try access.install(directory, named: name, for: AppDomain(home: user))
+      try access.install(directory, named: name, for: domain)
     }
     if json {
       context.console.print(json: app)
     } else {
-      context.console.say("Installed \(app.title) at \(access.root)/\(app.path).")
+      context.console.say(
+        "Installed \(app.title) \(domain.words(context)) at \(access.root)/\(app.path).")
     }
     return .ok
   }

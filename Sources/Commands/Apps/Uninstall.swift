@@ -10,16 +10,15 @@ struct UninstallCommand: Command {
   static let description = CommandDescription(
     name: "uninstall", summary: "Removes an app and, unless they are to be kept, its containers.",
     arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],
-    options: [
-      .init(
-        name: "user", short: "u", value: "NAME",
-        help:
-          "remove the app from this user's home (default: your own copy if you have one, else everyone's)",
-        kind: .account),
+    options: DomainChoice.options("") + [
       .init(name: "keep-data", help: "keep the containers, so that a later installation uses them again"),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
+      """
+      Your own copy of an app comes before everyone's, which only an administrator can remove. If root means
+      one of several, --everyone or --user must say which.
+      """,
       """
       This also removes the app's containers in the home of every user who no longer has the app, and a
       group's container with the last app of that group. 'insula export ID FILE' saves an app's data
@@ -33,14 +32,14 @@ struct UninstallCommand: Command {
     examples: ["sudo insula uninstall com.example.notes --keep-data"])
 
   private let app: AppReference
-  private let user: String?
+  private let choice: DomainChoice
   private let store: String?
   private let keepsData: Bool
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     app = try Self.description.app(arguments.argument(0))
-    user = arguments.value("user")
+    choice = try DomainChoice(arguments, of: Self.description)
     store = arguments.value("store")
     keepsData = arguments.has("keep-data")
     json = arguments.has("json")
@@ -49,28 +48,19 @@ struct UninstallCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
     let identifier = try access.identifier(of: self.app, for: nil)
-    let domain = AppDomain(home: try user ?? ownHome(identifier, access, context))
+    let domain = try choice.forInstalled(identifier, access, isStrict: true)
     let (app, left) = try access.uninstall(identifier, of: domain, keepingData: keepsData)
     left.tell(in: access.root, context.console)
     if json {
       context.console.print(json: app)
     } else if let app {
-      context.console.say("Removed \(app.title)\(keepsData ? "; its containers are kept" : "").")
+      context.console.say(
+        "Removed \(app.title), which was \(domain.words(context))"
+          + "\(keepsData ? "; its containers are kept" : "")."
+      )
     } else {
       context.console.say("Removed the containers that \(identifier) left behind.")
     }
     return .ok
-  }
-
-  /// The home of the caller, where the app is theirs alone: nobody but an admin removes one of the machine's.
-  private func ownHome(
-    _ identifier: AppIdentifier, _ access: any StoreAccess, _ context: Context
-  ) throws -> String? {
-    guard !context.isRoot else { return nil }
-    do {
-      return try access.app(identifier, for: nil).home
-    } catch StoreError.noApp {
-      return nil
-    }
   }
 }

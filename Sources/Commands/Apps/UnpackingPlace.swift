@@ -26,8 +26,7 @@ final class UnpackingPlace: Sendable {
   var directory: FD { made.fd }
 
   init(_ context: Context) throws(CommandFailure) {
-    let chosen = context.environment["TMPDIR"] ?? ""
-    base = chosen.hasPrefix("/") ? chosen : "/var/tmp"
+    base = context.unpackingDirectory
     do throws(Errno) {
       parent = try FD.cwd.openFollowing(base, O_RDONLY | O_DIRECTORY)
       let workshop = Workshop(directory: parent.fd, prefix: Self.prefix)
@@ -67,5 +66,13 @@ final class UnpackingPlace: Sendable {
   func advice(on failure: ArchiveFailure) -> [String] {
     guard case .failed(_, .ENOSPC) = failure.reason else { return [] }
     return ["it is unpacked in \(base); TMPDIR can name a directory with more room"]
+  }
+}
+
+extension Context {
+  /// Where there is room for what is unpacked or fetched: not in memory, where /tmp may be.
+  var unpackingDirectory: String {
+    let chosen = environment["TMPDIR"] ?? ""
+    return chosen.hasPrefix("/") ? chosen : "/var/tmp"
   }
 }

@@ -23,6 +23,9 @@ extension Context {
   /// The same, made if it is missing.
   func makeIdentities() throws(CommandFailure) -> OwnedFD { try makeConfiguration("identities") }
 
+  /// What is known of sources of apps, in a directory that is the user's alone; made if it is missing.
+  func makeSources() throws(CommandFailure) -> OwnedFD { try makeConfiguration("sources") }
+
   /// The roots that count: the user's, or those of a store; nil where there are none yet.
   func openTrust(ofStore store: String?) throws -> OwnedFD? {
     guard let store else { return try openConfiguration("trust") }

@@ -60,6 +60,9 @@ struct Context: Sendable {
   /// The store that all users share.
   var machineStore: String { setting(.machineStore).value }
 
+  /// The program that fetches files.
+  var curl = "/usr/bin/curl"
+
   /// Where that is unless root has chosen another place.
   var builtInMachineStore = "/var/lib/insula"
 

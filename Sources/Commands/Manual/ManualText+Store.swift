@@ -39,6 +39,8 @@ extension ManualText {
     ("tree/", "what a mount shows: each file and directory of the tree is one here, with the same name"),
     ("state/insula.db", "a database of sqlite3: installed apps, containers, grants and unfinished changes"),
     ("state/lock", "a file that is locked for as long as a daemon or a command works on the store"),
+    ("state/updates/", "new versions of running apps, which take their places when the apps end"),
+    ("state/sources/", "the dates of the last indexes that were seen of directories and servers of apps"),
     ("state/staging/", "objects that are being created, before they get their names in the tree"),
     ("state/system/", "the version of the system domain to which 'insula system rollback' returns"),
     ("state/daemon.log", "what the daemon reports when it runs in the background"),

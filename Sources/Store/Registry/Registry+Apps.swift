@@ -81,6 +81,7 @@ extension Registry {
       .integer(known.id))
     try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
+    try database.run("DELETE FROM updates WHERE app = ?", .integer(known.id))
     try noteBelongings(of: app, in: database)
     try doomEmpty(groups, in: database)
     try keepGrants(onlyOf: app, in: database)
@@ -156,6 +157,13 @@ extension Registry {
       """, .text(path)
     ) { (row) throws(StoreError) in try Row(row, file) }.first
     return try found?.complete(database)
+  }
+
+  /// The number of the app of exactly that user, or of the machine.
+  static func number(
+    of identifier: AppIdentifier, of user: UInt32?, in database: borrowing Database
+  ) throws(StoreError) -> Int64? {
+    try row(of: identifier, of: user, in: database)?.id
   }
 
   private static func row(

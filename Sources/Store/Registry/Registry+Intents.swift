@@ -71,6 +71,11 @@ extension Registry {
       if let known { throw .appExists(identifier: app.identifier.text, path: known.path) }
     case .update:
       guard let known, known == intent.before else { throw .appBusy(identifier: app.identifier.text) }
+      guard let waiting = intent.waiting else { break }
+      // Another one may wait by now, or none.
+      guard try waitingUpdate(of: app.identifier, for: app.user, in: database)?.name == waiting else {
+        throw .appBusy(identifier: app.identifier.text)
+      }
     case .uninstall:
       guard let known else { throw .noApp(identifier: app.identifier.text) }
       guard known == app else { throw .appBusy(identifier: app.identifier.text) }
@@ -120,7 +125,7 @@ extension Registry {
     return seals.sorted { $0.key < $1.key }.map { (path: $0.key, seals: $0.value) }
   }
 
-  private static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {
+  static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {
     let path = database.path
     let live = live.withLock { $0 }
     let rows = try database.rows("SELECT id, intent FROM intents ORDER BY id") {

@@ -166,5 +166,18 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 6",
       ]),
+    Step(
+      name: "waiting updates",
+      statements: [
+        // The version that takes the place of an app when it ends, at most one for each: it goes with the
+        // app, and with any other change of it.
+        """
+        CREATE TABLE updates (
+          app INTEGER PRIMARY KEY REFERENCES apps ON DELETE CASCADE,
+          waiting TEXT NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 7",
+      ]),
   ]
 }

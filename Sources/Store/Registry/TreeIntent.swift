@@ -15,24 +15,31 @@ package struct TreeIntent: Codable, Equatable, Sendable {
   package let before: InstalledApp?
   /// Whether the containers of an app that goes stay.
   package let keepsData: Bool
+  /// The name of the copy of an update that has waited.
+  package let waiting: String?
 
   package static func install(_ app: InstalledApp) -> TreeIntent {
     TreeIntent(work: .install, app: app, before: nil, keepsData: true)
   }
 
-  package static func update(_ before: InstalledApp, to app: InstalledApp) -> TreeIntent {
-    TreeIntent(work: .update, app: app, before: before, keepsData: true)
+  package static func update(
+    _ before: InstalledApp, to app: InstalledApp, waiting: String? = nil
+  ) -> TreeIntent {
+    TreeIntent(work: .update, app: app, before: before, keepsData: true, waiting: waiting)
   }
 
   package static func uninstall(_ app: InstalledApp, keepingData: Bool) -> TreeIntent {
     TreeIntent(work: .uninstall, app: app, before: nil, keepsData: keepingData)
   }
 
-  private init(work: Work, app: InstalledApp, before: InstalledApp?, keepsData: Bool) {
+  private init(
+    work: Work, app: InstalledApp, before: InstalledApp?, keepsData: Bool, waiting: String? = nil
+  ) {
     self.work = work
     self.app = app
     self.before = before
     self.keepsData = keepsData
+    self.waiting = waiting
   }
 
   /// Whether it is about that app, in any of its versions.

@@ -41,6 +41,8 @@ internal import Testing
       #"{"verb":"grant","grant":\#(grant)}"#,
       #"{"verb":"order","order":\#(new)}"#,
       #"{"verb":"order","order":{"action":"update","bundle":"E.app","home":"anna","allowsDowngrade":true}}"#,
+      #"{"verb":"order","order":{"action":"update","bundle":"E.app","whenClosed":true}}"#,
+      #"{"verb":"order","order":{"action":"cancelUpdate","identifier":"a.b","home":"anna"}}"#,
       #"{"verb":"order","order":{"action":"uninstall","identifier":"a.b","home":"anna","keepsData":true}}"#,
       #"{"verb":"order","order":{"action":"updateSystem","bundle":"New"}}"#,
       #"{"verb":"order","order":{"action":"rollbackSystem"}}"#,
@@ -60,7 +62,7 @@ internal import Testing
       #"{"verb":"order","order":{"action":"update","bundle":"E.app","home":"anna","keepsData":true}}"#
     #expect(
       try decoded(ControlRequest.self, update)
-        == .change(.update(named: "E.app", for: .user("anna"), allowsDowngrade: false)))
+        == .change(.update(named: "E.app", for: .user("anna"), allowsDowngrade: false, whenClosed: false)))
     // What an earlier daemon wants to read.
     let words = text(ControlRequest.change(.rollbackSystem))
     for field in [
@@ -94,6 +96,9 @@ internal import Testing
   private static let app =
     #"{"identifier":"a.b","name":"E","executable":"E","version":"1","shortVersion":"","team":"T","#
     + #""path":"Applications/E.app","seal":[1],"installed":2,"groups":[],"clouds":[]}"#
+  private static let waiting =
+    #"{"name":"x","app":\#(app),"before":\#(app),"allowsDowngrade":false,"since":3,"#
+    + #""requester":{"uid":1,"gid":2,"groups":[3],"mayHaveLeftGroups":false}}"#
   private static let run = #"{"identifier":"a.b","user":1,"pid":2,"since":3,"bundle":"Applications/E.app"}"#
 
   /// The case that each is, and what an earlier daemon says.
@@ -103,6 +108,7 @@ internal import Testing
       ("progress", #"{"ok":true,"progress":{"phase":"copying","done":1,"total":2}}"#),
       (".installed", #"{"ok":true,"app":\#(app)}"#),
       (".updated", #"{"ok":true,"app":\#(app),"before":\#(app)}"#),
+      (".waiting", #"{"ok":true,"waiting":\#(waiting)}"#),
       (".uninstalled", #"{"ok":true,"before":\#(app),"left":[{"path":"x","reason":"y"}]}"#),
       (".uninstalled(nil", #"{"ok":true,"left":[]}"#), (".apps", #"{"ok":true,"apps":[]}"#),
       (".path", #"{"ok":true,"path":"x"}"#), (".grants", #"{"ok":true,"grants":[],"next":7}"#),
