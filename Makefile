@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package test-package-short commands clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -128,6 +128,14 @@ deb: ## a Debian package, in .build/deb; requires debhelper
 # The root is made once and kept in .build/package-test.
 test-package: deb ## install, use, upgrade and remove the package in a clean Debian root, as root; half a minute with a kept root
 	Tests/Package/package-test.sh
+
+# The same within this machine's own root, whose files it leaves as they are.
+test-package-short: deb ## the same without a clean root, as root; what CI runs
+	Tests/Package/package-test.sh --short
+
+# The results are kept in git where --save is given.
+commands: build ## how long short commands take, beside other programs; a minute
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/commands.py $(COMMANDS)
 
 clean: ## remove what was built
 	rm -rf .build

@@ -25,6 +25,11 @@ package final class ControlClient: Sendable {
   /// Another conversation with the same daemon, whatever may hide its place by now.
   package func again() throws(Errno) -> ControlClient { try ControlClient(in: directory.fd, name: name) }
 
+  /// Where the daemon is, for a conversation later on; it keeps none open until then.
+  package func address() throws(Errno) -> ControlAddress {
+    ControlAddress(directory: try directory.fd.duplicated(), name: name)
+  }
+
   /// Asks, and waits for the answer: EAGAIN when none came in time, ECONNABORTED when the daemon went away.
   package func ask(_ request: ControlRequest, milliseconds: Int32) throws(Errno) -> ControlReply {
     try send(request, nil)
@@ -146,4 +151,17 @@ package final class ControlClient: Sendable {
       }
     }
   }
+}
+
+/// Where a daemon is, whatever may hide its place by then.
+package final class ControlAddress: Sendable {
+  private let directory: OwnedFD
+  private let name: String
+
+  init(directory: consuming OwnedFD, name: String) {
+    self.directory = directory
+    self.name = name
+  }
+
+  package func connect() throws(Errno) -> ControlClient { try ControlClient(in: directory.fd, name: name) }
 }

@@ -33,6 +33,8 @@ package enum ControlRequest: Equatable, Sendable {
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
   case end(AppIdentifier, user: UInt32?, signal: Int32?)
+  /// The app that the caller has started, and has waited for, has ended.
+  case ended(AppEnding)
   /// What was refused and done? In parts.
   case log(LogQuery)
   /// Count what the caller requests of the filesystem from now on, and what all its children do.
@@ -49,7 +51,7 @@ extension ControlRequest {
   /// Whether it is about the very process that asks.
   var isAboutCaller: Bool {
     switch self {
-    case .run, .trace: true
+    case .run, .ended, .trace: true
     default: false
     }
   }
@@ -60,6 +62,8 @@ extension ControlRequest {
     case .status, .apps, .app, .path, .grants, .running, .log, .roots: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run, .trace: true
+    // What comes second changes nothing.
+    case .ended: true
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
     }
   }
@@ -69,12 +73,12 @@ extension ControlRequest {
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
-    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, log, trace,
-      traced, roots, pass
+    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, ended, log,
+      trace, traced, roots, pass
   }
 
   private enum Key: String, CodingKey {
-    case verb, lazily, order, identifier, place, grant, after, user, signal, query
+    case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -100,6 +104,7 @@ extension ControlRequest: Codable {
       case .run: .run(try Self.identifier(fields), user: try user())
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
+      case .ended: .ended(try Self.ending(fields))
       case .log: .log(try fields.decode(LogQuery.self, forKey: .query))
       case .trace: .trace
       case .traced: .traced
@@ -134,6 +139,14 @@ extension ControlRequest: Codable {
     return signal
   }
 
+  /// A limit that is not known here is a later version's.
+  private static func ending(_ fields: Fields) throws -> AppEnding {
+    let status = try fields.decodeIfPresent(Int32.self, forKey: .status)
+    guard status.map(AppEnding.statuses.contains) ?? true else { throw missing(Int32.self, .status) }
+    let limit = try fields.decodeIfPresent(String.self, forKey: .limit)
+    return AppEnding(status: status, limit: limit.flatMap(AppEnding.Limit.init))
+  }
+
   /// What is there stands for nothing of that kind.
   private static func missing(_ type: any Any.Type, _ key: Key) -> DecodingError {
     .valueNotFound(type, .init(codingPath: [key], debugDescription: "there is no such \(key.rawValue)"))
@@ -148,6 +161,9 @@ extension ControlRequest: Codable {
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
     case .log(let query): try fields.encode(query, forKey: .query)
+    case .ended(let ending):
+      try fields.encodeIfPresent(ending.status, forKey: .status)
+      try fields.encodeIfPresent(ending.limit?.rawValue, forKey: .limit)
     case .apps(let user), .running(let user): try fields.encodeIfPresent(user, forKey: .user)
     case .app(let identifier, let user), .run(let identifier, let user):
       try fields.encode(identifier, forKey: .identifier)
@@ -181,6 +197,7 @@ extension ControlRequest: Codable {
     case .run: .run
     case .running: .running
     case .end: .end
+    case .ended: .ended
     case .log: .log
     case .trace: .trace
     case .traced: .traced

@@ -137,7 +137,7 @@ final class LaunchService: Sendable {
     if let launch = left?.launch {
       log.recordLater(
         LogEntry(
-          now: .ended, user: launch.user, app: launch.identifier, pid: launch.pid,
+          now: .ended, user: launch.user, app: launch.identifier, pid: launch.pid, ending: .unknown,
           detail: "it could not go on when the daemon was replaced"))
     }
     if let connection = kept.descriptor(.connection, view: view) {
@@ -159,6 +159,17 @@ final class LaunchService: Sendable {
     }
   }
 
+  // MARK: The end
+
+  /// Notes how an app has ended: only the process that has waited for it knows that, and of no other app.
+  func ended(_ ending: AppEnding, _ call: ControlCall) -> ControlAnswer {
+    guard let process = call.process, let view = server.views.one(waitedForBy: call.caller, process) else {
+      return .refusal("the process that says how an app has ended is not the one that runs it", .ESRCH)
+    }
+    view.note(ending)
+    return .reply(.done)
+  }
+
   // MARK: ps and kill
 
   /// What runs, of one user or, for root, of all.
@@ -174,10 +185,11 @@ final class LaunchService: Sendable {
     guard !found.isEmpty else { return .refusal("\(identifier) is not running; see 'insula ps'", .ESRCH) }
     let apps = found.map(RunningApp.init)
     if let signal {
-      let refusals = found.compactMap { Self.send(signal, to: $0) }
+      let refusals = found.compactMap { Self.send(signal, to: $0, by: caller.uid) }
       return .reply(refusals.first.map { .failure($0) } ?? .running(apps))
     }
     return .job(.endings) { [server] reporter in
+      for view in found { view.note(.kill(by: caller.uid, signal: nil)) }
       let left = server.views.end(found) { reporter.isCancelled }
       guard let first = left.first else { return .running(apps) }
       return .failure(
@@ -189,11 +201,16 @@ final class LaunchService: Sendable {
   /// Sends a signal; why not, if that is refused.
   ///
   /// That it has ended meanwhile is what was wanted.
-  private static func send(_ signal: Int32, to view: RunningView) -> ControlFailure? {
+  private static func send(
+    _ signal: Int32, to view: RunningView, by user: UInt32
+  ) -> ControlFailure? {
+    let before = view.knownEnd.wish
+    view.note(.kill(by: user, signal: signal))
     do throws(Errno) {
       try view.send(signal)
       return nil
     } catch {
+      view.note(before)
       guard error != .ESRCH else { return nil }
       return ControlFailure(
         "can't send a signal to pid \(view.pid), which waits for \(view.launch.app.identifier): "

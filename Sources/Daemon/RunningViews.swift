@@ -6,6 +6,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 package import Volume
 
 /// An app that runs: its view, and the process that waits for its end.
@@ -21,6 +22,7 @@ package final class RunningView: Sendable {
   package let since: Int64
   package let view: View
   private let process: SharedFD
+  private let ends = Mutex(KnownEnd())
   /// What the next worker is to know of it.
   private let kept: SharedMemory?
 
@@ -44,6 +46,28 @@ package final class RunningView: Sendable {
       try process.waitUntilReadable(milliseconds: 0)
     }
     return hasEnded == false
+  }
+
+  // MARK: How it ends
+
+  /// What is known by now of its end.
+  var knownEnd: KnownEnd { ends.withLock { $0 } }
+
+  /// Notes what the process that has waited for it says; what it says a second time makes no difference.
+  func note(_ ending: AppEnding) { ends.withLock { if $0.told == nil { $0.told = ending } } }
+
+  /// Notes that somebody wants it to end, before it can have ended of that.
+  func note(_ wish: KnownEnd.Wish) { ends.withLock { $0.wish = wish } }
+
+  /// Whether the process at the other end of a connection is the one that waits for it.
+  ///
+  /// Both run, so one number means one process: nobody else has got it meanwhile.
+  func isWaitedFor(by caller: ControlCaller, _ theirs: SharedFD) -> Bool {
+    guard caller.pid > 0, caller.pid == pid, caller.uid == user, isAlive else { return false }
+    let hasEnded = try? theirs.use { (process) throws(Errno) in
+      try process.waitUntilReadable(milliseconds: 0)
+    }
+    return hasEnded == false && isAlive
   }
 
   /// Sends the app a signal: the process that waits for it passes it on.
@@ -99,6 +123,12 @@ package final class RunningViews: Sendable {
   }
 
   var count: Int { state.withLock { $0.views.count } }
+
+  /// The one that a process waits for; the last one, if it has begun several.
+  func one(waitedForBy caller: ControlCaller, _ process: SharedFD) -> RunningView? {
+    let views = state.withLock { $0.views.values.filter { $0.pid == caller.pid } }
+    return views.filter { $0.isWaitedFor(by: caller, process) }.max { $0.number < $1.number }
+  }
 
   /// Room for one more view of a user; EBUSY if they have as many as one may have, those included that are
   /// about to begin or that end but are still there.
@@ -192,12 +222,14 @@ package final class RunningViews: Sendable {
     return remaining(of: views)
   }
 
-  /// Nothing begins to run from here on, and what runs is ended.
-  func endAll() {
+  /// Nothing begins to run from here on, and what runs is ended, since the store is unmounted; by a user, or
+  /// by whoever ends the daemon.
+  func endAll(by user: UInt32? = nil) {
     state.withLock { $0.isEnding = true }
     let views = state.withLock { Array($0.views.values) }
     guard !views.isEmpty else { return }
     for view in views where view.isAlive {
+      view.note(.unmount(by: user))
       DaemonLog.write("ending \(view.launch.app.identifier) of uid \(view.user), pid \(view.pid)")
     }
     for view in end(views) {

@@ -127,13 +127,4 @@ extension LogEntry {
       now: .launched, user: caller.user, app: launch.app.identifier.text, pid: caller.pid,
       detail: "version \(launch.app.version)")
   }
-
-  /// The view of an app has ended, and with it all that ran in it.
-  ///
-  /// How it has ended only the process knows that waited for it.
-  init(ended running: RunningView) {
-    let app = running.launch.app.identifier.text
-    self.init(now: .ended, user: running.user, app: app, pid: running.pid)
-    detail = "after \(max(0, time / 1000 - running.since)) s"
-  }
 }

@@ -63,6 +63,7 @@ package enum Service {
   ) throws {
     // Here, so that all workers have it from the keeper.
     try CryptoLibrary.load()
+    try SQLiteLibrary.load()
     let isSystem = store.description.mode == .system
     let remover = isSystem ? nil : try self.remover(settings, left)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
@@ -276,7 +277,7 @@ package enum Service {
       guard call.caller.isPrivileged else {
         return .refusal("only root and the daemon's owner may do this")
       }
-      return .job(.endings) { _ in unmount(server, lazily: lazily) }
+      return .job(.endings) { _ in unmount(server, lazily: lazily, for: call.caller) }
     case .restart:
       guard call.caller.isPrivileged else {
         return .refusal("only root and the daemon's owner may do this")
@@ -290,6 +291,7 @@ package enum Service {
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
     case .end(let identifier, let user, let signal):
       return launches.end(identifier, of: user, with: signal, for: call.caller)
+    case .ended(let ending): return launches.ended(ending, call)
     case .apps(let user): return .job(.queries) { _ in queries.apps(of: user) }
     case .app(let identifier, let user):
       return .job(.queries) { _ in queries.app(identifier, of: user) }
@@ -320,14 +322,14 @@ package enum Service {
   }
 
   /// While apps run the mount is busy; who wants it to go all the same wants them to end.
-  private static func unmount(_ server: Server, lazily: Bool) -> ControlReply {
+  private static func unmount(_ server: Server, lazily: Bool, for caller: ControlCaller) -> ControlReply {
     let running = server.views.all()
     guard !running.isEmpty else { return takeAway(server, lazily: lazily) }
     let apps = running.map(RunningApp.init)
     guard lazily else {
       return .failure(ControlFailure("apps are running:\n" + running.lines, .appsRun(apps)))
     }
-    server.views.endAll()
+    server.views.endAll(by: caller.uid)
     let reply = takeAway(server, lazily: true)
     return reply == .done ? .running(apps) : reply
   }

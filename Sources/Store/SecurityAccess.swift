@@ -24,6 +24,21 @@ package enum SecurityAccess: Sendable {
     if case .package = self { "user.org.insula.flags" } else { "system.insula.flags" }
   }
 
+  /// Whether the filesystem of an object keeps what stands beside a mode.
+  package func isKept(by object: FD) -> Bool {
+    do throws(Errno) {
+      _ = try value(keptName, of: object, orThrowing: .EOPNOTSUPP)
+      return true
+    } catch {
+      return error != .EOPNOTSUPP
+    }
+  }
+
+  private var keptName: String {
+    if case .store(let metadata) = self { return "\(metadata.aclName)" }
+    return aclName
+  }
+
   /// The ACL; EIO if there is one that can't be read.
   package func acl(of object: FD) throws(Errno) -> AccessControlList? {
     if case .store(let metadata) = self {
@@ -55,13 +70,16 @@ package enum SecurityAccess: Sendable {
     return flags
   }
 
-  private func value(_ name: String, of object: FD) throws(Errno) -> [UInt8]? {
+  private func value(
+    _ name: String, of object: FD, orThrowing unknown: Errno? = nil
+  ) throws(Errno) -> [UInt8]? {
     let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
     defer { room.deallocate() }
     do throws(Errno) {
       let count = try name.withName { (name) throws(Errno) in try object.attribute(name.bytes, into: room) }
       return Array(room[..<count])
-    } catch .ENODATA, .EOPNOTSUPP {
+    } catch {
+      guard error != unknown, error == .ENODATA || error == .EOPNOTSUPP else { throw error }
       return nil
     }
   }

@@ -38,7 +38,11 @@ extension StoreCheck {
     }
     for noted in intents { checkInterrupted(noted.intent) }
     for container in containers {
-      if container.isMarkedForRemoval { checkRemoved(container) } else { check(container) }
+      if container.isMarkedForRemoval {
+        checkRemoved(container)
+      } else {
+        check(container, registry, apps)
+      }
     }
     checkUnrecorded(among: Set(containers.map(\.path)))
   }
@@ -76,14 +80,30 @@ extension StoreCheck {
   /// A container may be missing: it is made when it is needed.
   ///
   /// One that is there is whole.
-  private mutating func check(_ container: ContainerRecord) {
+  private mutating func check(_ container: ContainerRecord, _ registry: Registry?, _ apps: [InstalledApp]) {
     guard status(container.path) != nil else { return }
     let place = "\(store.path)/tree/\(container.path)"
-    for directory in ContainerLayout.directories(of: container.kind)
-    where status("\(container.path)/\(directory)")?.isDirectory != true {
+    let complete = { [store] () throws(Errno) in
+      guard let registry else { throw .ENOENT }
+      do throws(StoreError) {
+        try Containers(store, registry).complete(container, apps)
+      } catch {
+        // Something of somebody's is in the way, and stays there.
+        throw .EEXIST
+      }
+    }
+    for directory in ContainerLayout.directories(of: container.kind) {
+      let status = status("\(container.path)/\(directory)")
+      guard let status else {
+        found(
+          .warning, "\(place)/\(directory)", "is missing from the container",
+          "'insula check --repair' creates it, as does the next use of the app", repair: complete)
+        continue
+      }
+      guard !status.isDirectory else { continue }
       found(
-        .warning, "\(place)/\(directory)", "is missing from the container",
-        "the next use of the app creates it again")
+        .failure, "\(place)/\(directory)", "is \(status.kindWords), where the container has a directory",
+        "move it away while the store is not mounted; then 'insula check --repair' creates the directory")
     }
     guard container.kind.contentClass != nil else { return }
     let metadata = try? store.tree.withParent(of: "\(container.path)/\(ContainerLayout.metadataName)") {
@@ -93,7 +113,7 @@ extension StoreCheck {
     guard known?.uuid != container.uuid || known?.identifier != container.identifier.text else { return }
     found(
       .warning, "\(place)/\(ContainerLayout.metadataName)", "does not describe this container",
-      "the next use of the app writes it again")
+      "'insula check --repair' writes it again, as does the next use of the app", repair: complete)
   }
 
   /// What lies where containers do, and is none.

@@ -37,7 +37,9 @@ package typealias StoreFinding = Finding
 /// Looks whether a store is whole; puts right what can be put right without guessing.
 package struct StoreCheck {
   let store: Store
-  private let repairing: Bool
+  let repairing: Bool
+  /// The standard directories of homes, which were looked at with these.
+  var homeDirectories: Set<[[UInt8]]> = []
   private let owners: StoreLayout.Ownership
   package private(set) var findings: [Finding] = []
 
@@ -168,24 +170,6 @@ package struct StoreCheck {
     }
   }
 
-  private mutating func checkHomes() throws(StoreError) {
-    let path = store.path + "/tree"
-    // A missing Users directory was reported above.
-    guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
-    for home in try homes.list() {
-      if home.account == nil {
-        found(
-          .warning, "\(path)/Users/\(home.name)", "belongs to uid \(home.uid), which no account has",
-          "create the account again with this uid, or run 'insula user remove \(home.name) --delete-home'")
-      }
-      for missing in home.missing {
-        found(
-          .warning, "\(path)/Users/\(home.name)/\(missing)", "is missing from the home",
-          "its owner can create it with mkdir")
-      }
-    }
-  }
-
   private mutating func checkMounts() {
     guard let table = try? MountTable.current() else { return }
     for mount in table.below(store.path + "/tree") {
@@ -201,83 +185,31 @@ package struct StoreCheck {
     store.description.mode == .system && !domain.isEmpty && !domain.elementsEqual("System".utf8)
   }
 
-  /// A directory on the way down, and which of those in it are to be visited still.
-  private struct Level {
-    let name: [UInt8]
-    let status: FileStatus
-    var directories: [[UInt8]] = []
-
-    func isFound(in directory: FD) -> Bool { (try? directory.status())?.isSameObject(as: status) == true }
-  }
-
   /// Walks the whole tree for what insula never puts there.
-  ///
-  /// Users can make it as deep as they like: it takes a descriptor or two, and each directory is opened once.
   private mutating func checkNodes() throws(Errno) {
-    var here = try store.tree.reopened(O_RDONLY | O_DIRECTORY)
-    var levels = [try checkEntries(of: here.fd, named: [], below: [])]
-    while var level = levels.popLast() {
-      if let name = level.directories.popLast() {
-        levels.append(level)
-        guard let next = try? here.fd.openDirectory(name) else { continue }
-        do throws(Errno) {
-          levels.append(try checkEntries(of: next.fd, named: name, below: levels))
-          here = next
-        } catch .ENOENT {
-          // It was removed just now.
-        }
-        continue
-      }
-      // Where something was moved meanwhile, ".." leads elsewhere.
-      while let above = levels.last {
-        if let parent = try? here.fd.open("..", O_RDONLY | O_DIRECTORY), above.isFound(in: parent.fd) {
-          here = parent
-          break
-        }
-        if let again = try? store.tree.openDirectory(at: levels.dropFirst().map(\.name)),
-          above.isFound(in: again.fd)
-        {
-          here = again
-          break
-        }
-        levels.removeLast()
-      }
-    }
-  }
-
-  /// Looks at what a directory holds, and says which directories are to be visited there.
-  private mutating func checkEntries(
-    of directory: FD, named name: [UInt8], below levels: [Level]
-  ) throws(Errno) -> Level {
-    var level = Level(name: name, status: try directory.status())
-    let top = levels.count > 1 ? levels[1].name : name
-    let isUsers = levels.count == 1 && name.elementsEqual("Users".utf8)
-    for entry in try directory.entries() {
-      // Only what is found fault with needs its path.
-      let path = { levels.dropFirst().map(\.name) + (levels.isEmpty ? [] : [name]) + [entry.name] }
+    try DeepWalk.through(store.tree) { (entry) throws(Errno) in
       switch entry.type {
-      case UInt8(DT_DIR): level.directories.append(entry.name)
-      case UInt8(DT_BLK) where !mayHoldDevices(top), UInt8(DT_CHR) where !mayHoldDevices(top):
+      case UInt8(DT_BLK) where !mayHoldDevices(entry.first), UInt8(DT_CHR) where !mayHoldDevices(entry.first):
         found(
-          .failure, text(path()), "is a device node, which insula never creates there",
+          .failure, text(entry.path), "is a device node, which insula never creates there",
           "remove it with 'rm' in the store")
       default: break
       }
-      checkSecurity(of: entry.name, in: directory, path)
-      if isUsers { checkLeftover(entry.name, text(path())) }
+      checkSecurity(of: entry)
+      if entry.depth == 1, entry.first.elementsEqual("Users".utf8) { checkLeftover(entry) }
+      return entry.type == UInt8(DT_DIR)
     }
-    return level
   }
 
   /// ACLs and flags that can't be understood count as the strictest; what they once said nobody can tell.
-  private mutating func checkSecurity(
-    of name: [UInt8], in directory: FD, _ fullPath: () -> [[UInt8]]
-  ) {
+  private mutating func checkSecurity(of entry: DeepWalk.Entry) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
-    guard let object = try? directory.child(name), let damage = try? metadata.damage(of: object.fd)
+    guard let object = try? entry.directory.child(entry.name),
+      let damage = try? metadata.damage(of: object.fd), damage.acl || damage.flags
     else { return }
-    guard damage.acl || damage.flags else { return }
-    let path = fullPath()
+    let path = entry.path
+    // What a new home has in that place is known, and was looked at with the home.
+    if homeDirectories.contains(path) { return }
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
     if damage.acl {
       found(
@@ -293,16 +225,22 @@ package struct StoreCheck {
     }
   }
 
-  private mutating func checkLeftover(_ name: [UInt8], _ path: String) {
-    guard Homes.unfinished(name) != nil else { return }
+  private mutating func checkLeftover(_ entry: DeepWalk.Entry) {
+    guard let process = Homes.unfinished(entry.name) else { return }
+    let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
+    let (name, directory) = (entry.name, entry.directory)
     found(
-      .warning, path, "is a remainder of an 'insula user' command that was interrupted",
-      "the next 'insula user add' or 'insula user remove' removes it; so does 'rm -r'")
+      .warning, text(entry.path), "is a remainder of an 'insula user' command that was interrupted",
+      "'insula check --repair' removes it, as does the next 'insula user add' or 'insula user remove'"
+    ) { () throws(Errno) in
+      guard ProcessID.isGone(process) else { throw .EBUSY }
+      try access.removeTree(name, in: directory)
+    }
   }
 
   private func text(_ path: [[UInt8]]) -> String {
     ([store.path, "tree"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
   }
 
-  private func octal(_ mode: UInt32) -> String { "0" + String(mode, radix: 8) }
+  func octal(_ mode: UInt32) -> String { "0" + String(mode, radix: 8) }
 }

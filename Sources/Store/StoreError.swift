@@ -25,7 +25,9 @@ package enum StoreError: Error, Equatable, Sendable {
   case otherAccount(name: String)
   case homeExists(path: String)
   case noHome(path: String)
+  case notAdoptable(path: String, reasons: [String])
 
+  case libraryMissing(reason: String)
   case registryBusy(path: String)
   case registryDamaged(path: String, what: String)
   case registryNewer(path: String, found: Int, known: Int)
@@ -109,9 +111,15 @@ extension StoreError: CustomStringConvertible {
       "a rootless store has only its owner's home, and '\(name)' is another user; "
         + "root can create a store for all users ('sudo insula init')"
     case .homeExists(let path):
-      "the home \(path) already exists; nothing was changed; 'insula user list' lists the homes"
+      "the home \(path) already exists; nothing was changed; 'insula user list' lists the homes, "
+        + "and with --adopt an account takes over one that was put there"
+    case .notAdoptable(let path, let reasons):
+      "the home \(path) can't be adopted: \(reasons.joined(separator: "; ")); "
+        + "nothing was changed; move that away, and try again"
     case .noHome(let path):
       "there is no home \(path); 'insula user add' creates one, and 'insula user list' lists the homes"
+    case .libraryMissing(let reason):
+      "can't load SQLite: \(reason)"
     case .registryBusy(let path):
       "another process is changing \(path) and does not finish; "
         + "try again, or find the process with 'fuser -v \(path)'"
@@ -176,7 +184,8 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
-      .registryFailed, .appExists, .noContainer, .tooManyGrants,
+      .notAdoptable,
+      .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .teamOfOtherRoot, .containerOfOtherTeam:
       .failed
     }

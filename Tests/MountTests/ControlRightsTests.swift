@@ -18,6 +18,7 @@ struct ControlRightsTests {
     (#"{"verb":"run","identifier":"org.example.notes","user":OTHER}"#, "runs as the user who starts it"),
     (#"{"verb":"running"}"#, #""running":[]"#), (#"{"verb":"running","user":OTHER}"#, #""running":[]"#),
     (#"{"verb":"end","identifier":"org.example.notes","user":OTHER}"#, "is not running"),
+    (#"{"verb":"ended","status":0}"#, "is not the one that runs it"),
     (#"{"verb":"end","identifier":"org.example.notes","user":OTHER,"signal":9}"#, "is not running"),
   ]
 

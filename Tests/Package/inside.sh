@@ -70,6 +70,17 @@ else
   echo "$not_shown" >&2
 fi
 
+step "the log"
+insula log >log.txt
+cat log.txt
+grep -q 'mounted the store (at /insula, ' log.txt || fail "the mount is not in the log"
+grep -q 'installed org.example.note ' log.txt || fail "the app is not in the log"
+if [ -z "$not_shown" ]; then
+  wait_for "the end of the app is in the log" 'as_anna "insula log" >log.txt && grep -q " ended org.example.note" log.txt'
+  grep -q 'launched org.example.note, ' log.txt || fail "the start of the app is not in the log"
+  grep -q 'ended org.example.note, .*, exit status 0)' log.txt || { cat log.txt; fail "the log does not say how it ended"; }
+fi
+
 step "a store of a user's own"
 as_anna 'insula init >/dev/null; insula mount; echo mine >Insula/Users/Shared/mine'
 as_anna 'mountpoint -q Insula' || fail "a user could not mount"
@@ -89,6 +100,7 @@ is_mounted /insula || fail "the upgrade unmounted the store"
 grep -q 'previous version goes on serving what users have mounted: /home/anna/Insula' upgrade.log || fail "not told of users' mounts"
 wait_for "the writer goes on" '[ "$(lines)" -gt $((at + 10)) ]'
 kill -0 "$writer" || fail "the writer has ended"
+insula log | grep -q 'replaced the process that serves the store' || fail "the log does not tell of the upgrade"
 
 step "an upgrade to a program that can't take over"
 before=$(server /insula)

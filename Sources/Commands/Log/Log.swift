@@ -29,6 +29,13 @@ struct LogCommand: Command {
       (2026-11-24 10:00, or as in ISO 8601).
       """,
       """
+      For an app that has ended, the log says how: its exit status, or the signal that this stands for; that
+      it reached a limit of memory or processes; that 'insula kill' or an unmount ended it, and by whom. The
+      status is what 'insula run' says that has waited for the app; if that was killed itself, nobody knows.
+      In JSON, 'ending' is one of exited, signal, memory, killed, unmounted, not-started and unknown, beside
+      'status', 'signal' and 'limit'.
+      """,
+      """
       An app is refused something by a rule; a file that is not in its view does not exist for it, and looking
       for that is not listed. Nor is what a user's mode bits refuse outside of apps, as on every Linux. What
       is refused again and again is counted, and gets a line each minute. An app that is refused very many

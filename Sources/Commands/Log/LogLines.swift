@@ -64,6 +64,11 @@ private struct LogRecord: Encodable {
   let advice: String?
   let more: UInt64?
   let until: String?
+  /// How an app has ended.
+  let ending: String?
+  let status: Int32?
+  let signal: String?
+  let limit: String?
   let detail: String?
 
   init(_ entry: LogEntry, root: String) {
@@ -80,6 +85,10 @@ private struct LogRecord: Encodable {
     advice = LogWords(entry, path: path).advice
     more = entry.more
     until = entry.until.map(LogTime.isoText)
+    ending = entry.ending?.rawValue
+    status = entry.status
+    signal = entry.signal
+    limit = entry.limit
     detail = entry.detail
   }
 }

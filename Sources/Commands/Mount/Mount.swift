@@ -127,6 +127,7 @@ struct MountCommand: Command {
           + "(\(LeftService.layout), not \(layout))")
     }
     try CryptoLibrary.load()
+    try SQLiteLibrary.load()
     return .ok
   }
 

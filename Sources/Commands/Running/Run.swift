@@ -120,6 +120,9 @@ struct RunCommand: Command {
     let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
+    let log = try daemon.endingLog()
+    var ending = AppEnding(status: nil)
+    defer { log.tell(ending) }
     if let mount { try place.attach(mount) }
     let enforced = try EnforcedLimits(
       of: plan.identifier, bundle: plan.limits ?? ResourceLimits(), chosen: limits, cgroups: cgroups,
@@ -153,6 +156,7 @@ struct RunCommand: Command {
       }
     }
     status = ended
+    ending = AppEnding(status: ended, limit: enforced.reached)
     let told = streams.end(ended, context.console)
     if StartDiagnosis.statuses.contains(ended) {
       let diagnosis = StartDiagnosis(

@@ -43,6 +43,11 @@ struct RunningDaemon {
     return (plan, client.takePassed())
   }
 
+  /// Who is told how the app has ended.
+  func endingLog() throws -> EndingLog {
+    do throws(Errno) { return EndingLog(try client.address()) } catch { throw gone(error) }
+  }
+
   private func connect() throws -> ControlClient {
     do throws(Errno) { return try client.again() } catch { throw gone(error) }
   }

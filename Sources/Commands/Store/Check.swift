@@ -12,7 +12,9 @@ struct CheckCommand: Command {
     name: "check", summary: "Checks a store, and says what to do if something is wrong.",
     arguments: [.init(name: "STORE", help: "the store (default: as for 'insula mount')", kind: .directory)],
     options: [
-      .init(name: "repair", help: "create missing standard directories, restore their owners and modes"),
+      .init(
+        name: "repair",
+        help: "create missing standard directories of domains, homes and containers; correct others"),
       .init(
         name: "deep", help: "check every file of installed apps and of the system domain against its seal"),
       CommandDescription.json,
@@ -22,7 +24,14 @@ struct CheckCommand: Command {
       Nothing is changed without --repair, which requires that the store is not mounted. Exit code 8 means
       that something was found. Without --deep, only the seals themselves are checked, not the files that they
       cover.
+      """,
       """
+      --repair restores owners and modes of the standard directories of domains. In homes it makes what is
+      missing, gives standard directories back to the owner of the home, corrects modes that the owner can't
+      use or that let everyone write, and completes ACLs; what the owner may have chosen stays. In containers
+      it makes missing directories and the description. It never replaces or removes what a person has put
+      there; each finding that it leaves says what to do by hand.
+      """,
     ])
 
   private let store: String?

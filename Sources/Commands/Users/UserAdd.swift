@@ -8,25 +8,55 @@ struct UserAddCommand: Command {
   static let description = CommandDescription(
     name: "user add", summary: "Creates the home of an account: /Users/NAME with its standard directories.",
     arguments: [.init(name: "NAME", help: "an account of this machine", isRequired: true, kind: .account)],
-    options: [HomesAccess.storeOption],
-    details: [
-      "This works whether the store is mounted or not. Existing directories are never changed."
+    options: [
+      .init(
+        name: "adopt",
+        help: "give the account a home that is there already: put there from outside, or left by somebody"),
+      HomesAccess.storeOption,
     ],
-    examples: ["sudo insula user add anna"])
+    details: [
+      """
+      This works whether the store is mounted or not. Without --adopt, existing directories are never changed.
+      """,
+      """
+      --adopt requires that the store is not mounted. What belonged to the former owner of the home becomes
+      the account's; what is missing of the standard directories is made, and their modes and ACLs are put
+      right.
+      Nothing is removed or overwritten. Something else in the place of a standard directory, something
+      mounted in the home, and a home of somebody who has an account here are refused before anything is
+      changed. What belongs to others, devices, and files that have other names outside of the home stay as
+      they are and are listed. Programs in the home lose their set-user-ID and set-group-ID bits and their
+      capabilities. ACL entries that name the former owner's number stay, and grants of theirs have to be
+      given again.
+      """,
+    ],
+    examples: ["sudo insula user add anna", "sudo insula user add anna --adopt"])
 
   private let name: String
+  private let isAdopting: Bool
   private let store: String?
 
   init(_ arguments: ParsedArguments) {
     name = arguments.argument(0) ?? ""
+    isAdopting = arguments.has("adopt")
     store = arguments.value("store")
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if isAdopting { return try adopt(context) }
     try HomesAccess.open(store, writing: true, context) { homes in
       try homes.add(name)
     }
     context.console.say("Created the home of \(name).")
+    return .ok
+  }
+
+  private func adopt(_ context: Context) throws -> ExitCode {
+    let store = try Store(opening: context.store(store), .exclusive)
+    let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
+    let adoption = try homes.adopt(name, in: store)
+    for line in adoption.lines(context.names) { context.console.say(line) }
+    context.console.say("\(name) has the home \(store.path)/tree/Users/\(name) now.")
     return .ok
   }
 }

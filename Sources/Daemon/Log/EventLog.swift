@@ -160,10 +160,11 @@ extension LogEntry {
   /// One that happens now.
   package init(
     now event: Event, user: UInt32? = nil, app: String? = nil, by: UInt32? = nil, pid: Int32? = nil,
-    path: String? = nil, detail: String? = nil
+    path: String? = nil, ending: Ending? = nil, detail: String? = nil
   ) {
     self.init(
       event, user: user, app: app, by: by, pid: pid, path: path, detail: detail, time: wallMilliseconds())
+    self.ending = ending
   }
 }
 

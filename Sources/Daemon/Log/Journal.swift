@@ -50,6 +50,10 @@ package struct Journal: Sendable {
     add("INSULA_RULE", entry.rule)
     add("INSULA_PATH", entry.path?.sanitized)
     add("INSULA_MORE", entry.more.map { "\($0)" })
+    add("INSULA_ENDING", entry.ending?.rawValue)
+    add("INSULA_STATUS", entry.status.map { "\($0)" })
+    add("INSULA_SIGNAL", entry.signal)
+    add("INSULA_LIMIT", entry.limit)
     return message
   }
 }

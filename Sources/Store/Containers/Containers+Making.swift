@@ -104,6 +104,23 @@ extension Containers {
     try complete(record, named: name, in: parent, owner, bundle)
   }
 
+  /// Makes what is missing of a container that is noted and there; the link in it leads to its app, if that
+  /// is installed.
+  func complete(_ record: ContainerRecord, _ apps: [InstalledApp]) throws(StoreError) {
+    let (above, name) = record.path.splitAtName
+    let parent = try explaining("open", "\(path)/\(above)") { () throws(Errno) in
+      try tree.fd.openDirectory(at: above)
+    }
+    let app =
+      record.kind != .data
+      ? nil
+      : apps.first {
+        $0.identifier == record.identifier && ($0.user ?? record.user) == record.user
+          && $0.signer == record.team
+      }
+    try complete(record, named: name, in: parent.fd, app)
+  }
+
   /// Makes what is missing of a container that is there.
   private func complete(
     _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?

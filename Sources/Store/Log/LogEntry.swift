@@ -29,6 +29,24 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let gaveUp = Event(rawValue: "gave-up")
   }
 
+  /// How an app has ended, by the word that stands in the log.
+  package struct Ending: RawRepresentable, Codable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    package static let exited = Ending(rawValue: "exited")
+    package static let signal = Ending(rawValue: "signal")
+    /// The kernel has ended it, because it used more memory than its limit.
+    package static let memory = Ending(rawValue: "memory")
+    /// By `insula kill`.
+    package static let killed = Ending(rawValue: "killed")
+    /// Because the store was unmounted.
+    package static let unmounted = Ending(rawValue: "unmounted")
+    package static let notStarted = Ending(rawValue: "not-started")
+    /// Nobody is left who knows.
+    package static let unknown = Ending(rawValue: "unknown")
+  }
+
   /// Grows from entry to entry.
   package internal(set) var number: UInt64 = 0
   /// In milliseconds since 1970.
@@ -51,6 +69,12 @@ package struct LogEntry: Codable, Equatable, Sendable {
   /// that time.
   package var more: UInt64?
   package var until: Int64?
+  /// How an app has ended, with the exit status of its program, the signal that this stands for, and which
+  /// of its limits it had reached.
+  package var ending: Ending?
+  package var status: Int32?
+  package var signal: String?
+  package var limit: String?
   /// The rest, for people.
   package var detail: String?
 
@@ -70,7 +94,8 @@ package struct LogEntry: Codable, Equatable, Sendable {
 
   // The number stands before them in a file, and is nobody else's business.
   private enum CodingKeys: String, CodingKey {
-    case time, event, user, app, by, pid, program, operation, rule, path, more, until, detail
+    case time, event, user, app, by, pid, program, operation, rule, path, more, until
+    case ending, status, signal, limit, detail
   }
 
   /// The most bytes of a path; of a longer one the end is kept.

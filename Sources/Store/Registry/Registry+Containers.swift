@@ -104,6 +104,23 @@ extension Registry {
     }
   }
 
+  /// What lies below a path is another user's from now on: the containers there, and the apps.
+  ///
+  /// One of an app of which that user has another one is noted anew when it is used.
+  func move(_ prefix: String, from old: UInt32, to new: UInt32) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      let values: [Database.Value] = [.integer(Int64(new)), .integer(Int64(old)), .text(prefix)]
+      try database.run(
+        """
+        UPDATE OR IGNORE containers SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
+        """, values[0], values[1], values[2])
+      try database.run(
+        """
+        UPDATE OR IGNORE apps SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
+        """, values[0], values[1], values[2])
+    }
+  }
+
   /// Forgets a container that is gone.
   package func forget(_ container: ContainerRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in

@@ -36,6 +36,8 @@ struct RunCgroupTests {
       ended.errors.contains("the kernel has ended org.example.notes, because it used more than its 128 MiB"),
       "\(ended.errors)")
     #expect(try cgroup.leftovers().isEmpty)
+    let log = try fixture.shell("insula log --json")
+    #expect(log.output.contains(#""ending":"memory""#) && log.output.contains(#""limit":"memory""#), "\(log)")
     let enough = try run(fixture, cgroup, app.replacing("N", with: "50"))
     #expect(enough.output == "all\n" && enough.errors.isEmpty, "\(enough)")
     // What is only reserved costs nothing, and what several processes have counts together.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Daemon
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -71,6 +72,13 @@ struct EnforcedLimits {
   }
 
   // MARK: The end
+
+  /// Which limit the kernel has enforced, as far as it says so.
+  var reached: AppEnding.Limit? {
+    guard let cgroup else { return nil }
+    if limits.memory != nil, cgroup.processesEndedForMemory > 0 { return .memory }
+    return limits.processes != nil && cgroup.processesRefused > 0 ? .processes : nil
+  }
 
   /// Tells which limit the app has reached, as far as that can be known, and takes away what was made for it.
   ///

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
-// SQLite for Swift, and thin calls for what Swift does not import of it.
+// SQLite for Swift, and thin calls for what Swift does not import of it. The library is loaded when the first
+// of its functions is called, not when the program starts: most commands need none, and it would be a sixth
+// of their time.
+#ifndef CSQLITE_H
+#define CSQLITE_H
+
 #include <sqlite3.h>
+
+// Loads SQLite unless that is done; NULL, or why it can't be loaded. Who calls a function of a library that
+// is not there has not asked, and is ended with that message.
+const char *_Nullable csqlite_load(void);
 
 // SQLITE_TRANSIENT is a macro with a cast: the library makes its own copy of what is bound.
 static inline int csqlite_bind_text(sqlite3_stmt *_Nonnull statement, int index, const char *_Nonnull text,
@@ -14,6 +23,6 @@ static inline int csqlite_bind_blob(sqlite3_stmt *_Nonnull statement, int index,
 }
 
 // sqlite3_db_config is variadic.
-static inline int csqlite_set_option(sqlite3 *_Nonnull database, int option, int value) {
-  return sqlite3_db_config(database, option, value, (int *)0);
-}
+int csqlite_set_option(sqlite3 *_Nonnull database, int option, int value);
+
+#endif

@@ -17,11 +17,11 @@ package final class Homes: Sendable {
     package let missing: [String]
   }
 
-  private let users: OwnedFD
+  let users: OwnedFD
   /// Where the tree is, for messages.
-  private let path: String
+  let path: String
   private let mode: StoreDescription.Mode
-  private let access: SecurityAccess
+  let access: SecurityAccess
 
   /// Opens the `Users` directory of a tree.
   package init(
@@ -128,7 +128,7 @@ package final class Homes: Sendable {
 
   /// Removes what was left by commands that were stopped; what can't be removed stays, and 'insula check'
   /// finds it.
-  private func clearRemainders() {
+  func clearRemainders() {
     for entry in (try? users.fd.entries()) ?? [] {
       guard let process = Self.unfinished(entry.name), ProcessID.isGone(process) else { continue }
       try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
@@ -161,7 +161,7 @@ package final class Homes: Sendable {
     if let reason { throw .badHomeName(name: name, reason: reason) }
   }
 
-  private func account(for name: String) throws(StoreError) -> Account {
+  func account(for name: String) throws(StoreError) -> Account {
     try Self.checkName(name)
     guard let account = Account.named(name) else { throw .unknownAccount(name: name) }
     guard mode == .system || account.uid == ProcessID.user else { throw .otherAccount(name: name) }
@@ -186,6 +186,14 @@ package final class Homes: Sendable {
       try home.fd.changeMode(HomeDirectory.homeMode)
       try home.fd.synchronize(dataOnly: false)
     }
+  }
+
+  /// What is wrong with a home's standard directories, and who can put it right.
+  func care(for home: Home) -> HomeCare? {
+    guard let status = try? users.fd.status(of: home.name), status.isDirectory,
+      let directory = try? users.fd.openDirectory(home.name)
+    else { return nil }
+    return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, access: access)
   }
 
   /// Where the filesystem below keeps no attributes, nothing has an ACL.

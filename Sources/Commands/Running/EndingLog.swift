@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+
+/// Has the log say how an app has ended, which only the process knows that has waited for it.
+struct EndingLog {
+  private let address: ControlAddress
+
+  init(_ address: ControlAddress) { self.address = address }
+
+  /// A daemon that does not answer keeps nobody from going for longer.
+  private static let milliseconds: Int32 = 2000
+  /// While others of the same user are before us.
+  private static let attempts = 100
+
+  /// Tells the daemon; where that can't be done, the log says that nobody knows.
+  func tell(_ ending: AppEnding) {
+    for _ in 0..<Self.attempts {
+      do throws(Errno) {
+        let answer = try address.connect().askAgain(.ended(ending), milliseconds: Self.milliseconds)
+        guard answer.reply.isCrowded else { return }
+      } catch {
+        return
+      }
+      // The daemon tells nobody when it has room.
+      usleep(10_000)
+    }
+  }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// What became of a home that was there and is an account's now.
+package struct Adoption: Sendable {
+  /// Why something in it was left as it is.
+  package enum Reason: Sendable, CaseIterable {
+    /// It would give its owner a device.
+    case device
+    /// It has names outside of the home, so it may be somebody else's as well.
+    case linkedElsewhere
+    /// It is neither the account's nor the home's former owner's.
+    case othersProperty
+  }
+
+  /// Some of many: how many there are, and the first of them.
+  package struct Sample: Sendable {
+    package private(set) var count = 0
+    package private(set) var first: [String] = []
+    private static let most = 10
+
+    mutating func add(_ text: @autoclosure () -> String) {
+      count += 1
+      if first.count < Self.most { first.append(text()) }
+    }
+  }
+
+  /// Who had it before.
+  package let previous: UInt32
+  /// What of its standard directories was made or put right.
+  package internal(set) var mended: [HomeFault] = []
+  /// How many objects have changed hands.
+  package internal(set) var given = 0
+  /// Programs that ran with the rights of their owner or group, and do so no more.
+  package internal(set) var tamed = Sample()
+  package internal(set) var left: [Reason: Sample] = [:]
+}
+
+extension Homes {
+  /// Makes a home that is there, put there from outside or left by somebody, an account's own.
+  ///
+  /// For a store that nobody serves. Nothing is lost, and nothing is overwritten: what stands in the way is
+  /// refused by name before anything has changed. What belonged to the home's former owner becomes the
+  /// account's, and nothing else does. Stopped at any moment, this can be done again.
+  package func adopt(_ name: String, in store: Store) throws(StoreError) -> Adoption {
+    let account = try self.account(for: name)
+    try require(name)
+    let place = "\(path)/\(name)"
+    let home = try explaining("open the home", place) { () throws(Errno) in try users.fd.openDirectory(name) }
+    let status = try explaining("examine", place) { () throws(Errno) in try home.fd.status() }
+    let care = try explaining("open the home", place) { () throws(Errno) in
+      HomeCare(try home.fd.duplicated(), uid: account.uid, gid: account.gid, access: access)
+    }
+    let handover = Handover(
+      from: status, to: account, sealed: try Self.sealedPaths(in: name, of: store, status.st_uid, account))
+    let survey = try explaining("walk through", place) { () throws(Errno) in
+      try HomeSurvey(of: home.fd, handover)
+    }
+    let reasons =
+      Self.obstacles(status.st_uid, account) + care.faults().compactMap(\.obstacle) + survey.mounts
+    guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
+    var adoption = Adoption(previous: status.st_uid)
+    try explaining("adopt", place) { () throws(Errno) in
+      try handover.carryOut(in: home.fd, survey, &adoption)
+      // The home itself is the last, so that one that was interrupted is known by its owner.
+      for fault in care.faults() {
+        try care.mend(fault)
+        adoption.mended.append(fault)
+      }
+      try users.fd.synchronizeFilesystem()
+    }
+    if status.st_uid != account.uid {
+      try Registry.existing(of: store)?.move("Users/\(name)/", from: status.st_uid, to: account.uid)
+    }
+    return adoption
+  }
+
+  /// A home of somebody who is there still is theirs, whatever its name says.
+  private static func obstacles(_ owner: UInt32, _ account: Account) -> [String] {
+    guard owner != account.uid, owner != 0, let other = Account.numbered(owner) else { return [] }
+    return [
+      "it belongs to \(other.name), who has an account here; give it to \(account.name) with chown first, "
+        + "if that is meant"
+    ]
+  }
+
+  /// What is installed in the home is sealed, and nobody's to change.
+  private static func sealedPaths(
+    in name: String, of store: Store, _ owner: UInt32, _ account: Account
+  ) throws(StoreError) -> Set<String> {
+    guard owner != account.uid, let registry = try Registry.existing(of: store) else { return [] }
+    let prefix = "Users/\(name)/"
+    let inHome = try registry.apps().map(\.path).filter { $0.hasPrefix(prefix) }
+    return Set(inHome.map { String($0.dropFirst(prefix.count)) })
+  }
+}
+
+extension HomeFault {
+  /// Why a home with this can't be adopted; nil if it is mended.
+  fileprivate var obstacle: String? {
+    guard case .notADirectory(let what) = kind else { return nil }
+    return "\(path) is \(what) and must be a directory"
+  }
+}

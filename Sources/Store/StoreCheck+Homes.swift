@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+// Whether homes are as their owners need them.
+
+extension StoreCheck {
+  mutating func checkHomes() throws(StoreError) {
+    let path = store.path + "/tree"
+    // A missing Users directory was reported above.
+    guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
+    for home in try homes.list() {
+      checkOwner(of: home, "\(path)/Users/\(home.name)")
+      guard let care = homes.care(for: home) else { continue }
+      for fault in care.faults() { check(fault, in: home, care) }
+      for place in [""] + HomeDirectory.all.map(\.path) {
+        homeDirectories.insert(["Users", home.name].map { Array($0.utf8) } + place.names)
+      }
+    }
+  }
+
+  private mutating func checkOwner(of home: Homes.Home, _ path: String) {
+    let named = Account.named(home.name)
+    if home.account == nil {
+      let adopting = "'insula user add \(home.name) --adopt' gives it to the account of that name"
+      found(
+        .warning, path, "belongs to uid \(home.uid), which no account has",
+        named != nil
+          ? adopting
+          : "create the account again with this uid, or run 'insula user remove \(home.name) --delete-home'")
+    } else if let named, named.uid != home.uid, home.uid == 0 {
+      found(
+        .warning, path, "belongs to root, not to \(home.name)",
+        "'insula user add \(home.name) --adopt' gives it to the account of that name")
+    }
+  }
+
+  private mutating func check(_ fault: HomeFault, in home: Homes.Home, _ care: HomeCare) {
+    let place = "\(store.path)/tree/Users/\(home.name)" + (fault.path.isEmpty ? "" : "/\(fault.path)")
+    let mend = { () throws(Errno) in try care.mend(fault) }
+    let repair = "'insula check --repair'"
+    switch fault.kind {
+    case .missing:
+      found(
+        .warning, place, "is missing from the home", "\(repair) creates it, and so can its owner with mkdir",
+        repair: mend)
+    case .notADirectory(let what):
+      found(
+        .failure, place, "is \(what), where homes have a directory",
+        "move it away while the store is not mounted; then \(repair) creates the directory")
+    case .owner(let uid):
+      found(
+        .failure, place, "belongs to uid \(uid) instead of \(home.uid), whose home it is in",
+        "\(repair) gives it to the owner of the home; what is in it stays whose it is", repair: mend)
+    case .mode(let mode):
+      let canUse = mode & 0o700 == 0o700
+      found(
+        .warning, place,
+        "has mode \(octal(mode)), so " + (canUse ? "everyone may write to it" : "its owner can't use it"),
+        "\(repair) corrects the mode, and so can its owner with chmod", repair: mend)
+    case .acl:
+      found(
+        .warning, place, "lacks what the ACL of a new one says (against its removal, for example)",
+        "\(repair) adds those entries and leaves all others", repair: mend)
+    case .unreadable:
+      found(
+        .failure, place, "has an ACL or flags that can't be read, so only root may use it",
+        "\(repair) gives it those of a new home", repair: mend)
+    }
+  }
+}
+
+extension String {
+  fileprivate var names: [[UInt8]] { split(separator: "/").map { Array($0.utf8) } }
+}
