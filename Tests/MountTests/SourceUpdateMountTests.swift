@@ -17,15 +17,18 @@ struct SourceUpdateMountTests {
 
     init(_ directory: String, _ log: String) throws {
       let script = """
-        import functools, http.server, sys
+        import functools, http.server, os, sys, threading
+        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
         handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         print(server.server_port, flush=True)
         server.serve_forever()
         """
       let process = Process()
-      process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-      process.arguments = ["300", "python3", "-c", script, directory]
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+      process.arguments = ["python3", "-c", script, directory]
+      // It ends when nobody has the other end any more.
+      process.standardInput = Pipe()
       let output = Pipe()
       process.standardOutput = output
       _ = FileManager.default.createFile(atPath: log, contents: nil)
@@ -43,8 +46,7 @@ struct SourceUpdateMountTests {
     }
 
     deinit {
-      process.terminate()
-      process.waitUntilExit()
+      kill(process.processIdentifier, SIGKILL)
     }
   }
 
