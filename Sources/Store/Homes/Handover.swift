@@ -63,7 +63,7 @@ struct Handover {
     if status.isDevice { return leave(.device) }
     guard status.isDirectory || survey.hasAllNames(of: status) else { return leave(.linkedElsewhere) }
     // A change of owner takes them as well.
-    let hadCapabilities = try mayRun && object.dropCapabilities()
+    let hadCapabilities = mayRun ? try object.dropCapabilities() : false
     if changes {
       try object.changeOwner(uid: to.uid, gid: status.st_gid == fromGroup ? to.gid : status.st_gid)
       adoption.given += 1
