@@ -59,7 +59,9 @@ struct InstallCommand: Command {
       context.console.print(json: app)
     } else {
       context.console.say(
-        "Installed \(app.title) \(domain.words(context)) at \(access.root)/\(app.path).")
+        "Installed \(app.title)\(domain == .everyone ? "" : " " + domain.words(context)) "
+          + "at \(access.root)/\(app.path)."
+      )
     }
     return .ok
   }

@@ -165,22 +165,23 @@ internal import Testing
     let before = version()
     #expect(shell.run("identity", "new", "Eve", "--team", "TEAM2").code == .ok)
     try write([entry()], by: "Eve")
-    let untrusted = try update()
-    #expect(untrusted.status != 0 && untrusted.errors.contains("insula trust add"), "\(untrusted)")
-    // Trusted, and yet not the app's team.
-    #expect(shell.run("identity", "export", "Eve", "--certificate", "eve.pem").code == .ok)
-    #expect(shell.run("trust", "add", "eve.pem", "--store", "store").code == .ok)
+    // One root vouches for both, and yet it is not the app's team.
     let other = try update()
     #expect(other.status == 1 && other.errors.contains("signed by the team TEAM2"), "\(other)")
     // Her app under the other's name, in an index of the right team.
-    #expect(shell.run("trust", "add", "eve.pem").code == .ok)
-    try pack("5", by: "Eve")
-    try write([entry()])
+    try pack("6", by: "Eve")
+    try write([entry(version: "6")])
     let evil = try update()
     #expect(evil.status == 1 && evil.errors.contains("TEAM2"), "\(evil)")
     #expect(version() == before)
     let index = try insula("index", "apps", "--identity", "Anna")
     #expect(index.status == 1 && index.errors.contains("is signed by the team TEAM2"), "\(index)")
+    // The store trusts none of them any more.
+    for name in try shell.temporary.names(in: "store/keys/trust") {
+      unlink(shell.temporary.appending("store/keys/trust/\(name)"))
+    }
+    let untrusted = try update()
+    #expect(untrusted.status != 0 && untrusted.errors.contains("insula trust add"), "\(untrusted)")
   }
 
   @Test func damagedIndexIsRefused() throws {
