@@ -83,7 +83,7 @@ def machine():
         f"- Commit: {commit.stdout.strip() or 'unknown'}",
         f"- Kernel: {platform.release()}, {os.cpu_count()} CPUs, {model}",
         f"- Load: {load} before the run",
-        f"- Daemons of insula that ran meanwhile: {len(list(pathlib.Path('/run/insula').glob('*')))}",
+        f"- Control sockets in /run/insula: {len(list(pathlib.Path('/run/insula').glob('*')))}",
         f"- Rounds: {ROUNDS} of {SECONDS} s for each command, by turns",
     ]
 
