@@ -8,7 +8,7 @@ DESTDIR ?=
 
 # The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
-RELEASE := -c release $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
+RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
 .PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package test-package-short commands clean
 

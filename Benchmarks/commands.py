@@ -83,6 +83,7 @@ def machine():
         f"- Commit: {commit.stdout.strip() or 'unknown'}",
         f"- Kernel: {platform.release()}, {os.cpu_count()} CPUs, {model}",
         f"- Load: {load} before the run",
+        f"- Control sockets in /run/insula: {len(list(pathlib.Path('/run/insula').glob('*')))}",
         f"- Rounds: {ROUNDS} of {SECONDS} s for each command, by turns",
     ]
 
@@ -115,7 +116,7 @@ def main():
         lines = ["# Start of commands", ""] + facts
         lines += [f"- Not on this machine: {', '.join(absent)}"] if absent else []
         lines += ["", "From the start of the program until it has ended, its output thrown away. A store is there, not mounted,"]
-        lines += ["without apps and homes. The size is that of the program's own file.", ""]
+        lines += ["without apps and homes; 'insula apps' asks every daemon on the machine whether it has that store. The size is that of the program's own file.", ""]
         lines += table([contender.row() for contender in found])
     print("\n".join(lines))
     if "--save" in sys.argv:

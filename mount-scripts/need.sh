@@ -44,7 +44,7 @@ need_swift() {
 
 # The runtime is linked in where the toolchain has it, so that the program runs wherever it is copied to.
 release_flags() {
-  flags="-c release"
+  flags="-c release --disable-local-rpath"
   library=$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")/lib/swift_static
   [ -d "$library" ] && flags="$flags --static-swift-stdlib"
   printf '%s' "$flags"

@@ -111,15 +111,17 @@ struct AppEndingTests {
     _ = try fixture.shell("run sleep 600 > /dev/null 2>&1 < /dev/null & running 1")
     let script = """
       import socket, sys, json
-      def ask(line, s=None):
-          s = s or socket.socket(socket.AF_UNIX)
-          try: s.connect(sys.argv[1])
-          except OSError: pass
+      kept = []
+      def ask(line):
+          s = socket.socket(socket.AF_UNIX)
+          s.connect(sys.argv[1])
           s.sendall((json.dumps(line) + "\\n").encode())
-          return s.makefile().readline(), s
-      answer, first = ask({"verb": "run", "identifier": sys.argv[2]})
-      print(answer)
-      for status in (9, 0): print(ask({"verb": "ended", "status": status})[0])
+          # The view is there for as long as its mount is.
+          answer, descriptors, _, _ = socket.recv_fds(s, 65536, 1)
+          kept.extend(descriptors)
+          print(answer.decode())
+      ask({"verb": "run", "identifier": sys.argv[2]})
+      for status in (9, 0): ask({"verb": "ended", "status": status})
       """
     let made = try fixture.mounted.temporary.write(script, to: "ask.py")
     #expect(chmod(made, 0o644) == 0)
