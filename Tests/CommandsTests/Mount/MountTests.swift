@@ -134,7 +134,7 @@ struct MountTests {
     let mount = try mounted.run("mount", store, mounted.point, "-o", "ro")
     #expect(mount.status == 0, "\(mount.errors)")
     let root = try TemporaryDirectory.open(mounted.point)
-    #expect(try root.fd.entries().count == 6)
+    #expect(try root.fd.entries().count == 7)
     do { try root.close() }
     #expect(try mounted.run("unmount", mounted.point).status == 0)
   }
