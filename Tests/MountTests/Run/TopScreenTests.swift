@@ -62,11 +62,11 @@ struct TopScreenTests {
       [
         ("\(run) Aaa -- sleep 1000 2>/dev/null & \(run) Notes -- sleep 1000 &", ""),
         ("until [ $($INSULA ps --store $POINT | wc -l) = 3 ]; do sleep 0.1; done; $T", "2 apps of 1 user"),
-        ("n", "example.aaa[^$]*example.notes"), ("r", "%CPU[^\\n]*\\n[^\\n]*example.notes"),
+        ("n", "example.aaa[^$]*example.note"), ("r", "%CPU[^\\n]*\\n[^\\n]*example.note"),
         ("\u{1b}[B", "%CPU[^\\n]*\\n[^\\n]*example.aaa"),
-        ("\u{1b}[A", "%CPU[^\\n]*\\n[^\\n]*example.notes"),
+        ("\u{1b}[A", "%CPU[^\\n]*\\n[^\\n]*example.note"),
         ("\u{1b}[F", "%CPU[^\\n]*\\n[^\\n]*example.aaa"),
-        ("\u{1b}[H", "%CPU[^\\n]*\\n[^\\n]*example.notes"),
+        ("\u{1b}[H", "%CPU[^\\n]*\\n[^\\n]*example.note"),
         ("q", Self.left), ("kill %1 %2; wait; echo $((6*7))", "42"),
       ])
   }
