@@ -4,7 +4,7 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-# BINDIR, SBINDIR, UNITDIR, USERUNITDIR, MANDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
+# BINDIR, SBINDIR, LIBDIR, INCLUDEDIR, UNITDIR, USERUNITDIR, MANDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
 
 # The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
@@ -51,7 +51,7 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 # The tests do a share of it; this is all of it, the same in every run. With all of a program's optimizations, or it takes hours.
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
-	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)'
+	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)|^CommandsTests\.AppSocketTests/senseless'
 
 # The tests do two of them. PROGRAMS="vim git" does some; TABLE= writes no table.
 TABLE = $(if $(PROGRAMS),,--table Documentation/PROGRAMS.md)
@@ -109,9 +109,9 @@ man: build ## the pages of the manual, in .build/man, checked where there is man
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/man.sh .build/man
 	if command -v groff >/dev/null || command -v mandoc >/dev/null; then mount-scripts/man.sh --check .build/man; fi
 
-export PREFIX DESTDIR BINDIR SBINDIR UNITDIR USERUNITDIR MANDIR BASHDIR ZSHDIR FISHDIR
+export PREFIX DESTDIR BINDIR SBINDIR LIBDIR INCLUDEDIR UNITDIR USERUNITDIR MANDIR BASHDIR ZSHDIR FISHDIR
 
-install: build ## install the program, the helper of mount(8), the units, the manual and the completions (PREFIX=, DESTDIR=)
+install: build ## install the program, the helper of mount(8), the library for apps, the units, the manual and the completions (PREFIX=, DESTDIR=)
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/install.sh install
 
 uninstall: ## take away what install has put there

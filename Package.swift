@@ -57,13 +57,21 @@ let withoutCxxLibrary: [String] = {
 
 let package = Package(
   name: "insula",
-  products: [.executable(name: "insula", targets: ["insula"])],
+  products: [
+    .executable(name: "insula", targets: ["insula"]),
+    // For programs that run as apps.
+    .library(name: "InsulaApp", targets: ["InsulaApp"]),
+  ],
   targets: [
     // C: declarations, constants, thin calls.
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
     .target(name: "CSQLite"),
     .target(name: "CCrypto"),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
+
+    // What apps ask through: nothing of the house, which knows nothing of it.
+    .target(name: "CInsula", cSettings: [.define("_GNU_SOURCE")]),
+    .target(name: "InsulaApp", dependencies: ["CInsula"], swiftSettings: strict),
 
     // The house, from the ground up; arrows go down only.
     .target(name: "JSON", swiftSettings: strict),

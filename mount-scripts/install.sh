@@ -22,6 +22,8 @@ ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
 FISHDIR=${FISHDIR:-$PREFIX/share/fish/vendor_completions.d}
 USERUNITDIR=${USERUNITDIR:-$PREFIX/lib/systemd/user}
 MANDIR=${MANDIR:-$PREFIX/share/man}
+LIBDIR=${LIBDIR:-$PREFIX/lib}
+INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
 
 # Whether this user may write to a directory, or make it.
 is_open() {
@@ -49,7 +51,25 @@ put() {
   { cat >"$new" && chmod "$2" "$new" && mv -f "$new" "$1"; } || { rm -f "$new"; return 1; }
 }
 
-filled() { sed "s|@BINDIR@|$(printf '%s' "$BINDIR" | sed 's/[&|\\]/\\&/g')|g" "$1"; }
+filled() {
+  quoted() { printf '%s' "$1" | sed 's/[&|\\]/\\&/g'; }
+  sed -e "s|@BINDIR@|$(quoted "$BINDIR")|g" -e "s|@LIBDIR@|$(quoted "$LIBDIR")|g" \
+    -e "s|@INCLUDEDIR@|$(quoted "$INCLUDEDIR")|g" -e "s|@VERSION@|$("$INSULA" version | sed 's/^insula //')|g" "$1"
+}
+
+# The library for programs that run as apps: C, without dependencies.
+install_library() {
+  objects=$(mktemp -d)
+  for file in Sources/CInsula/*.c; do
+    "$cc" -std=c11 -D_GNU_SOURCE -O2 -fPIC -ISources/CInsula/include -c "$file" -o "$objects/$(basename "$file" .c).o" ||
+      { rm -rf "$objects"; return 1; }
+  done
+  "$ar" rcD "$objects/libinsula.a" "$objects"/*.o
+  put "$DESTDIR$LIBDIR/libinsula.a" 644 <"$objects/libinsula.a"
+  put "$DESTDIR$INCLUDEDIR/insula.h" 644 <Sources/CInsula/include/insula.h
+  filled mount-scripts/insula.pc | put "$DESTDIR$LIBDIR/pkgconfig/insula.pc" 644
+  rm -rf "$objects"
+}
 
 # The pages of the manual, compressed; the helper's page has two names as the helper has.
 install_manual() {
@@ -79,6 +99,13 @@ install_all() {
   "$INSULA" completions zsh | put "$DESTDIR$ZSHDIR/_insula" 644
   "$INSULA" completions fish | put "$DESTDIR$FISHDIR/insula.fish" 644
   install_manual
+  cc=${CC:-cc} ar=${AR:-ar}
+  if command -v "$cc" >/dev/null && command -v "$ar" >/dev/null; then
+    install_library
+    echo "Installed libinsula.a, insula.h and insula.pc below $DESTDIR$PREFIX, for programs that run as apps."
+  else
+    echo "Left out: libinsula, because there is no C compiler ('$cc') or no '$ar'."
+  fi
   filled mount-scripts/insula-user.service | put "$userunit" 644
   echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and a unit"
   echo "for a user's own store ('systemctl --user enable --now insula')."
@@ -107,6 +134,7 @@ uninstall_all() {
     exit 1
   fi
   rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit"
+  rm -f "$DESTDIR$LIBDIR/libinsula.a" "$DESTDIR$INCLUDEDIR/insula.h" "$DESTDIR$LIBDIR/pkgconfig/insula.pc"
   remove_manual
   # What another has installed for all stays.
   if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper" "$shorthelper"; fi

@@ -500,3 +500,8 @@ int clx_unix_connect(int socket, const char *path) {
   return connect(socket, (struct sockaddr *)&address, sizeof address);
 }
 const char *clx_errno_name(int error) { return strerrorname_np(error); }
+
+int clx_set_nonblocking(int descriptor) {
+  int flags = fcntl(descriptor, F_GETFL);
+  return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}

@@ -113,6 +113,11 @@ package enum Insula {
         context.console.print(text: HelpText.text(for: description))
         return .ok
       }
+      if context.appSocket != nil, !command.worksInApps {
+        throw CommandFailure(
+          .notPermitted,
+          "'insula \(description.name)' can't be used inside an app; use it outside, where the whole tree is")
+      }
       context.console.manner.isQuiet = arguments.has("quiet")
       context.console.manner.isVerbose = arguments.has("verbose")
       if arguments.has("quiet"), arguments.has("verbose") {

@@ -14,7 +14,8 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots
+      roots, version
+    case own = "self"
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -46,11 +47,13 @@ extension ControlMessage: Codable {
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
+    if fields.contains(.own) { return .own(try value(.own)) }
     if fields.contains(.log) { return .log(try value(.log)) }
     if fields.contains(.running) { return .running(try value(.running)) }
     if fields.contains(.grants) {
       let next = try fields.decodeIfPresent(Int64.self, forKey: .next)
-      return .grants(GrantPage(places: try value(.grants), next: next))
+      let version = try fields.decodeIfPresent(String.self, forKey: .version)
+      return .grants(GrantPage(places: try value(.grants), next: next, version: version))
     }
     let left = try fields.decodeIfPresent([LeftBehind].self, forKey: .left)
     let before = try fields.decodeIfPresent(InstalledApp.self, forKey: .before)
@@ -122,11 +125,13 @@ extension ControlMessage: Codable {
     case .grants(let page):
       try fields.encode(page.places, forKey: .grants)
       try fields.encodeIfPresent(page.next, forKey: .next)
+      try fields.encodeIfPresent(page.version, forKey: .version)
     case .launch(let plan): try fields.encode(plan, forKey: .launch)
     case .running(let apps): try fields.encode(apps, forKey: .running)
     case .requests(let report): try fields.encode(report, forKey: .requests)
     case .roots(let roots): try fields.encode(roots, forKey: .roots)
     case .log(let page): try fields.encode(page, forKey: .log)
+    case .own(let app): try fields.encode(app, forKey: .own)
     }
   }
 

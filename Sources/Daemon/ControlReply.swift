@@ -39,6 +39,9 @@ package enum ControlReply: Equatable, Sendable {
   /// What was refused and done.
   case log(LogPage)
 
+  /// What an app is told about itself.
+  case own(OwnApp)
+
   /// What comes of something that may fail.
   init(_ body: () throws(ControlFailure) -> ControlReply) {
     do throws(ControlFailure) { self = try body() } catch { self = .failure(error) }

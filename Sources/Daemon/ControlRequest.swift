@@ -45,13 +45,21 @@ package enum ControlRequest: Equatable, Sendable {
   case roots
   /// Take in a descriptor, which belongs to the next request of this connection.
   case pass
+  /// Give the app that the caller has started a socket through which it can ask: its mount comes back, or
+  /// who listens comes along.
+  case endpoint
+  /// Who am I? For apps, through their sockets.
+  case own
+  /// What am I granted, now that it is other than it was at that version? For apps; the answer comes when it
+  /// is so.
+  case grantChange(from: String)
 }
 
 extension ControlRequest {
   /// Whether it is about the very process that asks.
   var isAboutCaller: Bool {
     switch self {
-    case .run, .ended, .trace: true
+    case .run, .ended, .trace, .endpoint: true
     default: false
     }
   }
@@ -64,6 +72,8 @@ extension ControlRequest {
     case .run, .trace: true
     // What comes second changes nothing.
     case .ended: true
+    // The last socket that it is given is the app's.
+    case .endpoint, .own, .grantChange: true
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
     }
   }
@@ -74,11 +84,13 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, ended, log,
-      trace, traced, roots, pass
+      trace, traced, roots, pass, endpoint
+    case own = "self"
+    case grantChange = "grant-change"
   }
 
   private enum Key: String, CodingKey {
-    case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit
+    case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -110,6 +122,9 @@ extension ControlRequest: Codable {
       case .traced: .traced
       case .roots: .roots
       case .pass: .pass
+      case .endpoint: .endpoint
+      case .own: .own
+      case .grantChange: .grantChange(from: try fields.decode(String.self, forKey: .version))
       }
   }
 
@@ -156,7 +171,8 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .roots, .pass: break
+    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own: break
+    case .grantChange(let version): try fields.encode(version, forKey: .version)
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
@@ -203,6 +219,9 @@ extension ControlRequest: Codable {
     case .traced: .traced
     case .roots: .roots
     case .pass: .pass
+    case .endpoint: .endpoint
+    case .own: .own
+    case .grantChange: .grantChange
     }
   }
 }

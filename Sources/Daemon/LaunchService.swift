@@ -141,7 +141,9 @@ final class LaunchService: Sendable {
           detail: "it could not go on when the daemon was replaced"))
     }
     if let connection = kept.descriptor(.connection, view: view) {
+      let listener = kept.descriptor(.appListener, view: view)
       kept.forgetAll(of: view)
+      if let listener { _ = close(listener.raw) }
       _ = close(connection.raw)
     }
   }

@@ -32,6 +32,8 @@ struct LeftApp {
   let memory: SharedMemory
   let process: SharedFD
   let connection: FD
+  /// The app's socket, if it has one.
+  let listener: FD?
 
   /// Nil if anything of it is lost: then the app can't go on.
   init?(_ view: UInt32, in kept: KeptState) {
@@ -44,6 +46,7 @@ struct LeftApp {
     self.memory = memory
     self.process = SharedFD(OwnedFD(owning: process.raw))
     self.connection = connection
+    listener = kept.descriptor(.appListener, view: view)
   }
 }
 

@@ -26,7 +26,11 @@ final class PassedDescriptors: Sendable {
 
   /// Keeps what is closed without a question, and lets go of all else.
   func keep(_ passed: FD, of user: UInt32) -> SharedFD? {
-    if passed.isKnownDirectory || passed.isKnownFuseDevice { return SharedFD(OwnedFD(owning: passed.raw)) }
+    // Others than ours could have put something into its queue that keeps whoever closes it.
+    let isOurListener = user == ProcessID.user && LocalSocket.isListening(passed)
+    if passed.isKnownDirectory || passed.isKnownFuseDevice || isOurListener {
+      return SharedFD(OwnedFD(owning: passed.raw))
+    }
     closing.withLock { $0[user, default: 0] += 1 }
     let thread = try? JoinableThread(name: "closing") { [self] in
       _ = OwnedFD(owning: passed.raw)

@@ -122,6 +122,14 @@ package final class RunningViews: Sendable {
     all().filter { $0.launch.executablePlaces.contains(path) }
   }
 
+  /// The view that a process of a user's has begun last.
+  func latest(of pid: Int32, user: UInt32) -> RunningView? {
+    let found = state.withLock { state in
+      state.views.values.filter { $0.pid == pid && $0.user == user }.max { $0.number < $1.number }
+    }
+    return found.flatMap { $0.isAlive ? $0 : nil }
+  }
+
   var count: Int { state.withLock { $0.views.count } }
 
   /// The one that a process waits for; the last one, if it has begun several.

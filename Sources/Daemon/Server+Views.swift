@@ -81,12 +81,14 @@ extension Server {
     _ running: RunningView, over session: Session, _ share: BudgetShare
   ) throws(Errno) {
     let (kept, view, number, log) = (kept, running.view.number, running.number, log)
+    let appSockets = appSockets
     views.add(running, share)
     do throws(Errno) {
       try pool.add(session) { [views] in
         kept?.forgetAll(of: view)
         if views.has(number) { log.recordLater(LogEntry(ended: running)) }
         views.remove(number)
+        appSockets.remove(number)
       }
     } catch {
       kept?.forgetAll(of: view)
@@ -117,6 +119,7 @@ extension Server {
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
       left.process, app.view, kept: left.memory)
     try serve(running, over: session, app.share)
+    if let listener = left.listener { takeOverEndpoint(of: running, listener) }
   }
 }
 

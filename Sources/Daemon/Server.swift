@@ -8,38 +8,6 @@ internal import Store
 internal import Synchronization
 internal import Volume
 
-/// What a server counts.
-package struct ServerReport: Codable, Sendable {
-  package var mode = "system"
-  package var mountPoint = ""
-  package var passthrough = false
-  /// How often something in an installed app or in the system domain was refused because it is not what was
-  /// sealed.
-  package var sealRefusals: UInt64 = 0
-  package var fileHandles = false
-  /// Whether all apps may run what they have written.
-  package var writableCode = false
-  package var nodes = 0
-  package var openFiles = 0
-  package var openDirectories = 0
-  package var descriptors = 0
-  package var locks = 0
-  package var requests: UInt64 = 0
-  package var requestsByKind: [String: UInt64] = [:]
-  package var threads = 0
-  /// How many apps run.
-  package var views = 0
-  package var version = ""
-  /// The process that replaces this one when it dies; 0 if there is none.
-  package var keeper: Int32 = 0
-  /// How often that has happened, why it did the last time, and for how long nobody has served then.
-  package var restarts = 0
-  package var lastRestart: String?
-  package var lastPauseMilliseconds: Double?
-  /// Who was refused something because they had all that one user may have.
-  package var overBudget: [Budget.Refusal] = []
-}
-
 /// Why a store can't be served.
 package enum ServeFailure: Error, CustomStringConvertible {
   case noDevice(Errno)
@@ -82,7 +50,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
 package final class Server: Sendable {
   private let store: Store
   let log: EventLog
-  private let mountPoint: String
+  let mountPoint: String
   let options: ServeOptions
   private let view: View
   let pool: WorkerPool
@@ -97,6 +65,8 @@ package final class Server: Sendable {
   let grants: GrantService
   /// The apps that run.
   package let views: RunningViews
+  /// Through which these ask.
+  let appSockets: AppSocketServer
   private let ended: Ended
   /// Who takes the mount away where that is not ours to do.
   private let remover: MountRemover?
@@ -146,6 +116,7 @@ package final class Server: Sendable {
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
+    settings.allowsDirectStart = store.description.allowsDirectStart
     if !settings.isSystem {
       settings.sparesFileTimes = options.accessTimes.files == .never
       settings.sparesDirectoryTimes = settings.sparesFileTimes || options.accessTimes.sparesDirectories
@@ -180,8 +151,14 @@ package final class Server: Sendable {
     // A kernel that looks at it already would not learn of them; the next mount makes them.
     if kept?.hasPredecessor != true, !options.readOnly { try? StoreLayout.addNewDirectories(to: store) }
     if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
+    let sockets: AppSocketServer
+    do throws(Errno) { sockets = try AppSocketServer(budget: budget) } catch {
+      throw ServeFailure.threads(error)
+    }
+    appSockets = sockets
     grants = try GrantService(
-      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
+      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
+      registry: registry)
     do throws(Errno) {
       view = try View(volume, takingOver: kept?.hasPredecessor == true ? Self.wholeTree : nil)
     } catch {
@@ -365,6 +342,7 @@ package final class Server: Sendable {
     report.sealRefusals = counts.sealRefusals
     report.fileHandles = usesHandles
     report.writableCode = store.description.allowsWritableCode
+    report.directStart = store.description.allowsDirectStart
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles
     report.openDirectories = counts.openDirectories
@@ -394,6 +372,7 @@ package final class Server: Sendable {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
     // Whoever has taken the tree away has left nothing for them to come from.
     views.endAll()
+    appSockets.stop()
     pool.stop()
     grants.finish()
   }

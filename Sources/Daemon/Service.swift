@@ -306,6 +306,8 @@ package enum Service {
           ?? .failure(ControlFailure("this process is not traced", .ESRCH)))
     // The connection's own business, which has nothing to do with the store.
     case .pass: return .reply(.done)
+    case .endpoint: return server.endpoint(call)
+    case .own, .grantChange: return .refusal("only an app can ask this, through the socket of its own")
     }
   }
 

@@ -90,6 +90,27 @@ package enum LocalSocket {
     return setsockopt(socket.raw, SOL_SOCKET, CLX_SO_PASSRIGHTS, &value, size) == 0
   }
 
+  /// Whether this is a local stream socket that somebody can connect to.
+  ///
+  /// Corresponds to `SO_DOMAIN`, `SO_TYPE` and `SO_ACCEPTCONN`.
+  package static func isListening(_ socket: FD) -> Bool {
+    option(SO_DOMAIN, of: socket) == AF_UNIX && option(SO_ACCEPTCONN, of: socket) == 1
+      && option(SO_TYPE, of: socket) == Int32(SOCK_STREAM.rawValue)
+  }
+
+  private static func option(_ name: Int32, of socket: FD) -> Int32? {
+    var value: Int32 = 0
+    var size = socklen_t(MemoryLayout.size(ofValue: value))
+    return getsockopt(socket.raw, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
+  }
+
+  /// Has calls on this socket fail where they would wait (EAGAIN).
+  ///
+  /// Whoever else has the socket can undo that. Corresponds to `O_NONBLOCK`.
+  package static func neverWait(_ socket: FD) throws(Errno) {
+    try check(clx_set_nonblocking(socket.raw))
+  }
+
   /// Who is at the other end, as the kernel noted when they connected.
   package static func peer(of socket: FD) throws(Errno) -> (pid: Int32, uid: UInt32, gid: UInt32) {
     var pid: pid_t = 0

@@ -44,6 +44,14 @@ package func decide(
   return decideByACLAndMode(rights.subtracting(.link), on: object, by: caller, isMember: isMember)
 }
 
+/// Tells whether a program that belongs to an installed app may be started where it is found.
+///
+/// Outside of a view, a sandboxed app would have all that its user has. This is no boundary: who may read the
+/// program can copy it, or have an interpreter read it. It keeps people from starting it so by mistake.
+package func decideStart(inView: Bool, isSandboxed: Bool) -> Decision {
+  isSandboxed && !inView ? .deny(.sandbox) : .allow
+}
+
 /// What stands against a change whoever asks for it, root included.
 private func refusalForAll(
   of rights: Rights, on object: Object, in parent: Object?, by caller: Credentials

@@ -31,6 +31,8 @@ package enum Denial: UInt8, Sendable, CaseIterable {
   ///
   /// A grant is separate, like a filesystem of its own.
   case boundary
+  /// The program belongs to a sandboxed app, and would run outside of its view.
+  case sandbox
 }
 
 /// Whether the caller is in a group.

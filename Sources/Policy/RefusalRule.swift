@@ -11,6 +11,8 @@ package enum RefusalRule: String, Sendable, CaseIterable {
   case view, readOnlyGrant = "read-only-grant", besideGrant = "beside-grant"
   /// Between what was granted and all else.
   case boundary
+  /// A program of a sandboxed app that was started past the app's view.
+  case sandbox
   case flags, acl, mode, owner, sticky, append
 
   /// Whether it is worth a line where no app has asked: the mode and the owner refuse users something all

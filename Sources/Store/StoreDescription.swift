@@ -42,19 +42,26 @@ package struct StoreDescription: Equatable, Sendable {
   /// Whether apps may run what they can write, where nothing of their own says so.
   package var allowsWritableCode: Bool { options[Self.writableCode] == Self.allowed }
 
+  /// Whether programs of sandboxed apps may be started outside of the apps' views.
+  package var allowsDirectStart: Bool { options[Self.directStart] == Self.allowed }
+
   private static let writableCode = "WritableCode"
+  private static let directStart = "DirectStart"
   private static let allowed = "allowed"
 
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
-    allowsWritableCode: Bool = false
+    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false
   ) {
     format = Self.currentFormat
     self.uuid = uuid
     self.mode = mode
     self.adminGroup = adminGroup
     self.created = created
-    options = allowsWritableCode ? [Self.writableCode: Self.allowed] : [:]
+    var options: [String: String] = [:]
+    if allowsWritableCode { options[Self.writableCode] = Self.allowed }
+    if allowsDirectStart { options[Self.directStart] = Self.allowed }
+    self.options = options
   }
 
   /// The same of another store.

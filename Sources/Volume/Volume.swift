@@ -26,6 +26,8 @@ package struct VolumeSettings: Sendable {
   package var backoffSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
+  /// Whether programs of sandboxed apps may be started outside of their views.
+  package var allowsDirectStart = false
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
   /// `nodiratime` without root.
   package var sparesFileTimes = false

@@ -139,6 +139,19 @@ internal import Testing
     #expect(finding { _ = try contents(bundle, installed: installed) } != nil)
   }
 
+  @Test func sandboxIsAMatterOfTheEntitlement() throws {
+    let key = "com.apple.security.app-sandbox"
+    for (entitlements, isSandboxed) in [
+      (SignedTestBundle.text([key: "<true/>"]), true), (SignedTestBundle.text([key: "<false/>"]), false),
+      (SignedTestBundle.text([:]), false), (nil, false),
+      (SignedTestBundle.text([key: "<string>no</string>"]), true),
+    ] as [(String?, Bool)] {
+      let bundle = try SignedTestBundle()
+      try bundle.sign(entitlements: entitlements)
+      #expect(try contents(bundle).isSandboxed == isSandboxed, "\(entitlements ?? "none")")
+    }
+  }
+
   /// A tree of many paths answers as a dictionary does.
   @Test func treeKnowsItsPathsAndNoOthers() throws {
     var random = SeededRandom(seed: 4)

@@ -54,6 +54,13 @@ internal import Testing
     }
   }
 
+  @Test func sandboxedAppsStartInViewsAlone() {
+    for (inView, isSandboxed, decision) in [
+      (false, true, Decision.deny(.sandbox)), (true, true, .allow), (false, false, .allow),
+      (true, false, .allow),
+    ] { #expect(decideStart(inView: inView, isSandboxed: isSandboxed) == decision) }
+  }
+
   @Test(arguments: [Zone.top, .system])
   func readOnlyRegionsHoldForRoot(zone: Zone) {
     let root = Credentials(uid: 0, gid: 0)

@@ -3,7 +3,7 @@
 
 internal import Bundles
 internal import Policy
-internal import Store
+package import Store
 
 /// An app as commands show it: what the registry knows, and what it has in a user's home.
 package struct AppDescription: Codable, Equatable, Sendable {
@@ -54,7 +54,7 @@ package struct AppDescription: Codable, Equatable, Sendable {
     package var path: String
   }
 
-  init(_ app: InstalledApp) {
+  package init(_ app: InstalledApp) {
     identifier = app.identifier.text
     name = app.name
     version = app.shortVersion.isEmpty ? app.version : app.shortVersion

@@ -68,15 +68,12 @@ package struct AppQueries {
     case .bundle: return app.path
     case .group(let group):
       guard app.groups.contains(group) else {
-        throw .notEntitled(
-          identifier: identifier.text, to: "the group \(group)", has: app.groups.map { "group:\($0)" })
+        throw .notEntitled(to: group, app)
       }
       return try container(.group, group, app, for: user, making)
     case .cloud(let asked):
       guard let cloud = asked ?? app.clouds.first, app.clouds.contains(cloud) else {
-        throw .notEntitled(
-          identifier: identifier.text, to: asked.map { "the iCloud container \($0)" } ?? "iCloud",
-          has: app.clouds.map { "icloud:\($0)" })
+        throw .notEntitled(toCloud: asked, app)
       }
       return try container(.cloud, cloud, app, for: user, making)
     default:
@@ -110,5 +107,19 @@ package struct AppQueries {
       return found.path
     }
     return try making().make(kind, identifier, for: app, home: home).path
+  }
+}
+
+extension StoreError {
+  static func notEntitled(to group: AppIdentifier, _ app: InstalledApp) -> StoreError {
+    .notEntitled(
+      identifier: app.identifier.text, to: "the group \(group)", has: app.groups.map { "group:\($0)" })
+  }
+
+  /// Nil stands for the first of its iCloud containers.
+  static func notEntitled(toCloud asked: AppIdentifier?, _ app: InstalledApp) -> StoreError {
+    .notEntitled(
+      identifier: app.identifier.text, to: asked.map { "the iCloud container \($0)" } ?? "iCloud",
+      has: app.clouds.map { "icloud:\($0)" })
   }
 }

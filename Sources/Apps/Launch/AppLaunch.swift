@@ -53,6 +53,24 @@ package struct AppLaunch: Sendable {
     return places
   }
 
+  /// Where a place of the app is, below the root of the tree; all of them were made before it was started.
+  package func path(of place: AppPlace) throws(StoreError) -> String {
+    switch place {
+    case .bundle: return app.path
+    case .group(let group):
+      guard app.groups.contains(group) else { throw .notEntitled(to: group, app) }
+      return container(group, .group)
+    case .cloud(let asked):
+      guard let cloud = asked ?? app.clouds.first, app.clouds.contains(cloud) else {
+        throw .notEntitled(toCloud: asked, app)
+      }
+      return container(cloud, .cloud)
+    default:
+      let own = container(app.identifier, .data)
+      return place.pathInContainer.map { "\(own)/\($0)" } ?? own
+    }
+  }
+
   private func container(_ identifier: AppIdentifier, _ kind: ContainerKind) -> String {
     "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
   }

@@ -23,12 +23,14 @@ package final class BundleContents: SealedContents {
   private let prefix: String
   private let tree: SealedTree
   private let rules: PathRules
+  package let isSandboxed: Bool
 
   /// Loads the seal of the bundle that a directory, open for reading or just named, is.
   package init(in root: FD, installed: InstalledDigest) throws(Finding) {
     let signature = try SignedBundle.find(in: root, installed)
     let seal = try ResourceSeal(reading: signature.resources)
     prefix = signature.prefix
+    isSandboxed = signature.isSandboxed
     rules = PathRules(seal.rules)
     var builder = SealedTree.Builder()
     try signature.add(to: &builder, hasResourcesEntry: seal.entry(for: SealLayout.codeResources) != nil)

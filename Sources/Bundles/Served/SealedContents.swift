@@ -21,6 +21,9 @@ package enum SealedPosition: Equatable, Sendable {
 /// Nothing here opens anything: objects are found by who asks, which is what makes sure that what was checked
 /// is also what is served.
 package protocol SealedContents: AnyObject, Sendable {
+  /// Whether what is sealed is an app that is to run in a sandbox.
+  var isSandboxed: Bool { get }
+
   /// Where an object stands that was found under a name in a directory; throws what is wrong with its being
   /// there.
   ///
@@ -51,4 +54,8 @@ package protocol SealedContents: AnyObject, Sendable {
 
   /// The path from the sealed directory, for messages.
   func path(of position: SealedPosition) -> String
+}
+
+extension SealedContents {
+  package var isSandboxed: Bool { false }
 }

@@ -90,6 +90,16 @@ struct SignedBundle {
       || path.utf8.starts(with: (SealLayout.signatureDirectory + "/").utf8)
   }
 
+  /// Whether the signature has the entitlement of sandboxed apps; also if nobody can tell.
+  var isSandboxed: Bool {
+    guard let bytes = parts.first(where: { $0.name == SealLayout.codeEntitlements })?.bytes else {
+      return false
+    }
+    guard let entitlements = try? CodeBundle.entitlements(bytes) else { return true }
+    guard let value = entitlements["com.apple.security.app-sandbox"] else { return false }
+    return value != .boolean(false)
+  }
+
   /// Adds what the signature says.
   ///
   /// `hasResourcesEntry` says that its list has something to say of the link that old tools leave beside it.

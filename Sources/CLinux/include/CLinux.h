@@ -306,4 +306,7 @@ int clx_unix_connect(int socket, const char *_Nonnull path);
 /// The symbolic name of an errno ("ENOENT"), or NULL.
 const char *_Nullable clx_errno_name(int error);
 
+// fcntl(2) is variadic: sets O_NONBLOCK on top of what is set.
+int clx_set_nonblocking(int descriptor);
+
 #endif

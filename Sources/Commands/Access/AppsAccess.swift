@@ -23,6 +23,7 @@ enum AppsAccess {
   static func find(
     _ named: String?, writing: Bool = false, _ context: Context
   ) throws -> any StoreAccess {
+    if let socket = context.appSocket { return try AppAccess(socket, named, context) }
     let paths = DaemonSearch.paths(of: named, context)
     if let found = DaemonSearch(context).daemon(at: paths) {
       context.console.detail(found.status.words)

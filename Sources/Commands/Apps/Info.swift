@@ -7,6 +7,7 @@ internal import Policy
 
 /// `insula info`.
 struct InfoCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "info", summary: "Shows details of an app, and its containers.",
     arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],

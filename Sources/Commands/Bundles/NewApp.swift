@@ -8,6 +8,7 @@ internal import Policy
 
 /// `insula new-app`.
 struct NewAppCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "new-app", summary: "Creates an app: of a program that is there, or a small one to start with.",
     arguments: [

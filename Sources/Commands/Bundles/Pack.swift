@@ -7,6 +7,7 @@ internal import Policy
 
 /// `insula pack`.
 struct PackCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "pack", summary: "Writes a signed bundle as one file, which can be installed.",
     arguments: [

@@ -8,6 +8,7 @@ internal import PropertyLists
 
 /// `insula sign`.
 struct SignCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "sign", summary: "Signs a bundle, and first the bundles nested in it.",
     arguments: [

@@ -6,6 +6,7 @@ internal import LinuxIO
 
 /// `insula verify`.
 struct VerifyCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "verify",
     summary: "Checks whether bundles are, file for file, what a trusted identity has signed.",

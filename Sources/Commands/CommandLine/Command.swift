@@ -8,8 +8,11 @@ protocol Command: SendableMetatype {
   func run(in context: Context) throws -> ExitCode
   /// Whether what it does depends on the configuration files, which must be in order then.
   var goesByConfiguration: Bool { get }
+  /// Whether an app may use it in its view: all that it takes is there.
+  static var worksInApps: Bool { get }
 }
 
 extension Command {
+  static var worksInApps: Bool { false }
   var goesByConfiguration: Bool { true }
 }

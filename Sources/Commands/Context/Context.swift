@@ -54,6 +54,9 @@ struct Context: Sendable {
 
   var isRoot: Bool { uid == 0 }
 
+  /// The socket of the app in whose view this runs; nil outside of apps.
+  var appSocket: String? { environment[AppSocket.variable].flatMap { $0.isEmpty ? nil : $0 } }
+
   /// The store that is meant when none is named.
   var defaultStore: String { isRoot ? machineStore : setting(.userStore).value }
 

@@ -6,6 +6,7 @@ internal import Policy
 
 /// `insula acl`.
 struct ACLCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "acl", summary: "Shows or changes ACLs, with the syntax of chmod and ls on macOS.",
     arguments: [

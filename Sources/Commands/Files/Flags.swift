@@ -6,6 +6,7 @@ internal import Policy
 
 /// `insula flags`.
 struct FlagsCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "flags", summary: "Shows or changes BSD flags, with the words of chflags on macOS.",
     arguments: [

@@ -3,6 +3,7 @@
 
 /// `insula ls`.
 struct ListCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "ls", summary: "Lists files as ls does on macOS, with ACLs, flags and attributes.",
     arguments: [

@@ -5,6 +5,7 @@ internal import Policy
 
 /// `insula path`.
 struct PathCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "path", summary: "Prints the path of an app's directory, or of a domain's standard directory.",
     arguments: [

@@ -7,18 +7,26 @@ internal import Policy
 
 /// `insula grants`.
 struct GrantsCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "grants", summary: "Lists your grants to apps.",
     arguments: [.init(name: "ID", help: "only the grants of this app", kind: .app)],
-    options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
+    options: [
+      .init(name: "wait", help: "inside an app: list them when they have changed, and wait until then"),
+      AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
+    ],
     details: [
-      "For root, it lists the grants of all users, or with --user those of one user."
+      """
+      For root, it lists the grants of all users, or with --user those of one user. Inside an app, it lists
+      what was granted to that app.
+      """
     ])
 
   private let app: AppReference?
   private let user: String?
   private let store: String?
   private let json: Bool
+  private let waits: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     app = try arguments.argument(0).map { (text) throws(UsageError) in
@@ -27,12 +35,19 @@ struct GrantsCommand: Command {
     user = arguments.value("user")
     store = arguments.value("store")
     json = arguments.has("json")
+    waits = arguments.has("wait")
   }
 
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
     let identifier = try app.map { try access.identifier(of: $0, for: uid) }
+    if waits {
+      guard let own = access as? AppAccess else {
+        throw CommandFailure(.usage, "grants: '--wait' is for use inside an app")
+      }
+      try own.awaitGrantChange()
+    }
     let places = try access.grants(identifier, of: uid).map { place in
       var place = place
       place.path = "\(access.root)/\(place.path)"

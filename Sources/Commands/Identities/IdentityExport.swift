@@ -6,6 +6,7 @@ internal import LinuxIO
 
 /// `insula identity export`.
 struct IdentityExportCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "identity export",
     summary: "Prints the certificate with which others can trust an identity, or exports its key.",

@@ -6,6 +6,7 @@ internal import LinuxIO
 
 /// `insula identity import`.
 struct IdentityImportCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "identity import", summary: "Imports an identity that was exported elsewhere.",
     arguments: [

@@ -7,6 +7,7 @@ internal import Policy
 
 /// `insula identity list`.
 struct IdentityListCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "identity list", summary: "Lists the identities with which you can sign.",
     options: [CommandDescription.json])

@@ -6,6 +6,7 @@ internal import LinuxIO
 
 /// `insula identity new`.
 struct IdentityNewCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "identity new", summary: "Creates an identity that can sign bundles.",
     arguments: [

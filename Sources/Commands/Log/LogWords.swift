@@ -113,6 +113,12 @@ struct LogWords {
     return text(of: rule)
   }
 
+  /// The name of the bundle that the path leads into, which is mostly the app's.
+  private var bundleName: String {
+    let names = (path ?? "").split(separator: "/")
+    return names.first { $0.hasSuffix(".app") }.map { String($0.dropLast(4)) } ?? "ID"
+  }
+
   private func text(of rule: RefusalRule) -> String {
     let quoted = (path ?? "PATH").forShell
     let app = entry.app ?? "ID"
@@ -134,6 +140,9 @@ struct LogWords {
     case .boundary:
       "what was granted stays apart from everything else: copy it instead of moving or linking it, or grant "
         + "a folder that has both places in it"
+    case .sandbox:
+      "a sandboxed app is started in its view: 'insula run \(bundleName.forShell)' ('insula apps' has its "
+        + "identifier)"
     case .flags: "a flag protects it; 'insula flags \(quoted)' shows which, and its owner can clear that"
     case .acl: "its ACL refuses it, or that of its folder; 'insula acl \(quoted)' shows the entries"
     case .mode:

@@ -5,6 +5,7 @@ internal import LinuxIO
 
 /// `insula completions`.
 struct CompletionsCommand: Command {
+  static let worksInApps = true
   private static let shells = ["bash", "zsh", "fish"]
 
   static let description = CommandDescription(

@@ -3,6 +3,7 @@
 
 /// `insula help`.
 struct HelpCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(
     name: "help", summary: "Shows help, or prints a page of the manual.",
     arguments: [

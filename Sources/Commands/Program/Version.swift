@@ -3,6 +3,7 @@
 
 /// `insula version`.
 struct VersionCommand: Command {
+  static let worksInApps = true
   static let description = CommandDescription(name: "version", summary: "Prints the version.")
 
   init(_ arguments: ParsedArguments) {}

@@ -124,6 +124,8 @@ struct RunCommand: Command {
     var ending = AppEnding(status: nil)
     defer { log.tell(ending) }
     if let mount { try place.attach(mount) }
+    let hasSocket =
+      try !Sandbox.coversSocket(plan.mountPoint) && daemon.giveSocket(in: place, context.console)
     let enforced = try EnforcedLimits(
       of: plan.identifier, bundle: plan.limits ?? ResourceLimits(), chosen: limits, cgroups: cgroups,
       scope: scope, ours: ours, context.console)
@@ -137,11 +139,13 @@ struct RunCommand: Command {
     let desktop = try AppDesktop(of: plan, from: sockets, graphics, in: place, context)
     try OwnNamespace.countProcessesAnew()
     let sandbox = Sandbox(
-      plan, place, tree: tree, directory: directory, desktop: desktop, limits: enforced.words)
+      plan, place, tree: tree, directory: directory, desktop: desktop,
+      hasSocket: hasSocket, limits: enforced.words)
     let program = RunningProgram(
       path: bubblewrap,
       environment: SandboxEnvironment(
-        account, plan, adding: variables, directory: sandbox.directory, desktop: desktop, context
+        account, plan, adding: variables, directory: sandbox.directory, desktop: desktop,
+        hasSocket: hasSocket, context
       ).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper,
       limits: enforced)

@@ -48,6 +48,42 @@ struct RunningDaemon {
     do throws(Errno) { return EndingLog(try client.address()) } catch { throw gone(error) }
   }
 
+  /// Has the app that was just launched get a socket through which it can ask the daemon; false, with a
+  /// message, if it goes without.
+  mutating func giveSocket(in place: ViewPlace, _ console: Console) throws -> Bool {
+    var reply = try askForSocket(place)
+    // A daemon that takes the place of this one has the view, and may not have heard of the socket.
+    for _ in 0..<Self.patience where reply?.isCrowded ?? true {
+      usleep(10_000)
+      client = try connect()
+      reply = try askForSocket(place)
+    }
+    switch reply {
+    case .done?:
+      if let mount = client.takePassed() { try place.attach(socket: mount) }
+      return true
+    case .failure(let failure)?:
+      console.note("run: the app can't ask Insula for anything: \(failure.message)")
+    default: console.note("run: the app can't ask Insula for anything: the daemon does not answer")
+    }
+    return false
+  }
+
+  /// Nil if the daemon has gone before it answered.
+  private func askForSocket(_ place: ViewPlace) throws -> ControlReply? {
+    do throws(Errno) {
+      guard isRootless else { return try client.ask(.endpoint, with: nil) }
+      try? FD.cwd.remove("\(place.socket)/\(AppSocket.name)", directory: false)
+      // Ours is closed when this ends; the daemon's is another one.
+      let listener = try place.listen()
+      return try client.ask(.endpoint, with: listener.fd)
+    } catch .ECONNABORTED {
+      return nil
+    } catch {
+      throw gone(error)
+    }
+  }
+
   private func connect() throws -> ControlClient {
     do throws(Errno) { return try client.again() } catch { throw gone(error) }
   }

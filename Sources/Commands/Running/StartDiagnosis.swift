@@ -96,8 +96,11 @@ struct StartDiagnosis {
 
   /// Where that is for us.
   private func place(of path: String) -> String {
-    guard path == mountPoint || path.hasPrefix(mountPoint + "/") else { return path }
-    return tree + path.dropFirst(mountPoint.count)
+    if path == mountPoint || path.hasPrefix(mountPoint + "/") {
+      return tree + path.dropFirst(mountPoint.count)
+    }
+    let isLinked = Sandbox.domainNames(besides: mountPoint).contains { path.hasPrefix("/\($0)/") }
+    return isLinked ? tree + path : path
   }
 
   private func open(_ path: String) -> OwnedFD? {

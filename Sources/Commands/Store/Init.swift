@@ -23,6 +23,9 @@ struct InitCommand: Command {
       .init(
         name: "allow-writable-code",
         help: "let all apps run files that they have written, not only those entitled to it"),
+      .init(
+        name: "allow-direct-start",
+        help: "let sandboxed apps be started past their views, with all that their user may do"),
     ],
     details: [
       """
@@ -35,11 +38,13 @@ struct InitCommand: Command {
   private let store: String?
   private let adminGroup: String?
   private let allowsWritableCode: Bool
+  private let allowsDirectStart: Bool
 
   init(_ arguments: ParsedArguments) {
     store = arguments.argument(0)
     adminGroup = arguments.value("admin-group")
     allowsWritableCode = arguments.has("allow-writable-code")
+    allowsDirectStart = arguments.has("allow-direct-start")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -50,7 +55,8 @@ struct InitCommand: Command {
     let path = context.absolute(store ?? context.defaultStore)
     let group = try chooseGroup(context)
     let description = StoreDescription(
-      mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode)
+      mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
+      allowsDirectStart: allowsDirectStart)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")

@@ -67,10 +67,13 @@ extension GrantRequest: Codable {
 package struct GrantPage: Equatable, Sendable {
   package let places: [GrantedPlace]
   package let next: Int64?
+  /// What all that an app is granted is known by, which is another one after every change; for apps alone.
+  package let version: String?
 
-  package init(places: [GrantedPlace], next: Int64?) {
+  package init(places: [GrantedPlace], next: Int64?, version: String? = nil) {
     self.places = places
     self.next = next
+    self.version = version
   }
 }
 
@@ -82,8 +85,8 @@ package struct GrantedPlace: Codable, Equatable, Sendable {
   package var path: String
   package let access: GrantAccess
   package let isDirectory: Bool
-  /// Whether nothing is there now.
-  package let isMissing: Bool
+  /// Whether nothing is there now; apps are not told, and can look.
+  package var isMissing: Bool
   /// In seconds since 1970.
   package let granted: Int64
 

@@ -21,6 +21,8 @@ package final class GrantService: Sendable {
   private let volume: Volume
   private let isReadOnly: Bool
   private let log: EventRecorder
+  /// Is called after each change of what apps are granted; it must not wait.
+  private let changed: @Sendable () -> Void
   private let registry: RegistrySource
   private let writer: GrantWriter
   /// One request at a time.
@@ -29,17 +31,21 @@ package final class GrantService: Sendable {
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
     _ store: Store, _ volume: Volume, isReadOnly: Bool = false, log: @escaping EventRecorder = { _ in },
-    registry: @escaping RegistrySource
+    changed: @escaping @Sendable () -> Void = {}, registry: @escaping RegistrySource
   ) throws(StoreError) {
     self.store = store
     self.log = log
+    self.changed = changed
     self.volume = volume
     self.isReadOnly = isReadOnly
     self.registry = registry
     let writer = GrantWriter(volume, registry)
     self.writer = writer
     // The writer keeps the volume, which must not keep the writer.
-    volume.tellGrants { [weak writer, isReadOnly] changed in if !isReadOnly { writer?.note(changed) } }
+    volume.tellGrants { [weak writer, isReadOnly] numbers in
+      if !isReadOnly { writer?.note(numbers) }
+      changed()
+    }
     volume.loadGrants(try registry(false)?.grants() ?? [])
   }
 
@@ -53,6 +59,8 @@ package final class GrantService: Sendable {
   package func perform(
     _ request: GrantRequest, by caller: CallerIdentity
   ) throws(ControlFailure) -> [GrantedPlace] {
+    // Also of what was done in part.
+    defer { changed() }
     let done = try turn.withLock { _ throws(ControlFailure) in
       do throws(GrantFailure) { return try change(as: request, caller) } catch { throw ControlFailure(error) }
     }
@@ -265,6 +273,44 @@ extension GrantService {
     return GrantPage(places: places, next: nil)
   }
 
+  /// What one app of a user was granted, for the app: nobody looks whether it is there.
+  func own(_ identifier: AppIdentifier, of user: UInt32, after number: Int64) -> GrantPage {
+    let records = volume.granted(to: identifier, of: user).sorted { $0.id < $1.id }
+    var places: [GrantedPlace] = []
+    var bytes = 0
+    var last = number
+    for record in records where record.id > number {
+      guard places.count < Self.mostInAnswer, bytes < 32_768 else {
+        return GrantPage(places: places, next: last, version: Self.version(of: records))
+      }
+      places.append(GrantedPlace(record, isMissing: false))
+      bytes += record.path.reduce(0) { $0 + $1.count }
+      last = record.id
+    }
+    return GrantPage(places: places, next: nil, version: Self.version(of: records))
+  }
+
+  /// What all of that is known by.
+  func version(_ identifier: AppIdentifier, of user: UInt32) -> String {
+    Self.version(of: volume.granted(to: identifier, of: user).sorted { $0.id < $1.id })
+  }
+
+  /// The same in every process that serves (FNV-1a).
+  private static func version(of records: [GrantRecord]) -> String {
+    var sum: UInt64 = 0xcbf2_9ce4_8422_2325
+    func add(_ byte: UInt8) { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    for record in records {
+      withUnsafeBytes(of: record.id) { $0.forEach(add) }
+      add(record.isWritable ? 1 : 0)
+      for name in record.path {
+        add(UInt8(ascii: "/"))
+        name.forEach(add)
+      }
+      add(0)
+    }
+    return String(sum, radix: 16)
+  }
+
   // MARK: Apps
 
   /// Makes the view of an app that is about to run: these places, and what it was granted.
@@ -276,6 +322,7 @@ extension GrantService {
   ) throws(AppFailure) -> View {
     var others: [GrantRecord] = []
     defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
+    defer { changed() }
     return try turn.withLock { _ throws(AppFailure) in
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
@@ -298,6 +345,7 @@ extension GrantService {
 
   /// Apps have come or gone, and with them what they were granted.
   package func reconcile() {
+    defer { changed() }
     turn.withLock { _ in
       try? writer.writeOwed()
       guard let registry = try? registry(false), let rows = try? registry.grants() else { return }

@@ -18,7 +18,7 @@ extension KeptState.Kind {
     case .viewMemory, .volumeMemory, .appLaunch:
       status.isRegular && (try? memory.status().st_dev) == status.st_dev
     case .appProcess: Self.processDevice == UInt64(status.st_dev)
-    case .listener, .remover: status.type == S_IFSOCK
+    case .listener, .remover, .appListener: status.type == S_IFSOCK
     case .storeLock: status.isRegular
     case .keepers: true
     }

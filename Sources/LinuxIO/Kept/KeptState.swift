@@ -35,6 +35,8 @@ package final class KeptState: @unchecked Sendable {
     case storeLock
     /// The socket of the process that takes a user's mount away.
     case remover
+    /// The socket of an app, through which it asks.
+    case appListener
   }
 
   /// How a keeper has answered who wants the installed program in place of the running one.
@@ -248,7 +250,9 @@ package final class KeptState: @unchecked Sendable {
 
   /// Forgets all that concerns a view.
   package func forgetAll(of view: UInt32) {
-    for kind in [Kind.connection, .viewMemory, .appProcess, .appLaunch] { forget(kind, view: view) }
+    for kind in [Kind.connection, .viewMemory, .appProcess, .appLaunch, .appListener] {
+      forget(kind, view: view)
+    }
   }
 
   /// Notes data for the next worker, for as long as the result exists.

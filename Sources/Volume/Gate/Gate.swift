@@ -131,7 +131,7 @@ extension Errno {
     case .readOnly: self = .EROFS
     case .place: self = .EPERM
     case .flags, .ownership, .sticky, .appendOnly: self = .EPERM
-    case .acl, .mode: self = .EACCES
+    case .acl, .mode, .sandbox: self = .EACCES
     case .boundary: self = .EXDEV
     }
   }

@@ -65,6 +65,9 @@ extension View {
     let judged = self.object(status, object)
     let isRevocable = try isRevocable(judged.reach)
     let access = try authorizeOpen(judged, flags: flags, by: caller)
+    if flags & Self.openForExec != 0, judged.zone.isReadOnlyRegion {
+      try authorizeStart(of: object, judged)
+    }
     if flags & CLX_O_NOATIME != 0 { try gate.authorizeSparingTimes(of: judged, by: caller) }
     if access.writes || flags & O_TRUNC != 0 { peers.loseSibling(object.number) }
     return OpenPlan(
@@ -100,6 +103,15 @@ extension View {
       return access
     }
     return access.subtracting(.write).union(.append)
+  }
+
+  /// Throws unless a program may be started here: one of a sandboxed app is started in its view.
+  private func authorizeStart(
+    of object: borrowing NodeTable.Reference, _ judged: Object
+  ) throws(Errno) {
+    guard !volume.settings.allowsDirectStart else { return }
+    let decision = decideStart(inView: gate.isApps, isSandboxed: try seals.isSandboxed(object))
+    try decision.enforce(in: judged.zone, reach: judged.reach)
   }
 
   /// The kernel's own flag in an open for execve.

@@ -42,6 +42,7 @@ extension RefusalRule {
       case .sticky: .sticky
       case .appendOnly: .append
       case .boundary: .boundary
+      case .sandbox: .sandbox
       }
   }
 

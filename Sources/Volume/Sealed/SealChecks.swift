@@ -100,6 +100,11 @@ final class SealChecks: Sendable {
     }
   }
 
+  /// Whether an object belongs to an installed app that is to run in a sandbox.
+  func isSandboxed(_ object: borrowing NodeTable.Reference) throws(Errno) -> Bool {
+    try sealed(object.id)?.seal.isSandboxed ?? false
+  }
+
   // MARK: Bytes
 
   /// Files up to this size are read by the worker that is asked to open them.

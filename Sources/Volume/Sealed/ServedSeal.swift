@@ -92,6 +92,9 @@ final class ServedSeal: Sendable {
     }
   }
 
+  /// Whether this is the seal of a sandboxed app, or of something in one.
+  var isSandboxed: Bool { outer?.seal.isSandboxed ?? loadedContents?.isSandboxed ?? false }
+
   // MARK: Telling
 
   /// Tells of something that has just been found.

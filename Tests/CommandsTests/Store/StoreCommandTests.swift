@@ -49,6 +49,15 @@ internal import Testing
     #expect(try Store(opening: store, .inspect).description.allowsWritableCode == allowed)
   }
 
+  @Test(arguments: [false, true]) func storeTellsWhetherAppsMayBeStartedDirectly(allowed: Bool) throws {
+    #expect(shell.run(["init", "store"] + (allowed ? ["--allow-direct-start"] : [])).code == .ok)
+    let status = Data(shell.run("status", "store", "--json").output.utf8)
+    let fields = try JSONSerialization.jsonObject(with: status) as? [String: Any]
+    #expect(fields?["directStart"] as? Bool == allowed)
+    #expect(try Store(opening: store, .inspect).description.allowsDirectStart == allowed)
+    #expect(try !Store(opening: store, .inspect).description.allowsWritableCode)
+  }
+
   @Test func everyCommandTellsThatThereIsNoStore() {
     for words in [
       ["mount", "x", "y", "-f"], ["status", "x"], ["check", "x"], ["user", "list", "--store", "x"],

@@ -20,6 +20,8 @@ final class EscapeFixture {
   private let rootWork: String
   private let victimPlace: String
   private var victim: Process?
+  /// The other app, which runs while the attempts are made.
+  private var otherApp: Process?
   private var disk: String?
   private var variables: [String: String] = [:]
   private let isRootless: Bool
@@ -73,12 +75,15 @@ final class EscapeFixture {
     try fixture.perform("mkdir -p \(work)/library && cp -a $bundle \(work)/Copy.app", as: .owner)
     try makePrizes()
     try startVictim()
+    try startOtherApp()
     try collectVariables()
   }
 
   deinit {
     victim?.terminate()
     victim?.waitUntilExit()
+    otherApp?.terminate()
+    otherApp?.waitUntilExit()
     if let disk { _ = try? Program.run(["losetup", "-d", disk]) }
     // What the attempts put where all may.
     for (key, command) in [("SHM", "-m"), ("MSG", "-q")] {
@@ -154,6 +159,32 @@ final class EscapeFixture {
     }
   }
 
+  private func startOtherApp() throws {
+    let owner = try #require(owner)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [
+      "setpriv", "--reuid=\(owner.uid)", "--regid=\(owner.gid)", "--init-groups", Program.insula, "run",
+      "--store", fixture.cast.mounted.point, "org.example.other", "--", "sleep", "100000",
+    ]
+    process.environment = ["PATH": "/usr/bin:/bin"]
+    process.standardInput = FileHandle.nullDevice
+    try Program.withSignalsUnblocked { try process.run() }
+    otherApp = process
+    func child(of pid: Int32) -> Int32? {
+      FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 4096)?.split(separator: " ").first.flatMap {
+        Int32($0)
+      }
+    }
+    let isThere = eventually {
+      var last = process.processIdentifier
+      while let next = child(of: last) { last = next }
+      variables["OTHER_APP"] = "\(last)"
+      return ProcessID.field("Name", of: "\(last)") == "sleep"
+    }
+    guard isThere else { throw MountedStore.Failure(words: "the other app does not start") }
+  }
+
   // MARK: Variables
 
   private func collectVariables() throws {
@@ -196,6 +227,7 @@ final class EscapeFixture {
     if inside {
       let bundle = words["bundle"] ?? ""
       all["ESCAPE"] = "\(bundle)/Contents/MacOS/escape"
+      all["APP_SOCKET"] = "/run/insula/app.sock"
       all["COPY"] = bundle
       all["GROUP"] = words["group"] ?? ""
       all["LEAVE"] = words["documents"] ?? ""
@@ -203,6 +235,7 @@ final class EscapeFixture {
       all["TEMPORARY"] = "/tmp"
     } else {
       all["ESCAPE"] = escape
+      all["APP_SOCKET"] = "/proc/\(variables["OTHER_APP"] ?? "")/root/run/insula/app.sock"
       all["COPY"] = "\(work)/Copy.app"
       for name in [
         "GROUP", "LEAVE", "START", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",

@@ -44,10 +44,11 @@ final class RunFixture {
 
   /// Makes an app, signs it and installs it for everyone; `options` are of `new-app`.
   ///
-  /// `info` is more of the dictionary in its Info.plist, and `executable` takes the place of its program.
+  /// `info` is more of the dictionary in its Info.plist, and `executable` takes the place of its program;
+  /// `changing` may change more before it is signed.
   func install(
     _ name: String, entitlements: String? = nil, options: [String] = [], info: String = "",
-    executable: String? = nil
+    executable: String? = nil, changing: (_ bundle: String) throws -> Void = { _ in }
   ) throws {
     let apps = "store/\(name)-made"
     let directory = mounted.temporary.appending(apps)
@@ -62,6 +63,7 @@ final class RunFixture {
       let copy = ["cp", executable, "\(directory)/\(name).app/Contents/MacOS/\(name)"]
       try #require(try Program.run(copy).status == 0, "\(copy)")
     }
+    try changing("\(directory)/\(name).app")
     var words = ["sign", "\(directory)/\(name).app", "--identity", "tester"]
     if let entitlements {
       let plist = "<plist version=\"1.0\"><dict>\(entitlements)</dict></plist>"

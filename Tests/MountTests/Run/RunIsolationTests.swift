@@ -13,7 +13,7 @@ struct RunIsolationTests {
   @Test(arguments: [false, true])
   func restOfTheMachineIsOutOfReach(rootless: Bool) throws {
     let fixture = try RunFixture(rootless: rootless)
-    for name in ["home", "root", "var/lib", "opt", "mnt", "srv", "boot", "sys", "run/insula", "etc/shadow"] {
+    for name in ["home", "root", "var/lib", "opt", "mnt", "srv", "boot", "sys", "run/user", "etc/shadow"] {
       #expect(try fixture.inside("test ! -e /\(name)").status == 0, "/\(name)")
     }
     #expect(try fixture.inside("test ! -e \(fixture.mounted.store)").status == 0)
@@ -38,6 +38,31 @@ struct RunIsolationTests {
     let rights = try fixture.inside(
       "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | awk '{print $2}' | sort -u")
     #expect(rights.output == "0000000000000000\n1\n2\n", "\(rights.output)")
+  }
+
+  /// Programs of Apple's platforms name these places; the links lead to what the view has of them.
+  @Test(arguments: [false, true])
+  func pathsOfApplesPlatformsLeadToTheTree(rootless: Bool) throws {
+    let fixture = try RunFixture(rootless: rootless)
+    let point = fixture.mounted.point
+    let names = ["Applications", "Library", "Network", "System", "Users", "Volumes"]
+    let links = try fixture.inside("cd /; readlink \(names.joined(separator: " "))")
+    #expect(links.output == names.map { "\(point)/\($0)\n" }.joined(), "\(links)")
+    let home = "/Users/\(fixture.user.name)/Library/Containers/\(RunFixture.identifier)/Data"
+    let result = try fixture.inside(
+      """
+      /Applications/Notes.app/Contents/MacOS/Notes > /dev/null; echo $?
+      echo hello > \(home)/Documents/letter; cat $HOME/Documents/letter
+      ls /Users/\(fixture.user.name); ls -d /System
+      rm /Users 2> /dev/null; touch /Applications/x 2> /dev/null; echo $?
+      """)
+    #expect(result.output == "0\nhello\nLibrary\n/System\n1\n", "\(result)")
+    // What is not in the view does not come with them.
+    let secret = "/Users/\(fixture.user.name)/Documents/secret"
+    #expect(try fixture.shell("echo told > $POINT\(secret); cat $POINT\(secret)").output == "told\n")
+    #expect(try fixture.inside("cat \(secret)").status != 0)
+    let chosen = try fixture.shell("insula run $APP --cwd \(home)/Documents -- pwd")
+    #expect(chosen.output == "\(point)\(home)/Documents\n", "\(chosen)")
   }
 
   /// Others than its user may be let to what it writes, and would act as its user outside.

@@ -4,6 +4,7 @@
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// What bubblewrap is told: the app's view, a system that can only be read, and nothing else of the machine.
 struct Sandbox {
@@ -17,14 +18,17 @@ struct Sandbox {
   /// Where the app begins, if that was asked for.
   private let chosenDirectory: String?
   private let desktop: AppDesktop
+  /// Whether the app can ask the daemon.
+  private let hasSocket: Bool
   /// What starts the program with its limits.
   private let limits: [String]
 
   init(
     _ plan: LaunchPlan, _ place: ViewPlace, tree: String, directory: String?, desktop: AppDesktop,
-    limits: [String]
+    hasSocket: Bool, limits: [String]
   ) {
     self.desktop = desktop
+    self.hasSocket = hasSocket
     self.limits = limits
     chosenDirectory = directory
     self.plan = plan
@@ -80,7 +84,7 @@ struct Sandbox {
     ]
     if !plan.hasNetwork { words.append("--unshare-net") }
     words += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL"]
-    words += system + settings + devices + tree + desktop.words
+    words += system + settings + devices + tree + domains + desktop.words
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", home]
     words += ["--seccomp", "\(Self.filterDescriptor)", "--"]
     let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] + own : command
@@ -109,6 +113,13 @@ struct Sandbox {
 
   private var devices: [String] {
     ["--proc", "/proc", "--dev", "/dev", "--bind", place.shared, "/dev/shm", "--dir", "/run"]
+      + (hasSocket ? ["--ro-bind", place.socket, AppSocket.directory] : [])
+  }
+
+  /// Whether the tree is where the app's socket would be.
+  static func coversSocket(_ mountPoint: String) -> Bool {
+    "\(mountPoint)/".hasPrefix("\(AppSocket.directory)/")
+      || "\(AppSocket.directory)/".hasPrefix("\(mountPoint)/")
   }
 
   /// The view where the whole tree is; and whoever writes to /tmp by habit means the app's own.
@@ -121,6 +132,22 @@ struct Sandbox {
       return ["--bind", place.temporary, "/tmp"] + view + others
     }
     return view + ["--symlink", home + "/tmp", "/tmp"] + others
+  }
+
+  /// The tree's directories where programs of Apple's platforms have them.
+  private var domains: [String] {
+    Self.domainNames(besides: plan.mountPoint).flatMap { name in
+      ["--symlink", "\(plan.mountPoint)/\(name)", "/\(name)"]
+    }
+  }
+
+  /// The directories of the tree that have a link in the sandbox's root: those whose names are known from
+  /// Apple's platforms, but not one that leads to the tree itself.
+  static func domainNames(besides mountPoint: String) -> [String] {
+    let names = DomainTree.directories.map(\.path).filter {
+      !$0.hasPrefix(".") && !$0.utf8.contains(UInt8(ascii: "/"))
+    }
+    return names.sorted().filter { mountPoint != "/\($0)" && !mountPoint.hasPrefix("/\($0)/") }
   }
 
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it

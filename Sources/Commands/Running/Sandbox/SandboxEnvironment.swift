@@ -25,7 +25,7 @@ struct SandboxEnvironment {
 
   init(
     _ account: Account, _ plan: LaunchPlan, adding chosen: [ChosenVariable], directory: String,
-    desktop: AppDesktop, _ context: Context
+    desktop: AppDesktop, hasSocket: Bool, _ context: Context
   ) {
     let home = "\(plan.mountPoint)/\(plan.data)"
     var values = context.environment.filter { Self.kept.contains($0.key) || $0.key.hasPrefix("LC_") }
@@ -47,6 +47,7 @@ struct SandboxEnvironment {
     values["XDG_CONFIG_HOME"] = home + "/Library/Preferences"
     values["XDG_DATA_HOME"] = home + "/Library/Application Support"
     values["XDG_STATE_HOME"] = home + "/Library/Application Support"
+    if hasSocket { values[AppSocket.variable] = AppSocket.path }
     values.merge(desktop.variables) { _, own in own }
     variables = values.map { "\($0.key)=\($0.value)" }.sorted()
   }

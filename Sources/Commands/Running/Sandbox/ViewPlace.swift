@@ -18,6 +18,8 @@ struct ViewPlace {
   /// Where there is no other place for temporary files.
   let temporary = path + "/temporary"
   let files = path + "/files"
+  /// In which the app's socket is.
+  let socket = path + "/socket"
 
   /// Enters namespaces of our own must have come before.
   init(bubblewrap: String) throws {
@@ -25,7 +27,9 @@ struct ViewPlace {
       try OwnNamespace.leaveTree(
         keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere,
         hiding: MountPoint.filesystemType)
-      for (name, mode) in [(view, 0o755), (files, 0o755), (shared, 0o1777), (temporary, 0o1777)] {
+      for (name, mode) in [
+        (view, 0o755), (files, 0o755), (socket, 0o755), (shared, 0o1777), (temporary, 0o1777),
+      ] {
         try FD.cwd.makeDirectory(name, mode: FileMode(mode))
         let made = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
         try made.fd.changeMode(FileMode(mode))
@@ -61,12 +65,23 @@ struct ViewPlace {
   }
 
   /// Puts the view in its place.
-  func attach(_ mount: SharedFD) throws {
+  func attach(_ mount: SharedFD) throws { try attach(mount, over: view, "view") }
+
+  /// Puts the directory with the app's socket in its place.
+  func attach(socket mount: SharedFD) throws { try attach(mount, over: socket, "socket") }
+
+  /// Makes the app's socket ourselves.
+  func listen() throws(Errno) -> OwnedFD {
+    let directory = try FD.cwd.open(socket, pathOnly | O_DIRECTORY)
+    return try AppSocket.listen(in: directory.fd)
+  }
+
+  private func attach(_ mount: SharedFD, over path: String, _ what: String) throws {
     do throws(Errno) {
-      let directory = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      let directory = try FD.cwd.open(path, pathOnly | O_DIRECTORY)
       try mount.use { (mount) throws(Errno) in try mount.attach(over: directory.fd) }
     } catch {
-      throw CommandFailure(.failed, "can't move the app's view to its path: \(error.message)")
+      throw CommandFailure(.failed, "can't move the app's \(what) to its path: \(error.message)")
     }
   }
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+//
+// What a program can ask Insula while it runs as an app: who it is, where its directories are, and what its
+// user has granted to it. Link with -linsula ('pkg-config --cflags --libs insula'); the library depends on
+// the C library alone.
+//
+//   insula *app = insula_open();
+//   if (!app) { ... it does not run as an app (errno is ENOENT), or Insula can't be reached ... }
+//   char *documents = insula_path(app, "documents");
+//   if (!documents) fprintf(stderr, "%s\n", insula_error(app));
+//   free(documents);
+//   insula_close(app);
+//
+// Functions that fail return NULL or -1, set errno, and leave a sentence for insula_error(). They wait for
+// the answer, but for no disk; a signal does not interrupt them. A handle is for one thread at a time; each
+// thread may have its own. When the daemon is replaced by another one, the question is asked again.
+#ifndef INSULA_H
+#define INSULA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define INSULA_VERSION 1
+
+// A connection of this app to Insula.
+typedef struct insula insula;
+
+// Connects through the socket that INSULA_SOCKET names, or /run/insula/app.sock. NULL with ENOENT: this is
+// no app that Insula runs.
+insula *insula_open(void);
+
+// Ends the connection, and frees what insula_info() has returned. NULL is fine.
+void insula_close(insula *app);
+
+// Why the last call on this handle has failed, in English; empty if it has not. Valid until the next call.
+const char *insula_error(const insula *app);
+
+// This app. All strings are UTF-8; paths are absolute.
+typedef struct insula_information {
+  const char *identifier, *name, *version, *build, *team;
+  // Where the whole tree is, the bundle of the app, and what the app has as its home.
+  const char *root, *bundle, *home;
+  // The home of the user for whom it runs, of which the app sees only what it may use.
+  const char *user_home;
+  // Groups and iCloud containers to which the app is entitled, each list ended by NULL.
+  const char *const *groups, *const *clouds;
+  uint32_t user;
+} insula_information;
+
+// What Insula knows about this app; valid until insula_close().
+const insula_information *insula_info(insula *app);
+
+// The absolute path of one of the app's directories: "documents", "inbox", "library", "caches",
+// "application-support", "preferences", "tmp", "home", "bundle", "group:GROUP", "icloud" or
+// "icloud:CONTAINER". To be freed with free(). NULL with EPERM: the app is not entitled to it.
+char *insula_path(insula *app, const char *place);
+
+// Something that the user has granted to the app.
+typedef struct insula_grant {
+  char *path;
+  int is_writable;
+  int is_directory;
+} insula_grant;
+
+// All that is granted now; what is granted may be missing at the moment. If `version` is not NULL it gets a
+// text, for free(), by which insula_await_grants() knows this state.
+int insula_grants(insula *app, insula_grant **grants, size_t *count, char **version);
+
+void insula_free_grants(insula_grant *grants, size_t count);
+
+// Waits until the grants are others than those of `version`, and returns 0 then; ask again what they are.
+// To stop waiting, end the process, or shut the descriptor down from another thread.
+int insula_await_grants(insula *app, const char *version);
+
+// The descriptor of the connection, to be polled and nothing else.
+int insula_descriptor(const insula *app);
+
+// Sends one request, a JSON object without a newline, and returns the reply, for free(): an object in which
+// "ok" says whether it was done, and "message" why not.
+char *insula_call(insula *app, const char *request);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

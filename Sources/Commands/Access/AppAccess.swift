@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Asks the daemon from inside an app, through the app's socket: about the app, and nothing else.
+struct AppAccess: StoreAccess {
+  private let client: ControlClient
+  private let own: OwnApp
+  let context: Context
+
+  init(_ socket: String, _ named: String?, _ context: Context) throws(CommandFailure) {
+    self.context = context
+    guard named == nil else { throw Self.refusal("name a store") }
+    let slash = socket.lastIndex(of: "/")
+    let directory = slash.map { $0 == socket.startIndex ? "/" : String(socket[..<$0]) } ?? "."
+    let name = slash.map { String(socket[socket.index(after: $0)...]) } ?? socket
+    do throws(Errno) {
+      let opened = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
+      client = try ControlClient(in: opened.fd, name: name)
+    } catch {
+      throw CommandFailure(
+        .notMounted,
+        "can't reach Insula through \(socket), which \(AppSocket.variable) names: \(error.message)")
+    }
+    own = try Self.ask(client, .own) { if case .own(let app) = $0 { app } else { nil } }
+  }
+
+  var root: String { own.root }
+
+  // MARK: What there is
+
+  func apps(for user: UInt32?) throws -> [AppDescription] {
+    guard let identifier = AppIdentifier(own.identifier) else { return [] }
+    return [try app(identifier, for: user)]
+  }
+
+  func app(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppDescription {
+    try ask(.app(identifier, user: user)) { if case .apps(let apps) = $0 { apps.first } else { nil } }
+  }
+
+  func path(of place: AppPlace, _ identifier: AppIdentifier, for user: UInt32?) throws -> String {
+    try ask(.path(of: place, identifier, user: user)) { if case .path(let path) = $0 { path } else { nil } }
+  }
+
+  func home(of user: UInt32) throws -> String {
+    guard user == own.user else { throw Self.refusal("ask about other users") }
+    return own.home
+  }
+
+  func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace] {
+    try GrantPage.all { after in try ask(.grants(identifier, user: user, after: after)) { $0.grantPage } }
+      .map { place in
+        var place = place
+        let isText = !place.path.unicodeScalars.contains("\u{fffd}")
+        let status = try? FD.cwd.openFollowing("\(root)/\(place.path)", pathOnly)
+        place.isMissing = isText && status == nil
+        return place
+      }
+  }
+
+  /// Returns when the app is granted something else than it is now.
+  func awaitGrantChange() throws {
+    let now = try ask(.grants(nil, user: nil, after: 0)) { $0.grantPage }
+    guard let version = now.version else {
+      throw CommandFailure(.failed, "this daemon does not tell of changes")
+    }
+    _ = try ask(.grantChange(from: version)) { $0.grantPage }
+  }
+
+  // MARK: The conversation
+
+  private func ask<Answer>(_ request: ControlRequest, _ answer: (ControlReply) -> Answer?) throws -> Answer {
+    try Self.ask(client, request, answer)
+  }
+
+  private static func ask<Answer>(
+    _ client: ControlClient, _ request: ControlRequest, _ answer: (ControlReply) -> Answer?
+  ) throws(CommandFailure) -> Answer {
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try client.askAgain(request, milliseconds: -1).reply
+    } catch {
+      throw CommandFailure(.failed, "Insula does not answer this app: \(error.message)")
+    }
+    if case .failure(let failure) = reply { throw CommandFailure(failure) }
+    guard let answer = answer(reply) else {
+      throw CommandFailure(.failed, "the daemon sent a reply that this command can't understand")
+    }
+    return answer
+  }
+
+  fileprivate static func refusal(_ deed: String) -> CommandFailure {
+    CommandFailure(.notPermitted, "an app can't \(deed); it can ask only about itself")
+  }
+}
+
+// What only the tree's users do: commands that call for it are refused before they come to this.
+extension AppAccess {
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+    throw Self.refusal("work on containers")
+  }
+
+  func openedStore() throws -> Store { throw Self.refusal("look into the store") }
+  func systemVersions() throws -> SystemVersions { throw Self.refusal("look into the store") }
+  func trust() throws -> Trust { throw Self.refusal("look into the store") }
+
+  func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
+    throw Self.refusal("install apps")
+  }
+
+  func update(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
+    throw Self.refusal("update apps")
+  }
+
+  func updateWhenClosed(
+    _ bundle: FD, named name: String, for domain: AppDomain, allowingDowngrade: Bool
+  ) throws -> UpdateOutcome {
+    throw Self.refusal("update apps")
+  }
+
+  func cancelUpdate(of identifier: AppIdentifier, for domain: AppDomain) throws -> WaitingUpdate {
+    throw Self.refusal("update apps")
+  }
+
+  func uninstall(
+    _ identifier: AppIdentifier, of domain: AppDomain, keepingData: Bool
+  ) throws -> (app: InstalledApp?, left: [LeftBehind]) {
+    throw Self.refusal("remove apps")
+  }
+
+  func deliver(_ delivery: Delivery) throws -> String { throw Self.refusal("deliver files") }
+  func replaceData(with newData: NewData) throws { throw Self.refusal("replace data") }
+
+  func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
+    throw Self.refusal("replace the system domain")
+  }
+
+  func rollbackSystem() throws -> SystemVersions { throw Self.refusal("replace the system domain") }
+  func perform(_ request: GrantRequest) throws -> [GrantedPlace] { throw Self.refusal("grant anything") }
+  func log(_ query: LogQuery) throws -> LogPage { throw Self.refusal("read the log") }
+  func running(for user: UInt32?) throws -> [RunningApp] { throw Self.refusal("see what runs") }
+
+  func end(_ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?) throws {
+    throw Self.refusal("end apps")
+  }
+
+  func runner() throws -> RunningDaemon { throw Self.refusal("run apps") }
+}
+
+extension ControlReply {
+  fileprivate var grantPage: GrantPage? { if case .grants(let page) = self { page } else { nil } }
+}

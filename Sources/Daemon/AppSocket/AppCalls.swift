@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What apps may ask through their sockets: about themselves, and nothing that takes a look at a disk.
+struct AppCalls: Sendable {
+  let mountPoint: String
+  let grants: GrantService
+
+  /// What answers the calls of one view.
+  func handler(for running: RunningView) -> AppSocketServer.Handler {
+    { request in answer(request, running) }
+  }
+
+  private func answer(_ request: ControlRequest, _ running: RunningView) -> AppAnswer {
+    switch request {
+    case .own: return .reply(.own(OwnApp(running, root: mountPoint)))
+    case .app(let identifier, let user):
+      guard isOwn(identifier, user, running) else { return Self.others }
+      return .reply(.apps([AppDescription(running.launch.app)]))
+    case .path(let place, let identifier, let user):
+      guard isOwn(identifier, user, running) else { return Self.others }
+      return .reply(path(of: place, running.launch))
+    case .grants(let identifier, let user, let number):
+      guard isOwn(identifier, user, running) else { return Self.others }
+      return .reply(.grants(page(running, after: number)))
+    case .grantChange(let version):
+      return .waits { [grants] in
+        let app = running.launch.app
+        guard grants.version(app.identifier, of: running.user) != version else { return nil }
+        return .grants(grants.own(app.identifier, of: running.user, after: 0))
+      }
+    case .status, .unmount, .restart, .change, .apps, .grant, .run, .endpoint, .running, .end, .ended, .log,
+      .trace, .traced, .roots, .pass:
+      return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
+    }
+  }
+
+  /// It is not told whether there is such an app.
+  private static let others = AppAnswer.reply(
+    .failure(ControlFailure("an app can ask only about itself", .EPERM)))
+
+  private func isOwn(_ identifier: AppIdentifier?, _ user: UInt32?, _ running: RunningView) -> Bool {
+    (identifier.map { $0.isSame(as: running.launch.app.identifier) } ?? true)
+      && (user ?? running.user) == running.user
+  }
+
+  private func page(_ running: RunningView, after number: Int64) -> GrantPage {
+    grants.own(running.launch.app.identifier, of: running.user, after: number)
+  }
+
+  private func path(of place: AppPlace, _ launch: AppLaunch) -> ControlReply {
+    do throws(StoreError) {
+      return .path(try launch.path(of: place))
+    } catch {
+      return .failure(ControlFailure(error))
+    }
+  }
+}

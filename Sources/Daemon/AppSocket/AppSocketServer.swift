@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+internal import Synchronization
+
+// The sockets of running apps, one for each view.
+//
+//  1. Whoever calls is known by the socket that the call came through: each view has one of its own, bound
+//     into its sandbox. Nothing that a caller sends says who they are.
+//  2. All sockets are served on one thread, which never waits for a caller or a disk. Each view has a turn,
+//     in which one of its calls is answered; so a view that calls all the time has as much as any other.
+//  3. A call that has no answer yet costs its connection and nothing else: no thread, no descriptor besides.
+//     It ends with its answer, with its caller, or with the view.
+//  4. Connections are counted, for each view and in its user's budget. Whoever has too many is refused alone.
+//  5. No descriptor is taken in or given out.
+
+/// What becomes of a call.
+package enum AppAnswer: Sendable {
+  case reply(ControlReply)
+  /// There is no answer yet. `until` gives it as soon as there is one: it is asked at once, and again
+  /// whenever something has changed (``AppSocketServer/poke()``).
+  case waits(until: @Sendable () -> ControlReply?)
+}
+
+/// See the rules above.
+package final class AppSocketServer: Sendable {
+  /// Answers a call; runs on the server's thread, so it must not wait for anything.
+  package typealias Handler = @Sendable (ControlRequest) -> AppAnswer
+
+  /// What one view may have.
+  package struct Limits: Sendable {
+    package var connections = 16
+    /// No request is longer.
+    package var requestBytes = 8192
+
+    package init() {}
+  }
+
+  /// How often those that wait are asked again, however often something changes.
+  static let pokeNanoseconds: UInt64 = 20_000_000
+
+  private enum Change {
+    case add(AppEndpoint)
+    case remove(UInt64)
+  }
+
+  /// What other threads have to say to this one.
+  private struct Messages {
+    /// In order: endpoints that come, and views that go.
+    var changes: [Change] = []
+    var isPoked = false
+    var isStopping = false
+    var thread: JoinableThread?
+    /// The views that have a socket.
+    var known: Set<UInt64> = []
+  }
+
+  private let messages = Mutex(Messages())
+  private let wakeup: Wakeup
+  private let budget: Budget
+  private let limits: Limits
+  /// Calls that wait for an answer.
+  private let waiting = Atomic<Int>(0)
+  private let connections = Atomic<Int>(0)
+
+  package init(
+    budget: Budget = Budget(Budget.Limits(descriptors: 0)), limits: Limits = Limits()
+  ) throws(Errno) {
+    wakeup = try Wakeup()
+    self.budget = budget
+    self.limits = limits
+  }
+
+  /// How many connections there are, and how many of them wait for an answer.
+  package var counts: (connections: Int, waiting: Int) {
+    (connections.load(ordering: .relaxed), waiting.load(ordering: .relaxed))
+  }
+
+  /// Serves the socket of a view from here on, in place of an earlier one.
+  ///
+  /// `view` is what the budget knows it by. The listener must not wait when it is asked for callers.
+  package func add(
+    _ number: UInt64, view: UInt32 = 0, user: UInt32, listener: consuming OwnedFD, handler: @escaping Handler
+  ) throws(Errno) {
+    let endpoint = AppEndpoint(number, user, view, listener, handler)
+    try messages.withLock { (messages) throws(Errno) in
+      guard !messages.isStopping else { throw .EBUSY }
+      if messages.thread == nil {
+        messages.thread = try JoinableThread(name: "app-sockets") { [self] in serve() }
+      }
+      if !messages.known.insert(number).inserted { messages.changes.append(.remove(number)) }
+      messages.changes.append(.add(endpoint))
+    }
+    wakeup.ring()
+  }
+
+  /// The view has ended, and with it all its calls.
+  package func remove(_ number: UInt64) {
+    let isKnown = messages.withLock { messages in
+      guard messages.known.remove(number) != nil else { return false }
+      messages.changes.append(.remove(number))
+      return true
+    }
+    if isKnown { wakeup.ring() }
+  }
+
+  /// Something has changed that a call may be waiting for.
+  ///
+  /// Costs nothing where none waits; never waits.
+  package func poke() {
+    guard waiting.load(ordering: .sequentiallyConsistent) > 0 else { return }
+    let isNews = messages.withLock { messages in
+      defer { messages.isPoked = true }
+      return !messages.isPoked
+    }
+    if isNews { wakeup.ring() }
+  }
+
+  /// Serves nobody any more.
+  package func stop() {
+    let thread = messages.withLock { messages in
+      messages.isStopping = true
+      return messages.thread.take()
+    }
+    wakeup.ring()
+    thread?.join()
+  }
+
+  // MARK: The thread
+
+  private func serve() {
+    do throws(Errno) {
+      var served = try ServedAppSockets(limits, budget, wakeup: wakeup.fd) { [self] in
+        waiting.store($0, ordering: .sequentiallyConsistent)
+      }
+      while true {
+        let events = try served.wait()
+        if events.contains(where: { $0.number == ServedAppSockets.wakeup }), !takeMessages(&served) {
+          return
+        }
+        served.serve(events)
+        connections.store(served.count, ordering: .relaxed)
+      }
+    } catch {
+      DaemonLog.write("can't serve the sockets of apps: \(error.message)")
+    }
+  }
+
+  /// False at the end.
+  private func takeMessages(_ served: inout ServedAppSockets) -> Bool {
+    _ = try? wakeup.fd.readAvailable(limit: 8)
+    let (changes, isPoked, isStopping) = messages.withLock { messages in
+      defer { (messages.changes, messages.isPoked) = ([], false) }
+      return (messages.changes, messages.isPoked, messages.isStopping)
+    }
+    if isStopping { return false }
+    for change in changes {
+      switch change {
+      case .add(let endpoint): served.add(endpoint)
+      case .remove(let view): served.remove(view)
+      }
+    }
+    if isPoked { served.poke() }
+    return true
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+
+/// What a server counts.
+package struct ServerReport: Codable, Sendable {
+  package var mode = "system"
+  package var mountPoint = ""
+  package var passthrough = false
+  /// How often something in an installed app or in the system domain was refused because it is not what was
+  /// sealed.
+  package var sealRefusals: UInt64 = 0
+  package var fileHandles = false
+  /// Whether all apps may run what they have written.
+  package var writableCode = false
+  /// Whether sandboxed apps may be started past their views.
+  package var directStart = false
+  package var nodes = 0
+  package var openFiles = 0
+  package var openDirectories = 0
+  package var descriptors = 0
+  package var locks = 0
+  package var requests: UInt64 = 0
+  package var requestsByKind: [String: UInt64] = [:]
+  package var threads = 0
+  /// How many apps run.
+  package var views = 0
+  package var version = ""
+  /// The process that replaces this one when it dies; 0 if there is none.
+  package var keeper: Int32 = 0
+  /// How often that has happened, why it did the last time, and for how long nobody has served then.
+  package var restarts = 0
+  package var lastRestart: String?
+  package var lastPauseMilliseconds: Double?
+  /// Who was refused something because they had all that one user may have.
+  package var overBudget: [Budget.Refusal] = []
+}

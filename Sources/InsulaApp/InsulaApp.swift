@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+private import CInsula
+private import Glibc
+
+/// What a Swift program can ask Insula while it runs as an app.
+///
+/// A thin layer over `insula.h`, which says more.
+public struct InsulaApp: ~Copyable {
+  /// Why something could not be had.
+  public struct Failure: Error, CustomStringConvertible {
+    /// Corresponds to `errno`.
+    public let code: Int32
+    /// What has gone wrong, in English.
+    public let description: String
+  }
+
+  /// This app, as Insula knows it; paths are absolute.
+  public struct Information: Sendable {
+    /// `CFBundleIdentifier`.
+    public let identifier: String
+    /// `CFBundleName`.
+    public let name: String
+    /// `CFBundleShortVersionString`, or the build where there is none.
+    public let version: String
+    /// `CFBundleVersion`.
+    public let build: String
+    /// Who has signed it.
+    public let team: String
+    /// Where the whole tree is.
+    public let root: String
+    /// Its bundle.
+    public let bundle: String
+    /// What the app has as its home.
+    public let home: String
+    /// The home of its user, of which the app sees only what it may use.
+    public let userHome: String
+    /// The groups to which it is entitled.
+    public let groups: [String]
+    /// The iCloud containers to which it is entitled.
+    public let clouds: [String]
+    /// For whom it runs.
+    public let user: UInt32
+  }
+
+  /// Something that the user has granted to the app.
+  public struct Grant: Sendable {
+    /// Where it is now; it may be missing at the moment.
+    public let path: String
+    /// Whether the app may change it.
+    public let isWritable: Bool
+    /// Whether it is a folder, with all that is in it.
+    public let isDirectory: Bool
+  }
+
+  /// All that is granted, and what that state is known by.
+  public struct Grants: Sendable {
+    /// In the order in which they were granted.
+    public let all: [Grant]
+    /// Another one after every change.
+    public let version: String
+  }
+
+  private let handle: OpaquePointer
+
+  /// Nil if this program does not run as an app.
+  public init?() {
+    guard let handle = insula_open() else { return nil }
+    self.handle = handle
+  }
+
+  deinit { insula_close(handle) }
+
+  /// What Insula knows about this app.
+  public func information() throws(Failure) -> Information {
+    guard let own = insula_info(handle)?.pointee else { throw failure() }
+    return Information(
+      identifier: Self.text(own.identifier), name: Self.text(own.name), version: Self.text(own.version),
+      build: Self.text(own.build), team: Self.text(own.team), root: Self.text(own.root),
+      bundle: Self.text(own.bundle), home: Self.text(own.home), userHome: Self.text(own.user_home),
+      groups: Self.list(own.groups), clouds: Self.list(own.clouds), user: own.user)
+  }
+
+  /// The absolute path of one of the app's directories, by its word: `documents`, `caches`, `group:GROUP`...
+  public func path(_ place: String) throws(Failure) -> String {
+    guard let path = insula_path(handle, place) else { throw failure() }
+    defer { free(path) }
+    return String(cString: path)
+  }
+
+  /// What the user has granted to the app.
+  public func grants() throws(Failure) -> Grants {
+    var list: UnsafeMutablePointer<insula_grant>?
+    var count = 0
+    var version: UnsafeMutablePointer<CChar>?
+    guard insula_grants(handle, &list, &count, &version) == 0 else { throw failure() }
+    defer {
+      insula_free_grants(list, count)
+      free(version)
+    }
+    let all = UnsafeBufferPointer(start: list, count: list == nil ? 0 : count).map {
+      Grant(path: Self.text($0.path), isWritable: $0.is_writable != 0, isDirectory: $0.is_directory != 0)
+    }
+    return Grants(all: all, version: Self.text(version))
+  }
+
+  /// Waits until the app is granted something else than at that version.
+  public func awaitGrants(otherThan version: String) throws(Failure) {
+    guard insula_await_grants(handle, version) == 0 else { throw failure() }
+  }
+
+  /// Sends one request, a JSON object, and gives the reply.
+  public func call(_ request: String) throws(Failure) -> String {
+    guard let reply = insula_call(handle, request) else { throw failure() }
+    defer { free(reply) }
+    return String(cString: reply)
+  }
+
+  private func failure() -> Failure {
+    let code = errno
+    return Failure(code: code, description: String(cString: insula_error(handle)))
+  }
+
+  private static func text(_ string: UnsafePointer<CChar>?) -> String {
+    string.map { String(cString: $0) } ?? ""
+  }
+
+  private static func text(_ string: UnsafeMutablePointer<CChar>?) -> String {
+    string.map { String(cString: $0) } ?? ""
+  }
+
+  private static func list(_ strings: UnsafePointer<UnsafePointer<CChar>?>?) -> [String] {
+    var texts: [String] = []
+    var position = strings
+    while let item = position?.pointee {
+      texts.append(String(cString: item))
+      position = position?.advanced(by: 1)
+    }
+    return texts
+  }
+}
