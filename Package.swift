@@ -67,6 +67,7 @@ let package = Package(
     .systemLibrary(name: "CFuse", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
     .target(name: "CSQLite"),
     .target(name: "CCrypto"),
+    .target(name: "CSessionBus"),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // What apps ask through: nothing of the house, which knows nothing of it.
@@ -98,7 +99,9 @@ let package = Package(
     .target(
       name: "Commands",
       dependencies: [
-        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "LinuxIO", "CLinux",
+        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "LinuxIO",
+        "CSessionBus",
+        "CLinux",
       ],
       swiftSettings: strict),
     .executableTarget(

@@ -42,6 +42,7 @@ unit=$DESTDIR$UNITDIR/insula.service
 # systemd reads the units of a user's own in ~/.local/share as well.
 case $PREFIX in "${HOME:-/root}/.local") USERUNITDIR=$PREFIX/share/systemd/user ;; esac
 userunit=$DESTDIR$USERUNITDIR/insula.service
+agentunit=$DESTDIR$USERUNITDIR/insula-agent.service
 
 # Puts what is read from standard input at a path, with a mode.
 put() {
@@ -107,8 +108,10 @@ install_all() {
     echo "Left out: libinsula, because there is no C compiler ('$cc') or no '$ar'."
   fi
   filled mount-scripts/insula-user.service | put "$userunit" 644
-  echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and a unit"
-  echo "for a user's own store ('systemctl --user enable --now insula')."
+  filled mount-scripts/insula-agent.service | put "$agentunit" 644
+  echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and units"
+  echo "for a user's own store ('systemctl --user enable --now insula') and for apps' questions on a desktop"
+  echo "('systemctl --user enable --now insula-agent')."
   if is_open "$DESTDIR$SBINDIR"; then
     filled mount-scripts/mount.insula | put "$helper" 755
     ln -sf mount.fuse.insula "$shorthelper"
@@ -133,7 +136,8 @@ uninstall_all() {
     echo "install: you may not write to $DESTDIR$BINDIR; become root, or install for yourself: PREFIX=~/.local" >&2
     exit 1
   fi
-  rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit"
+  rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit" \
+    "$agentunit"
   rm -f "$DESTDIR$LIBDIR/libinsula.a" "$DESTDIR$INCLUDEDIR/insula.h" "$DESTDIR$LIBDIR/pkgconfig/insula.pc"
   remove_manual
   # What another has installed for all stays.

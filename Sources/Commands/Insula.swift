@@ -33,6 +33,12 @@ package enum Insula {
     CommandGroup(
       title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),
     CommandGroup(
+      title: "Consent",
+      commands: [
+        ConsentListCommand.self, ConsentAllowCommand.self, ConsentDenyCommand.self, ConsentResetCommand.self,
+        ConsentStatusCommand.self, ConsentRequestCommand.self, AgentCommand.self, OpenPanelCommand.self,
+      ]),
+    CommandGroup(
       title: "System",
       commands: [
         SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,

@@ -33,5 +33,7 @@ struct KnownEnd: Sendable {
 
   /// Nil as long as the process that waits for the app has said nothing.
   var told: AppEnding?
+  /// Why the daemon has ended it, if it has.
+  var why: String?
   var wish = Wish.none
 }

@@ -16,7 +16,8 @@ final class AppService: Sendable {
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.
   private let tree = Mutex<MountedTree?>(nil)
-  private let grants = Mutex<GrantService?>(nil)
+  /// What users have granted apps, and what they have consented to: both go with the apps.
+  private let trust = Mutex<(grants: GrantService, consents: ConsentService)?>(nil)
   /// One after the other, so that the last one notes what there is in the end.
   private let noting = Mutex(())
 
@@ -67,9 +68,15 @@ final class AppService: Sendable {
 
   /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken
   /// back.
-  func serve(_ tree: MountedTree, _ grants: GrantService) {
+  func serve(_ tree: MountedTree, _ grants: GrantService, _ consents: ConsentService) {
     self.tree.withLock { $0 = tree }
-    self.grants.withLock { $0 = grants }
+    trust.withLock { $0 = (grants, consents) }
+  }
+
+  private func reconcileTrust() {
+    let trust = trust.withLock { $0 }
+    trust?.grants.reconcile()
+    trust?.consents.reconcile()
   }
 
   /// The containers of the store, through which questions about them go too.
@@ -98,12 +105,11 @@ final class AppService: Sendable {
       return .refusal("the store is mounted read-only; mount it read-write first", .EROFS)
     }
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not ready yet", .EAGAIN) }
-    let grants = grants.withLock { $0 }
     return .job(.changes) { [self] reporter in
       let caller = call.callerIdentity()
       defer {
         noteContainers()
-        grants?.reconcile()
+        reconcileTrust()
       }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
@@ -187,7 +193,7 @@ final class AppService: Sendable {
       let reason = "\(failure)"
       let isNew = postponed.withLock { $0.updateValue(reason, forKey: waiting.name) != reason }
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
-    case .updated: grants.withLock { $0 }?.reconcile()
+    case .updated: reconcileTrust()
     case .dropped, nil: break
     }
   }

@@ -37,6 +37,10 @@ final class ControlConnection: Sendable {
   private let passed: PassedDescriptors
   /// Only the server's thread takes in requests; a job only looks whether the caller is still there.
   private let incoming = Mutex(Incoming())
+  /// What gives the answer that the caller waits for, if there is none yet.
+  private let awaited = Mutex<(@Sendable () -> ControlReply?)?>(nil)
+  /// The agent that the caller is for as long as it is connected, if it is one.
+  private let presence = Mutex<AgentPresence?>(nil)
   private let lastActivity = Atomic<UInt64>(monotonicNanoseconds())
 
   var fd: FD { socket.fd }
@@ -55,6 +59,8 @@ final class ControlConnection: Sendable {
   func takeTurn(answeringWith handler: ControlServer.Handler) -> Next {
     incoming.withLock { incoming in
       lastActivity.store(monotonicNanoseconds(), ordering: .relaxed)
+      // Who waits for an answer has nothing to say.
+      if awaited.withLock({ $0 != nil }) { return .isOver }
       if incoming.searched == incoming.bytes.count, !receive(&incoming) { return .isOver }
       guard let line = incoming.takeLine() else {
         return incoming.bytes.count <= ControlLine.requestLimit ? .goesOn : .isOver
@@ -63,7 +69,29 @@ final class ControlConnection: Sendable {
       switch answer(line, incoming.descriptor, handler) {
       case .reply(let reply): return send(.reply(reply)) ? .goesOn : .isOver
       case .job(let queue, let job): return .waits(queue, job)
+      case .waits(let until):
+        awaited.withLock { $0 = until }
+        return answerAwaited() ? .goesOn : .isOver
       }
+    }
+  }
+
+  /// Gives the answer that the caller waits for, if there is one by now; false if it could not be sent.
+  func answerAwaited() -> Bool {
+    guard let until = awaited.withLock({ $0 }), let reply = until() else { return true }
+    awaited.withLock { $0 = nil }
+    return send(.reply(reply))
+  }
+
+  var agent: AgentPresence? { presence.withLock { $0 } }
+
+  /// The agent that the caller is from here on, for one app or for all.
+  func agent(of view: UInt64?, _ make: () -> AgentPresence) -> AgentPresence {
+    presence.withLock { presence in
+      if let known = presence, known.view == view { return known }
+      let new = make()
+      presence = new
+      return new
     }
   }
 

@@ -14,7 +14,7 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots, version
+      roots, version, consents, task, because
     case own = "self"
   }
 
@@ -47,6 +47,9 @@ extension ControlMessage: Codable {
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
+    if fields.contains(.consents) { return .consents(try value(.consents)) }
+    if fields.contains(.task) { return .task(try value(.task)) }
+    if fields.contains(.because) { return .endedBecause(try value(.because)) }
     if fields.contains(.own) { return .own(try value(.own)) }
     if fields.contains(.log) { return .log(try value(.log)) }
     if fields.contains(.running) { return .running(try value(.running)) }
@@ -132,6 +135,9 @@ extension ControlMessage: Codable {
     case .roots(let roots): try fields.encode(roots, forKey: .roots)
     case .log(let page): try fields.encode(page, forKey: .log)
     case .own(let app): try fields.encode(app, forKey: .own)
+    case .consents(let consents): try fields.encode(consents, forKey: .consents)
+    case .task(let task): try fields.encode(task, forKey: .task)
+    case .endedBecause(let reason): try fields.encode(reason, forKey: .because)
     }
   }
 

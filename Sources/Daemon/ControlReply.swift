@@ -42,6 +42,15 @@ package enum ControlReply: Equatable, Sendable {
   /// What an app is told about itself.
   case own(OwnApp)
 
+  /// What was decided about apps and services.
+  case consents([ConsentStatus])
+
+  /// What an agent is to ask a person.
+  case task(AgentTask)
+
+  /// Why the daemon has ended the app, in a sentence for its user.
+  case endedBecause(String)
+
   /// What comes of something that may fail.
   init(_ body: () throws(ControlFailure) -> ControlReply) {
     do throws(ControlFailure) { self = try body() } catch { self = .failure(error) }

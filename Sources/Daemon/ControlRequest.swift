@@ -53,13 +53,24 @@ package enum ControlRequest: Equatable, Sendable {
   /// What am I granted, now that it is other than it was at that version? For apps; the answer comes when it
   /// is so.
   case grantChange(from: String)
+  /// Which consent was given, or: give it, refuse it, forget what was decided.
+  case consent(ConsentRequest)
+  /// May I use this? For apps; the answer comes when a person has given it.
+  case requestConsent(PrivacyService)
+  /// Have my user choose a file for me. For apps; the answer comes when a person has given it.
+  case openPanel(PanelRequest)
+  /// What is a person to be asked next? For agents; the answer comes when there is something. Of all apps of
+  /// the caller's, or of the one alone that the caller has started.
+  case nextTask(ofStarted: Bool)
+  /// What the person has answered.
+  case answerTask(Int64, AgentAnswer)
 }
 
 extension ControlRequest {
   /// Whether it is about the very process that asks.
   var isAboutCaller: Bool {
     switch self {
-    case .run, .ended, .trace, .endpoint: true
+    case .run, .ended, .trace, .endpoint, .nextTask: true
     default: false
     }
   }
@@ -74,6 +85,10 @@ extension ControlRequest {
     case .ended: true
     // The last socket that it is given is the app's.
     case .endpoint, .own, .grantChange: true
+    // Whoever asks twice waits for the same answer.
+    case .requestConsent, .nextTask: true
+    case .consent(.list): true
+    case .consent, .openPanel, .answerTask: false
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
     }
   }
@@ -84,13 +99,18 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, ended, log,
-      trace, traced, roots, pass, endpoint
+      trace, traced, roots, pass, endpoint, consent
     case own = "self"
     case grantChange = "grant-change"
+    case requestConsent = "request-consent"
+    case openPanel = "open-panel"
+    case nextTask = "next-task"
+    case answerTask = "answer-task"
   }
 
   private enum Key: String, CodingKey {
-    case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version
+    case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
+      consent, service, panel, started, number, answer
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -125,6 +145,13 @@ extension ControlRequest: Codable {
       case .endpoint: .endpoint
       case .own: .own
       case .grantChange: .grantChange(from: try fields.decode(String.self, forKey: .version))
+      case .consent: .consent(try fields.decode(ConsentRequest.self, forKey: .consent))
+      case .requestConsent: .requestConsent(try fields.decode(PrivacyService.self, forKey: .service))
+      case .openPanel: .openPanel(try fields.decode(PanelRequest.self, forKey: .panel))
+      case .nextTask: .nextTask(ofStarted: try fields.decodeIfPresent(Bool.self, forKey: .started) ?? false)
+      case .answerTask:
+        .answerTask(
+          try fields.decode(Int64.self, forKey: .number), try fields.decode(AgentAnswer.self, forKey: .answer))
       }
   }
 
@@ -173,6 +200,13 @@ extension ControlRequest: Codable {
     switch self {
     case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own: break
     case .grantChange(let version): try fields.encode(version, forKey: .version)
+    case .consent(let request): try fields.encode(request, forKey: .consent)
+    case .requestConsent(let service): try fields.encode(service, forKey: .service)
+    case .openPanel(let panel): try fields.encode(panel, forKey: .panel)
+    case .nextTask(let ofStarted): try fields.encode(ofStarted, forKey: .started)
+    case .answerTask(let number, let answer):
+      try fields.encode(number, forKey: .number)
+      try fields.encode(answer, forKey: .answer)
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
@@ -222,6 +256,11 @@ extension ControlRequest: Codable {
     case .endpoint: .endpoint
     case .own: .own
     case .grantChange: .grantChange
+    case .consent: .consent
+    case .requestConsent: .requestConsent
+    case .openPanel: .openPanel
+    case .nextTask: .nextTask
+    case .answerTask: .answerTask
     }
   }
 }

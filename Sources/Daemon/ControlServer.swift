@@ -31,6 +31,7 @@ package final class ControlServer: Sendable {
   /// What other threads have to say to this one.
   private struct Messages {
     var isStopping = false
+    var isPoked = false
     /// Their jobs are done.
     var returning: [ControlConnection] = []
   }
@@ -74,6 +75,15 @@ package final class ControlServer: Sendable {
     LocalSocket.stopListening(listener.fd)
   }
 
+  /// Something has changed that a caller may be waiting for; never waits.
+  package func poke() {
+    let isNews = messages.withLock { messages in
+      defer { messages.isPoked = true }
+      return !messages.isPoked
+    }
+    if isNews { wakeup.ring() }
+  }
+
   private func serve() {
     var clients = ControlConnections(limits)
     while true {
@@ -85,6 +95,7 @@ package final class ControlServer: Sendable {
       if ready[0] {
         guard let returning = takeMessages() else { return }
         for connection in returning { admit(connection, to: &clients) }
+        for connection in connections where !connection.answerAwaited() { clients.remove(connection) }
       }
       if ready[1] { welcome(&clients) }
       let talking = Set(zip(connections, ready.dropFirst(2)).compactMap { $1 ? ObjectIdentifier($0) : nil })
@@ -104,7 +115,7 @@ package final class ControlServer: Sendable {
   private func takeMessages() -> [ControlConnection]? {
     _ = try? wakeup.fd.readAvailable(limit: 8)
     return messages.withLock { messages in
-      defer { messages.returning = [] }
+      defer { (messages.returning, messages.isPoked) = ([], false) }
       return messages.isStopping ? nil : messages.returning
     }
   }

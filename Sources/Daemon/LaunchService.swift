@@ -82,7 +82,10 @@ final class LaunchService: Sendable {
       return try apps.containers()
     }
     if hasMade { apps.noteContainers() }
-    let view = try server.grants.view(of: app, for: caller.user, launch.places)
+    if !apps.isReadOnly { server.consents.makePlaces(for: launch, of: caller.user, caller.group) }
+    let view = try server.grants.view(of: app, for: caller.user, launch.places) {
+      server.consents.places(of: launch, for: caller.user)
+    }
     let mount: SharedFD?
     do throws(Errno) {
       mount = try server.serve(launch, view, by: caller, over: connection)
@@ -120,7 +123,9 @@ final class LaunchService: Sendable {
     let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
       throw StoreError.readOnly(path: mountPoint)
     }
-    let view = try server.grants.view(of: app, for: left.launch.user, launch.places, takingOver: number)
+    let view = try server.grants.view(
+      of: app, for: left.launch.user, launch.places, takingOver: number
+    ) { server.consents.places(of: launch, for: left.launch.user) }
     do throws(Errno) {
       // One whose kernel had not begun to ask was never seen by the app.
       guard let first = view.firstMessage else { throw .ENOENT }
@@ -169,7 +174,7 @@ final class LaunchService: Sendable {
       return .refusal("the process that says how an app has ended is not the one that runs it", .ESRCH)
     }
     view.note(ending)
-    return .reply(.done)
+    return .reply(view.knownEnd.why.map(ControlReply.endedBecause) ?? .done)
   }
 
   // MARK: ps and kill

@@ -56,6 +56,15 @@ package final class RunningView: Sendable {
   /// Notes what the process that has waited for it says; what it says a second time makes no difference.
   func note(_ ending: AppEnding) { ends.withLock { if $0.told == nil { $0.told = ending } } }
 
+  /// Notes why the daemon ends it, in a sentence for its user; false if that is known already.
+  func note(why: String) -> Bool {
+    ends.withLock { end in
+      guard end.why == nil else { return false }
+      end.why = why
+      return true
+    }
+  }
+
   /// Notes that somebody wants it to end, before it can have ended of that.
   func note(_ wish: KnownEnd.Wish) { ends.withLock { $0.wish = wish } }
 
@@ -128,6 +137,11 @@ package final class RunningViews: Sendable {
       state.views.values.filter { $0.pid == pid && $0.user == user }.max { $0.number < $1.number }
     }
     return found.flatMap { $0.isAlive ? $0 : nil }
+  }
+
+  /// The one whose view the volume knows by this number.
+  func one(ofView number: UInt32) -> RunningView? {
+    state.withLock { $0.views.values.first { $0.view.number == number } }
   }
 
   var count: Int { state.withLock { $0.views.count } }

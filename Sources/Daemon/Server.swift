@@ -63,6 +63,8 @@ package final class Server: Sendable {
   let volume: Volume
   /// What users have granted their apps.
   let grants: GrantService
+  /// What users have consented to, and whom they are asked by.
+  let consents: ConsentService
   /// The apps that run.
   package let views: RunningViews
   /// Through which these ask.
@@ -159,6 +161,10 @@ package final class Server: Sendable {
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)
+    consents = ConsentService(
+      store, volume, views, grants, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
+    consents.tell { sockets.poke() }
+    if kept?.hasPredecessor == true { consents.expectAgents() }
     do throws(Errno) {
       view = try View(volume, takingOver: kept?.hasPredecessor == true ? Self.wholeTree : nil)
     } catch {
@@ -273,7 +279,7 @@ package final class Server: Sendable {
     try confine()
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
-      try session.resume(first)
+      try Self.resume(session, first)
       try serve(session)
       for app in apps { try takeOver(app) }
       volume.tookOver()
@@ -283,6 +289,17 @@ package final class Server: Sendable {
       throw ServeFailure.threads(error)
     }
     noteDevice()
+  }
+
+  /// Goes on with a connection. If that fails, the next worker needs the connection, which the session would
+  /// close with its end: so it has none in this process.
+  static func resume(_ session: Session, _ first: [UInt8]) throws(Errno) {
+    do throws(Errno) {
+      try session.resume(first)
+    } catch {
+      _ = Unmanaged.passRetained(session)
+      throw error
+    }
   }
 
   /// Finds out, while others are served, which nodes that another worker has left nobody will forget.

@@ -68,7 +68,11 @@ package enum Service {
     let remover = isSystem ? nil : try self.remover(settings, left)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
     let kept = try keptState(store, settings, remover, left)
-    if kept != nil { DaemonProcess.watchParent() }
+    if kept != nil {
+      DaemonProcess.watchParent()
+      // The keeper's, which a worker that gives up must not close.
+      if let remover { _ = Unmanaged.passRetained(remover) }
+    }
     do {
       try JoinableThread.run(name: "service") { try serve(store, settings, remover, kept, ready) }
     } catch  where kept?.hasPredecessor == true {
@@ -98,17 +102,23 @@ package enum Service {
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
       mountPoint: settings.mountPoint, options: settings.options, remover: remover,
       kept: kept, left: left)
-    apps.serve(server.tree, server.grants)
+    apps.serve(server.tree, server.grants, server.consents)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
+    var takeovers: [AppTakeover] = []
+    var listening: ListeningPlace?
     let control: ListeningPlace
     let updates: UpdateThread
     do {
       if let kept, kept.hasPredecessor {
-        try server.takeOver(launches.takeovers(kept))
+        takeovers = launches.takeovers(kept)
+        try server.takeOver(takeovers)
+        takeovers = []
         kept.serves()
       }
       control = try listen(store, server, apps, launches, log, settings, kept)
+      listening = control
+      server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
       try startSignals(store, server, settings)
@@ -118,7 +128,10 @@ package enum Service {
       try ready(isFirst)
       if isFirst { kept?.serves() }
     } catch {
-      if kept?.hasPredecessor == true { giveWay(error) }
+      // What these hold is the next worker's, and would be closed with them.
+      if kept?.hasPredecessor == true {
+        withExtendedLifetime((server, takeovers, listening)) { giveWay(error) }
+      }
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
       server.waitUntilUnmounted()
@@ -307,7 +320,11 @@ package enum Service {
     // The connection's own business, which has nothing to do with the store.
     case .pass: return .reply(.done)
     case .endpoint: return server.endpoint(call)
-    case .own, .grantChange: return .refusal("only an app can ask this, through the socket of its own")
+    case .consent(let request): return server.consents.answer(request, call)
+    case .nextTask(let ofStarted): return server.consents.nextTask(ofStarted: ofStarted, call)
+    case .answerTask(let number, let answer): return server.consents.answerTask(number, answer, call)
+    case .own, .grantChange, .requestConsent, .openPanel:
+      return .refusal("only an app can ask this, through the socket of its own")
     }
   }
 

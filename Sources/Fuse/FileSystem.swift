@@ -28,6 +28,9 @@ package protocol FileSystem: AnyObject, Sendable {
 
   /// A request was refused for a reason that was noted on this thread, and is about to be answered.
   func refused(_ request: RefusedRequest)
+  /// A request has failed with `Errno.awaitsConsent`, and nothing has come of it; true if it was kept
+  /// (``PostponableRequest/keep(for:in:)``), and whoever has it sees to it that it is answered.
+  func postpone(_ request: PostponableRequest) -> Bool
 
   func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry
   func forget(_ node: NodeID, count: UInt64)
@@ -142,6 +145,9 @@ package protocol FileSystem: AnyObject, Sendable {
 extension FileSystem {
   /// A filesystem that tells nobody.
   package func refused(_ request: RefusedRequest) {}
+
+  /// A filesystem that waits for no person.
+  package func postpone(_ request: PostponableRequest) -> Bool { false }
 
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}

@@ -27,8 +27,7 @@ extension Session {
       default: return false
       }
     } catch {
-      refused(message)
-      answer(header.unique, error)
+      if let error = failed(message, error) { answer(header.unique, error) }
     }
     return true
   }

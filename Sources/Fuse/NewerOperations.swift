@@ -21,8 +21,7 @@ extension Session {
       default: return false
       }
     } catch {
-      refused(message)
-      answer(header.unique, error)
+      if let error = failed(message, error) { answer(header.unique, error) }
     }
     return true
   }

@@ -60,8 +60,11 @@ func serve<Answer>(
   do throws(Errno) {
     send(request, session, try ask(session.fileSystem, caller))
   } catch {
-    session.refused(Session.currentMessage)
-    fuse_reply_err(request, error.code)
+    if let error = session.failed(Session.currentMessage, error) {
+      fuse_reply_err(request, error.code)
+    } else {
+      session.letGo(of: request)
+    }
   }
 }
 

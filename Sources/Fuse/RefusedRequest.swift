@@ -104,12 +104,14 @@ package enum RefusedOperation: String, Sendable, CaseIterable {
 }
 
 extension Session {
-  /// Tells the filesystem that a request has come to nothing, if it has noted why; before whoever waits for
-  /// the answer may end.
+  /// What a request that has come to nothing is answered; nil if it was postponed.
+  ///
+  /// The filesystem learns of it, if it has noted why, before whoever waits for the answer may end.
   @inline(never)
-  func refused(_ message: UnsafeRawBufferPointer) {
+  func failed(_ message: UnsafeRawBufferPointer, _ error: Errno) -> Errno? {
     let note = clx_take_refusal()
-    guard note != 0, let refused = RefusedRequest(message, note: note) else { return }
-    fileSystem.refused(refused)
+    if error == .awaitsConsent, postpone(message) { return nil }
+    if note != 0, let refused = RefusedRequest(message, note: note) { fileSystem.refused(refused) }
+    return error == .awaitsConsent ? .EPERM : error
   }
 }

@@ -39,6 +39,18 @@ final class ServedSession: Sendable {
   /// Under the lock of ``Sessions``, so that the session can't end in between, or while the caller is in it.
   func enter() { users.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
+  /// The same for who is not told by its descriptor that there is something to do; false if it is over.
+  func enterAgain() -> Bool {
+    var known = users.load(ordering: .acquiring)
+    while known > 0 {
+      let exchange = users.compareExchange(
+        expected: known, desired: known + 1, ordering: .acquiringAndReleasing)
+      if exchange.exchanged { return true }
+      known = exchange.original
+    }
+    return false
+  }
+
   /// How many workers are in it.
   var workers: Int { users.load(ordering: .relaxed) - 1 }
 

@@ -29,6 +29,7 @@ package final class Session: @unchecked Sendable {
   package let fd: FD
   let fileSystem: any FileSystem
   let parked = ParkedReplies()
+  let postponed = PostponedRequests()
   let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
   var handshake: Handshake
@@ -126,6 +127,7 @@ package final class Session: @unchecked Sendable {
     #endif
     // Until INIT is answered libfuse refuses all others.
     if !handshake.isPending, processFrequent(header, UnsafeRawBufferPointer(message)) { return }
+    if header.opcode == Wire.Opcode.interrupt, interruptPostponed(UnsafeRawBufferPointer(message)) { return }
     if header.opcode >= Wire.Opcode.tmpfile, processNewer(header, UnsafeRawBufferPointer(message)) { return }
     if header.opcode == Wire.Opcode.initialize {
       handshake.note(header, UnsafeRawBufferPointer(message))
@@ -231,6 +233,7 @@ package final class Session: @unchecked Sendable {
   /// After the connection has ended.
   package func finish() {
     parked.failAll(.ECONNABORTED)
+    postponed.end()
     fileSystem.ended()
   }
 }

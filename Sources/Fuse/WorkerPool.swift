@@ -128,6 +128,14 @@ package final class WorkerPool: Sendable {
     let flags = try check(fcntl(session.fd.raw, F_GETFL))
     try check(fcntl(session.fd.raw, F_SETFL, flags | O_NONBLOCK))
     let served = sessions.add { ServedSession(session, key: $0, epoll: epoll.fd, ended: ended) }
+    session.postponed.begin { [weak served, slow, sessions] user, work in
+      guard let served, served.enterAgain() else { return false }
+      slow.add(user, served.key) {
+        work()
+        sessions.leave(served)
+      }
+      return true
+    }
     var event = served.event
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, session.fd.raw, &event))
   }

@@ -110,6 +110,46 @@ public struct InsulaApp: ~Copyable {
     guard insula_await_grants(handle, version) == 0 else { throw failure() }
   }
 
+  /// What a user has said about an app and what is private.
+  public enum Consent: Int32, Sendable {
+    case notDetermined, restricted, denied, authorized
+  }
+
+  /// What was decided about a service, by its word: `photos`, `media-library`...
+  public func consentStatus(_ service: String) throws(Failure) -> Consent {
+    guard let state = Consent(rawValue: insula_consent_status(handle, service)) else { throw failure() }
+    return state
+  }
+
+  /// Asks the user, if nothing was decided yet, and waits for the answer.
+  public func requestConsent(_ service: String) throws(Failure) -> Consent {
+    guard let state = Consent(rawValue: insula_request_consent(handle, service)) else { throw failure() }
+    return state
+  }
+
+  /// What a user is to choose.
+  public enum Panel: Sendable {
+    case file, folder
+    /// A file that may not be there yet, with the name that it has at first.
+    case save(name: String)
+  }
+
+  /// Has the user choose a file or folder, which is granted to the app from then on; gives its path.
+  ///
+  /// `types` are uniform type identifiers, or extensions with a dot; none for all.
+  public func openPanel(_ panel: Panel, types: [String] = []) throws(Failure) -> String {
+    let list = types.joined(separator: ",")
+    let path =
+      switch panel {
+      case .file: insula_open_panel(handle, insula_panel_file, nil, list)
+      case .folder: insula_open_panel(handle, insula_panel_folder, nil, list)
+      case .save(let name): insula_open_panel(handle, insula_panel_save, name, list)
+      }
+    guard let path else { throw failure() }
+    defer { free(path) }
+    return String(cString: path)
+  }
+
   /// Sends one request, a JSON object, and gives the reply.
   public func call(_ request: String) throws(Failure) -> String {
     guard let reply = insula_call(handle, request) else { throw failure() }

@@ -25,6 +25,12 @@ package struct Errno: Error, Hashable, Sendable {
   }
 }
 
+extension Errno {
+  /// What is never answered: the caller's user is asked first (`PostponedRequest`). The kernel's own numbers
+  /// end before it.
+  package static let awaitsConsent = Errno(4095)
+}
+
 extension Errno: CustomStringConvertible {
   package var description: String { message }
 }
@@ -101,6 +107,7 @@ extension Errno {
   package static let ECONNREFUSED = Errno(Glibc.ECONNREFUSED)
   package static let ECONNRESET = Errno(Glibc.ECONNRESET)
   package static let ECONNABORTED = Errno(Glibc.ECONNABORTED)
+  package static let ECANCELED = Errno(Glibc.ECANCELED)
   package static let EAFNOSUPPORT = Errno(Glibc.EAFNOSUPPORT)
   package static let EPROTONOSUPPORT = Errno(Glibc.EPROTONOSUPPORT)
 }

@@ -35,6 +35,11 @@ package func decideChoice(in zone: Zone) -> Decision {
 /// The reason says nothing about what it is.
 package func decideHiddenName(exists: Bool) -> Decision { exists ? .deny(.place) : .allow }
 
+/// Tells whether an app may learn that a directory has nothing of a name for it.
+package func decidePrivateName(in directory: Reach) -> Decision {
+  directory.contains(.asks) ? .deny(.consent) : .allow
+}
+
 // MARK: - Kept apart
 
 /// Tells whether something may be moved from one of two directories to the other.

@@ -4,6 +4,7 @@
 // The order of the reasons, and who passes which:
 //
 // 0. the view is another user's  root
+//    consent is needed           nobody
 // 1. the seal of the place       nobody
 // 2. a rule of the place         nobody
 // 3. flags                       nobody
@@ -25,6 +26,9 @@ package func decide(
 ) -> Decision {
   if !caller.mayUseView { return .deny(.mode) }
   let rights = rights.expanded
+  if object.asks(about: rights) || rights.contains(.delete) && parent?.reach.contains(.asks) == true {
+    return .deny(.consent)
+  }
   if !rights.isDisjoint(with: .modifying),
     let refusal = refusalForAll(of: rights, on: object, in: parent, by: caller)
   {
@@ -73,6 +77,14 @@ private func refusalForAll(
 }
 
 extension Object {
+  /// Whether only its user's consent makes any of these rights the app's.
+  ///
+  /// That there is such a directory can be found out, and it can be passed through, to what was granted in
+  /// it.
+  fileprivate func asks(about rights: Rights) -> Bool {
+    reach.contains(.asks) && !rights.isSubset(of: [.search, .readAttributes, .readSecurity])
+  }
+
   /// Whether flags stand against it.
   fileprivate func refusesByFlags(_ rights: Rights, by caller: Credentials) -> Bool {
     guard let arriving, arriving.user == caller.uid else { return flags.refuse(rights, to: kind) }

@@ -33,6 +33,8 @@ package enum Denial: UInt8, Sendable, CaseIterable {
   case boundary
   /// The program belongs to a sandboxed app, and would run outside of its view.
   case sandbox
+  /// The user of the app has not consented, or not yet.
+  case consent
 }
 
 /// Whether the caller is in a group.

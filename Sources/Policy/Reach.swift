@@ -19,6 +19,10 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// A directory of which only a file was granted: files may be put beside that one, to be renamed over it.
   package static let beside = Reach(rawValue: 1 << 4)
 
+  /// A directory that holds what is private: its name is there, and nothing else of it until its user has
+  /// consented.
+  package static let asks = Reach(rawValue: 1 << 5)
+
   /// It does not exist in the view.
   package static let nothing: Reach = []
   package static let everything: Reach = [.read, .write, .execute]

@@ -13,6 +13,8 @@ package enum RefusalRule: String, Sendable, CaseIterable {
   case boundary
   /// A program of a sandboxed app that was started past the app's view.
   case sandbox
+  /// What is private, without its user's consent.
+  case consent
   case flags, acl, mode, owner, sticky, append
 
   /// Whether it is worth a line where no app has asked: the mode and the owner refuse users something all

@@ -99,7 +99,7 @@ extension Scope {
     count(places[index].claims.count - before.claims.count, above: index)
     let files = (places[index].isGrantedFile ? 1 : 0) - (before.isGrantedFile ? 1 : 0)
     places[places[index].parent].grantedFiles += files
-    if places[index].inside != before.inside { spread(from: index) }
+    if places[index].inside != before.inside || places[index].asks != before.asks { spread(from: index) }
   }
 
   /// Notes for every directory above a place that there are so many claims more.
@@ -118,8 +118,10 @@ extension Scope {
     while let index = waiting.popLast() {
       let (old, oldSource) = (places[index].around, places[index].source)
       let parent = places[index].parent
-      places[index].around = index == 0 ? places[0].inside : places[parent].around.union(places[index].inside)
-      let saysSomething = index == 0 || !places[index].inside.isEmpty
+      let isApart = index == 0 || places[index].asks
+      places[index].around =
+        isApart ? places[index].inside : places[parent].around.union(places[index].inside)
+      let saysSomething = isApart || !places[index].inside.isEmpty
       places[index].source = saysSomething ? index : places[parent].source
       if saysSomething, places[index].around.reach.contains(.revocable), places[index].interior == 0 {
         places[index].interior = add(Place(parent: index)) ?? 0
@@ -163,6 +165,7 @@ extension Scope {
     places[index].parent = parent
     places[index].next = next
     places[index].previous = 0
+    if ScopePlace.suffix(ofPattern: places[index].name) != nil { places[parent].hasPatterns = true }
     if next != 0 { places[next].previous = index }
     places[parent].firstChild = index
     if places[index].isGrantedFile { places[parent].grantedFiles += 1 }

@@ -20,6 +20,17 @@ package struct ScopePlace: Hashable, Sendable {
   package init(_ path: String, _ reach: Reach, isSubtree: Bool = true) {
     self.init(path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init), reach, isSubtree: isSubtree)
   }
+
+  /// The path, for people.
+  package var text: String { String(decoding: GrantPath.path(path), as: UTF8.self) }
+
+  /// The name that stands for all that end in `suffix`; nothing in a filesystem can have it.
+  package static func pattern(_ suffix: String) -> [UInt8] { [0] + Array(suffix.utf8) }
+
+  /// What all names end in that a pattern stands for; nil for the name of an object.
+  package static func suffix(ofPattern name: [UInt8]) -> ArraySlice<UInt8>? {
+    name.first == 0 ? name.dropFirst() : nil
+  }
 }
 
 /// What of the tree is in a view: places, and the directories that lead there.
@@ -81,11 +92,18 @@ package struct Scope: Sendable {
     var below = 0
     /// The number of files in it that were granted for writing.
     var grantedFiles = 0
+    /// Whether a name in it is a pattern.
+    var hasPatterns = false
 
     var isGrantedFile: Bool { own.granted.contains(.write) }
 
+    /// Whether it says nothing of what is in it before its user has consented, whatever is said of all that
+    /// is around it. Who grants the place itself knows what they do.
+    var asks: Bool { own.permanent.contains(.asks) && inside.isEmpty }
+
     var reach: Reach {
       var reach = own.union(around).reach
+      if !asks { reach.remove(.asks) }
       if below > 0 { reach.insert(.read) }
       if grantedFiles > 0, !reach.contains(.write) { reach.insert(.beside) }
       return reach
@@ -131,6 +149,7 @@ package struct Scope: Sendable {
     guard let index = index(position) else { return position }
     if isInterior(index) { return reach(of: position).isEmpty ? .nowhere : position }
     if let child = child(name, of: index), !places[child].reach.isEmpty { return Position(place: child) }
+    if let pattern = pattern(for: name, in: index) { return Position(place: pattern) }
     if let object, isSibling(object, name, in: index) { return .sibling }
     return unnamed(in: index)
   }
@@ -172,6 +191,20 @@ package struct Scope: Sendable {
     path.reduce(root) { position(of: $1, in: $0) }
   }
 
+  /// Whether anything in it takes its user's consent.
+  package var hasPrivatePlaces: Bool { permanent.contains { $0.reach.contains(.asks) } }
+
+  /// The path of a place that takes its user's consent; nil for any other position.
+  package func path(ofPrivate position: Position) -> [[UInt8]]? {
+    guard var index = index(position), places[index].asks else { return nil }
+    var path: [[UInt8]] = []
+    while index != 0 {
+      path.append(places[index].name)
+      index = places[index].parent
+    }
+    return path.reversed()
+  }
+
   /// All places that have a path of their own.
   package var namedPlaces: [(path: [[UInt8]], position: Position)] {
     places.indices.dropFirst().compactMap { index in
@@ -204,6 +237,21 @@ package struct Scope: Sendable {
 
   func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
     children[Child(parent: index, name: Array(name))]
+  }
+
+  /// The place whose name stands for all names like this one.
+  private func pattern(for name: some Collection<UInt8>, in index: Int) -> Int? {
+    guard places[index].hasPatterns else { return nil }
+    var child = places[index].firstChild
+    while child != 0 {
+      if let suffix = ScopePlace.suffix(ofPattern: places[child].name), name.count > suffix.count,
+        name.suffix(suffix.count).elementsEqual(suffix), !places[child].reach.isEmpty
+      {
+        return child
+      }
+      child = places[child].next
+    }
+    return nil
   }
 
   func find(_ path: some Collection<[UInt8]>) -> Int? {

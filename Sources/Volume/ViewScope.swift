@@ -12,12 +12,14 @@ final class ViewScope: Sendable {
   private let siblings: SiblingIndex
   private let view: UInt32
   private let siblingCount = Atomic<Int>(0)
+  private let asks = Atomic<Bool>(false)
   /// How often places have been numbered again.
   private let numberings = Atomic<Int>(0)
   let root: Position
 
   init(_ scope: Scope, of view: UInt32, _ siblings: SiblingIndex) {
     root = scope.root
+    asks.store(scope.hasPrivatePlaces, ordering: .sequentiallyConsistent)
     state = OrderedMutex(.scope, scope)
     self.view = view
     self.siblings = siblings
@@ -27,6 +29,9 @@ final class ViewScope: Sendable {
 
   /// Whether what a name stands for may count, and not the name alone.
   var hasSiblings: Bool { siblingCount.load(ordering: .sequentiallyConsistent) > 0 }
+
+  /// Whether anything in it takes its user's consent.
+  var hasPrivatePlaces: Bool { asks.load(ordering: .sequentiallyConsistent) }
 
   /// All of it, as it is at this moment.
   var value: Scope { state.withLock { $0 } }
@@ -63,6 +68,7 @@ final class ViewScope: Sendable {
     state.withLock { scope in
       let before = scope.siblingNumbers
       body(&scope)
+      asks.store(scope.hasPrivatePlaces, ordering: .sequentiallyConsistent)
       guard !before.isEmpty || scope.hasSiblings else { return }
       siblings.change(before, to: scope.siblingNumbers, of: view)
       siblingCount.store(scope.hasSiblings ? 1 : 0, ordering: .sequentiallyConsistent)
@@ -100,8 +106,8 @@ extension View {
   /// Whether it takes a look at what a name stands for to tell if it exists in the view, or it does; ENOENT
   /// if not.
   func refuseUnseen(_ name: Name, in directory: Position) throws(Errno) {
-    guard scope.hasSiblings || scope.position(of: name, in: directory) != .nowhere else {
-      throw .ENOENT
-    }
+    guard scope.position(of: name, in: directory) == .nowhere else { return }
+    try gate.authorizePrivateName(in: directory)
+    guard scope.hasSiblings else { throw .ENOENT }
   }
 }

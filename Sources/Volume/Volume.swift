@@ -86,6 +86,8 @@ package final class Volume: Sendable {
   let intents: Intents
   /// Wants to know what is refused.
   let refusals: (any RefusalListener)?
+  /// Has people asked for their consent.
+  let consentKeeper = OrderedMutex(.leaf, ConsentKeeperReference())
   /// The same locks on the ends of files: two appends to one file are made one after the other.
   let appends = NameLocks()
 

@@ -14,16 +14,19 @@ package struct AppLaunch: Sendable {
   package let executable: String
   /// What its bundle says that it needs at most.
   package let limits: ResourceLimits
+  /// What of its user's it may ask for.
+  package let privacy: AppPrivacy
 
   package init(
     _ app: InstalledApp, home: String, _ entitlements: AppEntitlements, executable: String,
-    limits: ResourceLimits = ResourceLimits()
+    limits: ResourceLimits = ResourceLimits(), privacy: AppPrivacy = AppPrivacy()
   ) {
     self.app = app
     self.home = home
     self.entitlements = entitlements
     self.executable = executable
     self.limits = limits
+    self.privacy = privacy
   }
 
   /// What the app has as its home, below the root of the tree.

@@ -21,6 +21,7 @@ package final class AppLauncher: Sendable {
     let executable: String
     let entitlements: AppEntitlements
     let limits: ResourceLimits
+    let privacy: AppPrivacy
   }
 
   private let store: Store
@@ -52,7 +53,7 @@ package final class AppLauncher: Sendable {
       if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
       return AppLaunch(
         app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
-        limits: verdict.limits)
+        limits: verdict.limits, privacy: verdict.privacy)
     } catch {
       throw .store(error)
     }
@@ -68,21 +69,22 @@ package final class AppLauncher: Sendable {
     let files: [(path: String, stamp: Stamp?)]
     let signed: PropertyList.Dictionary
     let executable: String
-    let limits: ResourceLimits
+    let info: BundleInfo
     let directory = try open(app)
     do throws(Bundles.Finding) {
       let bundle = try CodeBundle(in: directory, name: app.bundleName)
       files = bundle.pathsForLaunch.map { (path: $0, stamp: Stamp($0, in: root.fd)) }
       signed = try bundle.checkForLaunch(seal: app.seal)
       executable = bundle.executableFromRoot
-      limits = bundle.info.limits
+      info = bundle.info
     } catch {
       throw .refused(bundle: app.bundleName, [error])
     }
     let entitlements = try AppEntitlements(signed)
     try entitlements.desktop.check(for: app.identifier.text)
     let made = Verdict(
-      seal: app.seal, files: files, executable: executable, entitlements: entitlements, limits: limits)
+      seal: app.seal, files: files, executable: executable, entitlements: entitlements,
+      limits: info.limits, privacy: try AppPrivacy(info, signed))
     // What has only just changed may change again unseen; and so it may while it is read.
     if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
     {

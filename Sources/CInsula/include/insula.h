@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 //
-// What a program can ask Insula while it runs as an app: who it is, where its directories are, and what its
-// user has granted to it. Link with -linsula ('pkg-config --cflags --libs insula'); the library depends on
+// What a program can ask Insula while it runs as an app: who it is, where its directories are, what its user
+// has granted to it, and whether it may have more. Link with -linsula ('pkg-config --cflags --libs insula'); the library depends on
 // the C library alone.
 //
 //   insula *app = insula_open();
@@ -76,6 +76,37 @@ void insula_free_grants(insula_grant *grants, size_t count);
 // Waits until the grants are others than those of `version`, and returns 0 then; ask again what they are.
 // To stop waiting, end the process, or shut the descriptor down from another thread.
 int insula_await_grants(insula *app, const char *version);
+
+// What a user has said about an app and what is private. An administrator may have restricted it for all.
+typedef enum insula_consent {
+  insula_not_determined,
+  insula_restricted,
+  insula_denied,
+  insula_authorized,
+} insula_consent;
+
+// What was decided about a service: "media-library", "photos", "contacts", "calendars", "reminders", and for
+// apps whose users choose files for them "desktop", "documents", "downloads", "removable-volumes" and
+// "network-volumes". -1 with EINVAL: the app can't ask for it, or has it already by its signature.
+int insula_consent_status(insula *app, const char *service);
+
+// Asks the user, if nothing was decided yet, and waits for the answer, which it returns. -1 with EPERM:
+// nobody is there to ask, and nothing was decided.
+int insula_request_consent(insula *app, const char *service);
+
+// The same without waiting: `done` is called on a thread of its own, with the state, or with -1, an error and
+// a sentence. -1 if there can't be such a thread; then it is not called.
+typedef void insula_consent_callback(void *context, int state, int error, const char *message);
+int insula_request_consent_later(const char *service, insula_consent_callback *done, void *context);
+
+// What a user is to choose.
+typedef enum insula_panel { insula_panel_file, insula_panel_folder, insula_panel_save } insula_panel;
+
+// Has the user choose a file or folder among all of theirs, and returns its absolute path, for free(): from
+// then on it is granted to the app. `name` is what a file to be saved is called at first; `types` are uniform
+// type identifiers, or extensions with a dot, separated by commas; either may be NULL. NULL with ECANCELED:
+// nothing was chosen.
+char *insula_open_panel(insula *app, insula_panel kind, const char *name, const char *types);
 
 // The descriptor of the connection, to be polled and nothing else.
 int insula_descriptor(const insula *app);

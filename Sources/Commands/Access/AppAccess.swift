@@ -12,7 +12,7 @@ internal import Store
 /// Asks the daemon from inside an app, through the app's socket: about the app, and nothing else.
 struct AppAccess: StoreAccess {
   private let client: ControlClient
-  private let own: OwnApp
+  let own: OwnApp
   let context: Context
 
   init(_ socket: String, _ named: String?, _ context: Context) throws(CommandFailure) {
@@ -74,7 +74,37 @@ struct AppAccess: StoreAccess {
     _ = try ask(.grantChange(from: version)) { $0.grantPage }
   }
 
+  // MARK: What a person is asked
+
+  func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
+    guard case .list = request else { throw Self.refusal("decide about consent") }
+    return try ask(.consent(request)) { $0.consents }
+  }
+
+  /// Waits until a person has decided, unless that was done; still undecided if none could be asked.
+  func requestConsent(_ service: PrivacyService) throws -> ConsentStatus {
+    let reply = try reply(to: .requestConsent(service))
+    if case .failure(let failure) = reply, failure.cause == .errno(.EPERM) {
+      let now = status(of: service, among: try consents(.list(nil, user: nil)))
+      // Told only where the state does not say it.
+      if now.state == .notDetermined { context.console.note(failure.message) }
+      return now
+    }
+    return try reply.orFailure { $0.consents?.first }
+  }
+
+  /// Waits until a person has chosen something, which the app is granted then; nil if they have not.
+  func openPanel(_ request: PanelRequest) throws -> [GrantedPlace]? {
+    let reply = try reply(to: .openPanel(request))
+    if case .failure(let failure) = reply, failure.cause == .errno(Errno(ECANCELED)) { return nil }
+    return try reply.orFailure { $0.grantPage }.places
+  }
+
   // MARK: The conversation
+
+  private func reply(to request: ControlRequest) throws(CommandFailure) -> ControlReply {
+    try Self.reply(client, request)
+  }
 
   private func ask<Answer>(_ request: ControlRequest, _ answer: (ControlReply) -> Answer?) throws -> Answer {
     try Self.ask(client, request, answer)
@@ -83,17 +113,22 @@ struct AppAccess: StoreAccess {
   private static func ask<Answer>(
     _ client: ControlClient, _ request: ControlRequest, _ answer: (ControlReply) -> Answer?
   ) throws(CommandFailure) -> Answer {
-    let reply: ControlReply
-    do throws(Errno) {
-      reply = try client.askAgain(request, milliseconds: -1).reply
-    } catch {
-      throw CommandFailure(.failed, "Insula does not answer this app: \(error.message)")
-    }
+    let reply = try reply(client, request)
     if case .failure(let failure) = reply { throw CommandFailure(failure) }
     guard let answer = answer(reply) else {
       throw CommandFailure(.failed, "the daemon sent a reply that this command can't understand")
     }
     return answer
+  }
+
+  private static func reply(
+    _ client: ControlClient, _ request: ControlRequest
+  ) throws(CommandFailure) -> ControlReply {
+    do throws(Errno) {
+      return try client.askAgain(request, milliseconds: -1).reply
+    } catch {
+      throw CommandFailure(.failed, "Insula does not answer this app: \(error.message)")
+    }
   }
 
   fileprivate static func refusal(_ deed: String) -> CommandFailure {

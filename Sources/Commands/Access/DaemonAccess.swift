@@ -158,6 +158,22 @@ struct DaemonAccess: StoreAccess {
     }
   }
 
+  // MARK: Consent
+
+  func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
+    if case .list = request { return try ask(.consent(request)) { $0.consents } }
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try client.ask(.consent(request), with: nil)
+    } catch {
+      throw CommandFailure(
+        .failed,
+        "lost the connection to the daemon of \(status.store) (\(error.message)); "
+          + "'insula consent list' shows what holds now; make the request again if need be")
+    }
+    return try reply.orFailure { $0.consents }
+  }
+
   // MARK: What was refused and done
 
   func log(_ query: LogQuery) throws -> LogPage { try ask(.log(query)) { $0.log } }
@@ -225,6 +241,7 @@ extension ControlReply {
   fileprivate var apps: [AppDescription]? { if case .apps(let apps) = self { apps } else { nil } }
   fileprivate var path: String? { if case .path(let path) = self { path } else { nil } }
   fileprivate var grants: GrantPage? { if case .grants(let page) = self { page } else { nil } }
+  var consents: [ConsentStatus]? { if case .consents(let states) = self { states } else { nil } }
   fileprivate var log: LogPage? { if case .log(let page) = self { page } else { nil } }
   fileprivate var running: [RunningApp]? { if case .running(let apps) = self { apps } else { nil } }
   fileprivate var system: SystemVersions? { if case .system(let versions) = self { versions } else { nil } }

@@ -141,6 +141,15 @@ struct DirectAccess: StoreAccess {
     return GrantPage.all { after in service.list(identifier, of: orOneself(user), after: after) }
   }
 
+  // MARK: Consent
+
+  func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
+    throw CommandFailure(
+      .notMounted,
+      "the store \(store.path) is not mounted; mount it to see or change consent: "
+        + "'insula mount \(store.path)'")
+  }
+
   // MARK: What was refused and done
 
   func log(_ query: LogQuery) -> LogPage { StoreLog(store).page(query) }

@@ -84,6 +84,11 @@ protocol StoreAccess {
   /// What was granted to an app, or to all.
   func grants(_ identifier: AppIdentifier?, of user: UInt32?) throws -> [GrantedPlace]
 
+  // MARK: Consent
+
+  /// What was decided about apps and services, or what holds once something is decided.
+  func consents(_ request: ConsentRequest) throws -> [ConsentStatus]
+
   // MARK: What was refused and done
 
   /// A page of the log.

@@ -14,6 +14,7 @@ package enum ExitCode: Hashable, Sendable {
   case notMounted
   case notPermitted
   case problemsFound
+  case undecided
   /// What is wrong with a bundle; each kind has a number of its own.
   case found(BundleProblem)
   /// What an app has ended with.
@@ -31,6 +32,7 @@ package enum ExitCode: Hashable, Sendable {
     case .notMounted: 6
     case .notPermitted: 7
     case .problemsFound: 8
+    case .undecided: 9
     case .found(let problem): problem.number
     case .program(let status): status
     }
@@ -47,6 +49,7 @@ package enum ExitCode: Hashable, Sendable {
   /// Those that any verb may end with.
   static let general: [ExitCode] = [
     .ok, .failed, .usage, .busy, .noStore, .wrongFormat, .notMounted, .notPermitted, .problemsFound,
+    .undecided,
   ]
 
   /// Numbers and meanings, for the help and the README.
@@ -70,6 +73,7 @@ package enum ExitCode: Hashable, Sendable {
     case .notMounted: "not-mounted"
     case .notPermitted: "not-permitted"
     case .problemsFound: "problems-found"
+    case .undecided: "undecided"
     case .found(let problem): problem.kind.rawValue
     case .program: "program"
     }
@@ -86,6 +90,7 @@ package enum ExitCode: Hashable, Sendable {
     case .notMounted: "nothing is mounted here"
     case .notPermitted: "not permitted to this user"
     case .problemsFound: "`check`, `config` or `doctor` has found something that needs attention"
+    case .undecided: "inside an app: the user has decided nothing, or has cancelled"
     case .found(let problem): problem.meaning
     case .program: "the exit status of the app"
     }

@@ -65,6 +65,10 @@ struct LogWords {
     case .unmounted: "unmounted the store\(detail)"
     case .replaced: "replaced the process that serves the store\(detail)"
     case .gaveUp: "removed the mount\(detail)"
+    case .consentAllowed: "allowed\(app)\(detail)"
+    case .consentDenied: "denied\(app)\(detail)"
+    case .consentReset: "forgot what was decided about\(app)\(detail)"
+    case .consentMissing: "ended\(app), which did not say why it asks\(pid)\(detail)"
     // Of a later version.
     default: "\(entry.event.rawValue)\(app)\(place)\(pid)\(more)\(detail)"
     }
@@ -143,6 +147,9 @@ struct LogWords {
     case .sandbox:
       "a sandboxed app is started in its view: 'insula run \(bundleName.forShell)' ('insula apps' has its "
         + "identifier)"
+    case .consent:
+      "it is private, and its user has not consented; 'insula consent list \(app)' shows what there is to "
+        + "decide, 'insula consent allow' decides"
     case .flags: "a flag protects it; 'insula flags \(quoted)' shows which, and its owner can clear that"
     case .acl: "its ACL refuses it, or that of its folder; 'insula acl \(quoted)' shows the entries"
     case .mode:

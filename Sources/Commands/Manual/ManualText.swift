@@ -53,6 +53,10 @@ enum ManualText {
       ("state/log", "in a store, what 'insula log' shows"),
       ("/usr/sbin/mount.fuse.insula", "the helper of mount(8); see mount.insula(8)"),
       ("insula.service", "a unit of systemd for root's store, and one of the same name for a user's own"),
+      (
+        "insula-agent.service",
+        "a unit for a user's agent, which asks on their desktop what apps want to know"
+      ),
     ]
   }
 

@@ -17,10 +17,13 @@ struct EndingLog {
   private static let attempts = 100
 
   /// Tells the daemon; where that can't be done, the log says that nobody knows.
-  func tell(_ ending: AppEnding) {
+  ///
+  /// If it was the daemon that has ended the app, the person is told why.
+  func tell(_ ending: AppEnding, _ console: Console) {
     for _ in 0..<Self.attempts {
       do throws(Errno) {
         let answer = try address.connect().askAgain(.ended(ending), milliseconds: Self.milliseconds)
+        if case .endedBecause(let sentence) = answer.reply { console.note(sentence) }
         guard answer.reply.isCrowded else { return }
       } catch {
         return

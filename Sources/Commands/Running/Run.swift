@@ -97,11 +97,14 @@ struct RunCommand: Command {
     if let account = try ActingCommand.account(user, context) { return try run(as: account, context) }
     switch try OwnTerminal.move(owner: context.uid, context) {
     case .ended(let status): return .program(status)
-    case .goesOn(let keeper): return try run(with: bubblewrap, keeper: keeper, context)
+    case .goesOn(let keeper, let prompts):
+      return try run(with: bubblewrap, keeper: keeper, prompts: prompts, context)
     }
   }
 
-  private func run(with bubblewrap: String, keeper: Int32?, _ context: Context) throws -> ExitCode {
+  private func run(
+    with bubblewrap: String, keeper: Int32?, prompts: FD?, _ context: Context
+  ) throws -> ExitCode {
     let account =
       Account.numbered(context.uid)
       ?? Account(
@@ -120,9 +123,9 @@ struct RunCommand: Command {
     let place = try ViewPlace(bubblewrap: bubblewrap)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
-    let log = try daemon.endingLog()
+    let address = try daemon.address()
     var ending = AppEnding(status: nil)
-    defer { log.tell(ending) }
+    defer { EndingLog(address).tell(ending, context.console) }
     if let mount { try place.attach(mount) }
     let hasSocket =
       try !Sandbox.coversSocket(plan.mountPoint) && daemon.giveSocket(in: place, context.console)
@@ -148,7 +151,12 @@ struct RunCommand: Command {
         hasSocket: hasSocket, context
       ).variables,
       filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper,
-      limits: enforced)
+      limits: enforced,
+      agent: prompts.map { terminal in
+        RunAgent(
+          AgentConversation(address, user: account.uid, ofStarted: true), terminal: terminal,
+          mountPoint: plan.mountPoint, user: account.uid)
+      })
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
     // says so.
     _ = OwnNamespace.stayAmongOurselves()
@@ -183,7 +191,7 @@ struct RunCommand: Command {
     words += isWithArguments ? [app.text, "--args"] + own : ["--", app.text] + command
     switch try OwnTerminal.move(owner: account.uid, context) {
     case .ended(let status): return .program(status)
-    case .goesOn(let keeper):
+    case .goesOn(let keeper, _):
       let own = keeper == nil ? [] : [OwnTerminal.variable]
       return try ActingCommand.perform(words, as: account, context, adding: own)
     }

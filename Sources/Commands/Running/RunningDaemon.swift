@@ -24,6 +24,7 @@ struct RunningDaemon {
 
   var isRootless: Bool { status.mode == StoreDescription.Mode.rootless.rawValue }
   var store: String { status.store }
+  var mountPoint: String { status.mountPoint }
 
   /// For how long others of the same user may be before us.
   private static let patience = 3000
@@ -43,9 +44,9 @@ struct RunningDaemon {
     return (plan, client.takePassed())
   }
 
-  /// Who is told how the app has ended.
-  func endingLog() throws -> EndingLog {
-    do throws(Errno) { return EndingLog(try client.address()) } catch { throw gone(error) }
+  /// Where it is, for conversations later on.
+  func address() throws -> ControlAddress {
+    do throws(Errno) { return try client.address() } catch { throw gone(error) }
   }
 
   /// Has the app that was just launched get a socket through which it can ask the daemon; false, with a

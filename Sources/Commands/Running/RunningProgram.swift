@@ -17,6 +17,8 @@ struct RunningProgram {
   /// Who sends the whole group what came from the person's terminal, if the app has one of its own.
   let keeper: Int32?
   let limits: EnforcedLimits
+  /// Asks the person at the terminal for the app, where there is one.
+  var agent: RunAgent?
 
   /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
   private static let endings: [(name: String, number: Int32)] = [
@@ -42,6 +44,7 @@ struct RunningProgram {
     let pid = try spawn(arguments(kept.map(\.name)), mask: &before)
     for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
     let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
+    agent?.begin()
     var ending: Int32?
     while true {
       if case .ended(let status) = ChildEnd.next(of: pid) {
@@ -49,7 +52,10 @@ struct RunningProgram {
         if let ending, status == 128 + SIGKILL { return 128 + ending }
         return status
       }
-      try streams.relay(until: arriving.fd)
+      let ready = try streams.relay(
+        until: [arriving.fd] + (agent?.watched ?? []), milliseconds: agent?.patience ?? -1)
+      agent?.look(Array(ready.dropFirst()))
+      guard ready.first == true else { continue }
       var information = signalfd_siginfo()
       let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }

@@ -10,6 +10,7 @@ internal import Store
 struct AppCalls: Sendable {
   let mountPoint: String
   let grants: GrantService
+  let consents: ConsentService
 
   /// What answers the calls of one view.
   func handler(for running: RunningView) -> AppSocketServer.Handler {
@@ -34,8 +35,13 @@ struct AppCalls: Sendable {
         guard grants.version(app.identifier, of: running.user) != version else { return nil }
         return .grants(grants.own(app.identifier, of: running.user, after: 0))
       }
+    case .consent(.list(let identifier, let user)):
+      guard isOwn(identifier.map(AppIdentifier.init) ?? nil, user, running) else { return Self.others }
+      return .reply(.consents(consents.statuses(running)))
+    case .requestConsent(let service): return consents.request(service, running)
+    case .openPanel(let panel): return consents.openPanel(panel, running)
     case .status, .unmount, .restart, .change, .apps, .grant, .run, .endpoint, .running, .end, .ended, .log,
-      .trace, .traced, .roots, .pass:
+      .trace, .traced, .roots, .pass, .nextTask, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }
   }

@@ -313,12 +313,14 @@ extension GrantService {
 
   // MARK: Apps
 
-  /// Makes the view of an app that is about to run: these places, and what it was granted.
+  /// Makes the view of an app that is about to run: these places, what it was granted, and what its user has
+  /// consented to.
   ///
   /// What was granted to another team's app of that identifier is not for this one, and a signature that says
   /// by now that the app only reads what is chosen for it holds for what was granted before.
   package func view(
-    of app: InstalledApp, for user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil
+    of app: InstalledApp, for user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil,
+    consented: () -> [ScopePlace] = { [] }
   ) throws(AppFailure) -> View {
     var others: [GrantRecord] = []
     defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
@@ -336,7 +338,7 @@ extension GrantService {
         throw error.asAppFailure
       }
       do throws(Errno) {
-        return try volume.view(of: app.identifier, user: user, places, takingOver: taken)
+        return try volume.view(of: app.identifier, user: user, places, takingOver: taken, consented: consented)
       } catch {
         throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }

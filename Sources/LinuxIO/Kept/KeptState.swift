@@ -145,7 +145,11 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// The same memory in a process that has just been made for a worker.
+  ///
+  /// The descriptors are the keeper's, with whom all workers share one table: none may close them, not even
+  /// one that gives up before it has served.
   package init(inheriting other: KeptState) {
+    _ = Unmanaged.passRetained(other)
     memory = other.memory
     header = other.header
     entries = other.entries

@@ -26,6 +26,11 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let mounted = Event(rawValue: "mounted")
     package static let unmounted = Event(rawValue: "unmounted")
     package static let replaced = Event(rawValue: "replaced")
+    package static let consentAllowed = Event(rawValue: "consent-allowed")
+    package static let consentDenied = Event(rawValue: "consent-denied")
+    package static let consentReset = Event(rawValue: "consent-reset")
+    /// An app was ended that has asked without a word of why.
+    package static let consentMissing = Event(rawValue: "consent-missing")
     package static let gaveUp = Event(rawValue: "gave-up")
   }
 

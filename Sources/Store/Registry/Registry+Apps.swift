@@ -56,6 +56,7 @@ extension Registry {
       .integer(app.installed), .optional(app.root))
     try noteBelongings(of: app, in: database)
     try keepGrants(onlyOf: app, in: database)
+    try keepConsents(onlyOf: app, in: database)
   }
 
   /// Notes another version of an app that is there.
@@ -85,6 +86,7 @@ extension Registry {
     try noteBelongings(of: app, in: database)
     try doomEmpty(groups, in: database)
     try keepGrants(onlyOf: app, in: database)
+    try keepConsents(onlyOf: app, in: database)
   }
 
   /// Takes an app off the list.
@@ -112,6 +114,7 @@ extension Registry {
     try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
     // Data can be kept for whichever app comes next; trust can't.
     try dropGrants(of: app, in: database)
+    try dropConsents(of: app, in: database)
     guard !keepingData else { return app }
     try database.run(
       """

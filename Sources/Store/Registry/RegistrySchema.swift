@@ -179,5 +179,23 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 7",
       ]),
+    Step(
+      name: "consents",
+      statements: [
+        // What users have decided about apps and what is private. Not bound to an app, as grants are not.
+        """
+        CREATE TABLE consents (
+          identifier TEXT NOT NULL COLLATE NOCASE,
+          user INTEGER NOT NULL,
+          service TEXT NOT NULL,
+          team TEXT NOT NULL,
+          root BLOB,
+          allowed INTEGER NOT NULL CHECK (allowed IN (0, 1)),
+          changed INTEGER NOT NULL,
+          PRIMARY KEY (identifier, user, service)
+        ) STRICT
+        """,
+        "PRAGMA user_version = 8",
+      ]),
   ]
 }

@@ -132,6 +132,7 @@ extension Errno {
     case .place: self = .EPERM
     case .flags, .ownership, .sticky, .appendOnly: self = .EPERM
     case .acl, .mode, .sandbox: self = .EACCES
+    case .consent: self = .awaitsConsent
     case .boundary: self = .EXDEV
     }
   }

@@ -110,15 +110,17 @@ extension Volume {
     for grant in revoked { for view in grant.views { view.granted.withdraw(grant.places) } }
   }
 
-  /// Makes the view of an app that is about to run for a user; it has these places, and what was granted.
+  /// Makes the view of an app that is about to run for a user; it has these places, what was granted, and
+  /// what `consented` gives: whatever changes that from then on changes it in this view too.
   ///
   /// `taken` is the number of one that another worker has left.
   package func view(
-    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil
+    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil,
+    consented: () -> [ScopePlace] = { [] }
   ) throws(Errno) -> View {
     try grants.moving.withLock { _ throws(Errno) in
       let holder = GrantHolder(identifier, user)
-      let granted = grants.records(of: holder).map(\.place)
+      let granted = grants.records(of: holder).map(\.place) + consented()
       let view = try View(
         self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)
       grants.add(view.peer, of: holder)

@@ -94,8 +94,25 @@ extension Volume {
   fileprivate func objects(with scope: Scope) -> [ObjectNumber: Position] {
     var found: [ObjectNumber: Position] = [:]
     for (path, position) in scope.namedPlaces {
-      if let object = resolvedPath(along: path).found { found[object.number] = position }
+      if let suffix = path.last.flatMap(ScopePlace.suffix) {
+        for object in objects(in: Array(path.dropLast()), endingIn: suffix) { found[object] = position }
+      } else if let object = resolvedPath(along: path).found {
+        found[object.number] = position
+      }
     }
     return found
+  }
+
+  /// The objects in a directory whose names end so.
+  private func objects(in path: [[UInt8]], endingIn suffix: ArraySlice<UInt8>) -> [ObjectNumber] {
+    guard let directory = try? tree.openDirectory(at: path), let entries = try? directory.fd.entries() else {
+      return []
+    }
+    let named = entries.filter {
+      $0.name.count > suffix.count && $0.name.suffix(suffix.count).elementsEqual(suffix)
+    }
+    return named.compactMap { entry in
+      try? entry.name.withName { (name) throws(Errno) in ObjectNumber(try directory.fd.status(of: name)) }
+    }
   }
 }

@@ -43,6 +43,7 @@ extension RefusalRule {
       case .appendOnly: .append
       case .boundary: .boundary
       case .sandbox: .sandbox
+      case .consent: .consent
       }
   }
 

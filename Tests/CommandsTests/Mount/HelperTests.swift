@@ -123,7 +123,8 @@ internal import Testing
     let all = [
       ".local/bin/insula", ".local/include/insula.h", ".local/lib/libinsula.a", ".local/lib/pkgconfig/insula.pc",
       ".local/share/bash-completion/completions/insula",
-      ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/systemd/user/insula.service",
+      ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/systemd/user/insula-agent.service",
+      ".local/share/systemd/user/insula.service",
       ".local/share/zsh/site-functions/_insula",
     ]
     let others = found.output.split(separator: "\n").filter { !$0.hasPrefix("./.local/share/man/man") }

@@ -38,14 +38,15 @@ final class Shell: Sendable {
 
   func run(
     _ words: [String], input: String = "", isTerminal: Bool = false, ahead: Int64 = 0,
-    as uid: UInt32 = ProcessID.user, machineStore: String? = nil
+    as uid: UInt32 = ProcessID.user, machineStore: String? = nil, variables: [String: String] = [:]
   ) -> Result {
     let output = Paper()
     let errors = Paper()
     let console = Console(
       output: { output.write($0) }, errors: { errors.write($0) }, isTerminal: isTerminal)
     var context = Context(
-      environment: ["PATH": "/usr/bin:/bin", "XDG_DATA_HOME": temporary.appending("data")],
+      environment: ["PATH": "/usr/bin:/bin", "XDG_DATA_HOME": temporary.appending("data")]
+        .merging(variables) { $1 },
       uid: uid, home: temporary.path, currentDirectory: temporary.path, console: console)
     // Attributes that any filesystem keeps, so that no mount is needed.
     context.aliases = XattrAliases(acl: "user.test.acl", flags: "user.test.flags", copies: ["user.test.copy"])

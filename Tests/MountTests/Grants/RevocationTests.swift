@@ -4,6 +4,7 @@
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Testing
 internal import Volume
@@ -32,18 +33,7 @@ struct RevocationTests {
 
   /// With `moving` the file gets another name and its old one back, again and again.
   @Test(arguments: [false, true]) func nothingSucceedsThatBeganAfterTheReturn(moving: Bool) throws {
-    let fixture = try GrantedMounts()
-    try fixture.makeDirectories("a")
-    try fixture.write(String(repeating: "x", count: 8192), to: fixture.all("a/file"))
-    let path = fixture.mounts.temporary.appending("notes")
-    let notes = try Notes(path)
-    defer { notes.end() }
-    func start(_ slot: Int) throws -> Client {
-      let client = try Client()
-      try client.send("use granted", Self.kinds[slot], fixture.own("a/file"), path, "\(slot)")
-      return client
-    }
-    var clients = try Self.kinds.indices.map(start)
+    let fixture = try fixture()
     let mover = try Client()
     if moving { try mover.send("rename to and fro", fixture.all("a/file"), fixture.all("a/other")) }
     func grant() throws -> Int64 {
@@ -55,16 +45,51 @@ struct RevocationTests {
         }
       }
     }
-    let rounds = Self.rounds(moving: moving)
+    try use(fixture, rounds: Self.rounds(moving: moving), give: grant) { fixture.volume.revokeGrants([$0]) }
+    withExtendedLifetime(mover) {}
+  }
+
+  /// The same of what takes its user's consent.
+  @Test func nothingSucceedsAfterConsentIsTakenBack() throws {
+    let fixture = try fixture()
+    let asking = ScopePlace("Users/Shared/a", .asks, isSubtree: false)
+    let given = ScopePlace("Users/Shared/a", [.read, .write, .revocable])
+    func change(_ new: ScopePlace, _ old: ScopePlace) {
+      fixture.volume.change(viewsOf: fixture.app, user: 0, admitting: [new], withdrawing: [old])
+    }
+    change(asking, given)
+    try use(fixture, rounds: 200, give: { change(given, asking) }) { change(asking, given) }
+  }
+
+  private func fixture() throws -> GrantedMounts {
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("a")
+    try fixture.write(String(repeating: "x", count: 8192), to: fixture.all("a/file"))
+    return fixture
+  }
+
+  /// Has programs use a file while it is given to the app, and taken back.
+  private func use<Given>(
+    _ fixture: GrantedMounts, rounds: Int, give: () throws -> Given, take: (Given) -> Void
+  ) throws {
+    let path = fixture.mounts.temporary.appending("notes")
+    let notes = try Notes(path)
+    defer { notes.end() }
+    func start(_ slot: Int) throws -> Client {
+      let client = try Client()
+      try client.send("use granted", Self.kinds[slot], fixture.own("a/file"), path, "\(slot)")
+      return client
+    }
+    var clients = try Self.kinds.indices.map(start)
     for round in 0..<rounds {
-      let id = try grant()
+      let given = try give()
       let before = Self.kinds.indices.map { notes.count($0) }
       for slot in Self.kinds.indices {
         let isUsed = eventually { notes.count(slot) >= before[slot] + 3 }
         let counts = Self.kinds.indices.map { notes.count($0) }
         try #require(isUsed, "\(Self.kinds[slot]) does nothing in round \(round): \(before) \(counts)")
       }
-      fixture.volume.revokeGrants([id])
+      take(given)
       let returned = Int64(monotonicNanoseconds())
       // Whoever maps it is ended by the next thing that it does. Nothing after the first failure tells
       // more, and each round would wait for as long as patience lasts.
@@ -76,7 +101,6 @@ struct RevocationTests {
       }
       clients[2] = try start(2)
     }
-    withExtendedLifetime(mover) {}
     // They did use it, and not only in moments between.
     for slot in Self.kinds.indices {
       #expect(notes.count(slot) > Int64(3 * rounds), "\(Self.kinds[slot])")

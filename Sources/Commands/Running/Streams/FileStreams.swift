@@ -28,21 +28,25 @@ final class FileStreams {
     }
   }
 
-  /// Copies what comes until there is something to read from `event`, once the program was started.
-  func relay(until event: FD) throws(Errno) {
+  /// Copies what comes until there is something to read from one of these, once the program was started, or
+  /// the time is over; says from which.
+  func relay(until events: [FD], milliseconds: Int32 = -1) throws(Errno) -> [Bool] {
     // That a file has grown too long is an errno here, and no end.
     var set = sigset_t()
     sigemptyset(&set)
     sigaddset(&set, SIGXFSZ)
     pthread_sigmask(SIG_BLOCK, &set, nil)
     while true {
-      var watched = [pollfd(fd: event.raw, events: Int16(POLLIN), revents: 0)]
+      var watched = events.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
       watched += outputs.map { pollfd(fd: $0.pipe?.raw ?? -1, events: Int16(POLLIN), revents: 0) }
       watched.append(pollfd(fd: input?.pipe?.raw ?? -1, events: Int16(POLLOUT), revents: 0))
-      try retrying { poll(&watched, nfds_t(watched.count), -1) }
-      for (output, ready) in zip(outputs, watched.dropFirst()) where ready.revents != 0 { output.copy() }
+      let count = try retrying { poll(&watched, nfds_t(watched.count), milliseconds) }
+      for (output, ready) in zip(outputs, watched.dropFirst(events.count)) where ready.revents != 0 {
+        output.copy()
+      }
       if let last = watched.last, last.revents != 0 { input?.copy() }
-      if watched[0].revents != 0 { return }
+      let ready = watched.prefix(events.count).map { $0.revents != 0 }
+      if count == 0 || ready.contains(true) { return ready }
     }
   }
 

@@ -22,14 +22,19 @@ enum OwnTerminal {
     case ended(Int32)
     /// The command goes on in this process; `keeper` is the one that keeps its terminal, nil where there is
     /// none.
-    case goesOn(keeper: Int32?)
+    ///
+    /// `prompts` leads to the one that can ask the person at the terminal (``PromptMessage``); nil where
+    /// nobody types for the command.
+    case goesOn(keeper: Int32?, prompts: FD?)
   }
 
   /// Moves what follows to a terminal that is `owner`'s.
   static func move(owner: UInt32, _ context: Context) throws -> Outcome {
     do throws(Errno) {
-      if context.environment[variable.name] == variable.value { return .goesOn(keeper: try joinKeeper()) }
-      guard let outer = FD.controllingTerminal() else { return .goesOn(keeper: nil) }
+      if context.environment[variable.name] == variable.value {
+        return .goesOn(keeper: try joinKeeper(), prompts: nil)
+      }
+      guard let outer = FD.controllingTerminal() else { return .goesOn(keeper: nil, prompts: nil) }
       // It stays open for as long as this process, or is closed in the others.
       return try split(outer.release(), owner)
     } catch {
@@ -48,6 +53,7 @@ enum OwnTerminal {
     try slave.set(terminalAttributes: outer.terminalAttributes())
     try? master.setTerminalSize(like: outer)
     let ends = try Pairs.messages()
+    let prompts = try Pairs.messages()
     let streams = (0..<3).map { FD(Int32($0)) }.filter(\.isControllingTerminal)
     // Who reads or writes elsewhere may not want it, and what is beside it in a pipeline may.
     let takesTerminal = streams.contains(FD(0)) && streams.contains(FD(1)) && outer.isInForeground
@@ -57,8 +63,9 @@ enum OwnTerminal {
     let own = getpid()
     let keeper = try check(clx_fork())
     if keeper != 0 {
-      close(slave, ends.theirs)
-      var relay = TerminalRelay(outer: outer, master: master, keeping: ends.mine, keeper: keeper)
+      close(slave, ends.theirs, prompts.theirs)
+      var relay = TerminalRelay(
+        outer: outer, master: master, keeping: ends.mine, prompts: prompts.mine, keeper: keeper)
       let status = try relay.run(takesTerminal: takesTerminal, signals: relayed)
       restore(before)
       return .ended(status)
@@ -67,14 +74,19 @@ enum OwnTerminal {
     try check(setsid())
     try slave.becomeControllingTerminal()
     for stream in streams { try check(dup2(slave.raw, stream.raw)) }
-    close(outer, master, ends.mine)
+    close(outer, master, ends.mine, prompts.mine)
     let child = try check(clx_fork())
-    if child != 0 { TerminalKeeper(terminal: slave, relay: ends.theirs, child: child).run() }
+    if child != 0 {
+      close(prompts.theirs)
+      TerminalKeeper(terminal: slave, relay: ends.theirs, child: child).run()
+    }
     try check(setpgid(0, 0))
     if takesTerminal { try slave.setForeground(getpid()) }
     close(slave, ends.theirs)
     restore(before)
-    return .goesOn(keeper: try joinKeeper())
+    let isTyping = streams.contains(FD(0))
+    if !isTyping { close(prompts.theirs) }
+    return .goesOn(keeper: try joinKeeper(), prompts: isTyping ? prompts.theirs : nil)
   }
 
   /// The processes of this `insula run`: ours, and where the app has a terminal, the keeper and the relay.

@@ -14,22 +14,27 @@ internal import LinuxIO
 struct TerminalRelay {
   let outer: FD
   /// What is typed and shown at the app's terminal; nil when there is nothing to come.
-  private var master: FD?
-  private let keeping: FD
+  private(set) var master: FD?
+  let keeping: FD
   private let keeper: Int32
+  /// Where questions come from; nil when there are none to come.
+  var prompts: FD?
+  /// What the person is being asked; what the app shows, and what is typed for it, waits.
+  var prompt: RelayedPrompt?
   /// How the person's terminal was before the app had it; nil while it has not.
-  private var attributes: termios?
+  private(set) var attributes: termios?
   private var wasTaken = false
-  private var hasHungUp = false
+  private(set) var hasHungUp = false
   private var isAskedToStop = false
-  private var typed: [UInt8] = []
-  private var shown: [UInt8] = []
+  var typed: [UInt8] = []
+  var shown: [UInt8] = []
   private var status: Int32?
 
-  init(outer: FD, master: FD, keeping: FD, keeper: Int32) {
+  init(outer: FD, master: FD, keeping: FD, prompts: FD, keeper: Int32) {
     self.outer = outer
     self.master = master
     self.keeping = keeping
+    self.prompts = prompts
     self.keeper = keeper
   }
 
@@ -51,16 +56,20 @@ struct TerminalRelay {
     func watch(_ fd: FD?, _ events: Int32) -> pollfd {
       pollfd(fd: fd?.raw ?? -1, events: Int16(events), revents: 0)
     }
-    let reads = attributes != nil && typed.isEmpty && master != nil
+    let isAsking = prompt != nil
+    let reads =
+      isAsking ? outer.isInForeground : attributes != nil && typed.isEmpty && master != nil
     let outerEvents = (reads ? POLLIN : 0) | (shown.isEmpty ? 0 : POLLOUT)
-    let masterEvents = (shown.isEmpty ? POLLIN : 0) | (typed.isEmpty ? 0 : POLLOUT)
+    let masterEvents = (shown.isEmpty && !isAsking ? POLLIN : 0) | (typed.isEmpty ? 0 : POLLOUT)
     var watched = [
       watch(arriving, POLLIN), watch(status == nil ? keeping : nil, POLLIN),
       watch(hasHungUp ? nil : outer, outerEvents), watch(master, masterEvents),
+      watch(prompts, POLLIN),
     ]
     // What still has the terminal when the keeper has gone is not waited for.
     let count = try retrying { poll(&watched, nfds_t(watched.count), status == nil ? -1 : 1000) }
     if count == 0 { return end(showing: true) }
+    if watched[4].revents != 0 { hearPrompts() }
     if watched[3].revents != 0 { exchange(Int32(watched[3].revents)) }
     if watched[2].revents != 0 { exchangeOuter(Int32(watched[2].revents)) }
     if watched[1].revents != 0 { hear() }
@@ -83,14 +92,15 @@ struct TerminalRelay {
   private mutating func exchangeOuter(_ events: Int32) {
     if events & POLLOUT != 0 { Self.write(&shown, to: outer) }
     if events & (POLLHUP | POLLERR) != 0 { return hangUp() }
-    guard events & POLLIN != 0, attributes != nil, outer.isInForeground else { return }
+    guard events & POLLIN != 0, attributes != nil || prompt != nil, outer.isInForeground else { return }
     guard let bytes = Self.read(from: outer) else { return hangUp() }
+    if prompt != nil { return take(answer: bytes) }
     typed += bytes
     if let master { Self.write(&typed, to: master) }
   }
 
   /// Nil at the end; nothing while there is nothing.
-  private static func read(from fd: FD) -> [UInt8]? {
+  static func read(from fd: FD) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: most)
     do throws(Errno) {
       let count = try retrying { Glibc.read(fd.raw, &bytes, bytes.count) }
@@ -100,7 +110,7 @@ struct TerminalRelay {
     }
   }
 
-  private static func write(_ bytes: inout [UInt8], to fd: FD) {
+  static func write(_ bytes: inout [UInt8], to fd: FD) {
     do throws(Errno) {
       while !bytes.isEmpty {
         let count = try retrying { Glibc.write(fd.raw, bytes, bytes.count) }
@@ -122,6 +132,7 @@ struct TerminalRelay {
     guard !hasHungUp else { return }
     hasHungUp = true
     attributes = nil
+    closePrompts()
     TerminalMessage.signalAll(SIGHUP).send(to: keeping)
     TerminalMessage.goOn(inForeground: true).send(to: keeping)
     end(showing: false)
@@ -131,7 +142,9 @@ struct TerminalRelay {
 
   /// Lets the app have it, as it is.
   private mutating func take() {
-    guard attributes == nil, let before = try? outer.terminalAttributes() else { return }
+    guard attributes == nil, let before = prompt?.attributes ?? (try? outer.terminalAttributes()) else {
+      return
+    }
     if !wasTaken { try? master?.set(terminalAttributes: before) }
     wasTaken = true
     guard (try? outer.set(terminalAttributes: before.passingEverything)) != nil else { return }
@@ -140,7 +153,9 @@ struct TerminalRelay {
 
   /// Makes it what it was.
   private mutating func giveBack() {
-    if let attributes, outer.isInForeground { try? outer.set(terminalAttributes: attributes) }
+    if let attributes = attributes ?? prompt?.attributes, outer.isInForeground {
+      try? outer.set(terminalAttributes: attributes)
+    }
     attributes = nil
   }
 
@@ -162,6 +177,7 @@ struct TerminalRelay {
     // Nobody could have us go on: then there is no terminal for it.
     if asksForIt, !wasStopped { return hangUp() }
     if hadIt || asksForIt, outer.isInForeground { take() }
+    askAgain()
     try? master?.setTerminalSize(like: outer)
     TerminalMessage.goOn(inForeground: attributes != nil).send(to: keeping)
   }
@@ -219,6 +235,7 @@ struct TerminalRelay {
         attributes = nil
       }
     }
+    askAgain()
     TerminalMessage.signalAll(SIGCONT).send(to: keeping)
   }
 }

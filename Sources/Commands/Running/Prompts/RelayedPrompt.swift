@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+
+/// A question of an app's at the person's terminal, while what the app shows waits.
+struct RelayedPrompt {
+  private var dialog: TerminalDialog
+  /// Whether the terminal was an ordinary one before: how it was.
+  let attributes: termios
+  /// What was answered, until it is known what became of that.
+  private var answer: AgentAnswer?
+
+  init(_ question: AgentQuestion, tree: PanelTree?, columns: Int, attributes: termios) {
+    dialog = TerminalDialog(question, tree: tree, columns: columns)
+    self.attributes = attributes
+  }
+
+  mutating func takeShown() -> [UInt8] { Array(dialog.takeShown().utf8) }
+
+  /// What is to be sent for what was typed; with ^C, the app gets that too.
+  mutating func take(_ bytes: [UInt8]) -> (message: PromptMessage?, isInterrupted: Bool) {
+    switch dialog.take(bytes) {
+    case .goesOn: return (nil, false)
+    case .answered(let answer): return (note(answer), false)
+    case .interrupted: return (note(.dismiss), true)
+    }
+  }
+
+  private mutating func note(_ answer: AgentAnswer) -> PromptMessage {
+    self.answer = answer
+    return .answer(dialog.question.number, answer)
+  }
+
+  /// False if the person is asked again.
+  mutating func end(_ outcome: TerminalDialog.Outcome) -> Bool {
+    guard let answer else { return true }
+    self.answer = nil
+    return dialog.end(outcome, of: answer)
+  }
+
+  mutating func takeBack() { dialog.takeBack() }
+  mutating func showAgain() { dialog.showAgain() }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+// What is said about consent on the control socket: by the commands of users, by the agents that ask a person,
+// and by apps through their own sockets.
+
+/// What somebody wants to know or decide about consent.
+///
+/// Where it is for a user, root may leave open which; for everyone else it is themselves.
+package enum ConsentRequest: Codable, Equatable, Sendable {
+  /// What was decided, of an app or of all.
+  case list(String?, user: UInt32?)
+  /// Decide for an app: of one service, or of all; without a decision, all is as before the first prompt.
+  case decide(String, PrivacyService?, ConsentDecision?, user: UInt32?)
+}
+
+package enum ConsentDecision: String, Codable, Sendable {
+  case allow, deny
+}
+
+/// What was decided about an app and a service.
+package struct ConsentStatus: Codable, Equatable, Sendable {
+  package let identifier: String
+  package let user: UInt32
+  package let service: PrivacyService
+  package let state: ConsentState
+  /// In seconds since 1970; nil where nothing was decided.
+  package let changed: Int64?
+  /// Which administrator's rule restricts it, if one does.
+  package let reason: String?
+
+  package init(
+    identifier: String, user: UInt32, service: PrivacyService, state: ConsentState, changed: Int64? = nil,
+    reason: String? = nil
+  ) {
+    self.identifier = identifier
+    self.user = user
+    self.service = service
+    self.state = state
+    self.changed = changed
+    self.reason = reason
+  }
+}
+
+/// What an agent is to ask a person.
+package struct AgentTask: Codable, Equatable, Sendable {
+  /// What an answer names.
+  package let number: Int64
+  package let app: AgentApp
+  package let question: Question
+
+  package enum Question: Codable, Equatable, Sendable {
+    /// Whether an app may use a service: `text` are the app's own words, fit for a line of a terminal.
+    case consent(PrivacyService, text: String?)
+    /// Which file or folder the app gets.
+    case panel(PanelRequest)
+  }
+}
+
+/// Which app asks: what a person is shown of it.
+///
+/// All of it is fit for a line of a terminal.
+package struct AgentApp: Codable, Equatable, Sendable {
+  package let identifier: String
+  package let name: String
+  package let team: String
+}
+
+/// What an app wants its user to choose.
+package struct PanelRequest: Codable, Equatable, Sendable {
+  package enum Kind: String, Codable, Sendable {
+    case file, folder
+    /// A file that may not be there yet.
+    case save
+  }
+
+  package let kind: Kind
+  /// The name that a file to be saved begins with.
+  package let name: String?
+  /// Uniform type identifiers, or extensions of names with a dot, that are shown; empty for all.
+  package let types: [String]
+
+  package init(_ kind: Kind, name: String? = nil, types: [String] = []) {
+    self.kind = kind
+    self.name = name
+    self.types = types
+  }
+}
+
+/// What a person has answered.
+package enum AgentAnswer: Codable, Equatable, Sendable {
+  case allow, deny
+  /// Closed without an answer, or it could not be shown.
+  case dismiss
+  /// A path below the root of the tree, which is there; the app gets what is at it.
+  case chosen(path: String, inode: UInt64)
+}

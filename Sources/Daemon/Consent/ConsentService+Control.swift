@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+// What users say by commands, and people through their agents.
+
+extension ConsentService {
+  func answer(_ request: ConsentRequest, _ call: ControlCall) -> ControlAnswer {
+    switch request {
+    case .list(let identifier, let user):
+      return .job(.queries) { _ in
+        ControlReply { () throws(ControlFailure) in .consents(try self.list(identifier, user, call.caller)) }
+      }
+    case .decide(let identifier, let service, let decision, let user):
+      return .job(.grants) { _ in
+        ControlReply { () throws(ControlFailure) in
+          .consents(try self.decide(decision, identifier, service, for: user, call.caller))
+        }
+      }
+    }
+  }
+
+  /// Of an app whatever there is to decide, and else what was decided.
+  private func list(
+    _ identifier: String?, _ asked: UInt32?, _ caller: ControlCaller
+  ) throws(ControlFailure) -> [ConsentStatus] {
+    if let identifier {
+      let user = try self.user(asked, caller)
+      let app = try installed(identifier, user)
+      return PrivacyService.allCases.map { answers.status(app, user, $0) }
+    }
+    guard caller.isPrivileged || asked == nil || asked == caller.uid else { throw Self.othersConsents }
+    let user = caller.isPrivileged ? asked : caller.uid
+    return answers.all(of: user).prefix(Self.mostInAnswer).compactMap { record in
+      guard let app = try? installed(record.identifier.text, record.user), app.signer == record.team else {
+        return nil
+      }
+      return answers.status(app, record.user, record.service)
+    }
+  }
+
+  private static let mostInAnswer = 1000
+
+  private func decide(
+    _ decision: ConsentDecision?, _ identifier: String, _ service: PrivacyService?, for asked: UInt32?,
+    _ caller: ControlCaller
+  ) throws(ControlFailure) -> [ConsentStatus] {
+    let user = try self.user(asked, caller)
+    let app = try installed(identifier, user)
+    let services = service.map { [$0] } ?? PrivacyService.allCases
+    do throws(StoreError) {
+      for service in services { try decide(decision, app, for: user, service, by: caller.uid) }
+    } catch {
+      throw ControlFailure(error)
+    }
+    return services.map { answers.status(app, user, $0) }
+  }
+
+  private func user(_ asked: UInt32?, _ caller: ControlCaller) throws(ControlFailure) -> UInt32 {
+    let isSystem = store.description.mode == .system
+    let user = asked ?? (isSystem ? caller.uid : ProcessID.user)
+    guard user == caller.uid || caller.isPrivileged else { throw Self.othersConsents }
+    return user
+  }
+
+  private static let othersConsents = ControlFailure("only root may do this for another user", .EPERM)
+
+  func installed(_ text: String, _ user: UInt32) throws(ControlFailure) -> InstalledApp {
+    do throws(StoreError) {
+      guard let identifier = AppIdentifier(text), let app = try registry(false)?.app(identifier, for: user) else {
+        throw StoreError.noApp(identifier: text)
+      }
+      return app
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+
+  // MARK: Agents
+
+  /// Gives an agent what it is to ask next, when there is something; from its first such request on until it
+  /// hangs up, it is one.
+  func nextTask(ofStarted: Bool, _ call: ControlCall) -> ControlAnswer {
+    let user = call.caller.uid
+    guard store.description.mode == .system || user == ProcessID.user else {
+      return .refusal("only the owner of this store can be asked about its apps")
+    }
+    var view: UInt64?
+    if ofStarted {
+      guard let process = call.process, let running = views.one(waitedForBy: call.caller, process) else {
+        return .refusal("this process has started no app", .ESRCH)
+      }
+      view = running.number
+    }
+    let agent = call.connection.agent(of: view) { [prompts] in
+      AgentPresence(prompts.join(user, view: view), view: view) { [weak self] in self?.left($0) }
+    }
+    return .waits { [prompts] in prompts.next(for: agent.number).map(ControlReply.task) }
+  }
+
+  private func left(_ agent: UInt64) {
+    let unasked = prompts.leave(agent)
+    if unasked.isEmpty { poke() } else { refuse(unasked, Self.nobodyAsks, .EPERM) }
+  }
+
+  static let nobodyAsks =
+    "nobody is there to be asked, so nothing was decided; 'insula agent' asks, and 'insula consent allow' "
+    + "decides without asking"
+
+  /// Does what a person has said.
+  func answerTask(_ number: Int64, _ answer: AgentAnswer, _ call: ControlCall) -> ControlAnswer {
+    guard let agent = call.connection.agent else {
+      return .refusal("only an agent that was given something to ask can answer", .ESRCH)
+    }
+    return .job(.grants) { _ in
+      ControlReply { () throws(ControlFailure) in try self.take(answer, to: number, from: agent.number, call) }
+    }
+  }
+
+  private func take(
+    _ answer: AgentAnswer, to number: Int64, from agent: UInt64, _ call: ControlCall
+  ) throws(ControlFailure) -> ControlReply {
+    guard let prompt = prompts.answered(number, by: agent, isAnswer: answer != .dismiss) else {
+      throw ControlFailure("nobody waits for this answer any more", .ESTALE)
+    }
+    switch (prompt.key.subject, answer) {
+    case (.service(let service), .allow), (.service(let service), .deny):
+      do throws(ControlFailure) {
+        let app = try installed(prompt.key.identifier, prompt.key.user)
+        let decision: ConsentDecision = answer == .allow ? .allow : .deny
+        do throws(StoreError) {
+          try decide(decision, app, for: prompt.key.user, service, by: nil)
+        } catch {
+          throw ControlFailure(error)
+        }
+        release(prompt, answers.state(app, prompt.key.user, service), app)
+      } catch {
+        refuse([prompt], error.message, .EPERM)
+        throw error
+      }
+    case (.panel, .chosen(let path, let inode)):
+      do throws(ControlFailure) {
+        release(prompt, try grant(path, inode, prompt, call))
+      } catch {
+        refuse([prompt], error.message, .EPERM)
+        throw error
+      }
+    case (.panel, _): refuse([prompt], "nothing was chosen", .ECANCELED)
+    case (.service, _):
+      refuse([prompt], "the question was closed without an answer, so nothing was decided", .EPERM)
+    }
+    return .done
+  }
+
+  /// Grants the app what was chosen, in the name of whose agent has said so.
+  private func grant(
+    _ path: String, _ inode: UInt64, _ prompt: Prompt, _ call: ControlCall
+  ) throws(ControlFailure) -> GrantPage {
+    guard let identifier = AppIdentifier(prompt.key.identifier) else {
+      throw ControlFailure("the app has gone", .ESRCH)
+    }
+    let request = GrantRequest.grant(
+      identifier, path: path, inode: inode, nil, user: prompt.key.user)
+    return GrantPage(places: try grants.perform(request, by: call.callerIdentity()), next: nil)
+  }
+
+  private func release(_ prompt: Prompt, _ page: GrantPage) {
+    for case .call(let weak) in prompt.waiters { weak.call?.give(.grants(page)) }
+    poke()
+  }
+
+  // MARK: Apps
+
+  /// What counts for an app that runs, of all services for which it could ask.
+  func statuses(_ running: RunningView) -> [ConsentStatus] {
+    running.launch.services.map { answers.status(running.launch.app, running.user, $0) }
+  }
+
+  /// An app asks for a service in so many words.
+  func request(_ service: PrivacyService, _ running: RunningView) -> AppAnswer {
+    let launch = running.launch
+    guard launch.services.contains(service) else {
+      let reason =
+        launch.privacy.mayAsk(for: service)
+        ? "the app has \(service.title) by its signature already"
+        : "the app's signature does not let it ask for \(service.title)"
+      return .reply(.failure(ControlFailure(reason, .EINVAL)))
+    }
+    let status = answers.status(launch.app, running.user, service)
+    guard status.state == .notDetermined else { return .reply(.consents([status])) }
+    guard mayAsk(launch, service) else {
+      let key = service.usageKeys.first ?? ""
+      return .reply(
+        .failure(
+          ControlFailure("Info.plist has no \(key), which must say why the app wants \(service.title)", .EINVAL)))
+    }
+    let call = PromptCall()
+    switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call)) }) {
+    case .waits: return .waits { call.answer }
+    case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyAsks, .EPERM)))
+    case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
+    }
+  }
+
+  private static let isQuiet = "the last question was closed without an answer just now; ask again later"
+
+  /// An app wants its user to choose something.
+  func openPanel(_ panel: PanelRequest, _ running: RunningView) -> AppAnswer {
+    guard panel.isReasonable else {
+      return .reply(.failure(ControlFailure("the name or the types are too long", .EINVAL)))
+    }
+    let app = running.launch.app
+    let key = PromptKey(
+      user: running.user, identifier: app.identifier.text, subject: .panel(view: running.number))
+    let call = PromptCall()
+    let addition = prompts.add(key, of: running.number, AgentApp(app), .panel(panel.sanitized)) {
+      .call(PromptWaiter.WeakCall(call: call))
+    }
+    switch addition {
+    case .waits:
+      poke()
+      return .waits { call.answer }
+    case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyToChoose, .EPERM)))
+    case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
+    }
+  }
+
+  private static let nobodyToChoose =
+    "nobody is there to choose; 'insula agent' asks, and 'insula grant' grants without asking"
+}
+
+extension PanelRequest {
+  fileprivate var isReasonable: Bool {
+    (name?.utf8.count ?? 0) <= 255 && types.count <= 64 && types.allSatisfy { $0.utf8.count <= 128 }
+  }
+
+  /// Fit to be shown.
+  fileprivate var sanitized: PanelRequest {
+    PanelRequest(kind, name: name?.sanitized, types: types.map(\.sanitized))
+  }
+}

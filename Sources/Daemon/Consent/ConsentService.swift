@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+package import Volume
+
+/// Has people asked whether an app may use what is private, and sees to it that what they say holds: in the
+/// registry, and in the views of all apps that run.
+package final class ConsentService: ConsentKeeper {
+  let store: Store
+  let volume: Volume
+  let views: RunningViews
+  let grants: GrantService
+  let answers: ConsentAnswers
+  let prompts = Prompts { monotonicNanoseconds() }
+  let registry: GrantService.RegistrySource
+  private let isReadOnly: Bool
+  private let log: @Sendable (LogEntry) -> Void
+  /// One decision at a time reaches registry and views.
+  private let turn = Mutex(())
+  /// Called when there is something new for those who wait; must not wait.
+  private let changed = Mutex<[@Sendable () -> Void]>([])
+
+  init(
+    _ store: Store, _ volume: Volume, _ views: RunningViews, _ grants: GrantService, isReadOnly: Bool,
+    log: @escaping @Sendable (LogEntry) -> Void, registry: @escaping GrantService.RegistrySource
+  ) {
+    self.store = store
+    self.volume = volume
+    self.views = views
+    self.grants = grants
+    self.isReadOnly = isReadOnly
+    self.log = log
+    self.registry = registry
+    answers = ConsentAnswers(ManagedConsent(in: store.tree), registry)
+    answers.load()
+    volume.ask(self)
+  }
+
+  /// Has someone told of everything new: a prompt, or an answer.
+  func tell(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0.append(body) } }
+
+  func poke() { for body in changed.withLock({ $0 }) { body() } }
+
+  /// Another process has served before: its agents connect again, and are waited for as long.
+  func expectAgents() {
+    prompts.expectAgents(nanoseconds: Self.agentsPatience * 1_000_000_000)
+    let thread = try? JoinableThread(name: "agents") { [weak self] in
+      sleep(UInt32(Self.agentsPatience))
+      guard let self else { return }
+      refuse(prompts.expectNoMoreAgents(), Self.nobodyAsks, .EPERM)
+    }
+    if let thread { thread.detach() } else { _ = prompts.expectNoMoreAgents() }
+  }
+
+  private static let agentsPatience: UInt64 = 5
+
+  /// What an app that is about to run has of what is private.
+  func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
+    launch.services.flatMap { service in
+      answers.state(launch.app, user, service) == .authorized
+        ? launch.places(with: service) : launch.placesWithout(service)
+    }
+  }
+
+  /// Makes those private places for which an app may ask, and which its user's home lacks.
+  func makePlaces(for launch: AppLaunch, of user: UInt32, _ group: UInt32) {
+    for service in launch.services where service.isInHome {
+      for place in launch.placesWithout(service) {
+        do throws(Errno) {
+          try volume.makePrivatePlace(at: place.path, uid: user, gid: group)
+        } catch {
+          DaemonLog.write("can't make /\(place.text): \(error.message)")
+        }
+      }
+    }
+  }
+
+  /// Apps have come or gone, and with them what was decided about them.
+  func reconcile() {
+    turn.withLock { _ in answers.load() }
+  }
+
+  // MARK: An app asks
+
+  package func asks(_ access: PrivateAccess) -> Bool {
+    guard let running = views.one(ofView: access.view),
+      let service = running.launch.services.first(where: {
+        $0.withoutConsent(home: running.launch.home).path == access.place
+      })
+    else { return false }
+    switch answers.state(running.launch.app, access.user, service) {
+    case .restricted, .denied: return false
+    case .authorized:
+      // Somebody has just said so.
+      guard let request = access.keep() else { return false }
+      request.serveAgain()
+      return true
+    case .notDetermined: break
+    }
+    if !mayAsk(running.launch, service) {
+      // It is never answered: the app is to come no further.
+      guard let request = access.keep() else { return false }
+      end(running, at: request, for: service)
+      return true
+    }
+    return wait(for: service, in: running) { access.keep().map(PromptWaiter.request) } == .waits
+  }
+
+  /// Adds someone who waits until a person has decided about a service.
+  func wait(
+    for service: PrivacyService, in running: RunningView, _ waiter: () -> PromptWaiter?
+  ) -> Prompts.Addition {
+    let launch = running.launch
+    let key = PromptKey(
+      user: running.user, identifier: launch.app.identifier.text, subject: .service(service))
+    let text = launch.privacy.texts[service].map { $0.sanitized.trimmed }
+    let addition = prompts.add(
+      key, of: running.number, AgentApp(launch.app), .consent(service, text: text), waiter)
+    guard addition == .waits else { return addition }
+    poke()
+    // Whoever has decided meanwhile may not have seen that somebody waits.
+    let state = answers.state(launch.app, running.user, service)
+    if state != .notDetermined, let prompt = prompts.take(key) { release(prompt, state, launch.app) }
+    return .waits
+  }
+
+  /// Whether an app has said why it asks, or is too old to have been told to.
+  func mayAsk(_ launch: AppLaunch, _ service: PrivacyService) -> Bool {
+    launch.privacy.texts[service] != nil || !service.requiresUsageText || launch.privacy.isOlderThanTexts
+  }
+
+  /// Ends an app that asks without a word.
+  private func end(_ running: RunningView, at request: PostponedRequest, for service: PrivacyService) {
+    let app = running.launch.app
+    let key = service.usageKeys.first ?? ""
+    let sentence =
+      "\(app.name.sanitized) was ended: its Info.plist has no \(key), which must say why it wants \(service.title)"
+    if running.note(why: sentence) {
+      log(
+        LogEntry(
+          now: .consentMissing, user: running.user, app: app.identifier.text, pid: running.pid,
+          detail: "\(service.rawValue): no \(key)"))
+    }
+    do throws(Errno) {
+      try AppProcesses.endAll(of: request.caller.pid, for: running.user)
+    } catch {
+      request.refuse(.EPERM)
+      DaemonLog.write("can't end \(app.identifier), pid \(running.pid): \(error.message)")
+    }
+  }
+
+  // MARK: A person answers
+
+  /// Decides for an app: nil forgets what was decided.
+  func decide(
+    _ decision: ConsentDecision?, _ app: InstalledApp, for user: UInt32, _ service: PrivacyService,
+    by caller: UInt32?
+  ) throws(StoreError) {
+    guard !isReadOnly else { throw .readOnly(path: store.path) }
+    try turn.withLock { (_) throws(StoreError) in
+      try answers.put(decision, app, user, service)
+      log(
+        LogEntry(
+          now: decision.map { $0 == .allow ? .consentAllowed : .consentDenied } ?? .consentReset,
+          user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
+      apply(app, user, service)
+    }
+    let key = PromptKey(user: user, identifier: app.identifier.text, subject: .service(service))
+    if decision != nil, let prompt = prompts.take(key) {
+      release(prompt, answers.state(app, user, service), app)
+    }
+    poke()
+  }
+
+  /// Brings all views of an app in line with what counts.
+  private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
+    let running = views.all(of: app.identifier.text, user: user)
+    guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }
+    let (with, without) = (launch.places(with: service), launch.placesWithout(service))
+    let isAllowed = answers.state(app, user, service) == .authorized
+    volume.change(
+      viewsOf: app.identifier, user: user, admitting: isAllowed ? with : without,
+      withdrawing: isAllowed ? without : with)
+  }
+
+  /// Lets those go on who have waited for a decision.
+  func release(_ prompt: Prompt, _ state: ConsentState, _ app: InstalledApp) {
+    guard case .service(let service) = prompt.key.subject else { return }
+    let status = answers.status(app, prompt.key.user, service)
+    for waiter in prompt.waiters {
+      switch waiter {
+      case .request(let request):
+        if state == .authorized { request.serveAgain() } else { request.refuse(.EPERM) }
+      case .call(let weak): weak.call?.give(.consents([status]))
+      }
+    }
+    poke()
+  }
+
+  /// Refuses those who have waited for nothing, and leaves open what was.
+  func refuse(_ prompts: [Prompt], _ why: String, _ errno: Errno) {
+    for waiter in prompts.flatMap(\.waiters) {
+      switch waiter {
+      case .request(let request): request.refuse(.EPERM)
+      case .call(let weak): weak.call?.give(.failure(ControlFailure(why, errno)))
+      }
+    }
+    if !prompts.isEmpty { poke() }
+  }
+}
+
+extension AgentApp {
+  init(_ app: InstalledApp) {
+    self.init(
+      identifier: app.identifier.text, name: String(app.name.sanitized.prefix(80)),
+      team: String(app.team.sanitized.prefix(80)))
+  }
+}
+
+extension String {
+  /// Without spaces at its ends.
+  fileprivate var trimmed: String {
+    let start = drop { $0 == " " }
+    return String(start.reversed().drop { $0 == " " }.reversed())
+  }
+}

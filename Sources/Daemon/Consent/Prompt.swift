@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+/// What an app of a user's waits for: every access and call that needs the same decision waits for one prompt.
+struct PromptKey: Hashable, Sendable {
+  enum Subject: Hashable, Sendable {
+    case service(PrivacyService)
+    /// A panel, of one view at a time.
+    case panel(view: UInt64)
+  }
+
+  let user: UInt32
+  let identifier: String
+  let subject: Subject
+}
+
+/// A call of an app's through its socket that waits for a person; whoever calls holds it, and when they go
+/// nobody waits for it any more.
+final class PromptCall: Sendable {
+  private let reply = Mutex<ControlReply?>(nil)
+
+  var answer: ControlReply? { reply.withLock { $0 } }
+
+  func give(_ answer: ControlReply) { reply.withLock { $0 = $0 ?? answer } }
+}
+
+/// Who waits for a person.
+enum PromptWaiter: Sendable {
+  case request(PostponedRequest)
+  case call(WeakCall)
+
+  struct WeakCall: Sendable { private(set) weak var call: PromptCall? }
+
+  var isGone: Bool {
+    switch self {
+    case .request(let request): request.isOver
+    case .call(let weak): weak.call == nil
+    }
+  }
+}
+
+/// Something that a person is asked.
+struct Prompt: Sendable {
+  let number: Int64
+  let key: PromptKey
+  let app: AgentApp
+  let question: AgentTask.Question
+  /// The views that wait for it.
+  var views: Set<UInt64> = []
+  var waiters: [PromptWaiter] = []
+  /// The agent that asks.
+  var agent: UInt64?
+
+  var task: AgentTask { AgentTask(number: number, app: app, question: question) }
+}

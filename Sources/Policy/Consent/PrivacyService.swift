@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+/// A kind of a user's data that apps get only with that user's consent; by a word that commands, logs and
+/// registries have, the same in all versions.
+package enum PrivacyService: String, Codable, CaseIterable, Sendable {
+  case mediaLibrary = "media-library"
+  case photos, contacts, calendars, reminders
+  case desktop, documents, downloads
+  case removableVolumes = "removable-volumes"
+  case networkVolumes = "network-volumes"
+
+  /// What a person calls it.
+  package var title: String {
+    switch self {
+    case .mediaLibrary: "your media library"
+    case .photos: "your photos"
+    case .contacts: "your contacts"
+    case .calendars: "your calendars"
+    case .reminders: "your reminders"
+    case .desktop: "files in your Desktop folder"
+    case .documents: "files in your Documents folder"
+    case .downloads: "files in your Downloads folder"
+    case .removableVolumes: "files on removable volumes"
+    case .networkVolumes: "files on network volumes"
+    }
+  }
+
+  /// The keys of Info.plist that hold the app's own words, the newest first.
+  package var usageKeys: [String] {
+    switch self {
+    case .mediaLibrary: ["NSAppleMusicUsageDescription"]
+    case .photos: ["NSPhotoLibraryUsageDescription"]
+    case .contacts: ["NSContactsUsageDescription"]
+    case .calendars: ["NSCalendarsFullAccessUsageDescription", "NSCalendarsUsageDescription"]
+    case .reminders: ["NSRemindersFullAccessUsageDescription", "NSRemindersUsageDescription"]
+    case .desktop: ["NSDesktopFolderUsageDescription"]
+    case .documents: ["NSDocumentsFolderUsageDescription"]
+    case .downloads: ["NSDownloadsFolderUsageDescription"]
+    case .removableVolumes: ["NSRemovableVolumesUsageDescription"]
+    case .networkVolumes: ["NSNetworkVolumesUsageDescription"]
+    }
+  }
+
+  /// Whether an app without words of its own may not even ask.
+  ///
+  /// As on Apple's platforms, folders and volumes are asked for with a general text.
+  package var requiresUsageText: Bool {
+    switch self {
+    case .mediaLibrary, .photos, .contacts, .calendars, .reminders: true
+    case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: false
+    }
+  }
+
+  /// Whether only apps may ask whose users choose files for them.
+  package var isForChoosers: Bool { !requiresUsageText }
+
+  /// The directory at which an app is asked about: its name is there for everyone, and nothing else of it.
+  package func place(home: String) -> String {
+    switch self {
+    case .mediaLibrary: "Users/\(home)/Music"
+    case .photos: "Users/\(home)/Pictures"
+    case .contacts: "Users/\(home)/Library/Application Support/AddressBook"
+    case .calendars: "Users/\(home)/Library/Calendars"
+    case .reminders: "Users/\(home)/Library/Reminders"
+    case .desktop: "Users/\(home)/Desktop"
+    case .documents: "Users/\(home)/Documents"
+    case .downloads: "Users/\(home)/Downloads"
+    case .removableVolumes: "Volumes"
+    case .networkVolumes: "Network"
+    }
+  }
+
+  /// Whether its ``place(home:)`` is in the home.
+  package var isInHome: Bool { self != .removableVolumes && self != .networkVolumes }
+
+  /// What of its ``place(home:)`` an app gets with consent; nothing stands for all of it.
+  private var contents: [[UInt8]] {
+    switch self {
+    case .mediaLibrary: [Array("Music".utf8), ScopePlace.pattern(".musiclibrary")]
+    case .photos: [ScopePlace.pattern(".photoslibrary")]
+    default: []
+    }
+  }
+
+  /// Whether what an app gets may be changed.
+  private func isWritable(writesChosenFiles: Bool) -> Bool {
+    switch self {
+    case .mediaLibrary: false
+    case .photos, .contacts, .calendars, .reminders: true
+    case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: writesChosenFiles
+    }
+  }
+
+  /// What an app has of it without its user's consent: that there is such a place.
+  package func withoutConsent(home: String) -> ScopePlace {
+    ScopePlace(place(home: home), .asks, isSubtree: false)
+  }
+
+  /// What an app has of it with its user's consent; of folders and volumes, what its signature says of files
+  /// that are chosen for it.
+  package func withConsent(home: String, writesChosenFiles: Bool) -> [ScopePlace] {
+    let isWritable = isWritable(writesChosenFiles: writesChosenFiles)
+    let reach: Reach = isWritable ? [.read, .write, .revocable] : [.read, .revocable]
+    let place = ScopePlace(place(home: home), reach)
+    return contents.isEmpty ? [place] : contents.map { ScopePlace(place.path + [$0], reach) }
+  }
+}
+
+/// What a user has decided about an app and a service.
+package enum ConsentState: String, Codable, CaseIterable, Sendable {
+  case notDetermined = "not-determined"
+  /// An administrator has; no user's answer counts.
+  case restricted
+  case denied, authorized
+}

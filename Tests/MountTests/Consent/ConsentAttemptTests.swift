@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import TestSupport
+internal import Testing
+
+/// Attempts to learn anything of what is private without consent: whatever is there, each comes to the same.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct ConsentAttemptTests {
+  /// Each attempt's name with what has come of it.
+  private func outcomes(_ fixture: ConsentFixture) throws -> [String: String] {
+    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("Fixtures/consent-attempts.py").path
+    let result = try fixture.shell(
+      """
+      insula run --env HOME_OF_USER='\(fixture.home)' \(ConsentFixture.player) -- python3 -B - < '\(script)'
+      """)
+    try #require(result.status == 0, "\(result)")
+    let rows = try result.output.split(separator: "\n").map { line in
+      try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [Any], "\(line)")
+    }
+    return Dictionary(uniqueKeysWithValues: rows.map { ("\($0[0])", "\($0[1])") })
+  }
+
+  @Test(arguments: [false, true])
+  func nothingIsLearntWithoutConsent(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let full = try outcomes(fixture)
+    #expect(full.count >= 80, "\(full.count)")
+    // Whatever else is there is there no more.
+    let emptied = try fixture.shell(
+      """
+      cd '\(fixture.home)' && mkdir ../Shared/kept-$$ 2>&1; mv Music/Music Music/Other Documents/ && mv Pictures/* Documents/ \
+        && touch Music Pictures
+      """)
+    try #require(emptied.status == 0, "\(emptied)")
+    let empty = try outcomes(fixture)
+    for (name, outcome) in full { #expect(empty[name] == outcome, "\(name): it tells what is there") }
+    let back = try fixture.shell(
+      """
+      cd '\(fixture.home)' && mv Documents/Music Documents/Other Music/ && mv Documents/All.photoslibrary Pictures/
+      setfattr -n user.mark -v x Pictures/All.photoslibrary/1
+      decide allow media-library && decide allow photos
+      """)
+    try #require(back.output == "authorized\nauthorized\n", "\(back)")
+    let allowed = try outcomes(fixture)
+    // Or else an attempt would prove nothing.
+    for (name, outcome) in full { #expect(allowed[name] != outcome, "\(name): \(outcome)") }
+  }
+}

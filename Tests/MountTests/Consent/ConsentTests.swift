@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import TestSupport
+internal import Testing
+
+/// What is private, and what an app gets of it: nothing before its user has consented.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct ConsentTests {
+  @Test(arguments: [false, true])
+  func firstAccessAsks(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let result = try fixture.shell(
+      """
+      agent allow
+      inside \(ConsentFixture.player) 'cat "$HOME_OF_USER/Music/Music/song"; ls "$HOME_OF_USER/Music"'
+      wait $agentpid; cat $agent
+      """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    try #require(lines.count == 5, "\(result)")
+    // What it was not asked about stays unseen.
+    #expect(lines[0] == "song" && lines[1] == "Music" && lines[2] == "ready" && lines[4] == "done", "\(result)")
+    #expect(lines[3].contains("\"text\": \"Shows your AppleMusic.\""), "\(lines[3])")
+    #expect(lines[3].contains("\"identifier\": \"org.example.player\""), "\(lines[3])")
+    #expect(try fixture.state(of: "media-library") == "authorized")
+    #expect(try fixture.state(of: "photos") == "not-determined")
+    // From then on nobody is asked, and nothing can be changed in a library of media.
+    let later = try fixture.inside(
+      """
+      cat "$HOME_OF_USER/Music/Music/song"; echo x > "$HOME_OF_USER/Music/Music/new" || ls "$HOME_OF_USER/Music/Other"
+      """)
+    #expect(later.output == "song\n" && later.status == 2, "\(later)")
+  }
+
+  @Test(arguments: [false, true])
+  func refusalLasts(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let result = try fixture.shell(
+      """
+      agent deny allow
+      inside \(ConsentFixture.player) 'cat "$HOME_OF_USER/Music/Music/song"; ls "$HOME_OF_USER/Music"' 2>&1
+      inside \(ConsentFixture.player) 'cat "$HOME_OF_USER/Music/Music/song"' 2>&1
+      kill $agentpid; grep -c task $agent; grep -c done $agent
+      """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    #expect(lines.filter { $0.hasSuffix("Operation not permitted") }.count == 3, "\(result)")
+    #expect(lines.suffix(2) == ["0", "1"], "\(result)")
+    #expect(try fixture.state(of: "media-library") == "denied")
+  }
+
+  /// Nobody there to ask decides nothing, and the log says what to do.
+  @Test(arguments: [false, true])
+  func nobodyThereDecidesNothing(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let result = try fixture.inside("cat \"$HOME_OF_USER/Music/Music/song\"")
+    #expect(result.status == 1 && result.errors.contains("Operation not permitted"), "\(result)")
+    #expect(try fixture.state(of: "media-library") == "not-determined")
+    let log = try fixture.shell("sleep 1.5; insula log").output
+    #expect(log.contains("insula consent"), "\(log)")
+  }
+
+  @Test(arguments: [false, true])
+  func appThatSaysNothingIsEnded(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let result = try fixture.shell(
+      """
+      agent allow
+      inside \(ConsentFixture.mute) 'ls "$HOME_OF_USER"; ls "$HOME_OF_USER/Music"; echo on; sleep 20'
+      echo $?; insula ps; kill $agentpid; cat $agent
+      """)
+    #expect(result.output.contains("137\n") && !result.output.contains("on\n"), "\(result)")
+    #expect(result.errors.contains("NSAppleMusicUsageDescription"), "\(result)")
+    #expect(!result.output.contains("number"), "nobody was asked: \(result)")
+    let log = try fixture.shell("sleep 1.5; insula log").output
+    #expect(log.contains("did not say why it asks"), "\(log)")
+  }
+
+  /// What an administrator restricts, nobody's answer overrides; and it is no refusal of the user's.
+  @Test func restrictionIsTheAdministrators() throws {
+    let fixture = try ConsentFixture()
+    let managed = "\(fixture.fixture.mounted.point)/Library/Managed Preferences"
+    func restrict(_ text: String) throws {
+      let script = "mkdir -p '\(managed)' && cat > '\(managed)/org.insula.consent.plist'"
+      let written = try Program.run(["sh", "-c", script + " <<'END'\n\(text)\nEND"])
+      try #require(written.status == 0, "\(written)")
+    }
+    #expect(try fixture.shell("decide allow photos; decide deny contacts").output == "authorized\ndenied\n")
+    try restrict(
+      "<plist version=\"1.0\"><dict><key>photos</key><true/><key>media-library</key>"
+        + "<array><string>org.example.other</string></array></dict></plist>")
+    #expect(try fixture.state(of: "photos") == "restricted")
+    #expect(try fixture.state(of: "contacts") == "denied")
+    #expect(try fixture.state(of: "media-library") == "not-determined")
+    #expect(try fixture.shell("decide allow photos").output == "restricted\n")
+    let result = try fixture.inside("ls \"$HOME_OF_USER/Pictures\"")
+    #expect(result.status == 2 && result.errors.contains("Operation not permitted"), "\(result)")
+    for damaged in ["", "<plist version=\"1.0\"><dict><key>photons</key><true/></dict></plist>", "\u{1}"] {
+      try restrict(damaged)
+      #expect(try fixture.state(of: "reminders") == "restricted", "\(damaged)")
+    }
+    try #require(try Program.run(["rm", "-r", managed]).status == 0)
+    #expect(try fixture.state(of: "photos") == "authorized")
+  }
+
+  /// What changes acts at once, in apps that run: also on what is open and mapped.
+  @Test(arguments: [false, true])
+  func decisionsActAtOnce(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let result = try fixture.shell(
+      """
+      out=$(mktemp)
+      inside \(ConsentFixture.player) '
+        cd "$HOME_OF_USER"
+        until cat Music/Music/song 2> /dev/null; do sleep 0.05; done
+        exec 3< Music/Music/song; echo open
+        until ! cat < /proc/self/fd/3 > /dev/null 2>&1; do sleep 0.05; done
+        head -c 1 <&3 2>&1; ls Music 2>&1; stat -c %s Music' > $out 2>&1 &
+      sleep 0.5; cat $out; decide allow media-library
+      until grep -q open $out; do sleep 0.05; done
+      decide deny media-library; wait; cat $out
+      """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    #expect(lines.prefix(4) == ["authorized", "denied", "song", "open"], "\(result)")
+    #expect(lines.filter { $0.hasSuffix("Operation not permitted") }.count == 2, "\(result)")
+    #expect(lines.last == "0", "\(result)")
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+/// What users have decided, as the registry keeps it.
+@Suite struct ConsentRegistryTests {
+  private let made: TestStore
+  private let registry: Registry
+
+  init() throws {
+    made = try TestStore()
+    let store = try made.open()
+    registry = try Registry(state: store.state, path: made.path + "/state")
+  }
+
+  private func consent(
+    _ service: PrivacyService = .photos, to app: InstalledApp, user: UInt32 = 501, isAllowed: Bool = true
+  ) -> ConsentRecord {
+    ConsentRecord(
+      app.identifier, user: user, team: app.signer, service, isAllowed: isAllowed, changed: 7)
+  }
+
+  @Test func consentComesBackAsItWent() throws {
+    let app = try InstalledApp.example()
+    try registry.add(app)
+    let allowed = consent(to: app)
+    try registry.put(allowed)
+    try registry.put(consent(.contacts, to: app, user: 502))
+    #expect(try registry.consents(of: 501) == [allowed])
+    #expect(try registry.consents().count == 2)
+    let denied = consent(to: app, isAllowed: false)
+    try registry.put(denied)
+    #expect(try registry.consents(of: 501) == [denied])
+    try registry.removeConsent(app.identifier, of: 501, .contacts)
+    #expect(try registry.consents(of: 501) == [denied])
+    try registry.removeConsent(app.identifier, of: 501, .photos)
+    #expect(try registry.consents(of: 501).isEmpty)
+  }
+
+  @Test func consentGoesWithTheApp() throws {
+    let everyones = try InstalledApp.example()
+    try registry.add(everyones)
+    try registry.add(.example(user: 502, name: "Own"))
+    for user in [501, 502] as [UInt32] { try registry.put(consent(to: everyones, user: user)) }
+    try registry.update(everyones)
+    #expect(try registry.consents().map(\.user) == [501, 502])
+    // Who has one of their own has decided about that one.
+    _ = try registry.remove(everyones.identifier, of: nil, keepingData: true)
+    #expect(try registry.consents().map(\.user) == [502])
+    _ = try registry.remove(everyones.identifier, of: 502, keepingData: true)
+    #expect(try registry.consents().isEmpty)
+  }
+
+  @Test func otherTeamsStartAnew() throws {
+    var app = try InstalledApp.example()
+    try registry.add(app)
+    try registry.put(consent(to: app))
+    app.team = "OTHER"
+    try registry.update(app)
+    #expect(try registry.consents().isEmpty)
+  }
+
+  /// Whatever is in the table: an unknown service is nobody's consent, and what makes no sense is said.
+  @Test func damagedRowsAreNoConsent() throws {
+    let app = try InstalledApp.example()
+    try registry.add(app)
+    try registry.put(consent(to: app))
+    func change(_ assignment: String) throws {
+      let run = ["sqlite3", made.path + "/state/insula.db", "UPDATE consents SET \(assignment)"]
+      try #require(try Program.run(run).status == 0)
+    }
+    try change("service = 'dreams'")
+    #expect(try registry.consents().isEmpty)
+    try change("service = 'photos', user = -5")
+    #expect(throws: StoreError.self) { try registry.consents() }
+    try change("user = 501, identifier = '../x'")
+    #expect(throws: StoreError.self) { try registry.consents() }
+    let unknown = ["sqlite3", made.path + "/state/insula.db", "UPDATE consents SET allowed = 7"]
+    #expect(try Program.run(unknown).status != 0)
+  }
+}
