@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Apps
+internal import Fuse
 package import Policy
 internal import Store
 
@@ -46,6 +47,9 @@ package struct RunningApp: Codable, Equatable, Sendable {
   package let since: Int64
   /// Where its bundle is, below the root of the tree.
   package let bundle: String
+  /// How many requests have come through its view since the daemon's process serves that; earlier daemons
+  /// don't count them.
+  package let requests: UInt64?
 
   init(_ view: RunningView) {
     identifier = view.launch.app.identifier.text
@@ -53,5 +57,6 @@ package struct RunningApp: Codable, Equatable, Sendable {
     pid = view.pid
     since = view.since
     bundle = view.launch.app.path
+    requests = view.requests.total
   }
 }

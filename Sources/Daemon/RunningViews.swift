@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Apps
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -21,6 +22,8 @@ package final class RunningView: Sendable {
   /// In seconds since 1970.
   package let since: Int64
   package let view: View
+  /// Of the view's own connection, since this process serves it.
+  let requests = RequestCounter()
   private let process: SharedFD
   private let ends = Mutex(KnownEnd())
   /// What the next worker is to know of it.

@@ -84,7 +84,7 @@ extension Server {
     let appSockets = appSockets
     views.add(running, share)
     do throws(Errno) {
-      try pool.add(session) { [views] in
+      try pool.add(session, counter: running.requests) { [views] in
         kept?.forgetAll(of: view)
         if views.has(number) { log.recordLater(LogEntry(ended: running)) }
         views.remove(number)

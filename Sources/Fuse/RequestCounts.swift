@@ -57,3 +57,18 @@ final class RequestCounts: Sendable {
     51: "TMPFILE", 52: "STATX", 53: "COPY_FILE_RANGE_64",
   ]
 }
+
+/// How many requests one session has sent, whatever they are; a worker's latest few may not be in it yet.
+///
+/// What the kernel has answered from its caches can't be counted here: it does not say how often that was.
+package final class RequestCounter: Sendable {
+  private let count = Atomic<UInt64>(0)
+
+  package init() {}
+
+  func add(_ requests: Int) {
+    if requests > 0 { count.wrappingAdd(UInt64(requests), ordering: .relaxed) }
+  }
+
+  package var total: UInt64 { count.load(ordering: .relaxed) }
+}

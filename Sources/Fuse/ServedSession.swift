@@ -10,6 +10,7 @@ internal import Synchronization
 final class ServedSession: Sendable {
   let session: Session
   let key: UInt64
+  let counter: RequestCounter?
   private let epoll: FD
   private let ended: @Sendable () -> Void
   /// Workers that are in it, plus one for the pool until the connection has ended.
@@ -23,9 +24,13 @@ final class ServedSession: Sendable {
   private let lastClient = Atomic<UInt32>(0)
   private let run = Atomic<Int>(0)
 
-  init(_ session: Session, key: UInt64, epoll: FD, ended: @escaping @Sendable () -> Void) {
+  init(
+    _ session: Session, key: UInt64, epoll: FD, counter: RequestCounter?,
+    ended: @escaping @Sendable () -> Void
+  ) {
     self.session = session
     self.key = key
+    self.counter = counter
     self.epoll = epoll
     self.ended = ended
   }

@@ -11,14 +11,24 @@ internal import Synchronization
 /// Without that, whoever keeps as many sessions busy as there are workers would have them all.
 struct Turn {
   private static let length = 16
+  private let counter: RequestCounter?
   private var served = 0
+
+  init(in served: ServedSession) { counter = served.counter }
 
   /// Counts a request; true for the last one of a turn.
   mutating func isOver() -> Bool {
     served += 1
     guard served >= Self.length else { return false }
-    served = 0
+    end()
     return true
+  }
+
+  /// The session's own count follows turn by turn: workers that share a session don't contend for it with
+  /// each request.
+  mutating func end() {
+    counter?.add(served)
+    served = 0
   }
 }
 
@@ -58,7 +68,8 @@ final class Worker: Sendable {
     let owner = served.own()
     if served.isCrowded, !isReserve { return sit(in: served, helpers) }
     var isFirst = true
-    var turn = Turn()
+    var turn = Turn(in: served)
+    defer { turn.end() }
     while true {
       switch session.receive(into: buffer) {
       case .message(let count):
@@ -106,7 +117,8 @@ final class Worker: Sendable {
     defer { poller.leave(served.session) }
     // Until there is a worker for each CPU, whoever is free may join.
     if served.workers < helpers.regulars { served.arm() }
-    var turn = Turn()
+    var turn = Turn(in: served)
+    defer { turn.end() }
     var isOver = false
     while served.isCrowded {
       switch poller.wait() {

@@ -124,10 +124,16 @@ package final class WorkerPool: Sendable {
 
   /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it
   /// is in work.
-  package func add(_ session: Session, ended: @escaping @Sendable () -> Void) throws(Errno) {
+  ///
+  /// `counter` counts the requests of this session alone.
+  package func add(
+    _ session: Session, counter: RequestCounter? = nil, ended: @escaping @Sendable () -> Void
+  ) throws(Errno) {
     let flags = try check(fcntl(session.fd.raw, F_GETFL))
     try check(fcntl(session.fd.raw, F_SETFL, flags | O_NONBLOCK))
-    let served = sessions.add { ServedSession(session, key: $0, epoll: epoll.fd, ended: ended) }
+    let served = sessions.add {
+      ServedSession(session, key: $0, epoll: epoll.fd, counter: counter, ended: ended)
+    }
     session.postponed.begin { [weak served, slow, sessions] user, work in
       guard let served, served.enterAgain() else { return false }
       slow.add(user, served.key) {

@@ -57,9 +57,12 @@ struct WorkerPoolTests {
     let ended = try (0..<8).map { _ in try Bell() }
     let files = (0..<8).map { _ in FakeFiles() }
     let kernels = try files.map { try KernelEnd($0) }
+    let counters = files.map { _ in RequestCounter() }
     try pool.start()
     defer { pool.stop() }
-    for (kernel, bell) in zip(kernels, ended) { try pool.add(kernel.session) { bell.ring() } }
+    for ((kernel, counter), bell) in zip(zip(kernels, counters), ended) {
+      try pool.add(kernel.session, counter: counter) { bell.ring() }
+    }
     for kernel in kernels { try kernel.send(.initialize()) }
     for kernel in kernels { #expect(try kernel.reply(milliseconds: patience)?.unique == 1) }
     for round in UInt64(0)..<50 {
@@ -80,6 +83,7 @@ struct WorkerPoolTests {
     pool.stop()
     #expect(ended.map { $0.count.load(ordering: .sequentiallyConsistent) } == Array(repeating: 1, count: 8))
     #expect(pool.requests == 8 * 101)
+    #expect(counters.map(\.total) == Array(repeating: 101, count: 8))
     #expect(pool.requestsByKind == ["INIT": 8, "LOOKUP": 400, "GETATTR": 400])
     for each in files { #expect(each.calls.count == 101) }
   }

@@ -14,7 +14,8 @@ struct ProcessesCommand: Command {
       """
       PID is the process ID of the 'insula run' that waits for the app. MEMORY is what its processes have in
       memory, where what they share counts for each, or what its cgroup counts; CPU is the time that they have
-      used. LIMITS are those that the app has and its caller has not.
+      used. REQUESTS are those that the kernel has sent through the app's view since the daemon's process was
+      started. LIMITS are those that the app has and its caller has not.
       """
     ])
 
@@ -33,12 +34,14 @@ struct ProcessesCommand: Command {
     let running = AppInUse.all(try AppsAccess.find(store, context).running(for: uid))
     context.console.print(
       list: running, json: json, none: "No apps are running.",
-      columns: ["IDENTIFIER", "USER", "PID", "MEMORY", "CPU", "PROCESSES", "LIMITS", "SINCE", "BUNDLE"]
+      columns: [
+        "IDENTIFIER", "USER", "PID", "MEMORY", "CPU", "PROCESSES", "REQUESTS", "LIMITS", "SINCE", "BUNDLE",
+      ]
     ) { app in
       [
         app.identifier, app.userName, "\(app.pid)", app.memoryText,
         AppInUse.text(ofMilliseconds: app.cpuMilliseconds), "\(app.processes)",
-        app.limitsText, utcText(app.since), app.bundle,
+        app.requestsText, app.limitsText, utcText(app.since), app.bundle,
       ]
     }
     return .ok

@@ -38,18 +38,21 @@ internal import Testing
     #expect(typed.count < 20)
   }
 
-  private func app(_ name: String, _ memory: UInt64, _ cpu: Double, _ time: UInt64) -> TopReport.App {
+  private func app(
+    _ name: String, _ memory: UInt64, _ cpu: Double, _ time: UInt64, _ requests: Double? = nil
+  ) -> TopReport.App {
     TopReport.App(
       identifier: name, user: 0, pid: 1, memory: memory, cpuPercent: cpu, cpuMilliseconds: time, processes: 1,
-      limits: ResourceLimits())
+      requests: nil, requestsPerSecond: requests, limits: ResourceLimits())
   }
 
   @Test func appsAreSorted() {
-    let apps = [app("c", 1, 0, 5), app("a", 3, 0, 5), app("b", 2, 9, 7)]
+    let apps = [app("c", 1, 0, 5, 2), app("a", 3, 0, 5), app("b", 2, 9, 7, 0.5)]
     func names(_ column: TopOrder.Column, _ isReversed: Bool = false) -> String {
       TopOrder(column: column, isReversed: isReversed).sorted(apps).map(\.identifier).joined()
     }
     #expect(names(.memory) == "abc" && names(.cpu) == "bac" && names(.time) == "bac" && names(.name) == "abc")
+    #expect(names(.requests) == "cba")
     #expect(names(.memory, true) == "cba" && names(.name, true) == "cba")
   }
 

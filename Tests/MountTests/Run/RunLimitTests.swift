@@ -158,7 +158,8 @@ struct RunLimitTests {
       insula ps; insula ps --json; kill $first $second; wait
       """.replacing("$WORK", with: work))
     let lines = result.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-    #expect(lines[0].starts(with: ["IDENTIFIER", "USER", "PID", "MEMORY", "CPU", "PROCESSES", "LIMITS"]))
+    let columns = ["IDENTIFIER", "USER", "PID", "MEMORY", "CPU", "PROCESSES", "REQUESTS", "LIMITS"]
+    #expect(lines[0].starts(with: columns))
     let limited = try #require(lines.first { $0.contains("256") }, "\(result)")
     #expect((Int(limited[3]) ?? 0) > 40 && limited[4] == "MB" && limited[5] >= "0:00.20", "\(limited)")
     #expect(result.output.contains("256 MiB of memory, 9 processes"), "\(result.output)")

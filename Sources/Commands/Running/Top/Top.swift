@@ -19,13 +19,15 @@ struct TopCommand: Command {
     ],
     details: [
       """
-      Keys: q ends; m, c, t and n sort by memory, CPU share, CPU time and name, r turns the order round;
-      arrows, Page Up, Page Down, Home and End move in the list.
+      Keys: q ends; m, c, t, s and n sort by memory, CPU share, CPU time, requests and name, r turns the order
+      round; arrows, Page Up, Page Down, Home and End move in the list.
       """,
       """
-      Requests are those that the kernel has sent to the daemon, for all views together; what the kernel
-      answers by itself is in no count. The round trip is that of one request of our own for each look. %CPU
-      is percent of one CPU. You see your own apps, and root sees those of all users.
+      Requests are those that the kernel has sent to the daemon: for all views together in the first lines,
+      and for an app those through its view (REQ/S). What the kernel answers from its caches never reaches
+      the daemon, and the kernel does not count it, so nothing here says how much that was. The round trip is
+      that of one request of our own for each look. %CPU is percent of one CPU. You see your own apps, and
+      root sees those of all users.
       """,
     ],
     examples: ["insula top", "insula top --once --json --interval 5"])

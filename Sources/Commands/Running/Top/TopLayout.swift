@@ -6,7 +6,7 @@ internal import Policy
 
 /// A report as lines.
 struct TopLayout {
-  static let columns = ["PID", "USER", "MEMORY", "%CPU", "TIME", "PROCESSES", "APP", "LIMITS"]
+  static let columns = ["PID", "USER", "MEMORY", "%CPU", "TIME", "REQ/S", "APP", "PROCESSES", "LIMITS"]
 
   /// What is said of the store and its daemon.
   let head: [String]
@@ -33,8 +33,9 @@ struct TopLayout {
     rows = order.sorted(report.apps).map { app in
       [
         "\(app.pid)", Account.numbered(app.user)?.name ?? "\(app.user)", Int(clamping: app.memory).asSize,
-        "\(app.cpuPercent)", AppInUse.text(ofMilliseconds: app.cpuMilliseconds), "\(app.processes)",
-        app.identifier, app.limits.kinds.isEmpty ? "-" : app.limits.text,
+        "\(app.cpuPercent)", AppInUse.text(ofMilliseconds: app.cpuMilliseconds),
+        app.requestsPerSecond.map(Self.rate) ?? "-", app.identifier, "\(app.processes)",
+        app.limits.kinds.isEmpty ? "-" : app.limits.text,
       ]
     }
   }

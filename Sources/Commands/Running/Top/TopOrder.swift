@@ -3,7 +3,7 @@
 
 /// In which order apps are shown.
 struct TopOrder: Equatable {
-  enum Column: Equatable { case memory, cpu, time, name }
+  enum Column: Equatable { case memory, cpu, time, requests, name }
 
   var column = Column.cpu
   var isReversed = false
@@ -15,6 +15,8 @@ struct TopOrder: Equatable {
       case .cpu where one.cpuPercent != other.cpuPercent: one.cpuPercent > other.cpuPercent
       case .time where one.cpuMilliseconds != other.cpuMilliseconds:
         one.cpuMilliseconds > other.cpuMilliseconds
+      case .requests where one.requestsPerSecond ?? 0 != other.requestsPerSecond ?? 0:
+        one.requestsPerSecond ?? 0 > other.requestsPerSecond ?? 0
       // What is equal stays where it was.
       default: (one.identifier, one.pid) < (other.identifier, other.pid)
       }

@@ -30,6 +30,9 @@ struct TopReport: Encodable {
     let cpuPercent: Double
     let cpuMilliseconds: UInt64
     let processes: Int
+    /// Through its view; nil where the daemon does not count them.
+    let requests: UInt64?
+    let requestsPerSecond: Double?
     let limits: ResourceLimits
   }
 
@@ -75,13 +78,17 @@ struct TopReport: Encodable {
       cpuPercent: percent((used ?? 0) &* 1000 / ProcessTable.ticksPerSecond),
       threads: count("threads"), descriptors: count("descriptors"), nodes: count("nodes"),
       openFiles: count("openFiles"), locks: count("locks"), restarts: count("restarts"))
-    let earlier = Dictionary(old.apps.map { (Run($0), $0.cpuMilliseconds) }) { first, _ in first }
+    let earlier = Dictionary(old.apps.map { (Run($0), $0) }) { first, _ in first }
     apps = new.apps.map { app in
-      let before = earlier[Run(app)] ?? app.cpuMilliseconds
+      let old = earlier[Run(app)]
+      let before = old?.cpuMilliseconds ?? app.cpuMilliseconds
+      // One that was started in between has requested all of it since.
+      let requests = app.requests.map { rate(Int64(clamping: old?.requests ?? 0), Int64(clamping: $0)) }
       return App(
         identifier: app.identifier, user: app.user, pid: app.pid, memory: app.memory,
         cpuPercent: percent(app.cpuMilliseconds - min(before, app.cpuMilliseconds)),
-        cpuMilliseconds: app.cpuMilliseconds, processes: app.processes, limits: app.limits)
+        cpuMilliseconds: app.cpuMilliseconds, processes: app.processes, requests: app.requests,
+        requestsPerSecond: requests, limits: app.limits)
     }
   }
 

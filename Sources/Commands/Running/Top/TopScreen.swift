@@ -61,6 +61,7 @@ struct TopScreen {
     case .letter("m"): order.column = .memory
     case .letter("c"): order.column = .cpu
     case .letter("t"): order.column = .time
+    case .letter("s"): order.column = .requests
     case .letter("n"): order.column = .name
     case .letter("r"): order.isReversed.toggle()
     case .up: offset -= 1
@@ -81,7 +82,7 @@ struct TopScreen {
     let first = ScreenLine(table.first ?? "", isHighlighted: true)
     let lines =
       (layout.head + [""]).map { ScreenLine($0) } + [first] + table.dropFirst().map { ScreenLine($0) }
-    let help = ScreenLine("q end   m c t n sort by memory, CPU, time, name   r reverse   arrows move")
+    let help = ScreenLine("q end   m c t s n sort by memory, CPU, time, requests, name   r reverse   arrows")
     console.draw(lines, last: help, size)
   }
 }

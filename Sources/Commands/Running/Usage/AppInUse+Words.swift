@@ -16,5 +16,7 @@ extension AppInUse {
     return "\(hundredths / 6000):\(two(hundredths / 100 % 60)).\(two(hundredths % 100))"
   }
 
+  var requestsText: String { requests.map { "\($0)" } ?? "-" }
+
   var limitsText: String { limits.kinds.isEmpty ? "-" : limits.text }
 }

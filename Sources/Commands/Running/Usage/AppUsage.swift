@@ -47,6 +47,8 @@ struct AppInUse: Encodable {
   let memory: UInt64
   let cpuMilliseconds: UInt64
   let processes: Int
+  /// Of the kernel to the daemon; nil where that does not count them.
+  let requests: UInt64?
   let limits: ResourceLimits
 
   init(_ app: RunningApp, _ usage: AppUsage) {
@@ -58,6 +60,7 @@ struct AppInUse: Encodable {
     memory = usage.memory
     cpuMilliseconds = usage.milliseconds
     processes = usage.processes
+    requests = app.requests
     limits = usage.limits
   }
 
