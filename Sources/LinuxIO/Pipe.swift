@@ -35,6 +35,12 @@ extension FD {
     try check(fcntl(raw, F_SETFL, flags | O_NONBLOCK))
   }
 
+  /// Has calls on it wait again.
+  package func setBlocking() throws(Errno) {
+    let flags = try check(fcntl(raw, F_GETFL))
+    try check(fcntl(raw, F_SETFL, flags & ~O_NONBLOCK))
+  }
+
   /// How many bytes are in a pipe.
   ///
   /// Corresponds to the ioctl `FIONREAD`.

@@ -23,8 +23,8 @@ extension Context {
 
   /// Opens a bundle's directory, or a file with one in it.
   func openBundleSource(_ path: String) throws(CommandFailure) -> BundleSource {
+    let file = try openToRead(path)
     do throws(Errno) {
-      let file = try FD.cwd.openFollowing(reachable(path), O_RDONLY)
       let status = try file.fd.status()
       // A pipe is one of a shell's `<(...)`.
       if status.isDirectory || status.isRegular || status.type == S_IFIFO {

@@ -14,20 +14,36 @@ extension Context {
     if path == "-" {
       bytes = try input(limit + 1)
     } else {
-      do throws(Errno) {
-        bytes = try reachable(path).withName { (name) throws(Errno) in
-          // Not only regular ones: `<(...)` of a shell is a pipe.
-          let file = try FD.cwd.openFollowing(name, O_RDONLY)
-          return try file.fd.readToEnd(limit: limit + 1)
-        }
-      } catch {
-        throw CommandFailure(error, "can't read \(path): \(error.messageAboutPath)")
+      let file = try openToRead(path)
+      do throws(Errno) { bytes = try file.fd.readToEnd(limit: limit + 1) } catch {
+        throw CommandFailure(error, "can't read \(path.sanitized): \(error.messageAboutPath)")
       }
     }
     guard bytes.count <= limit else {
       throw CommandFailure(.failed, "\(path) is too long for this use: the limit is \(limit) bytes")
     }
     return bytes
+  }
+
+  /// Opens what a person names, to read it.
+  ///
+  /// Not only files: `<(...)` of a shell is a pipe. But a pipe with a name is none of a shell's, anybody may
+  /// have put it there, and whoever opens it waits for somebody to write to it.
+  func openToRead(_ path: String) throws(CommandFailure) -> OwnedFD {
+    do throws(Errno) {
+      let file = try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_NONBLOCK | O_NOCTTY)
+      let isPipe = try file.fd.status().type == S_IFIFO
+      let hasNoName = isPipe ? try file.fd.filesystemKind() == .pipes : false
+      if !isPipe || hasNoName {
+        try file.fd.setBlocking()
+        return file
+      }
+    } catch {
+      throw CommandFailure(error, "can't open \(path.sanitized): \(error.messageAboutPath)")
+    }
+    throw CommandFailure(
+      .failed,
+      "\(path.sanitized) is a named pipe, to which nobody might write; give a regular file instead")
   }
 
   /// Makes a file that was not there; `-` is standard output.

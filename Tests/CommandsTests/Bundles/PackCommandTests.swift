@@ -139,8 +139,8 @@ internal import Testing
   func aSignalLeavesNothing(number: Int32) throws {
     #expect(shell.run("pack", "Note.app", "-o", "good.tar").code == .ok)
     let script = """
-      mkfifo pipe; exec 3<>pipe; head -c 3000 good.tar >&3
-      env --default-signal=INT "$INSULA" install --store store pipe & child=$!
+      env --default-signal=INT "$INSULA" install --store store /dev/stdin \
+        < <(head -c 3000 good.tar; exec sleep 60 2>/dev/null) & child=$!
       n=0; until [ -e "$TMPDIR"/*/Note.app/Contents ] || [ $n = 400 ]; do sleep 0.05; n=$((n + 1)); done
       ls -d "$TMPDIR"/*/Note.app; kill -\(number) $child
       (sleep 30; kill -9 $child) >/dev/null 2>&1 & guard=$!

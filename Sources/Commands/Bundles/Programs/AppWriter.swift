@@ -78,7 +78,10 @@ struct AppWriter {
         try parent.makeFile(name, bytes, mode: mode)
       }
     case .file(let original):
-      let file = try Self.open(original, O_RDONLY)
+      let file = try Self.open(original, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+      guard try file.fd.status().isRegular else {
+        throw CommandFailure(.failed, "\(original.sanitized) is not a regular file")
+      }
       try root.withMadeParent(of: path) { (parent, name) throws(Errno) in
         try parent.makeFile(name, copying: file.fd, mode: mode)
       }
@@ -107,7 +110,7 @@ struct AppWriter {
     let place = app.resources + AppPlan.programPlace
     do throws(Errno) {
       let directory = try root.openDirectory(at: place)
-      let file = try directory.fd.openBeneath(path, O_RDONLY)
+      let file = try directory.fd.openBeneath(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
       let status = try file.fd.status()
       guard status.isRegular else { throw .ENOENT }
       if status.permissions & 0o111 != 0o111 { try file.fd.changeMode(0o755) }
