@@ -57,12 +57,9 @@ internal import Testing
 
   /// useradd(8) gives an account such ids where the machine does so at all.
   @Test(.enabled(if: getuid() == 0)) func accountAndItsIDsHaveOneShare() throws {
-    let account = try TemporaryAccount().account
-    let file = try FD.cwd.openFollowing("/etc/subuid", O_RDONLY)
-    let lines = String(decoding: try file.fd.readToEnd(limit: 1 << 24), as: UTF8.self).split(separator: "\n")
-    let fields = lines.last { $0.hasPrefix("\(account.name):") }?.split(separator: ":")
-    guard let first = fields.flatMap({ UInt32($0[1]) }) else { return }
-    #expect(eventually { Payer(user: first + 7) == Payer(user: account.uid) })
+    let temporary = try TemporaryAccount()
+    guard let first = temporary.firstAdditionalID else { return }
+    #expect(eventually { Payer(user: first + 7) == Payer(user: temporary.account.uid) })
     let budget = Budget(Budget.Limits(descriptors: 1 << 16))
     while budget.takeQuietly(.locks, 100, by: Payer(user: first + 1)) {}
     // Under however many of their ids they come, they have had their share.

@@ -128,6 +128,25 @@ struct LogTests {
     #expect(try fixture.shell("ls \(fixture.mounted.store)/state/log").status != 0)
   }
 
+  /// What runs under an ID that `/etc/subuid` gives an account may be kept apart from it, but not the account
+  /// from that.
+  @Test func additionalIDsSeeNothingOfTheirAccount() throws {
+    // Before the daemon is started, which looks once a second at most whose an ID is.
+    let other = try TemporaryAccount()
+    guard let first = other.firstAdditionalID else { return }
+    let fixture = try RunFixture()
+    let additional = Account(name: "\(first + 7)", uid: first + 7, gid: 65534, home: "/")
+    _ = try fixture.shell("touch $POINT/System/accounts", as: other.account)
+    _ = try fixture.shell("touch $POINT/System/additional", as: additional)
+    func paths(_ account: Account) throws -> [String] {
+      try log(fixture, "--denied", as: account).compactMap { $0["path"] as? String }
+        .map { String($0.split(separator: "/").last ?? "") }.sorted()
+    }
+    #expect(try eventually { try paths(other.account) == ["accounts", "additional"] })
+    #expect(try paths(additional) == ["additional"])
+    #expect(try fixture.shell("insula log --user \(other.account.name)", as: additional).status == 7)
+  }
+
   /// A name is no line, whoever reads it.
   @Test func namesForgeNothing() throws {
     let fixture = try RunFixture()

@@ -72,6 +72,23 @@ internal import Testing
     #expect(all(log, LogQuery(deniedOnly: true)).map(\.path) == ["1", "4"])
   }
 
+  /// useradd(8) gives an account such ids where the machine does so at all.
+  @Test(.enabled(if: getuid() == 0)) func additionalIDSeesItsOwnAndNotItsAccounts() throws {
+    let account = try TemporaryAccount()
+    guard let first = account.firstAdditionalID else { return }
+    let owner = account.account.uid
+    #expect(eventually { Payer(user: first + 7).user == owner })
+    let log = StoreLog(store)
+    try log.append([
+      entry(user: owner, path: "1"), entry(user: first + 7, path: "2"),
+      entry(.granted, user: owner, path: "3"),
+      entry(.mounted, user: nil, path: "4"), entry(user: first + 8, path: "5"),
+    ])
+    #expect(all(log, LogQuery(user: owner)).map(\.path) == ["1", "2", "3", "4", "5"])
+    #expect(all(log, LogQuery(user: first + 7)).map(\.path) == ["2", "4"])
+    #expect(all(log, LogQuery(user: first + 9)).map(\.path) == ["4"])
+  }
+
   /// A million of somebody's entries take no room of others', and little of the disk.
   @Test func floodTakesNobodyElsesPlace() throws {
     let log = StoreLog(store)

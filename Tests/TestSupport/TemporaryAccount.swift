@@ -48,6 +48,15 @@ package final class TemporaryAccount: Sendable {
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
+  /// The first of the IDs that useradd(8) has given it for its user namespaces.
+  ///
+  /// Nil where the machine does not do that.
+  package var firstAdditionalID: UInt32? {
+    let lines = FD.text(of: "/etc/subuid", limit: 1 << 24)?.split(separator: "\n") ?? []
+    let fields = lines.last { $0.hasPrefix("\(account.name):") }?.split(separator: ":") ?? []
+    return fields.count == 3 ? UInt32(fields[1]) : nil
+  }
+
   deinit { remove(["userdel", account.name]) }
 }
 

@@ -155,6 +155,8 @@ package struct LogQuery: Codable, Equatable, Sendable {
   /// Those after one of that number.
   package var after: UInt64 = 0
   /// Of that user's and of the machine's; nil for all.
+  ///
+  /// An account's include those of the IDs that it was given besides its own.
   package var user: UInt32?
   package var app: String?
   /// In milliseconds since 1970.
@@ -175,11 +177,14 @@ package struct LogQuery: Codable, Equatable, Sendable {
     if deniedOnly, !file.hasSuffix(".denied") { return false }
     guard let user else { return true }
     let owner = StoreLog.owner(file)
-    return owner == StoreLog.everybodys || owner == "\(Payer(user: user).user)"
+    // Before it was an account's, an ID had files of its own.
+    return owner == StoreLog.everybodys || owner == "\(user)" || owner == "\(Payer(user: user).user)"
   }
 
   fileprivate func matches(_ entry: LogEntry) -> Bool {
     if let since, (entry.until ?? entry.time) < since { return false }
+    // The files are those of accounts; one of the IDs that an account was given besides sees its own entries.
+    if let user, let owner = entry.user, owner != user, Payer(user: user).user != user { return false }
     return app.map { $0.lowercased() == entry.app?.lowercased() } ?? true
   }
 }
