@@ -14,6 +14,9 @@ package struct AppDescription: Codable, Equatable, Sendable {
   /// `CFBundleVersion`.
   package let build: String
   package let team: String
+  /// The digest of the root under which it was signed; nil where a daemon or an installation of an earlier
+  /// version does not say.
+  package let root: String?
   package let executable: String
   /// Where its bundle is, below the root of the tree.
   package var path: String
@@ -60,6 +63,7 @@ package struct AppDescription: Codable, Equatable, Sendable {
     version = app.shortVersion.isEmpty ? app.version : app.shortVersion
     build = app.version
     team = app.team
+    root = app.root?.asHexadecimal
     executable = app.executable
     path = app.path
     home = app.user == nil ? nil : Homes.name(in: app.path)

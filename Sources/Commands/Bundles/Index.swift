@@ -129,7 +129,10 @@ struct IndexCommand: Command {
     _ file: String, _ source: PackageSource, _ team: String, _ context: Context
   ) throws -> PackageIndex.App {
     let opened = try source.open(file, limit: PackageIndex.fileSizeLimit, context)
-    let digest = try PackageDigest.of(opened.fd)
+    let digest = try PackageDigest.of(opened.fd, atMost: PackageIndex.fileSizeLimit)
+    guard digest.size <= PackageIndex.fileSizeLimit else {
+      throw CommandFailure(.failed, "\(file.sanitized) has become longer than an index allows")
+    }
     guard lseek(opened.fd.raw, 0, SEEK_SET) == 0 else { throw Errno.EIO }
     let trust = try context.trust(ofStore: nil)
     let package = BundleSource(path: file, file: opened, isDirectory: false)

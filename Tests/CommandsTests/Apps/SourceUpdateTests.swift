@@ -35,7 +35,9 @@ internal import Testing
       in: shell.temporary.path)
   }
 
-  private func update(_ options: String...) throws -> ProgramResult {
+  private func update(_ options: String...) throws -> ProgramResult { try update(options) }
+
+  private func update(_ options: [String]) throws -> ProgramResult {
     try Program.run(
       [Program.insula, "update", "--all", "apps", "--store", "store"] + options,
       environment: [
@@ -77,17 +79,20 @@ internal import Testing
   ) throws -> PackageIndex.App {
     let opened = try TemporaryDirectory.open(apps)
     let package = try opened.fd.open("Note.tar", O_RDONLY)
-    let found = try PackageDigest.of(package.fd)
+    let found = try PackageDigest.of(package.fd, atMost: .max)
     return PackageIndex.App(
       identifier: identifier ?? "org.example.note", version: version, shortVersion: version, file: file,
       size: size ?? found.size, digest: digest ?? found.digest)
   }
 
-  private func write(_ list: [PackageIndex.App], issued: Int64? = nil, by name: String = "Anna") throws {
-    let keys = try TemporaryDirectory.open(shell.temporary.appending(".config/insula/identities"))
+  private func write(
+    _ list: [PackageIndex.App], issued: Int64? = nil, by name: String = "Anna", of shell: Shell? = nil
+  ) throws {
+    let home = shell ?? self.shell
+    let keys = try TemporaryDirectory.open(home.temporary.appending(".config/insula/identities"))
     let identity = try IdentityDirectory(keys.fd).identity(named: name)
     let bytes = try PackageIndex(issued: issued ?? now, apps: list).signed(by: identity)
-    try shell.temporary.write(String(decoding: bytes, as: UTF8.self), to: "apps/index.plist")
+    try self.shell.temporary.write(String(decoding: bytes, as: UTF8.self), to: "apps/index.plist")
   }
 
   @Test func appIsUpdatedByTheIndex() throws {
@@ -128,6 +133,18 @@ internal import Testing
     try write([entry()], issued: now + 1_000_000)
     let ahead = try update()
     #expect(ahead.status == 1 && ahead.errors.contains("in the future"), "\(ahead)")
+  }
+
+  /// Something else in the place of what was noted does not count as nothing.
+  @Test func noteThatCannotBeReadIsSaid() throws {
+    try pack("5")
+    #expect(try insula("index", "apps").status == 0 && update().status == 0)
+    let notes = "store/state/sources"
+    let note = try #require(try shell.temporary.names(in: notes).first)
+    unlink(shell.temporary.appending("\(notes)/\(note)"))
+    mkfifo(shell.temporary.appending("\(notes)/\(note)"), 0o600)
+    let refused = try update()
+    #expect(refused.status == 1 && refused.errors.contains("seen last"), "\(refused)")
   }
 
   @Test func indexThatLiesChangesNothing() throws {
@@ -182,6 +199,30 @@ internal import Testing
     }
     let untrusted = try update()
     #expect(untrusted.status != 0 && untrusted.errors.contains("insula trust add"), "\(untrusted)")
+  }
+
+  /// Another root that the store trusts has somebody of the same team's name; its index would not be compared
+  /// with those that were seen of the team.
+  @Test func indexOfTheTeamsNameUnderAnotherRootIsNone() throws {
+    try pack("4", as: "Note.tar")
+    let earlier = try entry(version: "4")
+    let before = version()
+    let stranger = try Shell()
+    #expect(stranger.run("identity", "new", "Anna", "--team", "TEAM1").code == .ok)
+    #expect(stranger.run("identity", "export", "Anna", "--certificate", "root.pem").code == .ok)
+    let root = stranger.temporary.appending("root.pem")
+    #expect(shell.run("trust", "add", root, "--store", "store").code == .ok)
+    try write([earlier], by: "Anna", of: stranger)
+    for options in [[], ["--dry-run"]] {
+      let result = try update(options)
+      #expect(
+        result.status == 1 && result.errors.contains("under another root than the app"),
+        "\(options): \(result)")
+    }
+    #expect(version() == before)
+    // Whom the administrator names speaks for the team.
+    try write([earlier])
+    #expect(try update().status == 0 && version() == "4")
   }
 
   @Test func damagedIndexIsRefused() throws {

@@ -54,6 +54,11 @@ struct SeenIndexes: ~Copyable {
       return Int64(text.split(separator: "\n").first ?? "")
     } catch .ENOENT {
       return nil
+    } catch {
+      let why = error == .EINVAL ? "it is not a regular file" : error.message
+      throw CommandFailure(
+        error,
+        "can't read which index was seen last, in sources/\(file): \(why); check it, and remove it")
     }
   }
 }

@@ -90,6 +90,13 @@ struct SourceUpdate {
       return result(
         .failed, "the index is signed by the team \(signer.team), and the app by the team \(app.team)")
     }
+    // Whoever has another root's word for being of that team could hold back what the team has published.
+    let root = signer.chain.last?.fingerprintText
+    guard app.root == nil || app.root == root else {
+      return result(
+        .failed,
+        "the index is signed under another root than the app, so by another team called \(signer.team)")
+    }
     guard !isDryRun else { return result(.available) }
     do {
       let outcome = try fetch(entry) { (directory, name) in
@@ -117,7 +124,8 @@ struct SourceUpdate {
     -> Answer
   {
     let file = try source.open(entry.file, limit: entry.size, context)
-    guard try PackageDigest.of(file.fd) == PackageDigest(size: entry.size, digest: entry.digest) else {
+    let found = try PackageDigest.of(file.fd, atMost: entry.size)
+    guard found == PackageDigest(size: entry.size, digest: entry.digest) else {
       throw CommandFailure(.failed, "\(entry.file.sanitized) is not the file that the index names")
     }
     guard lseek(file.fd.raw, 0, SEEK_SET) == 0 else { throw Errno.EIO }
@@ -140,11 +148,11 @@ struct PackageDigest: Equatable {
   let size: Int64
   let digest: [UInt8]
 
-  /// Reads a file to its end.
-  static func of(_ file: FD) throws -> PackageDigest {
+  /// Reads a file to its end, or until it is longer than that: somebody may add to it all the time.
+  static func of(_ file: FD, atMost limit: Int64) throws -> PackageDigest {
     var digest = try Digest(.sha256)
     var size: Int64 = 0
-    while let bytes = try file.readAvailable(limit: 1 << 18) {
+    while size <= limit, let bytes = try file.readAvailable(limit: 1 << 18) {
       bytes.withUnsafeBytes { digest.update($0) }
       size += Int64(bytes.count)
     }
