@@ -29,7 +29,8 @@ extension LogEntry {
     signal = number.flatMap(SignalName.of)
     limit = end.told?.limit?.rawValue
     ending = end.ending
-    var words = ["after \(max(0, time / 1000 - since)) s"]
+    // What another worker has left of it may be damaged.
+    var words = ["after \(max(0, (time / 1000).subtractingReportingOverflow(since).partialValue)) s"]
     if let cause = end.cause { words.append(cause) }
     if let status {
       words.append(signal.map { "signal \($0)" } ?? "exit status \(status)")

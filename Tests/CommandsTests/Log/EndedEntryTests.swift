@@ -79,6 +79,13 @@ internal import Testing
     #expect(LogEntry(ended: end, user: 1000, app: "a.b", pid: 5, since: 0).by == nil)
   }
 
+  /// When it began is what another worker has left of it, which may be damaged.
+  @Test(arguments: [Int64.min, .max, -1]) func senselessBeginningIsNoTrap(since: Int64) {
+    let entry = LogEntry(
+      ended: KnownEnd(told: nil, wish: .none), user: 1000, app: "a.b", pid: 5, since: since)
+    #expect(entry.detail?.hasPrefix("after ") == true && entry.detail?.contains("-") == false)
+  }
+
   @Test func signalsHaveTheirNames() {
     let known: [(Int32, String?)] = [
       (0, nil), (1, "HUP"), (9, "KILL"), (11, "SEGV"), (15, "TERM"), (31, "SYS"), (32, nil), (33, nil),
