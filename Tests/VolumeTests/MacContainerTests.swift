@@ -110,6 +110,19 @@ internal import Testing
     expect(.EPERM, tree, "mkdir tmp") { v throws(Errno) in try v.makeDirectory("\(Self.data)/tmp") }
   }
 
+  /// What an app has kept from a time when it had another shape may leave; nothing comes there in its place.
+  @Test func exchangeGivesNoNewNameToEither() throws {
+    let tree = try tree(isMac: false)
+    try tree.temporary.write("old", to: "\(Self.data)/.rc")
+    try tree.view.make("\(Self.data)/Documents/new")
+    for (one, other) in [(".rc", "Documents/new"), ("Documents/new", ".rc")] {
+      expect(.EPERM, tree, "exchange \(one)") { v throws(Errno) in
+        try v.rename("\(Self.data)/\(one)", to: "\(Self.data)/\(other)", flags: 2)
+      }
+    }
+    try tree.view.rename("\(Self.data)/.rc", to: "\(Self.data)/Documents/old")
+  }
+
   /// What is in them is as everywhere, and exchanges follow the same rules on both sides.
   @Test func whatIsBelowIsOrdinary() throws {
     let tree = try tree(isMac: true)

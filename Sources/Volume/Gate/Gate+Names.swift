@@ -18,15 +18,12 @@ extension Gate {
     }
   }
 
-  /// Throws if only the daemon may give a name of that zone to something in a directory.
-  func refuseReserved(_ zone: Zone, in directory: Object) throws(Errno) {
-    try decideReservedName(zone, in: directory.zone).enforce(in: zone)
-  }
-
-  /// Throws if the directory is that of everyone's trash, and the name not the caller's there.
-  func authorizeTrashName(
-    _ name: Name, ofDirectory isDirectory: Bool, in directory: Object, by caller: Caller
+  /// Throws if the name, which is of that zone, is not for the caller to give there: if only the daemon may
+  /// give it, or if the directory is that of everyone's trash and the name another user's.
+  func refuseReserved(
+    _ name: Name, _ zone: Zone, ofDirectory isDirectory: Bool, in directory: Object, by caller: Caller
   ) throws(Errno) {
+    try decideReservedName(zone, in: directory.zone).enforce(in: zone)
     guard directory.zone == .trashes else { return }
     try decideTrashName(
       name.buffer, ofDirectory: isDirectory, in: directory.zone, by: credentials(of: caller)

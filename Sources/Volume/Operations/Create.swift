@@ -20,8 +20,7 @@ extension View {
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(.addFile, in: place, by: caller)
-    try gate.refuseReserved(zone(of: name, in: change.from), in: place)
-    try gate.authorizeTrashName(name, ofDirectory: false, in: place, by: caller)
+    try gate.refuseReserved(name, zone(of: name, in: change.from), ofDirectory: false, in: place, by: caller)
     try siblings.authorizeName(name, .file, in: change.from)
     let validity = nameValidity(in: directory, place)
     let changes = volume.securities.changes
@@ -108,8 +107,8 @@ extension View {
     let directory = try nodes.reference(to: parent)
     let place = object(try directory.fd.status(), directory)
     try gate.authorizeNewName(.addFile, in: place, by: caller)
-    try gate.refuseReserved(directory.zone.zone(of: Name.empty), in: place)
-    try gate.authorizeTrashName(Name.empty, ofDirectory: false, in: place, by: caller)
+    let zone = directory.zone.zone(of: Name.empty)
+    try gate.refuseReserved(Name.empty, zone, ofDirectory: false, in: place, by: caller)
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let parentFD = directory.fd
     let file = try asOwner(caller, gid: new.gid) { () throws(Errno) in
@@ -123,7 +122,6 @@ extension View {
     if let acl = new.acl { try volume.metadata.setACL(acl, on: file.fd) }
     let object = try file.fd.reopened(pathOnly)
     let fileStatus = try object.fd.status()
-    let zone = directory.zone.zone(of: Name.empty)
     let node = try nodes.intern(
       object, fileStatus, named: Name.empty, in: directory, zone: zone,
       position: scope.position(of: Name.empty, in: directory.position))

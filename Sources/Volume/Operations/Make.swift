@@ -47,8 +47,8 @@ extension View {
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
     let isThere = change.hasLinked(object.number, as: name)
     try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
-    try gate.refuseReserved(zone(of: name, in: change.from), in: change.from.object)
-    try gate.authorizeTrashName(name, ofDirectory: false, in: change.from.object, by: caller)
+    try gate.refuseReserved(
+      name, zone(of: name, in: change.from), ofDirectory: false, in: change.from.object, by: caller)
     let judged = self.object(try object.fd.status(), object)
     let sibling = try siblings.authorizeName(name, linking: object, judged, in: change.from)
     try gate.authorizeLink(to: judged, by: caller)
@@ -85,8 +85,7 @@ extension View {
     let place = change.from.object
     try gate.authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
     let zone = zone(of: name, in: change.from)
-    try gate.refuseReserved(zone, in: place)
-    try gate.authorizeTrashName(name, ofDirectory: isDirectory, in: place, by: caller)
+    try gate.refuseReserved(name, zone, ofDirectory: isDirectory, in: place, by: caller)
     if isDirectory { try gate.refuseContainer(zone) }
     try siblings.authorizeName(name, kind, in: change.from)
     let validity = nameValidity(in: directory, place)

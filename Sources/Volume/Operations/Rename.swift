@@ -68,8 +68,8 @@ extension View {
     try gate.authorize(.delete, on: moved.object, in: from.object, by: caller)
     try gate.authorize(.search, on: to.object, by: caller)
     let newZone = zone(of: newName, in: to)
-    try gate.refuseReserved(newZone, in: to.object)
-    try gate.authorizeTrashName(newName, ofDirectory: moved.object.isDirectory, in: to.object, by: caller)
+    try gate.refuseReserved(
+      newName, newZone, ofDirectory: moved.object.isDirectory, in: to.object, by: caller)
     try gate.authorizeMove(of: moved.object, to: newZone)
     try gate.authorize(moved.addition, on: to.object, by: caller)
     let sibling = try siblings.authorizeName(newName, giving: moved.sibling, called: name, in: from)
@@ -82,8 +82,8 @@ extension View {
     let oldZone = moved.object.zone
     if let exchanged {
       try gate.authorizeMove(of: exchanged.object, to: oldZone)
-      try gate.authorizeTrashName(
-        name, ofDirectory: exchanged.object.isDirectory, in: from.object, by: caller)
+      try gate.refuseReserved(
+        name, oldZone, ofDirectory: exchanged.object.isDirectory, in: from.object, by: caller)
       try gate.authorize(exchanged.addition, on: from.object, by: caller)
     }
     let otherSibling = try siblings.authorizeName(name, giving: exchanged?.sibling, called: newName, in: from)
