@@ -165,7 +165,9 @@ extension Installer {
     }
     let place = BundlePlace(path: path)
     do throws(Errno) {
-      try giveAHomesACL(to: made)
+      let directory = try made.open()
+      try SecurityAccess.store(Metadata(isSystem: store.description.mode == .system)).give(
+        HomeDirectory.staying, to: directory.fd)
       try observer.changing(.directory(name: place.name, in: place.parent)) { () throws(Errno) in
         try made.place(as: place.name, in: home)
       }
@@ -174,17 +176,6 @@ extension Installer {
       // Someone has just made it.
     } catch {
       throw .failed(doing: "create", path: "\(treePath)/\(path)", errno: error)
-    }
-  }
-
-  /// The ACL that the directory has in a new home.
-  private func giveAHomesACL(to made: StagedTree) throws(Errno) {
-    let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
-    let directory = try made.open()
-    do throws(Errno) {
-      try access.setACL(HomeDirectory.staying, on: directory.fd)
-    } catch .EOPNOTSUPP {
-      // Where the filesystem below keeps no attributes, nothing has an ACL.
     }
   }
 

@@ -99,6 +99,18 @@ package enum SecurityAccess: Sendable {
     try metadata.setFlags(flags, on: object)
   }
 
+  /// Gives something new its ACL and flags.
+  ///
+  /// Where the filesystem below keeps no attributes, nothing has an ACL.
+  package func give(_ acl: AccessControlList, _ flags: FileFlags = [], to object: FD) throws(Errno) {
+    do throws(Errno) {
+      try setACL(acl, on: object)
+      if !flags.isEmpty { try setFlags(flags, on: object) }
+    } catch .EOPNOTSUPP {
+      return
+    }
+  }
+
   /// Takes the ACL and the flags away, as far as that can be done: what follows says what is still in the
   /// way.
   package func clear(_ object: FD) {

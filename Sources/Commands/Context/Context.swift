@@ -92,11 +92,11 @@ struct Context: Sendable {
   /// The last name may be missing, or a mount whose daemon is dead.
   func absolute(_ path: String) -> String {
     let full = path.hasPrefix("/") ? path : currentDirectory + "/" + path
-    if let real = Self.real(full) { return real }
+    if let real = realPath(full) { return real }
     var parts = full.split(separator: "/")
     guard let last = parts.popLast(), last != "..", last != "." else { return full }
     let parent = "/" + parts.joined(separator: "/")
-    let real = Self.real(parent) ?? parent
+    let real = realPath(parent) ?? parent
     return real == "/" ? "/\(last)" : "\(real)/\(last)"
   }
 
@@ -107,12 +107,6 @@ struct Context: Sendable {
   func reachable(_ path: String) -> String {
     if path.hasPrefix("/") || currentDirectory == Self.workingDirectory() { return path }
     return currentDirectory + "/" + path
-  }
-
-  private static func real(_ path: String) -> String? {
-    guard let resolved = realpath(path, nil) else { return nil }
-    defer { free(resolved) }
-    return String(cString: resolved)
   }
 
   private static func processEnvironment() -> [String: String] {

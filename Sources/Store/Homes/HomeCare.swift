@@ -154,12 +154,7 @@ final class HomeCare: Sendable {
       let made = try parent.child(name)
       let status = try made.fd.status()
       guard status.isDirectory, status.st_uid == ProcessID.user else { throw .EEXIST }
-      do throws(Errno) {
-        try access.setACL(expected.acl, on: made.fd)
-        if !expected.flags.isEmpty { try access.setFlags(expected.flags, on: made.fd) }
-      } catch .EOPNOTSUPP {
-        // Where the filesystem below keeps no attributes, nothing has an ACL.
-      }
+      try access.give(expected.acl, expected.flags, to: made.fd)
       try made.fd.changeOwner(uid: uid, gid: gid)
       try made.fd.changeMode(expected.mode)
     }

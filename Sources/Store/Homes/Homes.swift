@@ -53,7 +53,7 @@ package final class Homes: Sendable {
           // Before, the ACL would forbid its owner to give it its name.
           do throws(Errno) {
             let home = try users.fd.child(name)
-            try setSecurity(HomeDirectory.staying, [], on: home)
+            try access.give(HomeDirectory.staying, to: home.fd)
           } catch {
             try? access.removeTree(name, in: users.fd)
             throw error
@@ -178,7 +178,7 @@ package final class Homes: Sendable {
           try StoreLayout.makeDirectory(
             name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
           let made = try parent.child(name)
-          try setSecurity(directory.acl(owner: account.uid), directory.flags, on: made)
+          try access.give(directory.acl(owner: account.uid), directory.flags, to: made.fd)
         }
       }
       // Last, so that nobody could touch what was not finished.
@@ -194,18 +194,6 @@ package final class Homes: Sendable {
       let directory = try? users.fd.openDirectory(home.name)
     else { return nil }
     return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, access: access)
-  }
-
-  /// Where the filesystem below keeps no attributes, nothing has an ACL.
-  private func setSecurity(
-    _ acl: AccessControlList, _ flags: FileFlags, on object: borrowing OwnedFD
-  ) throws(Errno) {
-    do throws(Errno) {
-      try access.setACL(acl, on: object.fd)
-      if !flags.isEmpty { try access.setFlags(flags, on: object.fd) }
-    } catch .EOPNOTSUPP {
-      return
-    }
   }
 
   private func discard(_ name: String) { try? access.removeTree(name, in: users.fd) }

@@ -139,10 +139,3 @@ struct LibrarySearch {
 
   private static let standardPlaces = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"]
 }
-
-/// A path without links in it; nil if it leads nowhere.
-func realPath(_ path: String) -> String? {
-  guard let resolved = realpath(path, nil) else { return nil }
-  defer { free(resolved) }
-  return String(validatingCString: resolved)
-}

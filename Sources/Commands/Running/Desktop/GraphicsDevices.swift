@@ -25,7 +25,11 @@ struct GraphicsDevices {
   private static let most = 64
 
   /// Entering a namespace of our own must have come before, and leaving the tree must not.
+  ///
+  /// Whether the app is entitled to any, its daemon says only after that. So a machine that has none, as most
+  /// that run nothing but servers, costs no more than a look at a few names.
   init() {
+    guard Self.signs.contains(where: { access("/dev/" + $0, F_OK) == 0 }) else { return }
     let render = Self.nodes(in: "/dev/dri", atMost: Self.most) { $0.hasPrefix("renderD") }
     nodes = render + Self.nodes(in: "/dev", atMost: 4096, where: Self.isOfAVendor)
     var described: Set<String> = []
@@ -36,7 +40,7 @@ struct GraphicsDevices {
       let path = "/sys/dev/char/\(clx_major(number)):\(clx_minor(number))"
       guard let target = try? FD.cwd.linkTarget(of: path) else { continue }
       links.append(Link(path: path, target: String(decoding: target, as: UTF8.self)))
-      guard let device = Self.resolved(path + "/device") ?? Self.resolved(path),
+      guard let device = realPath(path + "/device") ?? realPath(path),
         device.hasPrefix("/sys/devices/"), described.insert(device).inserted,
         let directory = try? FD.cwd.open(device, pathOnly | O_DIRECTORY),
         let mount = try? DetachedMount.copy(of: directory.fd)
@@ -44,6 +48,9 @@ struct GraphicsDevices {
       descriptions.append((device, SharedFD(mount)))
     }
   }
+
+  /// Without one of these there is no other node.
+  private static let signs = ["dri", "kfd", "nvidiactl", "nvidia0", "mali0"]
 
   private static func nodes(
     in directory: String, atMost limit: Int, where isWanted: (String) -> Bool
@@ -64,11 +71,5 @@ struct GraphicsDevices {
       name.hasPrefix(prefix) && name.utf8.count > prefix.utf8.count
         && name.utf8.dropFirst(prefix.utf8.count).allSatisfy { (0x30...0x39).contains($0) }
     }
-  }
-
-  private static func resolved(_ path: String) -> String? {
-    guard let resolved = realpath(path, nil) else { return nil }
-    defer { free(resolved) }
-    return String(cString: resolved)
   }
 }

@@ -68,11 +68,9 @@ struct Sandbox {
 
   /// Files of /etc that are links to other places, as resolv.conf often is.
   static var targetsElsewhere: [String] {
-    (settings + networkSettings).compactMap { name in
-      guard let path = realpath("/etc/\(name)", nil) else { return nil }
-      defer { free(path) }
-      return String(cString: path)
-    }.filter { path in !places.contains { path.hasPrefix($0 + "/") } }
+    (settings + networkSettings).compactMap { realPath("/etc/\($0)") }.filter { path in
+      !places.contains { path.hasPrefix($0 + "/") }
+    }
   }
 
   /// The words after the program's name; `restoring` names the signals that the app is to get as ever.
