@@ -3,6 +3,7 @@
 
 @testable internal import Bundles
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Testing
 

@@ -161,7 +161,9 @@ internal import Testing
     let text = try String(contentsOfFile: path("1001.denied"), encoding: .utf8)
     #expect(text.split(separator: "\n").count == 1 && !text.contains("\u{1b}"))
     // A path is bounded, and so is a line of whatever it is made of.
-    let long = LogEntry.text(ofPath: [UInt8](repeating: 1, count: 100_000))
+    var longest = entry()
+    longest.setPath([UInt8](repeating: 1, count: 100_000))
+    let long = try #require(longest.path)
     #expect(long.utf8.count <= LogEntry.longestPath + 3)
     var entry = entry(path: long)
     entry.detail = String(repeating: "\u{1}", count: 4096)

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CCrypto
+internal import Policy
 
 /// An X.509 certificate: its bytes, and what people and rules want to know of it.
 package struct Certificate: Sendable {
@@ -75,9 +76,4 @@ package struct Certificate: Sendable {
 extension Certificate: Hashable {
   package static func == (left: Certificate, right: Certificate) -> Bool { left.der == right.der }
   package func hash(into hasher: inout Hasher) { hasher.combine(fingerprint) }
-}
-
-extension Sequence<UInt8> {
-  /// Digits for people, two for each byte.
-  package var asHexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

@@ -3,6 +3,7 @@
 
 internal import Glibc
 package import LinuxIO
+internal import Policy
 
 /// A directory of identities: one file each, `NAME.pem`, with the key, its certificate and the chain to the
 /// root.

@@ -33,7 +33,8 @@ struct LogCommand: Command {
       it reached a limit of memory or processes; that 'insula kill' or an unmount ended it, and by whom. The
       status is what 'insula run' says that has waited for the app; if that was killed itself, nobody knows.
       In JSON, 'ending' is one of exited, signal, memory, killed, unmounted, not-started and unknown, beside
-      'status', 'signal' and 'limit'.
+      'status', 'signal' and 'limit'. JSON has names as they are; of a path that is no UTF-8, 'pathBytes' has
+      the bytes in hexadecimal.
       """,
       """
       An app is refused something by a rule; a file that is not in its view does not exist for it, and looking

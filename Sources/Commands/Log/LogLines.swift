@@ -59,6 +59,8 @@ private struct LogRecord: Encodable {
   let program: String?
   let operation: String?
   let path: String?
+  /// In hexadecimal, where the path is no UTF-8, so that what is above it is not all of the truth.
+  let pathBytes: String?
   let rule: String?
   /// What would allow it, in words.
   let advice: String?
@@ -81,6 +83,7 @@ private struct LogRecord: Encodable {
     program = entry.program
     operation = entry.operation
     path = entry.path.map { "\(root)/\($0)" }
+    pathBytes = entry.pathBytes.map { Array("\(root)/".utf8).asHexadecimal + $0 }
     rule = entry.rule
     advice = LogWords(entry, path: path).advice
     more = entry.more

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Bundles
+internal import Policy
 internal import Store
 
 /// `insula system info`.

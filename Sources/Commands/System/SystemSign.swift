@@ -4,6 +4,7 @@
 internal import Apps
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 
 /// `insula system sign`.
 struct SystemSignCommand: Command {

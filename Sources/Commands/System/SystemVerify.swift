@@ -4,6 +4,7 @@
 internal import Apps
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// `insula system verify`.

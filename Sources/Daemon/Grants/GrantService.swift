@@ -90,12 +90,14 @@ package final class GrantService: Sendable {
   ) {
     var entries = records.prefix(Self.mostInAnswer).map { record in
       let access: GrantAccess = record.isWritable ? .readWrite : .readOnly
-      return LogEntry(
+      var entry = LogEntry(
         now: event, user: record.user, app: record.identifier.text, by: caller,
-        path: LogEntry.text(ofPath: GrantPath.path(record.path)), detail: why ?? access.rawValue)
+        detail: why ?? access.rawValue)
+      entry.setPath(GrantPath.path(record.path))
+      return entry
     }
     if records.count > entries.count, var last = entries.last {
-      last.path = nil
+      last.setPath(nil)
       last.more = UInt64(records.count - entries.count)
       entries.append(last)
     }

@@ -147,15 +147,17 @@ extension LogEntry {
   fileprivate init(_ refusal: Refusal, path: [UInt8]?, at time: Int64) {
     let process = ProcessID.process(ofThread: refusal.thread)
     self.init(
-      .denied, user: refusal.user, app: refusal.app?.text, pid: process?.id,
-      path: path.map(LogEntry.text), time: time)
+      .denied, user: refusal.user, app: refusal.app?.text, pid: process?.id, time: time)
+    setPath(path)
     program = process?.name
     operation = refusal.operation.rawValue
     rule = refusal.rule.rawValue
   }
 
   /// About how long its line is.
-  fileprivate var length: Int { 128 + (path?.utf8.count ?? 0) + (app?.utf8.count ?? 0) }
+  fileprivate var length: Int {
+    128 + (path?.utf8.count ?? 0) + (pathBytes?.utf8.count ?? 0) + (app?.utf8.count ?? 0)
+  }
 
   /// One that happens now.
   package init(

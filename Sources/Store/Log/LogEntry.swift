@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// One thing that was refused or done.
 ///
 /// What comes of names and of programs is anybody's words, and must not be shown as it is.
@@ -69,7 +71,9 @@ package struct LogEntry: Codable, Equatable, Sendable {
   package var operation: String?
   package var rule: String?
   /// Below the root of the tree.
-  package var path: String?
+  package private(set) var path: String?
+  /// The same in hexadecimal, where it is no UTF-8 and so the text is not the true name.
+  package private(set) var pathBytes: String?
   /// How often the same has happened besides, or for an entry without an operation something like it, until
   /// that time.
   package var more: UInt64?
@@ -100,15 +104,21 @@ package struct LogEntry: Codable, Equatable, Sendable {
   // The number stands before them in a file, and is nobody else's business.
   private enum CodingKeys: String, CodingKey {
     case time, event, user, app, by, pid, program, operation, rule, path, more, until
-    case ending, status, signal, limit, detail
+    case pathBytes, ending, status, signal, limit, detail
   }
 
   /// The most bytes of a path; of a longer one the end is kept.
   package static let longestPath = 4096
 
-  /// A path as an entry has it: what is no UTF-8 in it becomes something else.
-  package static func text(ofPath path: [UInt8]) -> String {
-    guard path.count > longestPath else { return String(decoding: path, as: UTF8.self) }
-    return "…" + String(decoding: path.suffix(longestPath), as: UTF8.self)
+  /// Says where it happened; what is no UTF-8 in a path becomes something else in its text.
+  package mutating func setPath(_ bytes: [UInt8]?) {
+    (path, pathBytes) = (nil, nil)
+    guard let bytes else { return }
+    guard bytes.count <= Self.longestPath else {
+      path = "…" + String(decoding: bytes.suffix(Self.longestPath), as: UTF8.self)
+      return
+    }
+    path = String(decoding: bytes, as: UTF8.self)
+    if path.map({ !$0.utf8.elementsEqual(bytes) }) == true { pathBytes = bytes.asHexadecimal }
   }
 }

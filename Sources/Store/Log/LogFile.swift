@@ -52,7 +52,7 @@ struct LogFile: ~Copyable {
     guard line.count > longestLine, entry.path != nil || entry.detail != nil else { return line }
     // A name that is too much trouble.
     var short = entry
-    short.path = nil
+    short.setPath(nil)
     short.detail = nil
     return Self.line(short)
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// Whose an app is: a text that the signer's certificate has, under a root.
 ///
 /// Whoever has a root can write any text, so neither of them alone tells one team from another.
@@ -22,6 +24,6 @@ package struct Team: Codable, Hashable, Sendable {
 
   /// The first digits of a root's digest, by which 'insula trust list' shows it too.
   static func digits(of root: [UInt8]) -> String {
-    root.prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    root.prefix(8).asHexadecimal
   }
 }

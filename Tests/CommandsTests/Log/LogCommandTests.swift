@@ -115,4 +115,24 @@ internal import Testing
     #expect(json.output.split(separator: "\n").count == 2)
     #expect(json.output.unicodeScalars.allSatisfy { $0.isPrintable || $0 == "\n" })
   }
+
+  /// A terminal gets question marks, and a program what is there, to the byte.
+  @Test func programsGetTheTrueName() throws {
+    let names = ["a\u{1b}[2J\n", "r\u{202e}l", "\u{e000}\u{fffd}", "\u{e9}\u{7f}"].map { Array($0.utf8) }
+    for name in names + [[0x62, 0xff, 0xfe]] {
+      var entry = denied("acl")
+      entry.setPath(Array("Users/".utf8) + name)
+      try append(entry)
+    }
+    let records = log("--json").output.split(separator: "\n").compactMap {
+      try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+    }
+    let root = path + "/tree/Users/"
+    #expect(
+      records.prefix(4).map { $0["path"] as? String }
+        == names.map { root + String(decoding: $0, as: UTF8.self) })
+    #expect(records.prefix(4).allSatisfy { $0["pathBytes"] == nil })
+    #expect(records.last?["pathBytes"] as? String == Array(root.utf8).asHexadecimal + "62fffe")
+    #expect(log().output.contains("\(root)b??'"))
+  }
 }
