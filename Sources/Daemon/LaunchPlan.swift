@@ -24,8 +24,10 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
   package let desktop: DesktopEntitlements?
   /// What its bundle says that it needs at most; earlier daemons say nothing of that.
   package let limits: ResourceLimits?
+  /// Whether the view is to be read-only, which the one who mounts it sees to; earlier daemons don't say.
+  package let isReadOnly: Bool?
 
-  init(_ launch: AppLaunch, mountPoint: String) {
+  init(_ launch: AppLaunch, mountPoint: String, isReadOnly: Bool) {
     identifier = launch.app.identifier.text
     self.mountPoint = mountPoint
     executable = launch.executable
@@ -34,6 +36,7 @@ package struct LaunchPlan: Codable, Equatable, Sendable {
     executablePlaces = launch.entitlements.runsWhatItWrites ? nil : launch.executablePlaces
     desktop = launch.entitlements.desktop.isEmpty ? nil : launch.entitlements.desktop
     limits = launch.limits
+    self.isReadOnly = isReadOnly ? true : nil
   }
 }
 

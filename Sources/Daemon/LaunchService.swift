@@ -77,7 +77,7 @@ final class LaunchService: Sendable {
     guard app == found.app else { throw .busy(identifier: identifier.text) }
     var hasMade = false
     let launch = try launcher.launch(app, for: caller.user, registry) { () throws(StoreError) in
-      guard !apps.isReadOnly else { throw StoreError.readOnly(path: mountPoint) }
+      guard !apps.isReadOnly else { throw StoreError.mountedReadOnly }
       hasMade = true
       return try apps.containers()
     }
@@ -94,7 +94,7 @@ final class LaunchService: Sendable {
     }
     log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
-    return .launch(LaunchPlan(launch, mountPoint: mountPoint))
+    return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))
   }
 
   // MARK: The next worker
@@ -121,7 +121,7 @@ final class LaunchService: Sendable {
     }
     let (app, registry) = try installed(identifier, left.launch.user)
     let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
-      throw StoreError.readOnly(path: mountPoint)
+      throw StoreError.mountedReadOnly
     }
     let view = try server.grants.view(
       of: app, for: left.launch.user, launch.places, takingOver: number

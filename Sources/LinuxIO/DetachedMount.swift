@@ -48,10 +48,19 @@ package enum DetachedMount {
   ) throws(Errno) -> OwnedFD {
     let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
     let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))
+    try change(mount.fd, adding: adding, removing: removing)
+    return mount
+  }
+
+  /// Gives a mount, which a descriptor names, other limits.
+  ///
+  /// Corresponds to `mount_setattr(2)`.
+  package static func change(
+    _ mount: FD, adding: Limits = [], removing: Limits = []
+  ) throws(Errno) {
     try check(
       clx_mount_setattr(
-        mount.fd.raw, Name.empty.bytes, UInt32(CLX_AT_EMPTY_PATH), adding.rawValue, removing.rawValue))
-    return mount
+        mount.raw, Name.empty.bytes, UInt32(CLX_AT_EMPTY_PATH), adding.rawValue, removing.rawValue))
   }
 }
 

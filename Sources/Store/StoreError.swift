@@ -17,6 +17,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case notEmpty(path: String)
   case noSpace(path: String)
   case readOnly(path: String)
+  /// What is read-only is our own mount of it.
+  case mountedReadOnly
   case notPermitted(doing: String, path: String)
   case failed(doing: String, path: String, errno: Errno)
 
@@ -97,6 +99,7 @@ extension StoreError: CustomStringConvertible {
     case .readOnly(let path):
       "\(path) is on a filesystem that is mounted read-only; remount it read-write, "
         + "or mount the store with 'insula mount -o ro'"
+    case .mountedReadOnly: "the store is mounted read-only; mount it read-write first"
     case .notPermitted(let doing, let path):
       "can't \(doing) \(path): not permitted; "
         + "run this command as the owner of the store (root for the machine's store)"
@@ -183,7 +186,8 @@ extension StoreError {
     case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp
-    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .failed, .unknownAccount, .homeExists, .noHome,
+    case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,
+      .homeExists, .noHome,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .teamOfOtherRoot, .containerOfOtherTeam:

@@ -44,6 +44,14 @@ package final class AppContainer {
     }
   }
 
+  /// Throws where nothing can be made, before anybody reads what is to come there.
+  func refuseReadOnly() throws(DataFailure) {
+    let status = try explaining("examine", path) { () throws(Errno) in
+      try containers.fd.filesystemStatus()
+    }
+    if status.f_flag & UInt(ST_RDONLY) != 0 { throw .readOnly(path: path) }
+  }
+
   /// Where things are made before they get their place: nobody looks for them under such names.
   func workshop(_ prefix: String) -> Workshop {
     Workshop(directory: containers.fd, prefix: prefix)
@@ -66,9 +74,11 @@ package final class AppContainer {
     try explaining("write to disk", path) { () throws(Errno) in try containers.fd.synchronizeFilesystem() }
   }
 
-  /// Makes a directory that is ours until it is given away, and opens it.
-  func makeOwnDirectory(_ name: String, in parent: FD) throws(DataFailure) -> OwnedFD {
-    try explaining("make", "\(path)/\(name)") { () throws(Errno) in
+  /// Makes a directory that is ours until it is given away, and opens it; `place` is where it is to come.
+  func makeOwnDirectory(
+    _ name: String, in parent: FD, for place: String? = nil
+  ) throws(DataFailure) -> OwnedFD {
+    try explaining("make", place ?? "\(path)/\(name)") { () throws(Errno) in
       try name.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
     }
   }

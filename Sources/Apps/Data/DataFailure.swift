@@ -9,6 +9,7 @@ package enum DataFailure: Error, Equatable, Sendable {
   case otherApp(path: String, identifier: String)
   case hasData(path: String)
   case exists(path: String)
+  case readOnly(path: String)
   case notCopied(from: String, TreeCopyFailure)
   case failed(doing: String, path: String, errno: Errno)
 }
@@ -24,6 +25,8 @@ extension DataFailure: CustomStringConvertible {
     case .hasData(let path):
       "\(path) already has data; nothing was changed; '--replace' replaces all of it"
     case .exists(let path): "\(path) already exists; nothing was changed; give the package another name"
+    case .readOnly(let path):
+      "nothing can be put into \(path): it is mounted read-only; mount the store read-write first"
     case .notCopied(let from, let failure): "\(from): \(failure); nothing was changed"
     case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"
     }

@@ -16,6 +16,7 @@ extension AppContainer {
     from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in },
     exchange: (NewData) throws -> Void
   ) throws -> DataReport {
+    try refuseReadOnly()
     if !replacing, try hasData { throw DataFailure.hasData(path: path) }
     guard let identifier = AppIdentifier(name), let home = Homes.name(in: location) else {
       throw DataFailure.failed(doing: "replace", path: path, errno: .EINVAL)

@@ -99,7 +99,7 @@ extension AppContainer {
       try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
       try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
         do throws(DataFailure) {
-          try fill(name, in: workshop, app, copy)
+          try fill(name, in: workshop, target, app, copy)
         } catch {
           failure = error
           throw .EIO
@@ -114,11 +114,11 @@ extension AppContainer {
   }
 
   private func fill(
-    _ name: Name, in parent: FD, _ app: AppDescription, _ copy: DataCopy
+    _ name: Name, in parent: FD, _ path: String, _ app: AppDescription, _ copy: DataCopy
   ) throws(DataFailure) {
-    let package = try makeOwnDirectory(name.text, in: parent)
-    let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd)
-    let names = try explaining("list", "\(path)/\(ContainerLayout.dataName)") { () throws(Errno) in
+    let package = try makeOwnDirectory(name.text, in: parent, for: path)
+    let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd, for: path)
+    let names = try explaining("list", "\(self.path)/\(ContainerLayout.dataName)") { () throws(Errno) in
       try data.fd.entries { name, _ in ContainerLayout.isDataName(name.buffer) }.map(\.name)
     }
     do throws(TreeCopyFailure) {
@@ -128,7 +128,7 @@ extension AppContainer {
       }
       try copy.finish()
     } catch {
-      throw .notCopied(from: path, error)
+      throw .notCopied(from: self.path, error)
     }
     try explaining("write", DataPackage.infoName) { () throws(Errno) in
       try package.fd.replaceContents(of: DataPackage.infoName, with: try Self.info(app), mode: 0o644)

@@ -27,6 +27,7 @@ extension AppContainer {
     guard let identifier = AppIdentifier(self.name), let home = Homes.name(in: location) else {
       throw .failed(doing: "deliver to", path: path, errno: .EINVAL)
     }
+    try refuseReadOnly()
     // Links were followed when it was named: one that is still here leads nowhere.
     let isLink = try explaining("examine", name) { () throws(Errno) in try source.status(of: name).isSymlink }
     if isLink { throw .failed(doing: "open", path: name, errno: .ENOENT) }

@@ -126,7 +126,11 @@ struct RunCommand: Command {
     let address = try daemon.address()
     var ending = AppEnding(status: nil)
     defer { EndingLog(address).tell(ending, context.console) }
-    if let mount { try place.attach(mount) }
+    if let mount {
+      try place.attach(mount)
+    } else if plan.isReadOnly == true {
+      try place.makeViewReadOnly()
+    }
     let hasSocket =
       try !Sandbox.coversSocket(plan.mountPoint) && daemon.giveSocket(in: place, context.console)
     let enforced = try EnforcedLimits(

@@ -71,7 +71,7 @@ package final class GrantService: Sendable {
   private func change(
     as request: GrantRequest, _ caller: CallerIdentity
   ) throws(GrantFailure) -> (event: LogEntry.Event, records: [GrantRecord]) {
-    guard !isReadOnly else { throw .store(.readOnly(path: store.path)) }
+    guard !isReadOnly else { throw .store(.mountedReadOnly) }
     switch request {
     case .grant(let identifier, let path, let inode, let access, let user):
       try? writer.writeOwed()

@@ -44,7 +44,7 @@ package final class Homes: Sendable {
       try make(temporary, for: account)
     } catch {
       discard(temporary)
-      throw StoreError(error, doing: "create the home", path: "\(path)/\(name)")
+      throw failure(error, doing: "create the home", name)
     }
     do throws(Errno) {
       try temporary.withName { (temporary) throws(Errno) in
@@ -63,7 +63,7 @@ package final class Homes: Sendable {
     } catch {
       discard(temporary)
       if error == .EEXIST { throw .homeExists(path: "\(path)/\(name)") }
-      throw StoreError(error, doing: "create the home", path: "\(path)/\(name)")
+      throw failure(error, doing: "create the home", name)
     }
   }
 
@@ -109,8 +109,13 @@ package final class Homes: Sendable {
         try access.removeTree(going, in: users.fd)
       }
     } catch {
-      throw StoreError(error, doing: "remove the home", path: "\(path)/\(name)")
+      throw failure(error, doing: "remove the home", name)
     }
+  }
+
+  private func failure(_ error: Errno, doing: String, _ name: String) -> StoreError {
+    if error == .EROFS, case .mount = access { return .mountedReadOnly }
+    return StoreError(error, doing: doing, path: "\(path)/\(name)")
   }
 
   private static let newMark = ".new-"

@@ -114,6 +114,9 @@ internal import Testing
     let again = try fixture.nobody("export", "com.example.editor", package)
     #expect(again.status == 1 && again.errors.contains("already exists; nothing was changed"))
     #expect(try fixture.nobody("export", "com.example.editor", package + ".zip").status == 2)
+    let closed = try fixture.mounted.temporary.makeDirectory("closed", mode: 0o555) + "/x.xcappdata"
+    let refused = try fixture.nobody("export", "com.example.editor", closed)
+    #expect(refused.errors == "insula: can't make \(closed): Permission denied\n", "\(refused)")
     #expect(try fixture.mounted.temporary.names(in: ".").filter { $0.contains("export") } == [])
   }
 

@@ -55,6 +55,16 @@ struct ViewPlace {
     }
   }
 
+  /// Sees to it that nothing is changed through a view that we have mounted before we knew.
+  func makeViewReadOnly() throws {
+    do throws(Errno) {
+      let mount = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
+      try DetachedMount.change(mount.fd, adding: .readOnly)
+    } catch {
+      throw CommandFailure(.failed, "can't make the app's view read-only: \(error.message)")
+    }
+  }
+
   /// Limits what the app keeps in files in memory.
   func limit(memory bytes: Int64) throws {
     do throws(Errno) {
