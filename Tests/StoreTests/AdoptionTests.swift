@@ -195,6 +195,27 @@ internal import Testing
     #expect(adoption.left[.linkedElsewhere]?.first == ["mine"])
   }
 
+  /// What the disk protects keeps nobody from the rest, and is told: it may be a program with more rights.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
+  func whatCannotBeChangedIsListed() throws {
+    for (path, user) in [("/former", Self.gone), ("/own", account.uid), ("/harmless", account.uid)] {
+      write("#!/bin/sh", path, mode: 0o755)
+      give(path, to: user)
+    }
+    let capability: [UInt8] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    #expect(setxattr(home + "/own", "security.capability", capability, 20, 0) == 0)
+    give("", to: Self.gone)
+    let protected = ["/former", "/own", "/harmless"].map { home + $0 }
+    // Not every filesystem has that.
+    guard try Program.run(["chattr", "+i"] + protected).status == 0 else { return }
+    defer { _ = try? Program.run(["chattr", "-i"] + protected) }
+    write("x", "/letter")
+    give("/letter", to: Self.gone)
+    let adoption = try adopt()
+    #expect(Set(adoption.left[.protected]?.first ?? []) == ["former", "own"])
+    #expect(status("/letter").st_uid == account.uid && status("").st_uid == account.uid)
+  }
+
   @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
   func programsRunAsNobodyElse() throws {
     for (path, user, mode) in [

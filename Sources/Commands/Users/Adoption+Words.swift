@@ -28,6 +28,7 @@ extension Adoption.Reason {
     case .device: "because it is a device node"
     case .linkedElsewhere: "because it also has a name outside of the home"
     case .othersProperty: "because it belongs to somebody else"
+    case .protected: "because it can't be changed (see 'lsattr'; 'chattr -i' may help)"
     }
   }
 }

@@ -24,10 +24,10 @@ struct UserAddCommand: Command {
       right.
       Nothing is removed or overwritten. Something else in the place of a standard directory, something
       mounted in the home, and a home of somebody who has an account here are refused before anything is
-      changed. What belongs to others, devices, and files that have other names outside of the home stay as
-      they are and are listed. Programs in the home lose their set-user-ID and set-group-ID bits and their
-      capabilities. ACL entries that name the former owner's number stay, and grants of theirs have to be
-      given again.
+      changed. What belongs to others, devices, files that have other names outside of the home, and what
+      'chattr +i' protects stay as they are and are listed. Other programs in the home lose their
+      set-user-ID and set-group-ID bits and their capabilities. ACL entries that name the former owner's
+      number stay, and grants of theirs have to be given again.
       """,
     ],
     examples: ["sudo insula user add anna", "sudo insula user add anna --adopt"])

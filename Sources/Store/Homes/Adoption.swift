@@ -15,6 +15,8 @@ package struct Adoption: Sendable {
     case linkedElsewhere
     /// It is neither the account's nor the home's former owner's.
     case othersProperty
+    /// Nothing about it can be changed, as if `chattr +i` was used on it.
+    case protected
   }
 
   /// Some of many: how many there are, and the first of them.

@@ -62,14 +62,18 @@ struct Handover {
     guard changes || mayRun else { return }
     if status.isDevice { return leave(.device) }
     guard status.isDirectory || survey.hasAllNames(of: status) else { return leave(.linkedElsewhere) }
-    // A change of owner takes them as well.
-    let hadCapabilities = mayRun ? try object.dropCapabilities() : false
-    if changes {
-      try object.changeOwner(uid: to.uid, gid: status.st_gid == fromGroup ? to.gid : status.st_gid)
-      adoption.given += 1
+    do throws(Errno) {
+      // A change of owner takes them as well.
+      let hadCapabilities = mayRun ? try object.dropCapabilities() : false
+      if changes {
+        try object.changeOwner(uid: to.uid, gid: status.st_gid == fromGroup ? to.gid : status.st_gid)
+        adoption.given += 1
+      }
+      if isProgram { try object.changeMode(status.permissions & ~0o6000) }
+      if isProgram || hadCapabilities { adoption.tamed.add(path()) }
+    } catch .EPERM {
+      leave(.protected)
     }
-    if isProgram { try object.changeMode(status.permissions & ~0o6000) }
-    if isProgram || hadCapabilities { adoption.tamed.add(path()) }
   }
 }
 
@@ -128,11 +132,18 @@ extension FD {
   ///
   /// A change of owner takes them too, and nobody but root has given them.
   fileprivate func dropCapabilities() throws(Errno) -> Bool {
-    do throws(Errno) {
-      try "security.capability".withName { (name) throws(Errno) in try removeAttribute(name.bytes) }
-      return true
-    } catch .ENODATA, .EOPNOTSUPP, .EPERM {
-      return false
+    try "security.capability".withName { (name) throws(Errno) in
+      do throws(Errno) {
+        try removeAttribute(name.bytes)
+        return true
+      } catch .ENODATA, .EOPNOTSUPP {
+        return false
+      } catch .EPERM {
+        // So it is also where there are none.
+        let size = try? attribute(name.bytes, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+        guard size != nil else { return false }
+        throw .EPERM
+      }
     }
   }
 }
