@@ -23,11 +23,15 @@ struct KeeperTests {
   {
     let silent = try MountedStore.mounted()
     let mounted = try MountedStore.mounted()
+    // Whose daemon listens in its store.
+    let users = try MountedStore(asNobody: true)
+    try users.mount()
     let daemon = try #require(try silent.daemon())
     #expect(kill(daemon, SIGSTOP) == 0)
     defer { kill(daemon, SIGCONT) }
     let start = monotonicNanoseconds()
     #expect(try mounted.run("status", mounted.point).status == 0)
+    #expect(try users.run("status", users.store).status == 0)
     #expect(monotonicNanoseconds() - start < 4_000_000_000)
     // Who seeks what no daemon serves waits for the one that is stopped, and then no longer.
     let none = try mounted.run("status", mounted.temporary.appending("nothing"))

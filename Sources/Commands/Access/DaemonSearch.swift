@@ -39,20 +39,28 @@ struct DaemonSearch {
   func daemon(at paths: [String]) -> Found? {
     for path in paths {
       if let identity = StoreIdentity(at: path), let found = place.daemon(of: identity) { return found }
+      // Before all others are asked, of which one may not answer.
+      if let found = daemon(inStoreAt: path), path == paths.first || found.status.mountPoint == paths.first {
+        return found
+      }
     }
     let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
-      // A user's daemon without a runtime directory listens in its store, which is what was mounted.
       let source = Self.mount(at: path)?.source
       for candidate in [path, source].compactMap({ $0 }) where candidate.hasPrefix("/") {
-        guard let store = try? Store(opening: candidate, .inspect), let found = place.daemon(in: store),
+        guard let found = daemon(inStoreAt: candidate),
           candidate == path || Self.isMeant(found.status, by: path)
         else { continue }
         return found
       }
     }
     return nil
+  }
+
+  /// A user's daemon without a runtime directory listens in its store.
+  private func daemon(inStoreAt path: String) -> Found? {
+    (try? Store(opening: path, .inspect)).flatMap { place.daemon(in: $0) }
   }
 
   /// A mounted store with the UUID of this one: one of them is a copy of the other.
