@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 @testable internal import Bundles
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import TestSupport
@@ -47,6 +48,14 @@ internal import Testing
     #expect(throws: IdentityFailure.self) {
       try trusted.remove(String(two.certificate.fingerprintText.prefix(7)))
     }
+  }
+
+  @Test func onlyFilesAreRead() throws {
+    mkfifo(directory.appending("pipe.pem"), 0o600)
+    #expect(throws: IdentityFailure.irregular("pipe.pem")) { _ = try trusted.list() }
+    unlink(directory.appending("pipe.pem"))
+    symlink(try directory.write("no root", to: "elsewhere"), directory.appending("link.pem"))
+    #expect(throws: IdentityFailure.irregular("link.pem")) { _ = try trusted.list() }
   }
 
   enum Refused: CaseIterable {

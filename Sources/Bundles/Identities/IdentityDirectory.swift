@@ -170,10 +170,14 @@ extension IdentityDirectory {
         try directory.open(file, O_RDONLY | O_NONBLOCK)
       }
       let status = try file.fd.status()
-      guard status.isRegular else { throw .EINVAL }
+      if !status.isRegular { throw .EINVAL }
       if status.permissions & 0o077 == 0 { return try file.fd.readToEnd(limit: Self.maximumFileSize) }
     } catch {
-      throw error == .ENOENT ? .notThere(name) : .failed(doing: "read the identity '\(name)'", errno: error)
+      switch error {
+      case .ENOENT: throw .notThere(name)
+      case .EINVAL, .ELOOP: throw .irregular(name)
+      default: throw .failed(doing: "read the identity '\(name)'", errno: error)
+      }
     }
     throw .openToOthers(name)
   }

@@ -9,6 +9,8 @@ package enum IdentityFailure: Error, Equatable, Sendable {
   case badTeam(String)
   case exists(String)
   case notThere(String)
+  /// Something else has the place of a file: the name of the identity or root.
+  case irregular(String)
   case damaged(String, String)
   case openToOthers(String)
   case hasPrivateKey
@@ -34,6 +36,8 @@ extension IdentityFailure: CustomStringConvertible {
     case .notThere(let name):
       "there is no identity '\(name)'; 'insula identity list' lists all, "
         + "and 'insula identity new' creates one"
+    case .irregular(let name):
+      "'\(name)' can't be used: what has its name is not a regular file; remove it"
     case .damaged(let name, let reason):
       "'\(name)' can't be used: \(reason)"
     case .openToOthers(let name):

@@ -25,8 +25,12 @@ package struct TrustDirectory {
       guard let file = String(validating: entry.name, as: UTF8.self), file.hasSuffix(Self.suffix),
         !file.hasPrefix(".")
       else { continue }
-      let text = try explaining("read the trusted root \(file)") { () throws(Errno) in
-        try directory.contents(of: file, limit: Self.maximumFileSize)
+      let text: [UInt8]
+      do throws(Errno) { text = try directory.contents(of: file, limit: Self.maximumFileSize) } catch {
+        guard [.EINVAL, .ELOOP].contains(error) else {
+          throw .failed(doing: "read the trusted root \(file)", errno: error)
+        }
+        throw .irregular(file)
       }
       let certificate = try Self.only(in: text)
       guard file == certificate.fingerprintText + Self.suffix else {

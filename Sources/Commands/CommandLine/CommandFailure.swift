@@ -62,7 +62,8 @@ struct CommandFailure: Error, Equatable {
     switch error {
     case .badName, .badTeam: .usage
     case .failed(_, let errno): code(of: errno)
-    case .exists, .notThere, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate, .notARoot,
+    case .exists, .notThere, .irregular, .damaged, .openToOthers, .hasPrivateKey, .notOneCertificate,
+      .notARoot,
       .alreadyTrusted, .notTrusted, .ambiguous, .crypto:
       .failed
     }
