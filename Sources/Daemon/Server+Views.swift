@@ -114,7 +114,7 @@ extension Server {
   func takeOver(_ app: AppTakeover) throws(Errno) {
     let left = app.left
     let session = try Session(app.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
-    try Self.resume(session, app.firstMessage)
+    try session.resume(app.firstMessage)
     let running = RunningView(
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
       left.process, app.view, kept: left.memory)

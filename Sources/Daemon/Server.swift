@@ -279,7 +279,7 @@ package final class Server: Sendable {
     try confine()
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
-      try Self.resume(session, first)
+      try session.resume(first)
       try serve(session)
       for app in apps { try takeOver(app) }
       volume.tookOver()
@@ -289,17 +289,6 @@ package final class Server: Sendable {
       throw ServeFailure.threads(error)
     }
     noteDevice()
-  }
-
-  /// Goes on with a connection. If that fails, the next worker needs the connection, which the session would
-  /// close with its end: so it has none in this process.
-  static func resume(_ session: Session, _ first: [UInt8]) throws(Errno) {
-    do throws(Errno) {
-      try session.resume(first)
-    } catch {
-      _ = Unmanaged.passRetained(session)
-      throw error
-    }
   }
 
   /// Finds out, while others are served, which nodes that another worker has left nobody will forget.

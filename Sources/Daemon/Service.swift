@@ -68,10 +68,9 @@ package enum Service {
     let remover = isSystem ? nil : try self.remover(settings, left)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
     let kept = try keptState(store, settings, remover, left)
-    if kept != nil {
+    if let kept {
+      if kept.hasPredecessor { TakingOver.begin(kept) }
       DaemonProcess.watchParent()
-      // The keeper's, which a worker that gives up must not close.
-      if let remover { _ = Unmanaged.passRetained(remover) }
     }
     do {
       try JoinableThread.run(name: "service") { try serve(store, settings, remover, kept, ready) }
@@ -105,33 +104,26 @@ package enum Service {
     apps.serve(server.tree, server.grants, server.consents)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
-    var takeovers: [AppTakeover] = []
-    var listening: ListeningPlace?
     let control: ListeningPlace
     let updates: UpdateThread
     do {
       if let kept, kept.hasPredecessor {
-        takeovers = launches.takeovers(kept)
-        try server.takeOver(takeovers)
-        takeovers = []
+        try server.takeOver(launches.takeovers(kept))
         kept.serves()
       }
       control = try listen(store, server, apps, launches, log, settings, kept)
-      listening = control
       server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
       let isFirst = kept?.hasPredecessor != true
+      TakingOver.end()
       if isFirst { GaveUp.forget(in: store.state) }
       try ready(isFirst)
       if isFirst { kept?.serves() }
     } catch {
-      // What these hold is the next worker's, and would be closed with them.
-      if kept?.hasPredecessor == true {
-        withExtendedLifetime((server, takeovers, listening)) { giveWay(error) }
-      }
+      if kept?.hasPredecessor == true { giveWay(error) }
       // Nobody would know of this mount, so it must not stay.
       try? server.unmount(lazily: true)
       server.waitUntilUnmounted()

@@ -78,7 +78,7 @@ package final class Session: @unchecked Sendable {
 
   deinit {
     // Closes the descriptor as well.
-    if let created { fuse_session_destroy(created) }
+    if let created, !TakingOver.spares(fd.raw) { fuse_session_destroy(created) }
   }
 
   /// A buffer for ``receive(into:)``.

@@ -50,7 +50,7 @@ package struct OwnedFD: ~Copyable, Sendable {
   /// `open(name).fd.status()`, is gone, and its descriptor closed, before the next call begins.
   package var fd: FD { FD(raw) }
 
-  deinit { _ = Glibc.close(raw) }
+  deinit { if !TakingOver.spares(raw) { _ = Glibc.close(raw) } }
 
   /// Gives the descriptor up without closing it.
   package consuming func release() -> FD {

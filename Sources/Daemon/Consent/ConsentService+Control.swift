@@ -139,6 +139,7 @@ extension ConsentService {
         }
         release(prompt, answers.state(app, prompt.key.user, service), app)
       } catch {
+        // It could not be noted.
         refuse([prompt], error.message, .EPERM)
         throw error
       }
@@ -146,7 +147,8 @@ extension ConsentService {
       do throws(ControlFailure) {
         release(prompt, try grant(path, inode, prompt, call))
       } catch {
-        refuse([prompt], error.message, .EPERM)
+        // Something else can be chosen.
+        prompts.putBack(prompt)
         throw error
       }
     case (.panel, _): refuse([prompt], "nothing was chosen", .ECANCELED)

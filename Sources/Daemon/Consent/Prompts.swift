@@ -130,6 +130,15 @@ final class Prompts: Sendable {
     }
   }
 
+  /// An answer could not be carried out: the same agent may give another one.
+  func putBack(_ prompt: Prompt) {
+    state.withLock { state in
+      guard let agent = prompt.agent, state.agents[agent] != nil else { return }
+      state.prompts.append(prompt)
+      state.prompts.sort { $0.number < $1.number }
+    }
+  }
+
   /// An agent has gone; gives what nobody is there to ask any more.
   func leave(_ number: UInt64) -> [Prompt] {
     state.withLock { state in

@@ -145,11 +145,7 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// The same memory in a process that has just been made for a worker.
-  ///
-  /// The descriptors are the keeper's, with whom all workers share one table: none may close them, not even
-  /// one that gives up before it has served.
   package init(inheriting other: KeptState) {
-    _ = Unmanaged.passRetained(other)
     memory = other.memory
     header = other.header
     entries = other.entries
@@ -223,6 +219,14 @@ package final class KeptState: @unchecked Sendable {
         else { return nil }
         return (kind, entry.view, FD(entry.descriptor))
       }
+    }
+  }
+
+  /// Whether a descriptor is noted, be it open or not.
+  func holds(_ descriptor: Int32) -> Bool {
+    if descriptor == memory.fd.raw || descriptor == answered.number { return true }
+    return lock.withLock { _ in
+      (0..<Self.capacity).contains { entries[$0].isSound && entries[$0].descriptor == descriptor }
     }
   }
 

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
