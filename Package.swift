@@ -94,7 +94,9 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Daemon",
-      dependencies: ["Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "JSON", "LinuxIO", "CLinux"],
+      dependencies: [
+        "Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "PropertyLists", "JSON", "LinuxIO", "CLinux",
+      ],
       swiftSettings: strict),
     .target(
       name: "Commands",

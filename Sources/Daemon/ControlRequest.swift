@@ -151,7 +151,8 @@ extension ControlRequest: Codable {
       case .nextTask: .nextTask(ofStarted: try fields.decodeIfPresent(Bool.self, forKey: .started) ?? false)
       case .answerTask:
         .answerTask(
-          try fields.decode(Int64.self, forKey: .number), try fields.decode(AgentAnswer.self, forKey: .answer))
+          try fields.decode(Int64.self, forKey: .number), try fields.decode(AgentAnswer.self, forKey: .answer)
+        )
       }
   }
 

@@ -15,7 +15,9 @@ internal import Synchronization
 //     whatever waits for a person. When the connection ends, nobody waits any more.
 //  4. If the process that serves dies, the kernel sends it again to the next one.
 
-/// A request that has failed with `Errno.awaitsConsent`. Valid during the call only.
+/// A request that has failed with `Errno.awaitsConsent`.
+///
+/// Valid during the call only.
 package struct PostponableRequest {
   /// What it is about: of a rename or a link, both directories or the object too.
   package let nodes: [NodeID]

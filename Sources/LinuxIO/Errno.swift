@@ -26,8 +26,9 @@ package struct Errno: Error, Hashable, Sendable {
 }
 
 extension Errno {
-  /// What is never answered: the caller's user is asked first (`PostponedRequest`). The kernel's own numbers
-  /// end before it.
+  /// What is never answered: the caller's user is asked first (`PostponedRequest`).
+  ///
+  /// The kernel's own numbers end before it.
   package static let awaitsConsent = Errno(4095)
 }
 

@@ -98,7 +98,9 @@ package struct Scope: Sendable {
     var isGrantedFile: Bool { own.granted.contains(.write) }
 
     /// Whether it says nothing of what is in it before its user has consented, whatever is said of all that
-    /// is around it. Who grants the place itself knows what they do.
+    /// is around it.
+    ///
+    /// Who grants the place itself knows what they do.
     var asks: Bool { own.permanent.contains(.asks) && inside.isEmpty }
 
     var reach: Reach {

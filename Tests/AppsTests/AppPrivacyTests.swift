@@ -16,13 +16,15 @@ struct AppPrivacyTests {
     let all = [(key: "CFBundleIdentifier", value: PropertyList.string("org.example.player"))] + info
     return try AppPrivacy(
       try BundleInfo(try #require(PropertyList.Dictionary(all))),
-      try #require(PropertyList.Dictionary(signed.map { (key: "com.apple.security." + $0.key, value: $0.value) })))
+      try #require(
+        PropertyList.Dictionary(signed.map { (key: "com.apple.security." + $0.key, value: $0.value) })))
   }
 
   @Test func textsAreTheBundlesOwn() throws {
     let texts = try privacy([
       ("NSPhotoLibraryUsageDescription", .string("Shows them.")), ("NSContactsUsageDescription", .string("")),
-      ("NSCalendarsUsageDescription", .string("old")), ("NSCalendarsFullAccessUsageDescription", .string("new")),
+      ("NSCalendarsUsageDescription", .string("old")),
+      ("NSCalendarsFullAccessUsageDescription", .string("new")),
       ("NSRemindersUsageDescription", .integer(1)),
       ("NSAppleMusicUsageDescription", .string(String(repeating: "x", count: 10_000_000))),
     ]).texts
@@ -41,8 +43,10 @@ struct AppPrivacyTests {
 
   @Test(arguments: [
     ("iphoneos9.3", true), ("iphoneos10.0", false), ("iphoneos17", false), ("macosx10.13", true),
-    ("macosx10.13.6", true), ("macosx10.14", false), ("macosx15.0", false), ("macosx", false), ("macosxx", false),
-    ("macosx10.", true), ("macosx-1", false), ("macosx99999999999999999999", false), ("linux1", false), ("", false),
+    ("macosx10.13.6", true), ("macosx10.14", false), ("macosx15.0", false), ("macosx", false),
+    ("macosxx", false),
+    ("macosx10.", true), ("macosx-1", false), ("macosx99999999999999999999", false), ("linux1", false),
+    ("", false),
   ])
   func oldAppsNeedNoTexts(sdk: String, isOld: Bool) throws {
     #expect(AppPrivacy.isOlder(sdk) == isOld)

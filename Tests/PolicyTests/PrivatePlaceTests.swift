@@ -75,7 +75,9 @@ internal import Testing
 
   @Test func placesSurviveCompaction() {
     var scope = Scope([Self.asking])
-    for place in PrivacyService.mediaLibrary.withConsent(home: "ada", writesChosenFiles: false) { scope.admit(place) }
+    for place in PrivacyService.mediaLibrary.withConsent(home: "ada", writesChosenFiles: false) {
+      scope.admit(place)
+    }
     let followed = scope.compact()
     #expect(reach(scope, "Users/ada/Music/a.musiclibrary/b") == [.read, .revocable])
     #expect(reach(scope, "Users/ada/Pictures") == .asks)
@@ -84,7 +86,8 @@ internal import Testing
 
   /// Without consent, a directory can be found and passed through, by whoever asks; nothing else.
   @Test func onlyPassingIsAllowed() {
-    let object = Object(uid: 1000, gid: 1000, mode: 0o700, kind: .directory, zone: .user, reach: [.read, .asks])
+    let object = Object(
+      uid: 1000, gid: 1000, mode: 0o700, kind: .directory, zone: .user, reach: [.read, .asks])
     for user: UInt32 in [1000, 0] {
       let caller = Credentials(uid: user, gid: user)
       for rights in [Rights.search, .readAttributes, .readSecurity, [.search, .readAttributes]] {

@@ -70,7 +70,9 @@ extension AppLaunch {
   }
 
   /// What it has of a service without its user's consent.
-  package func placesWithout(_ service: PrivacyService) -> [ScopePlace] { [service.withoutConsent(home: home)] }
+  package func placesWithout(_ service: PrivacyService) -> [ScopePlace] {
+    [service.withoutConsent(home: home)]
+  }
 
   /// What it has of a service with its user's consent.
   package func places(with service: PrivacyService) -> [ScopePlace] {

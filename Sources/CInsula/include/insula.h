@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 //
 // What a program can ask Insula while it runs as an app: who it is, where its directories are, what its user
-// has granted to it, and whether it may have more. Link with -linsula ('pkg-config --cflags --libs insula'); the library depends on
-// the C library alone.
+// has granted to it, and whether it may have more. Link with -linsula ('pkg-config --cflags --libs insula');
+// the library depends on the C library alone.
 //
 //   insula *app = insula_open();
 //   if (!app) { ... it does not run as an app (errno is ENOENT), or Insula can't be reached ... }

@@ -3,8 +3,8 @@
 
 package import Policy
 
-// What is said about consent on the control socket: by the commands of users, by the agents that ask a person,
-// and by apps through their own sockets.
+// What is said about consent on the control socket: by the commands of users, by the agents that ask a
+// person, and by apps through their own sockets.
 
 /// What somebody wants to know or decide about consent.
 ///

@@ -71,7 +71,8 @@ extension ConsentService {
 
   func installed(_ text: String, _ user: UInt32) throws(ControlFailure) -> InstalledApp {
     do throws(StoreError) {
-      guard let identifier = AppIdentifier(text), let app = try registry(false)?.app(identifier, for: user) else {
+      guard let identifier = AppIdentifier(text), let app = try registry(false)?.app(identifier, for: user)
+      else {
         throw StoreError.noApp(identifier: text)
       }
       return app
@@ -117,7 +118,8 @@ extension ConsentService {
       return .refusal("only an agent that was given something to ask can answer", .ESRCH)
     }
     return .job(.grants) { _ in
-      ControlReply { () throws(ControlFailure) in try self.take(answer, to: number, from: agent.number, call) }
+      ControlReply { () throws(ControlFailure) in try self.take(answer, to: number, from: agent.number, call)
+      }
     }
   }
 
@@ -198,7 +200,8 @@ extension ConsentService {
       let key = service.usageKeys.first ?? ""
       return .reply(
         .failure(
-          ControlFailure("Info.plist has no \(key), which must say why the app wants \(service.title)", .EINVAL)))
+          ControlFailure(
+            "Info.plist has no \(key), which must say why the app wants \(service.title)", .EINVAL)))
     }
     let call = PromptCall()
     switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call)) }) {

@@ -3,7 +3,6 @@
 
 internal import Apps
 internal import Fuse
-internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -50,16 +49,17 @@ package final class ConsentService: ConsentKeeper {
 
   /// Another process has served before: its agents connect again, and are waited for as long.
   func expectAgents() {
-    prompts.expectAgents(nanoseconds: Self.agentsPatience * 1_000_000_000)
+    prompts.expectAgents(nanoseconds: UInt64(Self.agentsPatienceMilliseconds) * 1_000_000)
     let thread = try? JoinableThread(name: "agents") { [weak self] in
-      sleep(UInt32(Self.agentsPatience))
+      // Nothing but this time is waited for.
+      _ = Condition(()).wait(milliseconds: Self.agentsPatienceMilliseconds) { _ in false }
       guard let self else { return }
       refuse(prompts.expectNoMoreAgents(), Self.nobodyAsks, .EPERM)
     }
     if let thread { thread.detach() } else { _ = prompts.expectNoMoreAgents() }
   }
 
-  private static let agentsPatience: UInt64 = 5
+  private static let agentsPatienceMilliseconds = 5000
 
   /// What an app that is about to run has of what is private.
   func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
@@ -141,7 +141,8 @@ package final class ConsentService: ConsentKeeper {
     let app = running.launch.app
     let key = service.usageKeys.first ?? ""
     let sentence =
-      "\(app.name.sanitized) was ended: its Info.plist has no \(key), which must say why it wants \(service.title)"
+      "\(app.name.sanitized) was ended: its Info.plist has no \(key), which must say why it wants "
+      + service.title
     if running.note(why: sentence) {
       log(
         LogEntry(

@@ -50,7 +50,8 @@ package final class ManagedConsent: Sendable {
     case .nothing: nil
     case .unreadable(let why): "/\(Self.path) can't be read (\(why)), so it restricts everything"
     case .rules(let rules):
-      rules.contains { $0.restricts(identifier, service) } ? "an administrator restricts it in /\(Self.path)" : nil
+      rules.contains { $0.restricts(identifier, service) }
+        ? "an administrator restricts it in /\(Self.path)" : nil
     }
   }
 
@@ -72,7 +73,9 @@ package final class ManagedConsent: Sendable {
     // What has only just changed may change again unseen.
     let read = Read(inode: UInt64(status.st_ino), stamp: stamp, content: content)
     last.withLock { $0 = stamp.isSettled ? read : nil }
-    if case .unreadable(let why) = content { DaemonLog.write("/\(Self.path): \(why); it restricts everything") }
+    if case .unreadable(let why) = content {
+      DaemonLog.write("/\(Self.path): \(why); it restricts everything")
+    }
     return content
   }
 

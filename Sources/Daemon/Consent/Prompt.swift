@@ -6,7 +6,7 @@ internal import LinuxIO
 internal import Policy
 internal import Synchronization
 
-/// What an app of a user's waits for: every access and call that needs the same decision waits for one prompt.
+/// What an app of a user's waits for: all accesses and calls that need the same decision wait for one prompt.
 struct PromptKey: Hashable, Sendable {
   enum Subject: Hashable, Sendable {
     case service(PrivacyService)

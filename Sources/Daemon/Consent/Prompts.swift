@@ -51,7 +51,9 @@ final class Prompts: Sendable {
 
   enum Addition: Equatable { case waits, nobodyAsks, isQuiet }
 
-  /// Adds someone who waits for a decision. `waiter` is asked for only if somebody is there to be asked.
+  /// Adds someone who waits for a decision.
+  ///
+  /// `waiter` is asked for only if somebody is there to be asked.
   func add(
     _ key: PromptKey, of view: UInt64, _ app: AgentApp, _ question: AgentTask.Question,
     _ waiter: () -> PromptWaiter?
@@ -112,8 +114,9 @@ final class Prompts: Sendable {
     }
   }
 
-  /// What an agent has an answer to; nil if that is nothing any more, or never was. `isAnswer` says that it
-  /// was not only closed.
+  /// What an agent has an answer to; nil if that is nothing any more, or never was.
+  ///
+  /// `isAnswer` says that it was not only closed.
   func answered(_ number: Int64, by agent: UInt64, isAnswer: Bool) -> Prompt? {
     state.withLock { state in
       guard

@@ -340,7 +340,8 @@ extension GrantService {
         throw error.asAppFailure
       }
       do throws(Errno) {
-        return try volume.view(of: app.identifier, user: user, places, takingOver: taken, consented: consented)
+        return try volume.view(
+          of: app.identifier, user: user, places, takingOver: taken, consented: consented)
       } catch {
         throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }

@@ -223,11 +223,11 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// Whether a descriptor is noted, be it open or not.
+  ///
+  /// Without the lock, since one who holds it may close something; each entry says whether it is whole.
   func holds(_ descriptor: Int32) -> Bool {
-    if descriptor == memory.fd.raw || descriptor == answered.number { return true }
-    return lock.withLock { _ in
-      (0..<Self.capacity).contains { entries[$0].isSound && entries[$0].descriptor == descriptor }
-    }
+    descriptor == memory.fd.raw || descriptor == answered.number
+      || (0..<Self.capacity).contains { entries[$0].isSound && entries[$0].descriptor == descriptor }
   }
 
   private var free: Int? { (0..<Self.capacity).first { !entries[$0].isSound } }

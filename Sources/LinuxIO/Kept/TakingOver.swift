@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// Whether this worker is about to take over what another one has left.
 ///
-/// Until it serves, it may have to give up, for want of memory, threads or descriptors. What is kept is the next
-/// worker's then, and all workers share one table of descriptors: so whatever is unwound meanwhile must not close
-/// any that are kept.
+/// Until it serves, it may have to give up, for want of memory, threads or descriptors. What is kept is the
+/// next worker's then, and all workers share one table of descriptors: so whatever is unwound meanwhile must
+/// not close any that are kept.
 package enum TakingOver {
   private static let isUnderWay = Atomic<Bool>(false)
   private static let kept = Mutex<KeptState?>(nil)

@@ -89,8 +89,9 @@ extension Registry {
   ) throws(StoreError) {
     try database.run(
       """
-      DELETE FROM consents WHERE identifier = ?1 AND NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+      DELETE FROM consents WHERE identifier = ?1 AND NOT (team = ?2 AND root IS ?4)
+        AND (user = ?3 OR ?3 IS NULL AND NOT EXISTS (
+          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
       """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }
 

@@ -26,7 +26,8 @@ extension View {
         .initializeMemory(as: UInt8.self, repeating: 0)
     }
     bytes.storeBytes(of: FileStatus.linksOfEmpty, toByteOffset: 16, as: UInt32.self)
-    bytes.storeBytes(of: UInt16(truncatingIfNeeded: FileStatus.modeOfPrivate), toByteOffset: 28, as: UInt16.self)
+    bytes.storeBytes(
+      of: UInt16(truncatingIfNeeded: FileStatus.modeOfPrivate), toByteOffset: 28, as: UInt16.self)
   }
 }
 

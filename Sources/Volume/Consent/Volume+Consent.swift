@@ -18,8 +18,8 @@ extension Volume {
 
   /// Puts some places into all views of an app of a user's and takes others out.
   ///
-  /// When this returns, the app finds what was put in, and nothing of what was taken out can be found, read or
-  /// written any more. Not from a request's own thread: it waits for requests.
+  /// When this returns, the app finds what was put in, and nothing of what was taken out can be found, read
+  /// or written any more. Not from a request's own thread: it waits for requests.
   package func change(
     viewsOf identifier: AppIdentifier, user: UInt32, admitting new: [ScopePlace],
     withdrawing old: [ScopePlace]

@@ -5,8 +5,8 @@ package import LinuxIO
 internal import Policy
 
 extension Volume {
-  /// Makes the directories that are missing on the way to a private place in a home: whether there is anything
-  /// in it is not to be told by whether it is there.
+  /// Makes the directories that are missing on the way to a private place in a home: whether there is
+  /// anything in it is not to be told by whether it is there.
   ///
   /// In its user's name, since the home is theirs to change meanwhile.
   package func makePrivatePlace(at path: [[UInt8]], uid: UInt32, gid: UInt32) throws(Errno) {

@@ -121,7 +121,8 @@ internal import Testing
     #expect(try Program.run(["\(home)/.local/bin/insula", "version"]).status == 0)
     let found = try Program.run(["sh", "-c", "cd '\(home)'; find . -type f | sort"])
     let all = [
-      ".local/bin/insula", ".local/include/insula.h", ".local/lib/libinsula.a", ".local/lib/pkgconfig/insula.pc",
+      ".local/bin/insula", ".local/include/insula.h", ".local/lib/libinsula.a",
+      ".local/lib/pkgconfig/insula.pc",
       ".local/share/bash-completion/completions/insula",
       ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/systemd/user/insula-agent.service",
       ".local/share/systemd/user/insula.service",

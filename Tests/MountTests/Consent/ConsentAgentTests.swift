@@ -15,7 +15,8 @@ struct ConsentAgentTests {
       """
       agent allow deny
       inside \(ConsentFixture.player) '
-        i=0; while [ $i -lt 300 ]; do cat "$HOME_OF_USER/Music/Music/song" & i=$((i+1)); done | sort | uniq -c'
+        cd "$HOME_OF_USER"
+        i=0; while [ $i -lt 300 ]; do cat Music/Music/song & i=$((i+1)); done | sort | uniq -c'
       kill $agentpid; grep -c number $agent
       """)
     let words = result.output.split(whereSeparator: \.isWhitespace)
@@ -30,14 +31,18 @@ struct ConsentAgentTests {
     #expect(crashed.output.hasSuffix("Operation not permitted\n1\n"), "\(crashed)")
     #expect(try fixture.state(of: "media-library") == "not-determined")
     // Closed without an answer is no answer; and nobody is asked again at once.
-    let closed = try fixture.shell("agent dismiss allow; \(try1); \(try1); kill $agentpid; grep -c number $agent")
+    let closed = try fixture.shell(
+      "agent dismiss allow; \(try1); \(try1); kill $agentpid; grep -c number $agent")
     #expect(closed.output.hasSuffix("Operation not permitted\n1\n"), "\(closed)")
     #expect(try fixture.state(of: "media-library") == "not-determined")
     // One hangs and is ended, another one takes over.
     let taken = try fixture.shell(
       """
       sleep 10; agent hang; hanging=$agentpid; first=$agent
-      { until grep -q number $first; do sleep 0.02; done; agent allow; kill $hanging; wait $agentpid; cat $agent; } > $first-2 &
+      {
+        until grep -q number $first; do sleep 0.02; done
+        agent allow; kill $hanging; wait $agentpid; cat $agent
+      } > $first-2 &
       \(try1); wait; cat $first-2
       """)
     #expect(taken.output.hasPrefix("song\nready\n") && taken.output.hasSuffix("done\n"), "\(taken)")

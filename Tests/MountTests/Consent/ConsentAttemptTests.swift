@@ -31,15 +31,16 @@ struct ConsentAttemptTests {
     // Whatever else is there is there no more.
     let emptied = try fixture.shell(
       """
-      cd '\(fixture.home)' && mkdir ../Shared/kept-$$ 2>&1; mv Music/Music Music/Other Documents/ && mv Pictures/* Documents/ \
-        && touch Music Pictures
+      cd '\(fixture.home)' && mv Music/Music Music/Other Documents/ \
+        && mv Pictures/* Documents/ && touch Music Pictures
       """)
     try #require(emptied.status == 0, "\(emptied)")
     let empty = try outcomes(fixture)
     for (name, outcome) in full { #expect(empty[name] == outcome, "\(name): it tells what is there") }
     let back = try fixture.shell(
       """
-      cd '\(fixture.home)' && mv Documents/Music Documents/Other Music/ && mv Documents/All.photoslibrary Pictures/
+      cd '\(fixture.home)' && mv Documents/Music Documents/Other Music/ \
+        && mv Documents/All.photoslibrary Pictures/
       setfattr -n user.mark -v x Pictures/All.photoslibrary/1
       decide allow media-library && decide allow photos
       """)

@@ -25,8 +25,9 @@ final class ConsentFixture {
     try fixture.install("Mute")
     let made = try fixture.shell(
       """
-      cd "$POINT/Users/\(fixture.user.name)" && mkdir -p Music/Music Music/Other 'Pictures/All.photoslibrary' \
-        && echo song > Music/Music/song && echo other > Music/Other/file && echo photo > Pictures/All.photoslibrary/1
+      cd "$POINT/Users/\(fixture.user.name)" \
+        && mkdir -p Music/Music Music/Other Pictures/All.photoslibrary && echo song > Music/Music/song \
+        && echo other > Music/Other/file && echo photo > Pictures/All.photoslibrary/1
       """)
     try #require(made.status == 0, "\(made)")
   }
@@ -73,7 +74,8 @@ final class ConsentFixture {
       import json, socket, sys
       s = socket.socket(socket.AF_UNIX)
       s.connect(sys.argv[1])
-      s.sendall((json.dumps({"verb": "consent", "consent": {"list": {"_0": "\(Self.player)"}}}) + "\\n").encode())
+      asked = {"verb": "consent", "consent": {"list": {"_0": "\(Self.player)"}}}
+      s.sendall((json.dumps(asked) + "\\n").encode())
       reply = json.loads(s.makefile().readline())
       for c in reply.get("consents", []): print(c["service"], c["state"])
       if "consents" not in reply: print(reply)
@@ -86,7 +88,8 @@ final class ConsentFixture {
   /// The state of a service, as the daemon tells it.
   func state(of service: String) throws -> String {
     let lines = try shell("states").output.split(separator: "\n")
-    return lines.first { $0.hasPrefix(service + " ") }.map { String($0.dropFirst(service.count + 1)) } ?? "none"
+    return lines.first { $0.hasPrefix(service + " ") }.map { String($0.dropFirst(service.count + 1)) }
+      ?? "none"
   }
 }
 

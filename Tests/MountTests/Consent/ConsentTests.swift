@@ -20,7 +20,8 @@ struct ConsentTests {
     let lines = result.output.split(separator: "\n").map(String.init)
     try #require(lines.count == 5, "\(result)")
     // What it was not asked about stays unseen.
-    #expect(lines[0] == "song" && lines[1] == "Music" && lines[2] == "ready" && lines[4] == "done", "\(result)")
+    #expect(
+      lines[0] == "song" && lines[1] == "Music" && lines[2] == "ready" && lines[4] == "done", "\(result)")
     #expect(lines[3].contains("\"text\": \"Shows your AppleMusic.\""), "\(lines[3])")
     #expect(lines[3].contains("\"identifier\": \"org.example.player\""), "\(lines[3])")
     #expect(try fixture.state(of: "media-library") == "authorized")
@@ -28,7 +29,7 @@ struct ConsentTests {
     // From then on nobody is asked, and nothing can be changed in a library of media.
     let later = try fixture.inside(
       """
-      cat "$HOME_OF_USER/Music/Music/song"; echo x > "$HOME_OF_USER/Music/Music/new" || ls "$HOME_OF_USER/Music/Other"
+      cd "$HOME_OF_USER/Music"; cat Music/song; echo x > Music/new || ls Other
       """)
     #expect(later.output == "song\n" && later.status == 2, "\(later)")
   }

@@ -11,7 +11,8 @@ internal import Testing
 struct OpenPanelTests {
   /// Runs a call of the app's with an agent that chooses a letter in the user's Documents.
   private func choose(
-    _ fixture: ConsentFixture, _ answers: String, call: String = #"{"verb":"open-panel","panel":{"kind":"file","types":[]}}"#
+    _ fixture: ConsentFixture, _ answers: String,
+    call: String = #"{"verb":"open-panel","panel":{"kind":"file","types":[]}}"#
   ) throws -> ProgramResult {
     let name = fixture.fixture.user.name
     return try fixture.shell(
@@ -54,6 +55,7 @@ struct OpenPanelTests {
     let cancelled = try fixture.shell("sleep 11; true")
     #expect(cancelled.status == 0)
     #expect(try choose(fixture, "dismiss").output.hasPrefix("125 []\n2\n2\n"))
-    #expect(try fixture.shell("insula grants \(ConsentFixture.player) --json").output.contains("letter") == false)
+    #expect(
+      try fixture.shell("insula grants \(ConsentFixture.player) --json").output.contains("letter") == false)
   }
 }
