@@ -91,7 +91,7 @@ extension Server {
         appSockets.remove(number)
       }
     } catch {
-      kept?.forgetAll(of: view)
+      if !TakingOver.isUnderWay { kept?.forgetAll(of: view) }
       views.remove(number)
       throw error
     }
@@ -119,7 +119,7 @@ extension Server {
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
       left.process, app.view, kept: left.memory)
     try serve(running, over: session, app.share)
-    if let listener = left.listener { takeOverEndpoint(of: running, listener) }
+    if let listener = left.listener { try takeOverEndpoint(of: running, listener) }
   }
 }
 

@@ -93,7 +93,7 @@ package final class View: FileSystem {
   }
 
   deinit {
-    volume.kept?.forget(.viewMemory, view: number)
+    if !TakingOver.isUnderWay { volume.kept?.forget(.viewMemory, view: number) }
     volume.views.remove(number)
     volume.views.ended(number)
   }

@@ -70,16 +70,9 @@ extension Server {
   }
 
   /// Serves the socket on that another worker has left.
-  func takeOverEndpoint(of running: RunningView, _ listener: FD) {
-    let owned = OwnedFD(owning: listener.raw)
-    do throws(Errno) {
-      try appSockets.add(
-        running.number, view: running.view.number, user: running.user, listener: owned,
-        handler: calls.handler(for: running))
-    } catch {
-      kept?.forget(.appListener, view: running.view.number)
-      DaemonLog.write(
-        "\(running.launch.app.identifier), pid \(running.pid), has no socket any more: \(error.message)")
-    }
+  func takeOverEndpoint(of running: RunningView, _ listener: FD) throws(Errno) {
+    try appSockets.add(
+      running.number, view: running.view.number, user: running.user, listener: OwnedFD(owning: listener.raw),
+      handler: calls.handler(for: running))
   }
 }
