@@ -114,10 +114,17 @@ extension Server {
   func takeOver(_ app: AppTakeover) throws(Errno) {
     let left = app.left
     let session = try Session(app.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
-    try session.resume(app.firstMessage)
     let running = RunningView(
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
       left.process, app.view, kept: left.memory)
+    // What is sent again may wait for its user, who is asked about an app that runs.
+    views.add(running, app.share)
+    do throws(Errno) {
+      try session.resume(app.firstMessage)
+    } catch {
+      views.remove(running.number)
+      throw error
+    }
     try serve(running, over: session, app.share)
     if let listener = left.listener { try takeOverEndpoint(of: running, listener) }
   }

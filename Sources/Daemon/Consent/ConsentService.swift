@@ -59,7 +59,7 @@ package final class ConsentService: ConsentKeeper {
     if let thread { thread.detach() } else { _ = prompts.expectNoMoreAgents() }
   }
 
-  private static let agentsPatienceMilliseconds = 5000
+  private static let agentsPatienceMilliseconds = 10_000
 
   /// What an app that is about to run has of what is private.
   func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
