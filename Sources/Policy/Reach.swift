@@ -23,6 +23,10 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// consented.
   package static let asks = Reach(rawValue: 1 << 5)
 
+  /// The same, unless its user has granted something in it: programs save what they were granted by names
+  /// beside it, and are to find those free.
+  package static let asksUnlessGranted = Reach(rawValue: 1 << 6)
+
   /// It does not exist in the view.
   package static let nothing: Reach = []
   package static let everything: Reach = [.read, .write, .execute]

@@ -108,7 +108,9 @@ extension Scope {
     var ancestor = index
     while ancestor != 0 {
       ancestor = places[ancestor].parent
+      let asked = places[ancestor].asks
       places[ancestor].below += difference
+      if places[ancestor].asks != asked { spread(from: ancestor) }
     }
   }
 

@@ -101,11 +101,15 @@ package struct Scope: Sendable {
     /// is around it.
     ///
     /// Who grants the place itself knows what they do.
-    var asks: Bool { own.permanent.contains(.asks) && inside.isEmpty }
+    var asks: Bool {
+      guard inside.isEmpty else { return false }
+      return own.permanent.contains(.asks) || own.permanent.contains(.asksUnlessGranted) && below == 0
+    }
 
     var reach: Reach {
       var reach = own.union(around).reach
-      if !asks { reach.remove(.asks) }
+      reach.subtract([.asks, .asksUnlessGranted])
+      if asks { reach.insert(.asks) }
       if below > 0 { reach.insert(.read) }
       if grantedFiles > 0, !reach.contains(.write) { reach.insert(.beside) }
       return reach
@@ -194,7 +198,9 @@ package struct Scope: Sendable {
   }
 
   /// Whether anything in it takes its user's consent.
-  package var hasPrivatePlaces: Bool { permanent.contains { $0.reach.contains(.asks) } }
+  package var hasPrivatePlaces: Bool {
+    permanent.contains { !$0.reach.isDisjoint(with: [.asks, .asksUnlessGranted]) }
+  }
 
   /// The path of a place that takes its user's consent; nil for any other position.
   package func path(ofPrivate position: Position) -> [[UInt8]]? {

@@ -64,6 +64,25 @@ internal import Testing
     #expect(!reach(scope, "Users/ada/Pictures").contains(.asks))
   }
 
+  /// What programs save beside a file that they were granted takes names that are free.
+  @Test func foldersWithGrantedFilesDoNotAsk() {
+    let asking = PrivacyService.documents.withoutConsent(home: "ada")
+    var scope = Scope([asking])
+    #expect(scope.hasPrivatePlaces)
+    #expect(reach(scope, "Users/ada/Documents") == .asks)
+    let granted = ScopePlace("Users/ada/Documents/letter", [.read, .write, .revocable], isSubtree: false)
+    let around = ScopePlace("Users/ada", [.read, .write, .revocable])
+    scope.admit(around)
+    #expect(reach(scope, "Users/ada/Documents/other") == .nothing)
+    scope.withdraw(around)
+    scope.admit(granted)
+    #expect(reach(scope, "Users/ada/Documents") == [.read, .beside])
+    #expect(reach(scope, "Users/ada/Documents/letter") == [.read, .write, .revocable])
+    #expect(reach(scope, "Users/ada/Documents/other") == .nothing)
+    scope.withdraw(granted)
+    #expect(reach(scope, "Users/ada/Documents") == .asks)
+  }
+
   /// No name that anybody can give is a pattern.
   @Test func grantedNamesAreNoPatterns() {
     var scope = Scope([])

@@ -94,7 +94,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
 
   /// What an app has of it without its user's consent: that there is such a place.
   package func withoutConsent(home: String) -> ScopePlace {
-    ScopePlace(place(home: home), .asks, isSubtree: false)
+    ScopePlace(place(home: home), isForChoosers ? .asksUnlessGranted : .asks, isSubtree: false)
   }
 
   /// What an app has of it with its user's consent; of folders and volumes, what its signature says of files
