@@ -2,81 +2,12 @@
 // Copyright the Insula authors
 #include "CCrypto.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#define LIBRARY "libcrypto.so.3"
-
-struct functions {
-#define FUNCTION(result, name, parameters, arguments) result(*name) parameters;
-#define VARIADIC(result, name, parameters) result(*name) parameters;
-#include "Functions.h"
-#undef FUNCTION
-#undef VARIADIC
-};
-
-static const struct {
-  const char *name;
-  size_t place;
-} names[] = {
-#define FUNCTION(result, name, parameters, arguments) {#name, offsetof(struct functions, name)},
-#define VARIADIC(result, name, parameters) {#name, offsetof(struct functions, name)},
-#include "Functions.h"
-#undef FUNCTION
-#undef VARIADIC
-};
-
-static struct functions table;
-// Set when the whole table is filled.
-static _Atomic(const struct functions *) loaded;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-// Why it can't be filled.
-static char failure[512];
-
-static void fail(void) {
-  const char *reason = dlerror();
-  snprintf(failure, sizeof failure, "%s; install OpenSSL 3 (on Debian the package libssl3t64 or libssl3)",
-           reason ? reason : LIBRARY);
-}
-
-static void load(void) {
-  // It stays until the process ends, as if it had been linked.
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return fail();
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    void *function = dlsym(library, names[i].name);
-    if (!function) return fail();
-    memcpy((char *)&table + names[i].place, &function, sizeof function);
-  }
-  atomic_store_explicit(&loaded, &table, memory_order_release);
-}
-
-const char *ccrypto_load(void) {
-  pthread_once(&once, load);
-  return atomic_load_explicit(&loaded, memory_order_acquire) ? NULL : failure;
-}
-
 // Without digests nothing may go on: an app whose seal can't be computed would look like a damaged one.
-static const struct functions *library(void) {
-  const struct functions *functions = atomic_load_explicit(&loaded, memory_order_acquire);
-  if (functions) return functions;
-  const char *reason = ccrypto_load();
-  if (reason) {
-    dprintf(STDERR_FILENO, "insula: can't load libcrypto: %s\n", reason);
-    _exit(1);
-  }
-  return atomic_load_explicit(&loaded, memory_order_acquire);
-}
-
-// Hidden, so that libcrypto calls its own functions and not these.
-#define FUNCTION(result, name, parameters, arguments) \
-  __attribute__((visibility("hidden"))) result name parameters { return library()->name arguments; }
-#define VARIADIC(result, name, parameters)
-#include "Functions.h"
+#define LIBRARY "libcrypto.so.3"
+#define TITLE "libcrypto"
+#define ADVICE "install OpenSSL 3 (on Debian the package libssl3t64 or libssl3)"
+#define LOAD ccrypto_load
+#define FUNCTIONS "../CCrypto/Functions.h"
+#include "../CLinux/LoadedLibrary.h"
 
 EVP_PKEY *ccrypto_generate_p256(void) { return library()->EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"); }

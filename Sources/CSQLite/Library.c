@@ -2,82 +2,13 @@
 // Copyright the Insula authors
 #include "CSQLite.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#define LIBRARY "libsqlite3.so.0"
-
-struct functions {
-#define FUNCTION(result, name, parameters, arguments) result(*name) parameters;
-#define VARIADIC(result, name, parameters) result(*name) parameters;
-#include "Functions.h"
-#undef FUNCTION
-#undef VARIADIC
-};
-
-static const struct {
-  const char *name;
-  size_t place;
-} names[] = {
-#define FUNCTION(result, name, parameters, arguments) {#name, offsetof(struct functions, name)},
-#define VARIADIC(result, name, parameters) {#name, offsetof(struct functions, name)},
-#include "Functions.h"
-#undef FUNCTION
-#undef VARIADIC
-};
-
-static struct functions table;
-// Set when the whole table is filled.
-static _Atomic(const struct functions *) loaded;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-// Why it can't be filled.
-static char failure[512];
-
-static void fail(void) {
-  const char *reason = dlerror();
-  snprintf(failure, sizeof failure, "%s; install SQLite 3 (on Debian the package libsqlite3-0)",
-           reason ? reason : LIBRARY);
-}
-
-static void load(void) {
-  // It stays until the process ends, as if it had been linked.
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return fail();
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    void *function = dlsym(library, names[i].name);
-    if (!function) return fail();
-    memcpy((char *)&table + names[i].place, &function, sizeof function);
-  }
-  atomic_store_explicit(&loaded, &table, memory_order_release);
-}
-
-const char *csqlite_load(void) {
-  pthread_once(&once, load);
-  return atomic_load_explicit(&loaded, memory_order_acquire) ? NULL : failure;
-}
-
 // Without its registry a store would look like one that has no apps.
-static const struct functions *library(void) {
-  const struct functions *functions = atomic_load_explicit(&loaded, memory_order_acquire);
-  if (functions) return functions;
-  const char *reason = csqlite_load();
-  if (reason) {
-    dprintf(STDERR_FILENO, "insula: can't load SQLite: %s\n", reason);
-    _exit(1);
-  }
-  return atomic_load_explicit(&loaded, memory_order_acquire);
-}
-
-// Hidden, so that SQLite calls its own functions and not these.
-#define FUNCTION(result, name, parameters, arguments) \
-  __attribute__((visibility("hidden"))) result name parameters { return library()->name arguments; }
-#define VARIADIC(result, name, parameters)
-#include "Functions.h"
+#define LIBRARY "libsqlite3.so.0"
+#define TITLE "SQLite"
+#define ADVICE "install SQLite 3 (on Debian the package libsqlite3-0)"
+#define LOAD csqlite_load
+#define FUNCTIONS "../CSQLite/Functions.h"
+#include "../CLinux/LoadedLibrary.h"
 
 int csqlite_set_option(sqlite3 *database, int option, int value) {
   return library()->sqlite3_db_config(database, option, value, (int *)0);
