@@ -36,7 +36,9 @@ struct AppCalls: Sendable {
         return .grants(grants.own(app.identifier, of: running.user, after: 0))
       }
     case .consent(.list(let identifier, let user)):
-      guard isOwn(identifier.map(AppIdentifier.init) ?? nil, user, running) else { return Self.others }
+      let named = identifier.flatMap { AppIdentifier($0) }
+      // A text that is no identifier names another app, too.
+      guard (identifier == nil) == (named == nil), isOwn(named, user, running) else { return Self.others }
       return .reply(.consents(consents.statuses(running)))
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
