@@ -6,6 +6,7 @@
 It writes a line of JSON for each attempt: its name, and what came of it. Who runs this compares the lines:
 without consent they are the same whatever is in the libraries, and with consent each tells something.
 """
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -128,24 +129,26 @@ def list_by_descriptor_of_proc():
         os.close(descriptor)
 
 
-@attempt
-def list_from_within():
+@contextlib.contextmanager
+def within(directory):
     before = os.getcwd()
-    os.chdir(MUSIC)
+    os.chdir(directory)
     try:
-        return os.listdir(".")
+        yield
     finally:
         os.chdir(before)
+
+
+@attempt
+def list_from_within():
+    with within(MUSIC):
+        return os.listdir(".")
 
 
 @attempt
 def list_by_cwd_of_proc():
-    before = os.getcwd()
-    os.chdir(MUSIC)
-    try:
+    with within(MUSIC):
         return os.listdir("/proc/self/cwd")
-    finally:
-        os.chdir(before)
 
 
 @attempt
@@ -287,15 +290,9 @@ def temporary_file():
 
 @attempt
 def bind_a_socket():
-    before = os.getcwd()
-    made = socket.socket(socket.AF_UNIX)
-    try:
-        os.chdir(PHOTOS)
+    with within(PHOTOS), contextlib.closing(socket.socket(socket.AF_UNIX)) as made:
         made.bind("s")
         os.unlink("s")
-    finally:
-        made.close()
-        os.chdir(before)
 
 
 @attempt

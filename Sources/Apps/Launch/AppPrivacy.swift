@@ -64,15 +64,13 @@ extension AppLaunch {
   package var services: [PrivacyService] {
     let own = places.filter { $0.isSubtree }.map(\.path)
     return PrivacyService.allCases.filter { service in
-      let place = service.withoutConsent(home: home).path
+      let place = place(without: service).path
       return privacy.mayAsk(for: service) && !own.contains { place.starts(with: $0) }
     }
   }
 
   /// What it has of a service without its user's consent.
-  package func placesWithout(_ service: PrivacyService) -> [ScopePlace] {
-    [service.withoutConsent(home: home)]
-  }
+  package func place(without service: PrivacyService) -> ScopePlace { service.withoutConsent(home: home) }
 
   /// What it has of a service with its user's consent.
   package func places(with service: PrivacyService) -> [ScopePlace] {

@@ -65,19 +65,18 @@ package final class ConsentService: ConsentKeeper {
   func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
     launch.services.flatMap { service in
       answers.state(launch.app, user, service) == .authorized
-        ? launch.places(with: service) : launch.placesWithout(service)
+        ? launch.places(with: service) : [launch.place(without: service)]
     }
   }
 
   /// Makes those private places for which an app may ask, and which its user's home lacks.
   func makePlaces(for launch: AppLaunch, of user: UInt32, _ group: UInt32) {
     for service in launch.services where service.isInHome {
-      for place in launch.placesWithout(service) {
-        do throws(Errno) {
-          try volume.makePrivatePlace(at: place.path, uid: user, gid: group)
-        } catch {
-          DaemonLog.write("can't make /\(place.text): \(error.message)")
-        }
+      let place = launch.place(without: service)
+      do throws(Errno) {
+        try volume.makePrivatePlace(at: place.path, uid: user, gid: group)
+      } catch {
+        DaemonLog.write("can't make /\(place.text): \(error.message)")
       }
     }
   }
@@ -92,7 +91,7 @@ package final class ConsentService: ConsentKeeper {
   package func asks(_ access: PrivateAccess) -> Bool {
     guard let running = views.one(ofView: access.view),
       let service = running.launch.services.first(where: {
-        $0.withoutConsent(home: running.launch.home).path == access.place
+        running.launch.place(without: $0).path == access.place
       })
     else { return false }
     switch answers.state(running.launch.app, access.user, service) {
@@ -184,7 +183,7 @@ package final class ConsentService: ConsentKeeper {
   private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
     let running = views.all(of: app.identifier.text, user: user)
     guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }
-    let (with, without) = (launch.places(with: service), launch.placesWithout(service))
+    let (with, without) = (launch.places(with: service), [launch.place(without: service)])
     let isAllowed = answers.state(app, user, service) == .authorized
     volume.change(
       viewsOf: app.identifier, user: user, admitting: isAllowed ? with : without,

@@ -227,7 +227,7 @@ package final class KeptState: @unchecked Sendable {
   /// Without the lock, since one who holds it may close something; each entry says whether it is whole.
   func holds(_ descriptor: Int32) -> Bool {
     descriptor == memory.fd.raw || descriptor == answered.number
-      || (0..<Self.capacity).contains { entries[$0].isSound && entries[$0].descriptor == descriptor }
+      || (0..<Self.capacity).contains { entries[$0].descriptor == descriptor && entries[$0].isSound }
   }
 
   private var free: Int? { (0..<Self.capacity).first { !entries[$0].isSound } }
