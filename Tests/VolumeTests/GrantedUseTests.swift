@@ -41,6 +41,20 @@ struct GrantedUseTests {
     #expect(view.errno(open) == .ENOENT)
   }
 
+  /// Nobody waits for the end of an open that only reads, as with files of one's own.
+  @Test(arguments: [true, false]) func onlyWritersAreAskedAtTheirClose(passes: Bool) throws {
+    let tree = try Tree(passthrough: passes)
+    try tree.view.make("Users/Shared/file", mode: 0o666)
+    let place = ScopePlace("Users/Shared/file", [.read, .write, .revocable], isSubtree: false)
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: passes, canWithdraw: true))
+    let node = try view.node("Users/Shared/file")
+    let reading = try view.open(node, flags: O_RDONLY, clearsSetID: false, by: .root)
+    #expect(reading.mode.contains(.noFlush) == passes)
+    let writing = try view.open(node, flags: O_WRONLY, clearsSetID: false, by: .root)
+    #expect(!writing.mode.contains(.noFlush))
+  }
+
   /// Nor is what was just made beside it, unless that can be taken back.
   @Test func whatIsMadeMeanwhileCanBeTakenBack() throws {
     let tree = try Tree()

@@ -172,8 +172,9 @@ extension View {
   /// what differs is in SEMANTICS.md.
   private func needsFlush(_ access: OpenFile.Access, hasDescriptor: Bool) -> Bool {
     // Where data goes through the daemon, close(2) is also where it learns that a write failed.
-    if hasDescriptor { return access.writes || !volume.settings.localLocks }
-    return access == [.read, .write] && !volume.settings.localLocks
+    if hasDescriptor, access.writes { return true }
+    if volume.settings.localLocks { return false }
+    return usesPassthrough ? access == [.read, .write] : true
   }
 
   private func truncate(
