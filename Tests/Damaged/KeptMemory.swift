@@ -59,20 +59,33 @@ struct KeptMemory {
         word = Int.random(in: parts[part].saved.indices, using: &random)
       }
       part = min(part, parts.count - 1)
-      let before = parts[part].words[word]
-      let other = used[Int.random(in: used.indices, using: &random)]
-      let after =
-        switch Int.random(in: 0..<6, using: &random) {
-        case 0: UInt32(0)
-        case 1: UInt32.max
-        case 2: before ^ 1 << UInt32.random(in: 0..<32, using: &random)
-        case 3: before &+ 1
-        case 4: parts[other.part].saved[other.word]
-        default: UInt32.random(in: 0...UInt32.max, using: &random)
-        }
-      parts[part].words[word] = after
-      return "\(part):\(word) \(before)->\(after)"
+      return damage(part, word, &random)
     }
+  }
+
+  /// How many words there are in which something stands.
+  var usedCount: Int { used.count }
+
+  /// Damages one of these words; says how.
+  func damageOne(_ number: Int, _ random: inout SeededRandom) -> String {
+    let (part, word) = used[number]
+    return damage(part, word, &random)
+  }
+
+  private func damage(_ part: Int, _ word: Int, _ random: inout SeededRandom) -> String {
+    let before = parts[part].words[word]
+    let other = used[Int.random(in: used.indices, using: &random)]
+    let after =
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: UInt32(0)
+      case 1: UInt32.max
+      case 2: before ^ 1 << UInt32.random(in: 0..<32, using: &random)
+      case 3: before &+ 1
+      case 4: parts[other.part].saved[other.word]
+      default: UInt32.random(in: 0...UInt32.max, using: &random)
+      }
+    parts[part].words[word] = after
+    return "\(part):\(word) \(before)->\(after)"
   }
 
   /// Makes all as it was, also what another process has changed.
