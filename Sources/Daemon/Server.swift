@@ -349,6 +349,7 @@ package final class Server: Sendable {
     report.fileHandles = usesHandles
     report.writableCode = store.description.allowsWritableCode
     report.directStart = store.description.allowsDirectStart
+    report.allMusic = store.description.offersAllMusic
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles
     report.openDirectories = counts.openDirectories

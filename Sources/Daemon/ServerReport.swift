@@ -16,6 +16,8 @@ package struct ServerReport: Codable, Sendable {
   package var writableCode = false
   /// Whether sandboxed apps may be started past their views.
   package var directStart = false
+  /// Whether the media library is all of the Music folder; earlier daemons don't say.
+  package var allMusic: Bool?
   package var nodes = 0
   package var openFiles = 0
   package var openDirectories = 0

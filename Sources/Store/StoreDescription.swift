@@ -45,13 +45,17 @@ package struct StoreDescription: Equatable, Sendable {
   /// Whether programs of sandboxed apps may be started outside of the apps' views.
   package var allowsDirectStart: Bool { options[Self.directStart] == Self.allowed }
 
+  /// Whether consent to the media library gives all of the Music folder.
+  package var offersAllMusic: Bool { options[Self.allMusic] == Self.allowed }
+
   private static let writableCode = "WritableCode"
   private static let directStart = "DirectStart"
+  private static let allMusic = "AllMusic"
   private static let allowed = "allowed"
 
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
-    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false
+    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false
   ) {
     format = Self.currentFormat
     self.uuid = uuid
@@ -61,6 +65,7 @@ package struct StoreDescription: Equatable, Sendable {
     var options: [String: String] = [:]
     if allowsWritableCode { options[Self.writableCode] = Self.allowed }
     if allowsDirectStart { options[Self.directStart] = Self.allowed }
+    if offersAllMusic { options[Self.allMusic] = Self.allowed }
     self.options = options
   }
 

@@ -24,6 +24,16 @@ internal import Testing
     #expect(scope.path(ofPrivate: position(scope, "Users/ada")) == nil)
   }
 
+  @Test func allOfMusicMayBeTheMediaLibrary() {
+    for isAll in [false, true] {
+      let places = PrivacyService.mediaLibrary.withConsent(
+        home: "ada", writesChosenFiles: false, allMusic: isAll)
+      let scope = Scope(places)
+      #expect(reach(scope, "Users/ada/Music/Music/a") == [.read, .revocable])
+      #expect(reach(scope, "Users/ada/Music/Other/a") == (isAll ? [.read, .revocable] : .nothing))
+    }
+  }
+
   @Test func consentGivesWhatItIsAbout() {
     var scope = Scope([Self.asking])
     let places = PrivacyService.photos.withConsent(home: "ada", writesChosenFiles: false)

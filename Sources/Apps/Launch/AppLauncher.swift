@@ -51,9 +51,11 @@ package final class AppLauncher: Sendable {
       if !isWhole { _ = try making().make(for: app, home: home) }
       var entitlements = verdict.entitlements
       if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
+      var privacy = verdict.privacy
+      privacy.hasAllMusic = store.description.offersAllMusic
       return AppLaunch(
         app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
-        limits: verdict.limits, privacy: verdict.privacy)
+        limits: verdict.limits, privacy: privacy)
     } catch {
       throw .store(error)
     }

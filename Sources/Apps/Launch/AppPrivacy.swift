@@ -13,6 +13,8 @@ package struct AppPrivacy: Equatable, Sendable {
   let chosenFiles: ChosenFiles
   /// Whether it was built before apps had to say why they ask.
   package let isOlderThanTexts: Bool
+  /// Whether the media library is the whole Music folder: the store decides that for all apps.
+  package var hasAllMusic = false
 
   package init() {
     texts = [:]
@@ -74,6 +76,7 @@ extension AppLaunch {
 
   /// What it has of a service with its user's consent.
   package func places(with service: PrivacyService) -> [ScopePlace] {
-    service.withConsent(home: home, writesChosenFiles: privacy.writesChosenFiles)
+    service.withConsent(
+      home: home, writesChosenFiles: privacy.writesChosenFiles, allMusic: privacy.hasAllMusic)
   }
 }

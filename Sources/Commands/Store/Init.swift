@@ -26,6 +26,9 @@ struct InitCommand: Command {
       .init(
         name: "allow-direct-start",
         help: "let sandboxed apps be started past their views, with all that their user may do"),
+      .init(
+        name: "all-music",
+        help: "count all of a user's Music folder as the media library, not only the libraries in it"),
     ],
     details: [
       """
@@ -39,12 +42,14 @@ struct InitCommand: Command {
   private let adminGroup: String?
   private let allowsWritableCode: Bool
   private let allowsDirectStart: Bool
+  private let offersAllMusic: Bool
 
   init(_ arguments: ParsedArguments) {
     store = arguments.argument(0)
     adminGroup = arguments.value("admin-group")
     allowsWritableCode = arguments.has("allow-writable-code")
     allowsDirectStart = arguments.has("allow-direct-start")
+    offersAllMusic = arguments.has("all-music")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -56,7 +61,7 @@ struct InitCommand: Command {
     let group = try chooseGroup(context)
     let description = StoreDescription(
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
-      allowsDirectStart: allowsDirectStart)
+      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")

@@ -75,9 +75,9 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   package var isInHome: Bool { self != .removableVolumes && self != .networkVolumes }
 
   /// What of its ``place(home:)`` an app gets with consent; nothing stands for all of it.
-  private var contents: [[UInt8]] {
+  private func contents(allMusic: Bool) -> [[UInt8]] {
     switch self {
-    case .mediaLibrary: [Array("Music".utf8), ScopePlace.pattern(".musiclibrary")]
+    case .mediaLibrary: allMusic ? [] : [Array("Music".utf8), ScopePlace.pattern(".musiclibrary")]
     case .photos: [ScopePlace.pattern(".photoslibrary")]
     default: []
     }
@@ -99,10 +99,15 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
 
   /// What an app has of it with its user's consent; of folders and volumes, what its signature says of files
   /// that are chosen for it.
-  package func withConsent(home: String, writesChosenFiles: Bool) -> [ScopePlace] {
+  ///
+  /// `allMusic` says that the media library is the whole Music folder.
+  package func withConsent(
+    home: String, writesChosenFiles: Bool, allMusic: Bool = false
+  ) -> [ScopePlace] {
     let isWritable = isWritable(writesChosenFiles: writesChosenFiles)
     let reach: Reach = isWritable ? [.read, .write, .revocable] : [.read, .revocable]
     let place = ScopePlace(place(home: home), reach)
+    let contents = contents(allMusic: allMusic)
     return contents.isEmpty ? [place] : contents.map { ScopePlace(place.path + [$0], reach) }
   }
 }

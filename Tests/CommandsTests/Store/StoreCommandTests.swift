@@ -58,6 +58,14 @@ internal import Testing
     #expect(try !Store(opening: store, .inspect).description.allowsWritableCode)
   }
 
+  @Test(arguments: [false, true]) func storeTellsWhatTheMediaLibraryIs(isAll: Bool) throws {
+    #expect(shell.run(["init", "store"] + (isAll ? ["--all-music"] : [])).code == .ok)
+    let status = Data(shell.run("status", "store", "--json").output.utf8)
+    let fields = try JSONSerialization.jsonObject(with: status) as? [String: Any]
+    #expect(fields?["allMusic"] as? Bool == isAll)
+    #expect(try Store(opening: store, .inspect).description.offersAllMusic == isAll)
+  }
+
   @Test func everyCommandTellsThatThereIsNoStore() {
     for words in [
       ["mount", "x", "y", "-f"], ["status", "x"], ["check", "x"], ["user", "list", "--store", "x"],
