@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package test-package-short commands clean
+.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -52,6 +52,7 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
 	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)|^CommandsTests\.AppSocketTests/senseless'
+	place=$$(mktemp -d); for seed in 1 2 3 4 5 6 7 8 9 10; do mkdir $$place/$$seed; .build/fuzz/release/insula-damaged every $$seed $$place/$$seed || exit 1; done; rm -rf $$place
 
 # The tests do two of them. PROGRAMS="vim git" does some; TABLE= writes no table.
 TABLE = $(if $(PROGRAMS),,--table Documentation/PROGRAMS.md)
@@ -136,6 +137,10 @@ test-package-short: deb ## the same without a clean root, as root; what CI runs
 # The results are kept in git where --save is given.
 commands: build ## how long short commands take, beside other programs; a minute
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/commands.py $(COMMANDS)
+
+# APPS="--before PROGRAM" compares with another version, '-o nopassthrough' measures another mode.
+app-costs: build ## what an app pays for consent, grants and calls through its socket; a minute
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/apps.py $(APPS)
 
 clean: ## remove what was built
 	rm -rf .build

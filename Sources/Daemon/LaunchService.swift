@@ -92,6 +92,7 @@ final class LaunchService: Sendable {
     } catch {
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
+    server.consents.began()
     log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))

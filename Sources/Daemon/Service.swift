@@ -109,6 +109,7 @@ package enum Service {
     do {
       if let kept, kept.hasPredecessor {
         try server.takeOver(launches.takeovers(kept))
+        server.consents.began()
         kept.serves()
       }
       control = try listen(store, server, apps, launches, log, settings, kept)

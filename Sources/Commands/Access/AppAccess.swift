@@ -85,7 +85,7 @@ struct AppAccess: StoreAccess {
   func requestConsent(_ service: PrivacyService) throws -> ConsentStatus {
     let reply = try reply(to: .requestConsent(service))
     if case .failure(let failure) = reply, failure.cause == .errno(.EPERM) {
-      let now = status(of: service, among: try consents(.list(nil, user: nil)))
+      let now = status(of: service, among: try consents(.list(app: nil, user: nil)))
       // Told only where the state does not say it.
       if now.state == .notDetermined { context.console.note(failure.message) }
       return now

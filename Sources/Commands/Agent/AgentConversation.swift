@@ -129,7 +129,7 @@ final class TaskWatch {
       if client == nil { client = try address.connect() }
       guard let client else { return false }
       let reply = try client.ask(
-        .consent(.list(question.identifier, user: user)), milliseconds: Self.patience)
+        .consent(.list(app: question.identifier, user: user)), milliseconds: Self.patience)
       guard case .consents(let states) = reply else { return false }
       return states.contains {
         $0.service == service && $0.user == user && $0.state != .notDetermined

@@ -41,7 +41,7 @@ struct ConsentListCommand: Command {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
     let identifier = try app.map { try access.identifier(of: $0, for: uid).text }
-    let found = try access.consents(.list(identifier, user: access.orOneself(uid)))
+    let found = try access.consents(.list(app: identifier, user: access.orOneself(uid)))
     let showsUsers = context.isRoot && uid == nil
     context.console.print(
       list: found.filter { service == nil || $0.service == service }, json: json,

@@ -34,7 +34,7 @@ struct ConsentStatusCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let own = try AppAccess.require(
       Self.description, context, instead: "'insula consent list ID' tells what was decided about an app")
-    let all = try own.consents(.list(nil, user: nil))
+    let all = try own.consents(.list(app: nil, user: nil))
     guard let service else {
       context.console.print(
         list: all, json: json, none: "There is nothing that this app could ask for.",

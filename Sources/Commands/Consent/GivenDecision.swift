@@ -29,7 +29,7 @@ struct GivenDecision {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
     let identifier = try access.identifier(of: app, for: uid).text
-    let now = try access.consents(.decide(identifier, service, decision, user: uid))
+    let now = try access.consents(.decide(app: identifier, service: service, as: decision, user: uid))
     if json {
       context.console.print(json: now)
     } else if now.isEmpty {

@@ -23,7 +23,7 @@ final class ConsentAnswers: Sendable {
   }
 
   private let records = Mutex<[Key: ConsentRecord]>([:])
-  private let managed: ManagedConsent
+  let managed: ManagedConsent
   private let registry: GrantService.RegistrySource
 
   init(_ managed: ManagedConsent, _ registry: @escaping GrantService.RegistrySource) {

@@ -11,9 +11,9 @@ package import Policy
 /// Where it is for a user, root may leave open which; for everyone else it is themselves.
 package enum ConsentRequest: Codable, Equatable, Sendable {
   /// What was decided, of an app or of all.
-  case list(String?, user: UInt32?)
+  case list(app: String?, user: UInt32?)
   /// Decide for an app: of one service, or of all; without a decision, all is as before the first prompt.
-  case decide(String, PrivacyService?, ConsentDecision?, user: UInt32?)
+  case decide(app: String, service: PrivacyService?, as: ConsentDecision?, user: UInt32?)
 }
 
 package enum ConsentDecision: String, Codable, Sendable {

@@ -23,6 +23,8 @@ package final class ConsentService: ConsentKeeper {
   private let log: @Sendable (LogEntry) -> Void
   /// One decision at a time reaches registry and views.
   private let turn = Mutex(())
+  /// Which looks after what administrators restrict while apps run.
+  private let restrictions = RestrictionWatch()
   /// Called when there is something new for those who wait; must not wait.
   private let changed = Mutex<[@Sendable () -> Void]>([])
 
@@ -81,6 +83,26 @@ package final class ConsentService: ConsentKeeper {
     }
   }
 
+  /// An app runs from here on.
+  func began() {
+    restrictions.begin { [weak self] isNew in self?.applyRestrictions(isNew: isNew) ?? false }
+  }
+
+  /// Brings the views of all apps in line with what an administrator restricts, if that has changed or an
+  /// app is new; false if none runs.
+  private func applyRestrictions(isNew: Bool) -> Bool {
+    let hasChanged = answers.managed.hasChanged()
+    let running = views.all()
+    if hasChanged || isNew && answers.managed.restrictsAnything {
+      turn.withLock { _ in
+        for view in running {
+          for service in view.launch.services { apply(view.launch.app, view.user, service) }
+        }
+      }
+    }
+    return !running.isEmpty
+  }
+
   /// Apps have come or gone, and with them what was decided about them.
   func reconcile() {
     turn.withLock { _ in answers.load() }
@@ -109,7 +131,9 @@ package final class ConsentService: ConsentKeeper {
       end(running, at: request, for: service)
       return true
     }
-    return wait(for: service, in: running) { access.keep().map(PromptWaiter.request) } == .waits
+    return wait(for: service, in: running) {
+      access.keep().map { PromptWaiter.request($0, view: access.view) }
+    } == .waits
   }
 
   /// Adds someone who waits until a person has decided about a service.
@@ -133,6 +157,11 @@ package final class ConsentService: ConsentKeeper {
   /// Whether an app has said why it asks, or is too old to have been told to.
   func mayAsk(_ launch: AppLaunch, _ service: PrivacyService) -> Bool {
     launch.privacy.texts[service] != nil || !service.requiresUsageText || launch.privacy.isOlderThanTexts
+  }
+
+  /// Whether an app has not said why it asks, and is asked about all the same because of its age.
+  private func isAskedWithoutText(_ launch: AppLaunch, _ service: PrivacyService) -> Bool {
+    launch.privacy.texts[service] == nil && service.requiresUsageText && launch.privacy.isOlderThanTexts
   }
 
   /// Ends an app that asks without a word.
@@ -196,19 +225,27 @@ package final class ConsentService: ConsentKeeper {
     let status = answers.status(app, prompt.key.user, service)
     for waiter in prompt.waiters {
       switch waiter {
-      case .request(let request):
-        if state == .authorized { request.serveAgain() } else { request.refuse(.EPERM) }
+      case .request(let request, let view):
+        if state == .authorized { request.serveAgain() } else { refuse(request, through: view, for: service) }
       case .call(let weak): weak.call?.give(.consents([status]))
       }
     }
     poke()
   }
 
+  /// A person has said no: an app from before the keys of Info.plist has not learnt to live with that.
+  private func refuse(_ request: PostponedRequest, through view: UInt32, for service: PrivacyService) {
+    guard let running = views.one(ofView: view), isAskedWithoutText(running.launch, service) else {
+      return request.refuse(.EPERM)
+    }
+    end(running, at: request, for: service)
+  }
+
   /// Refuses those who have waited for nothing, and leaves open what was.
   func refuse(_ prompts: [Prompt], _ why: String, _ errno: Errno) {
     for waiter in prompts.flatMap(\.waiters) {
       switch waiter {
-      case .request(let request): request.refuse(.EPERM)
+      case .request(let request, _): request.refuse(.EPERM)
       case .call(let weak): weak.call?.give(.failure(ControlFailure(why, errno)))
       }
     }

@@ -41,6 +41,8 @@ package final class ManagedConsent: Sendable {
 
   private let tree: FD
   private let last = Mutex<Read?>(nil)
+  /// What ``hasChanged()`` has found.
+  private let seen = Mutex<Content>(.nothing)
 
   package init(in tree: FD) { self.tree = tree }
 
@@ -52,6 +54,18 @@ package final class ManagedConsent: Sendable {
     case .rules(let rules):
       rules.contains { $0.restricts(identifier, service) }
         ? "an administrator restricts it in /\(Self.path)" : nil
+    }
+  }
+
+  /// Whether there is a list that says anything.
+  var restrictsAnything: Bool { seen.withLock { $0 != .nothing } }
+
+  /// Whether the list says something else than the last time this was asked.
+  func hasChanged() -> Bool {
+    let now = content()
+    return seen.withLock { seen in
+      defer { seen = now }
+      return seen != now
     }
   }
 

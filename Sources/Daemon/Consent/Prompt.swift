@@ -31,14 +31,15 @@ final class PromptCall: Sendable {
 
 /// Who waits for a person.
 enum PromptWaiter: Sendable {
-  case request(PostponedRequest)
+  /// An access through this view.
+  case request(PostponedRequest, view: UInt32)
   case call(WeakCall)
 
   struct WeakCall: Sendable { private(set) weak var call: PromptCall? }
 
   var isGone: Bool {
     switch self {
-    case .request(let request): request.isOver
+    case .request(let request, _): request.isOver
     case .call(let weak): weak.call == nil
     }
   }

@@ -44,7 +44,7 @@ internal import Testing
     #expect(!one.output.contains("contacts"))
     #expect(
       daemon.asked == [
-        .consent(.list(nil, user: 501)), .consent(.list(FakeDaemon.identifier, user: 501)),
+        .consent(.list(app: nil, user: 501)), .consent(.list(app: FakeDaemon.identifier, user: 501)),
       ])
   }
 
@@ -63,7 +63,9 @@ internal import Testing
     let daemon = try FakeDaemon { _ in .reply(.consents([Self.status(.photos, state)])) }
     let result = daemon.run(shell, "consent", word, "com.example.note", "photos")
     #expect(result.code == .ok && result.output == said && result.errors.isEmpty, "\(result)")
-    #expect(daemon.asked == [.consent(.decide(FakeDaemon.identifier, .photos, decision, user: nil))])
+    let asked = ConsentRequest.decide(
+      app: FakeDaemon.identifier, service: .photos, as: decision, user: nil)
+    #expect(daemon.asked == [.consent(asked)])
   }
 
   @Test func allServicesAreMeantWhereNoneIsNamed() throws {
@@ -74,8 +76,8 @@ internal import Testing
     }
     #expect(
       daemon.asked == [
-        .consent(.decide(FakeDaemon.identifier, nil, .deny, user: nil)),
-        .consent(.decide(FakeDaemon.identifier, nil, nil, user: nil)),
+        .consent(.decide(app: FakeDaemon.identifier, service: nil, as: .deny, user: nil)),
+        .consent(.decide(app: FakeDaemon.identifier, service: nil, as: nil, user: nil)),
       ])
   }
 

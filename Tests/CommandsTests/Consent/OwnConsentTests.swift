@@ -35,7 +35,7 @@ internal import Testing
       #expect(result.code == code && result.output == state.rawValue + "\n", "\(word): \(result)")
       #expect(result.errors.isEmpty)
     }
-    #expect(daemon.asked == [.consent(.list(nil, user: nil)), .requestConsent(.photos)])
+    #expect(daemon.asked == [.consent(.list(app: nil, user: nil)), .requestConsent(.photos)])
   }
 
   @Test func statusOfAllIsATable() throws {

@@ -7,22 +7,24 @@ internal import TestSupport
 internal import Testing
 
 /// A store with apps that want what is private: `org.example.player` has said why it wants all of it,
-/// `org.example.mute` has not.
+/// `org.example.mute` has not, and `org.example.old` is from before apps had to.
 final class ConsentFixture {
   static let player = "org.example.player"
   static let mute = "org.example.mute"
+  static let old = "org.example.old"
   let fixture: RunFixture
 
   private let isRootless: Bool
 
-  init(rootless: Bool = false) throws {
+  init(rootless: Bool = false, initOptions: [String] = []) throws {
     isRootless = rootless
-    fixture = try RunFixture(rootless: rootless)
+    fixture = try RunFixture(rootless: rootless, initOptions: initOptions)
     let texts = ["AppleMusic", "PhotoLibrary", "Contacts", "Calendars", "Reminders"].map {
       "<key>NS\($0)UsageDescription</key><string>Shows your \($0).</string>"
     }
     try fixture.install("Player", info: texts.joined())
     try fixture.install("Mute")
+    try fixture.install("Old", info: "<key>DTSDKName</key><string>iphoneos9.3</string>")
     let made = try fixture.shell(
       """
       cd "$POINT/Users/\(fixture.user.name)" \
@@ -62,8 +64,8 @@ final class ConsentFixture {
       import json, socket, sys
       s = socket.socket(socket.AF_UNIX)
       s.connect(sys.argv[1])
-      asked = {"_0": "\(Self.player)", "_1": sys.argv[3]}
-      if sys.argv[2] != "reset": asked["_2"] = sys.argv[2]
+      asked = {"app": "\(Self.player)", "service": sys.argv[3]}
+      if sys.argv[2] != "reset": asked["as"] = sys.argv[2]
       s.sendall((json.dumps({"verb": "consent", "consent": {"decide": asked}}) + "\\n").encode())
       reply = json.loads(s.makefile().readline())
       print(reply["consents"][0]["state"] if "consents" in reply else reply)
@@ -74,7 +76,7 @@ final class ConsentFixture {
       import json, socket, sys
       s = socket.socket(socket.AF_UNIX)
       s.connect(sys.argv[1])
-      asked = {"verb": "consent", "consent": {"list": {"_0": "\(Self.player)"}}}
+      asked = {"verb": "consent", "consent": {"list": {"app": "\(Self.player)"}}}
       s.sendall((json.dumps(asked) + "\\n").encode())
       reply = json.loads(s.makefile().readline())
       for c in reply.get("consents", []): print(c["service"], c["state"])

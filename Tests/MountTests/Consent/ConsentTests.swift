@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
@@ -75,6 +76,74 @@ struct ConsentTests {
     #expect(!result.output.contains("number"), "nobody was asked: \(result)")
     let log = try fixture.shell("sleep 1.5; insula log").output
     #expect(log.contains("did not say why it asks"), "\(log)")
+  }
+
+  /// It was built before there was such a refusal, and would go on as if its user had nothing.
+  @Test(arguments: [false, true])
+  func appFromBeforeTheKeysIsEndedWhenRefused(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let script = "cat \"$HOME_OF_USER/Music/Music/song\"; echo on; sleep 20"
+    let refused = try fixture.shell(
+      """
+      agent deny
+      inside \(ConsentFixture.old) '\(script)'
+      echo $?; kill $agentpid; cat $agent
+      """)
+    #expect(refused.output.contains("137\n") && !refused.output.contains("on\n"), "\(refused)")
+    #expect(refused.output.contains("number"), "somebody was asked: \(refused)")
+    #expect(refused.errors.contains("NSAppleMusicUsageDescription"), "\(refused)")
+    let allowed = try fixture.shell(
+      """
+      agent allow
+      inside \(ConsentFixture.old) 'cat "$HOME_OF_USER/Pictures/All.photoslibrary/1"; echo on'
+      echo $?; kill $agentpid
+      """)
+    #expect(allowed.output == "photo\non\n0\n", "\(allowed)")
+  }
+
+  /// The store decides what the media library is.
+  @Test(arguments: [false, true])
+  func allMusicIsTheMediaLibraryIfTheStoreSaysSo(isAll: Bool) throws {
+    let fixture = try ConsentFixture(initOptions: isAll ? ["--all-music"] : [])
+    #expect(try fixture.shell("decide allow media-library").output == "authorized\n")
+    let result = try fixture.inside(
+      "cd \"$HOME_OF_USER/Music\"; cat Music/song; cat Other/file; echo x > new")
+    #expect(result.output == (isAll ? "song\nother\n" : "song\n"), "\(result)")
+    #expect(result.status != 0, "it can't be changed: \(result)")
+  }
+
+  /// A restriction that comes while an app runs takes from it what it had.
+  @Test(arguments: [false, true])
+  func restrictionActsOnAppsThatRun(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let managed = "\(fixture.fixture.mounted.point)/Library/Managed Preferences"
+    let list =
+      "<plist version=\"1.0\"><dict><key>media-library</key><true/></dict></plist>"
+    let words = [
+      "sh", "-c",
+      """
+      sleep 2; mkdir -p '\(managed)' && echo '\(list)' > '\(managed)/org.insula.consent.plist'
+      sleep 4; rm '\(managed)/org.insula.consent.plist'
+      """,
+    ]
+    let asOwner = rootless ? ["runuser", "-u", fixture.fixture.user.name, "--"] : []
+    let administrator = try JoinableThread(name: "restricts") { _ = try? Program.run(asOwner + words) }
+    defer { administrator.join() }
+    let result = try fixture.shell(
+      """
+      decide allow media-library
+      inside \(ConsentFixture.player) '
+        cd "$HOME_OF_USER"; exec 3< Music/Music/song; cat Music/Music/song
+        n=0; while cat Music/Music/song > /dev/null 2>&1; do
+          n=$((n + 1)); [ $n -lt 200 ] || exit 9; sleep 0.05; done
+        head -c 1 <&3 2>&1; cat Music/Music/song 2>&1
+        n=0; until cat Music/Music/song 2> /dev/null; do
+          n=$((n + 1)); [ $n -lt 200 ] || exit 8; sleep 0.05; done'
+      """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    #expect(result.status == 0, "\(result)")
+    #expect(lines.first == "authorized" && lines.filter { $0 == "song" }.count == 2, "\(result)")
+    #expect(lines.filter { $0.hasSuffix("Operation not permitted") }.count == 2, "\(result)")
   }
 
   /// What an administrator restricts, nobody's answer overrides; and it is no refusal of the user's.
