@@ -12,6 +12,10 @@ final class ConsentFixture {
   static let player = "org.example.player"
   static let mute = "org.example.mute"
   static let old = "org.example.old"
+  /// Where the sources are, and what tests use of them.
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().path
+  static let fixtures = root + "/Tests/Fixtures"
   let fixture: RunFixture
 
   private let isRootless: Bool
@@ -46,8 +50,7 @@ final class ConsentFixture {
   func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
     let mounted = fixture.mounted
     let socket = try isRootless ? mounted.store + "/state/control.sock" : mounted.socket()
-    let agent = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Fixtures/agent.py").path
+    let agent = Self.fixtures + "/agent.py"
     return try fixture.shell(
       """
       inside() { insula run --env HOME_OF_USER='\(home)' "$1" -- sh -c "$2"; }
