@@ -66,6 +66,13 @@ package enum ControlMessage: Equatable, Sendable {
   case reply(ControlReply)
 }
 
+extension ControlReply {
+  /// Whether others of the same user must have been served first.
+  package var isCrowded: Bool {
+    if case .failure(let failure) = self { failure.cause == .crowded } else { false }
+  }
+}
+
 /// How a daemon describes itself.
 package struct DaemonStatus: Codable, Equatable, Sendable {
   package let pid: Int32

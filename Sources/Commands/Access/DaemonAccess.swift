@@ -246,11 +246,6 @@ extension ControlReply {
   fileprivate var running: [RunningApp]? { if case .running(let apps) = self { apps } else { nil } }
   fileprivate var system: SystemVersions? { if case .system(let versions) = self { versions } else { nil } }
 
-  /// Whether others of the same user must have been served first.
-  var isCrowded: Bool {
-    if case .failure(let failure) = self { failure.cause == .crowded } else { false }
-  }
-
   /// What the reply must be; one that says why something failed is thrown.
   func orFailure<Answer>(_ answer: (ControlReply) -> Answer?) throws -> Answer {
     if case .failure(let failure) = self { throw CommandFailure(failure) }

@@ -171,7 +171,7 @@ struct RunSocketTests {
   /// One app with as many connections as it may have, all of them hanging, and its neighbours.
   @Test func hangingCallsOfManyViewsDisturbNobody() throws {
     let fixture = try Self.fixture()
-    let count = getenv("INSULA_VIEWS").flatMap { Int(String(cString: $0)) } ?? 20
+    let count = getenv("INSULA_VIEWS").flatMap { Int(String(cString: $0)) } ?? 80
     let before = try latency(fixture)
     let out = try fixture.mounted.temporary.makeDirectory("out", mode: 0o777) + "/out"
     let begin = try fixture.shell(
