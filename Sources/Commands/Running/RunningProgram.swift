@@ -85,7 +85,7 @@ struct RunningProgram {
   private static func pass(_ number: Int32, to bubblewrap: Int32) -> Bool {
     // For as long as it takes to begin; what still ignores it then, means that. That a process has started
     // another one, or become another program, the kernel tells nobody but its tracer.
-    for round in 0..<400 {
+    for round in 0..<mostRounds {
       if let first = firstChild(of: bubblewrap), let app = firstChild(of: first),
         let process = try? ProcessID.open(app), firstChild(of: first) == app
       {
@@ -103,6 +103,8 @@ struct RunningProgram {
     return true
   }
 
+  /// Half a minute: a busy machine takes seconds to start an app.
+  private static let mostRounds = 6000
   /// For so long bubblewrap may say that the app has ended, or start it.
   private static let roundsWithoutApp = 40
 
