@@ -119,11 +119,14 @@ struct ConsentTests {
     let managed = "\(fixture.fixture.mounted.point)/Library/Managed Preferences"
     let list =
       "<plist version=\"1.0\"><dict><key>media-library</key><true/></dict></plist>"
+    let documents = "\(fixture.home)/Library/Containers/\(ConsentFixture.player)/Data/Documents"
     let words = [
-      "sh", "-c",
+      "timeout", "120", "sh", "-c",
       """
-      sleep 2; mkdir -p '\(managed)' && echo '\(list)' > '\(managed)/org.insula.consent.plist'
-      sleep 4; rm '\(managed)/org.insula.consent.plist'
+      until [ -e '\(documents)/has-read' ]; do sleep 0.05; done
+      mkdir -p '\(managed)' && echo '\(list)' > '\(managed)/org.insula.consent.plist'
+      until [ -e '\(documents)/has-lost' ]; do sleep 0.05; done
+      rm '\(managed)/org.insula.consent.plist'
       """,
     ]
     let asOwner = rootless ? ["runuser", "-u", fixture.fixture.user.name, "--"] : []
@@ -133,12 +136,12 @@ struct ConsentTests {
       """
       decide allow media-library
       inside \(ConsentFixture.player) '
-        cd "$HOME_OF_USER"; exec 3< Music/Music/song; cat Music/Music/song
+        cd "$HOME_OF_USER"; exec 3< Music/Music/song; cat Music/Music/song; touch "$HOME/Documents/has-read"
         n=0; while cat Music/Music/song > /dev/null 2>&1; do
-          n=$((n + 1)); [ $n -lt 200 ] || exit 9; sleep 0.05; done
-        head -c 1 <&3 2>&1; cat Music/Music/song 2>&1
+          n=$((n + 1)); [ $n -lt 1000 ] || exit 9; sleep 0.05; done
+        head -c 1 <&3 2>&1; cat Music/Music/song 2>&1; touch "$HOME/Documents/has-lost"
         n=0; until cat Music/Music/song 2> /dev/null; do
-          n=$((n + 1)); [ $n -lt 200 ] || exit 8; sleep 0.05; done'
+          n=$((n + 1)); [ $n -lt 1000 ] || exit 8; sleep 0.05; done'
       """)
     let lines = result.output.split(separator: "\n").map(String.init)
     #expect(result.status == 0, "\(result)")
