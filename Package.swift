@@ -77,6 +77,7 @@ let package = Package(
     // The house, from the ground up; arrows go down only.
     .target(name: "JSON", swiftSettings: strict),
     .target(name: "PropertyLists", swiftSettings: strict),
+    .target(name: "ContentLines", swiftSettings: strict),
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(
@@ -123,6 +124,8 @@ let package = Package(
       name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "JSONTests", dependencies: ["JSON", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "ContentLinesTests", dependencies: ["ContentLines", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
