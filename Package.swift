@@ -68,6 +68,7 @@ let package = Package(
     .target(name: "CSQLite"),
     .target(name: "CCrypto"),
     .target(name: "CSessionBus"),
+    .target(name: "CTagLib"),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // What apps ask through: nothing of the house, which knows nothing of it.
@@ -102,9 +103,8 @@ let package = Package(
     .target(
       name: "Commands",
       dependencies: [
-        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "LinuxIO",
-        "CSessionBus",
-        "CLinux",
+        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "ContentLines",
+        "LinuxIO", "CSessionBus", "CTagLib", "CLinux",
       ],
       swiftSettings: strict),
     .executableTarget(
