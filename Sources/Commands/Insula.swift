@@ -39,6 +39,9 @@ package enum Insula {
         ConsentStatusCommand.self, ConsentRequestCommand.self, AgentCommand.self, OpenPanelCommand.self,
       ]),
     CommandGroup(
+      title: "Private data",
+      commands: [SongsCommand.self, ContactsCommand.self, EventsCommand.self, RemindersCommand.self]),
+    CommandGroup(
       title: "System",
       commands: [
         SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
