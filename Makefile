@@ -29,7 +29,7 @@ fmt: ## format the sources
 
 # The unit tests, and with CommandsTests real mounts by a program that is built with the sanitizer too. Not the test that
 # measures memory, of which a sanitizer needs much of its own, and not those that start a program for each of thousands of calls.
-UNITS := JSONTests PolicyTests LinuxIOTests BundlesTests StoreTests AppsTests CommandsTests FuseTests VolumeTests
+UNITS := JSONTests ContentLinesTests PolicyTests LinuxIOTests BundlesTests StoreTests AppsTests CommandsTests FuseTests VolumeTests
 # XCTest and Foundation leak a little of their own, so leaks are not looked for here.
 # The thread sanitizer must be told of Swift's Mutex: see mutex.c. Swift's own clang is beside the swift program.
 # A process for each module: all of them in one are too much for the thread sanitizer.
@@ -51,7 +51,7 @@ sanitize-daemon: ## the daemon itself under load, under the thread and the addre
 # The tests do a share of it; this is all of it, the same in every run. With all of a program's optimizations, or it takes hours.
 fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
 	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
-	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)|^CommandsTests\.AppSocketTests/senseless'
+	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)|^CommandsTests\.AppSocketTests/senseless|^ContentLinesTests\.ContentLinesFuzzTests'
 	place=$$(mktemp -d); for seed in 1 2 3 4 5 6 7 8 9 10; do mkdir $$place/$$seed; .build/fuzz/release/insula-damaged every $$seed $$place/$$seed || exit 1; done; rm -rf $$place
 
 # The tests do two of them. PROGRAMS="vim git" does some; TABLE= writes no table.

@@ -68,6 +68,7 @@ let package = Package(
     .target(name: "CSQLite"),
     .target(name: "CCrypto"),
     .target(name: "CSessionBus"),
+    .target(name: "CTagLib"),
     .target(name: "CLinux", cSettings: [.define("_GNU_SOURCE")]),
 
     // What apps ask through: nothing of the house, which knows nothing of it.
@@ -77,6 +78,7 @@ let package = Package(
     // The house, from the ground up; arrows go down only.
     .target(name: "JSON", swiftSettings: strict),
     .target(name: "PropertyLists", swiftSettings: strict),
+    .target(name: "ContentLines", swiftSettings: strict),
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(
@@ -101,9 +103,8 @@ let package = Package(
     .target(
       name: "Commands",
       dependencies: [
-        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "LinuxIO",
-        "CSessionBus",
-        "CLinux",
+        "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "ContentLines",
+        "LinuxIO", "CSessionBus", "CTagLib", "CLinux",
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -123,6 +124,8 @@ let package = Package(
       name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "JSONTests", dependencies: ["JSON", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "ContentLinesTests", dependencies: ["ContentLines", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
@@ -168,9 +169,10 @@ int clx_spawn_first(const char *path, char *const *words, char *const *variables
     _exit(127);
   }
   if (pid < 0) error = errno;
+  // Either the program runs by now, or there will be none.
   close(alive[0]);
-  if (error == 0) return pid;
   close(alive[1]);
+  if (error == 0) return pid;
   if (pid > 0) waitpid(pid, NULL, 0);
   errno = error;
   return failure;
@@ -504,4 +506,27 @@ const char *clx_errno_name(int error) { return strerrorname_np(error); }
 int clx_set_nonblocking(int descriptor) {
   int flags = fcntl(descriptor, F_GETFL);
   return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+struct libraries {
+  char *buffer;
+  size_t room, used;
+};
+
+static int add_library(struct dl_phdr_info *library, size_t size, void *context) {
+  (void)size;
+  struct libraries *all = context;
+  size_t length = library->dlpi_name ? strlen(library->dlpi_name) : 0;
+  // The program itself has no name, and what the kernel gives has no path.
+  if (!length || *library->dlpi_name != '/' || length + 1 > all->room - all->used) return 0;
+  memcpy(all->buffer + all->used, library->dlpi_name, length);
+  all->buffer[all->used + length] = '\n';
+  all->used += length + 1;
+  return 0;
+}
+
+size_t clx_libraries(char *buffer, size_t room) {
+  struct libraries all = {buffer, room, 0};
+  dl_iterate_phdr(add_library, &all);
+  return all.used;
 }

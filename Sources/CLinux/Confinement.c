@@ -130,6 +130,47 @@ static const int32_t system_calls[] = {
     SYS_setfsgid, SYS_setgroups, SYS_capset, SYS_open_by_handle_at,
 };
 
+// What a program calls that is loaded, reads what it is given, and answers. What it opens is judged besides.
+static const int32_t parser_calls[] = {
+    SYS_read, SYS_readv, SYS_pread64, SYS_write, SYS_writev, SYS_lseek, SYS_close, SYS_dup, SYS_dup3,
+    SYS_fcntl, SYS_fstat, SYS_statx, SYS_readlinkat, SYS_faccessat, SYS_fadvise64, SYS_getcwd,
+    SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mincore,
+    SYS_futex, SYS_set_robust_list, SYS_set_tid_address, SYS_rseq, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_uname, SYS_sysinfo,
+    SYS_getrandom, SYS_prlimit64, SYS_prctl, SYS_execve,
+    // bubblewrap's own first process waits for it.
+    SYS_wait4,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_tgkill, SYS_exit,
+    SYS_exit_group, SYS_restart_syscall, SYS_clock_gettime, SYS_ppoll, SYS_recvmsg, SYS_recvfrom, SYS_sendmsg,
+    SYS_sendto,
+#ifdef SYS_open
+    SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_dup2, SYS_poll, SYS_time,
+#endif
+#ifdef SYS_getrlimit
+    SYS_getrlimit, SYS_setrlimit,
+#endif
+#ifdef SYS_newfstatat
+    SYS_newfstatat,
+#endif
+#ifdef SYS_arch_prctl
+    SYS_arch_prctl,
+#endif
+};
+
+unsigned clx_parser_calls(int32_t *calls, unsigned room) {
+  unsigned count = 0;
+  for (; count < sizeof parser_calls / sizeof *parser_calls && count < room; count++)
+    calls[count] = parser_calls[count];
+  return count;
+}
+
+uint32_t clx_filter_openat(void) { return SYS_openat; }
+#ifdef SYS_open
+int64_t clx_filter_open(void) { return SYS_open; }
+#else
+int64_t clx_filter_open(void) { return -1; }
+#endif
+
 static int compare(const void *one, const void *other) {
   return *(const int32_t *)one - *(const int32_t *)other;
 }

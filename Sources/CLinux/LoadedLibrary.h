@@ -4,6 +4,7 @@
 // file that says which library that is.
 //
 //   LIBRARY    its file
+//   NEWER      the file of a later version that has the same functions, if there is one
 //   TITLE      what a message calls it
 //   ADVICE     what to do where it is missing
 //   LOAD       the function that loads it: NULL, or why that can't be done
@@ -51,7 +52,11 @@ static void fail(void) {
 
 static void load(void) {
   // It stays until the process ends, as if it had been linked.
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  void *library = NULL;
+#ifdef NEWER
+  library = dlopen(NEWER, RTLD_NOW | RTLD_LOCAL);
+#endif
+  if (!library) library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!library) return fail();
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     void *function = dlsym(library, names[i].name);

@@ -39,6 +39,9 @@ package enum Insula {
         ConsentStatusCommand.self, ConsentRequestCommand.self, AgentCommand.self, OpenPanelCommand.self,
       ]),
     CommandGroup(
+      title: "Private data",
+      commands: [SongsCommand.self, ContactsCommand.self, EventsCommand.self, RemindersCommand.self]),
+    CommandGroup(
       title: "System",
       commands: [
         SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
@@ -79,6 +82,9 @@ package enum Insula {
     // Started as /proc/self/exe, it would be "exe" to ps and pkill. Corresponds to `prctl(2)` with
     // PR_SET_NAME.
     "insula".withCString { _ = clx_prctl(15, UInt(bitPattern: $0)) }
+    if CommandLine.argc == 2, CommandLine.unsafeArgv[1].map({ strcmp($0, ItemParser.word) }) == 0 {
+      return ItemParser.serve()
+    }
     guard let words = arguments() else { return ExitCode.usage.rawValue }
     let context = Context.current()
     let status = run(words, in: context)

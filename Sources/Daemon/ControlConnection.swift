@@ -62,9 +62,8 @@ final class ControlConnection: Sendable {
       // Who waits for an answer has nothing to say.
       if awaited.withLock({ $0 != nil }) { return .isOver }
       if incoming.searched == incoming.bytes.count, !receive(&incoming) { return .isOver }
-      guard let line = incoming.takeLine() else {
-        return incoming.bytes.count <= ControlLine.requestLimit ? .goesOn : .isOver
-      }
+      let limit = isReader ? ControlLine.readingLimit : ControlLine.requestLimit
+      guard let line = incoming.takeLine() else { return incoming.bytes.count <= limit ? .goesOn : .isOver }
       defer { incoming.descriptor = nil }
       switch answer(line, incoming.descriptor, handler) {
       case .reply(let reply): return send(.reply(reply)) ? .goesOn : .isOver
@@ -85,11 +84,16 @@ final class ControlConnection: Sendable {
 
   var agent: AgentPresence? { presence.withLock { $0 } }
 
+  /// Whether it is there for the one process that reads for an app: there is no more of those than of apps.
+  var isReader: Bool { agent?.isReader ?? false }
+
   /// The agent that the caller is from here on, for one app or for all.
-  func agent(of view: UInt64?, _ make: () -> AgentPresence) -> AgentPresence {
+  func agent(
+    of view: UInt64?, isReader: Bool = false, _ make: () -> AgentPresence?
+  ) -> AgentPresence? {
     presence.withLock { presence in
-      if let known = presence, known.view == view { return known }
-      let new = make()
+      if let known = presence, known.view == view, known.isReader == isReader { return known }
+      guard let new = make() else { return nil }
       presence = new
       return new
     }

@@ -6,7 +6,9 @@ internal import LinuxIO
 /// The connections of the control socket, by user.
 ///
 /// A user who exceeds their share loses one of their own connections: the one that was silent for longest.
-/// Root and the daemon's owner have a reserve that nobody else can take.
+/// Root and the daemon's owner have a reserve that nobody else can take. Those that read for apps, one for
+/// each that runs, are counted nowhere, and are not taken away either: they are silent for as long as apps
+/// want nothing.
 package struct ControlConnections {
   /// How many connections there may be.
   package struct Limits: Sendable {
@@ -40,8 +42,9 @@ package struct ControlConnections {
   mutating func add(_ connection: ControlConnection) -> ControlConnection? {
     let caller = connection.caller
     lines[caller.account, default: []].append(connection)
+    guard !connection.isReader else { return nil }
     if !caller.isPrivileged { unprivileged += 1 }
-    if let count = lines[caller.account]?.count, count > limits.ofOneUser {
+    if let count = lines[caller.account]?.count(where: { !$0.isReader }), count > limits.ofOneUser {
       return removeSilent(of: caller.account)
     }
     guard !caller.isPrivileged, unprivileged > limits.ofAll - limits.reserve else { return nil }
@@ -53,12 +56,14 @@ package struct ControlConnections {
     guard let index = lines[user]?.firstIndex(where: { $0 === connection }) else { return }
     lines[user]?.remove(at: index)
     if lines[user]?.isEmpty == true { lines[user] = nil }
-    if !connection.caller.isPrivileged { unprivileged -= 1 }
+    if !connection.caller.isPrivileged, !connection.isReader { unprivileged -= 1 }
   }
 
   /// Takes one connection from the user who has the most; root's are left alone.
   mutating func removeFromLargest() -> ControlConnection? {
-    let others = lines.values.filter { $0.first?.caller.isPrivileged == false }
+    let others = lines.values.filter { $0.first?.caller.isPrivileged == false }.map { line in
+      line.filter { !$0.isReader }
+    }
     let most = others.map(\.count).max()
     let oldest = others.filter { $0.count == most }.compactMap(\.first).min { $0.activity < $1.activity }
     guard let oldest else { return nil }
@@ -67,7 +72,7 @@ package struct ControlConnections {
   }
 
   private mutating func removeSilent(of user: UInt32) -> ControlConnection? {
-    guard let first = lines[user]?.first else { return nil }
+    guard let first = lines[user]?.first(where: { !$0.isReader }) else { return nil }
     remove(first)
     return first
   }

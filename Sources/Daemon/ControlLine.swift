@@ -7,6 +7,8 @@ internal import JSON
 enum ControlLine {
   /// No request is longer; a client that sends more is talking about something else.
   static let requestLimit = 16384
+  /// Nor one in which there is what was read for an app.
+  static let readingLimit = 1 << 16
   /// No reply is longer.
   static let replyLimit = 1 << 20
 

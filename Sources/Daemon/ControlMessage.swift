@@ -14,7 +14,7 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots, version, consents, task, because
+      roots, version, consents, task, because, items, unread
     case own = "self"
   }
 
@@ -48,6 +48,12 @@ extension ControlMessage: Codable {
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
     if fields.contains(.consents) { return .consents(try value(.consents)) }
+    if fields.contains(.items) {
+      return .items(
+        ItemPage(
+          try value(.items), next: try fields.decodeIfPresent(String.self, forKey: .next),
+          unread: try fields.decodeIfPresent(Int.self, forKey: .unread)))
+    }
     if fields.contains(.task) { return .task(try value(.task)) }
     if fields.contains(.because) { return .endedBecause(try value(.because)) }
     if fields.contains(.own) { return .own(try value(.own)) }
@@ -136,6 +142,10 @@ extension ControlMessage: Codable {
     case .log(let page): try fields.encode(page, forKey: .log)
     case .own(let app): try fields.encode(app, forKey: .own)
     case .consents(let consents): try fields.encode(consents, forKey: .consents)
+    case .items(let page):
+      try fields.encode(page.items, forKey: .items)
+      try fields.encodeIfPresent(page.next, forKey: .next)
+      try fields.encodeIfPresent(page.unread, forKey: .unread)
     case .task(let task): try fields.encode(task, forKey: .task)
     case .endedBecause(let reason): try fields.encode(reason, forKey: .because)
     }

@@ -45,7 +45,10 @@ package enum ControlReply: Equatable, Sendable {
   /// What was decided about apps and services.
   case consents([ConsentStatus])
 
-  /// What an agent is to ask a person.
+  /// What an app wanted to be told.
+  case items(ItemPage)
+
+  /// What an agent is to ask a person, or to read.
   case task(AgentTask)
 
   /// Why the daemon has ended the app, in a sentence for its user.

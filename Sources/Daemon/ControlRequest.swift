@@ -59,10 +59,14 @@ package enum ControlRequest: Equatable, Sendable {
   case requestConsent(PrivacyService)
   /// Have my user choose a file for me. For apps; the answer comes when a person has given it.
   case openPanel(PanelRequest)
+  /// Tell me of something private that is no file. For apps; the answer comes when it was read.
+  case items(ItemsQuery)
   /// What is a person to be asked next? For agents; the answer comes when there is something. Of all apps of
   /// the caller's, or of the one alone that the caller has started.
   case nextTask(ofStarted: Bool)
-  /// What the person has answered.
+  /// What is to be read for the app that the caller has started? The answer comes when there is something.
+  case nextReading
+  /// What the person has answered, or what was read.
   case answerTask(Int64, AgentAnswer)
 }
 
@@ -70,7 +74,7 @@ extension ControlRequest {
   /// Whether it is about the very process that asks.
   var isAboutCaller: Bool {
     switch self {
-    case .run, .ended, .trace, .endpoint, .nextTask: true
+    case .run, .ended, .trace, .endpoint, .nextTask, .nextReading: true
     default: false
     }
   }
@@ -86,7 +90,9 @@ extension ControlRequest {
     // The last socket that it is given is the app's.
     case .endpoint, .own, .grantChange: true
     // Whoever asks twice waits for the same answer.
-    case .requestConsent, .nextTask: true
+    case .requestConsent, .nextTask, .nextReading: true
+    // It is read once more.
+    case .items: true
     case .consent(.list): true
     case .consent, .openPanel, .answerTask: false
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
@@ -99,18 +105,19 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, ended, log,
-      trace, traced, roots, pass, endpoint, consent
+      trace, traced, roots, pass, endpoint, consent, items
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
     case openPanel = "open-panel"
     case nextTask = "next-task"
+    case nextReading = "next-reading"
     case answerTask = "answer-task"
   }
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer
+      consent, service, panel, started, number, answer, kind
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -149,6 +156,8 @@ extension ControlRequest: Codable {
       case .requestConsent: .requestConsent(try fields.decode(PrivacyService.self, forKey: .service))
       case .openPanel: .openPanel(try fields.decode(PanelRequest.self, forKey: .panel))
       case .nextTask: .nextTask(ofStarted: try fields.decodeIfPresent(Bool.self, forKey: .started) ?? false)
+      case .nextReading: .nextReading
+      case .items: .items(try Self.query(fields))
       case .answerTask:
         .answerTask(
           try fields.decode(Int64.self, forKey: .number), try fields.decode(AgentAnswer.self, forKey: .answer)
@@ -190,6 +199,13 @@ extension ControlRequest: Codable {
     return AppEnding(status: status, limit: limit.flatMap(AppEnding.Limit.init))
   }
 
+  private static func query(_ fields: Fields) throws -> ItemsQuery {
+    ItemsQuery(
+      try fields.decode(PrivateItems.self, forKey: .kind),
+      after: try fields.decodeIfPresent(String.self, forKey: .after),
+      limit: try fields.decodeIfPresent(Int.self, forKey: .limit))
+  }
+
   /// What is there stands for nothing of that kind.
   private static func missing(_ type: any Any.Type, _ key: Key) -> DecodingError {
     .valueNotFound(type, .init(codingPath: [key], debugDescription: "there is no such \(key.rawValue)"))
@@ -199,7 +215,11 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own: break
+    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .nextReading: break
+    case .items(let query):
+      try fields.encode(query.kind, forKey: .kind)
+      try fields.encodeIfPresent(query.after, forKey: .after)
+      try fields.encodeIfPresent(query.limit, forKey: .limit)
     case .grantChange(let version): try fields.encode(version, forKey: .version)
     case .consent(let request): try fields.encode(request, forKey: .consent)
     case .requestConsent(let service): try fields.encode(service, forKey: .service)
@@ -262,6 +282,8 @@ extension ControlRequest: Codable {
     case .openPanel: .openPanel
     case .nextTask: .nextTask
     case .answerTask: .answerTask
+    case .nextReading: .nextReading
+    case .items: .items
     }
   }
 }

@@ -164,6 +164,7 @@ package final class Server: Sendable {
     consents = ConsentService(
       store, volume, views, grants, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
     consents.tell { sockets.poke() }
+    consents.settle { sockets.settle() }
     if kept?.hasPredecessor == true { consents.expectAgents() }
     do throws(Errno) {
       view = try View(volume, takingOver: kept?.hasPredecessor == true ? Self.wholeTree : nil)

@@ -150,6 +150,25 @@ public struct InsulaApp: ~Copyable {
     return String(cString: path)
   }
 
+  /// Some of what is private to a user and no file.
+  public struct Items: Sendable {
+    /// The text of a JSON array.
+    public let json: String
+    /// Where it goes on; nil at the end.
+    public let next: String?
+  }
+
+  /// Some of the user's `songs`, `contacts`, `events` or `reminders`; who has not decided yet is asked first.
+  public func items(_ kind: String, after: String? = nil) throws(Failure) -> Items {
+    var next: UnsafeMutablePointer<CChar>?
+    guard let items = insula_items(handle, kind, after, &next) else { throw failure() }
+    defer {
+      free(items)
+      free(next)
+    }
+    return Items(json: String(cString: items), next: next.map { String(cString: $0) })
+  }
+
   /// Sends one request, a JSON object, and gives the reply.
   public func call(_ request: String) throws(Failure) -> String {
     guard let reply = insula_call(handle, request) else { throw failure() }

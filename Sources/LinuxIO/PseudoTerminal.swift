@@ -26,9 +26,14 @@ package enum Pairs {
   /// Two ends that send each other messages.
   ///
   /// Corresponds to `socketpair(2)`.
-  package static func messages() throws(Errno) -> (mine: FD, theirs: FD) {
+  package static func messages() throws(Errno) -> (mine: FD, theirs: FD) { try sockets(SOCK_SEQPACKET) }
+
+  /// Two ends of a stream in both directions.
+  package static func streams() throws(Errno) -> (mine: FD, theirs: FD) { try sockets(SOCK_STREAM) }
+
+  private static func sockets(_ type: __socket_type) throws(Errno) -> (mine: FD, theirs: FD) {
     var ends: (Int32, Int32) = (-1, -1)
-    let kind = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    let kind = Int32(type.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     try withUnsafeMutableBytes(of: &ends) { (bytes) throws(Errno) in
       _ = try check(socketpair(AF_UNIX, kind, 0, bytes.assumingMemoryBound(to: Int32.self).baseAddress))
     }

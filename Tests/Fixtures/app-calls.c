@@ -55,6 +55,18 @@ static int await_grants(insula *app) {
   return show_grants(app, NULL);
 }
 
+static int show_items(insula *app, const char *kind) {
+  char *next = NULL;
+  do {
+    char *after = next, *items = insula_items(app, kind, after, &next);
+    free(after);
+    if (!items) return tell_failure(app);
+    puts(items);
+    free(items);
+  } while (next);
+  return 0;
+}
+
 static int compare(const void *one, const void *other) {
   double a = *(const double *)one, b = *(const double *)other;
   return (a > b) - (a < b);
@@ -106,6 +118,7 @@ int main(int count, char **words) {
   if (!strcmp(word, "info")) status = show_information(app);
   if (!strcmp(word, "path")) status = show_path(app, argument);
   if (!strcmp(word, "grants")) status = show_grants(app, NULL);
+  if (!strcmp(word, "items")) status = show_items(app, argument);
   if (!strcmp(word, "await")) status = await_grants(app);
   if (!strcmp(word, "time")) status = measure(app, atoi(argument));
   if (!strcmp(word, "pass")) status = pass_descriptor(app);

@@ -108,6 +108,12 @@ typedef enum insula_panel { insula_panel_file, insula_panel_folder, insula_panel
 // nothing was chosen.
 char *insula_open_panel(insula *app, insula_panel kind, const char *name, const char *types);
 
+// Some of what is private to the user and no file: "songs", "contacts", "events" or "reminders", as the text
+// of a JSON array, for free(). The user is asked first if they have decided nothing yet. `after` is NULL for
+// the beginning; `next` gets where it goes on, for free(), or NULL at the end. NULL with EPERM: the app may
+// not be told, or nobody is there to ask; with ESTALE: it does not go on there any more, so begin again.
+char *insula_items(insula *app, const char *kind, const char *after, char **next);
+
 // The descriptor of the connection, to be polled and nothing else.
 int insula_descriptor(const insula *app);
 

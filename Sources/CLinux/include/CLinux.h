@@ -149,8 +149,7 @@ int clx_unshare(int flags);
 int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
 /// Starts a program as the first process of a namespace, which must be what the next child is. It is killed
 /// when this process ends, from its first moment on; the descriptor `from` is its `to`; and its /proc shows
-/// its own namespace. Gives its number, or with errno -1, or -2 if that /proc can't be mounted. One
-/// descriptor stays open in this process.
+/// its own namespace. Gives its number, or with errno -1, or -2 if that /proc can't be mounted.
 int clx_spawn_first(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
                     char *_Nullable const *_Nonnull variables, int from, int to,
                     const sigset_t *_Nonnull mask);
@@ -176,6 +175,9 @@ uint32_t clx_filter_ioctl(void);
 uint32_t clx_filter_memfd_create(void);
 uint32_t clx_filter_socket(void);
 uint32_t clx_filter_socketpair(void);
+uint32_t clx_filter_openat(void);
+/// -1 where there is no such call.
+int64_t clx_filter_open(void);
 uint32_t clx_filter_clone(void);
 uint32_t clx_filter_clone3(void);
 uint32_t clx_filter_prctl(void);
@@ -190,6 +192,9 @@ int clx_keep_capabilities(uint64_t kept);
 int clx_refuse_made_code(void);
 /// Sets PR_SET_NO_NEW_PRIVS and a filter of system calls, for this thread or for all.
 int clx_set_filter(const void *_Nonnull program, unsigned short count, int all_threads);
+
+/// The calls that the process makes that parses files of others, besides those that open something; how many.
+unsigned clx_parser_calls(int32_t *_Nonnull calls, unsigned room);
 
 /// The calls that no app gets, one by one; -1 after the last.
 int32_t clx_refused_call(unsigned index);
@@ -270,6 +275,10 @@ unsigned clx_minor(uint64_t device);
 /// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h>
 /// out.
 int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
+
+/// The paths of the libraries that were loaded, a line each; how many bytes that are, of which there is room.
+/// Behind _GNU_SOURCE.
+size_t clx_libraries(char *_Nonnull buffer, size_t room);
 
 // Behind _GNU_SOURCE.
 int clx_dup3(int from, int to, int flags);

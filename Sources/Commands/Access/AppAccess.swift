@@ -5,6 +5,7 @@ internal import Apps
 internal import Bundles
 internal import Daemon
 internal import Glibc
+internal import JSON
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -98,6 +99,30 @@ struct AppAccess: StoreAccess {
     let reply = try reply(to: .openPanel(request))
     if case .failure(let failure) = reply, failure.cause == .errno(Errno(ECANCELED)) { return nil }
     return try reply.orFailure { $0.grantPage }.places
+  }
+
+  // MARK: What is read for it
+
+  /// All that the app may be told of that kind.
+  func items(_ kind: PrivateItems) throws -> (items: [JSONValue], unread: Int) {
+    for _ in 0..<Self.mostBeginnings { if let all = try itemsOfOneListing(kind) { return all } }
+    throw CommandFailure(.failed, "\(kind.rawValue): it could not be read to its end; try again")
+  }
+
+  /// A listing ends before its end when another daemon takes over, or others want too many.
+  private static let mostBeginnings = 3
+
+  private func itemsOfOneListing(_ kind: PrivateItems) throws -> (items: [JSONValue], unread: Int)? {
+    var (items, unread, next) = ([JSONValue](), 0, String?.none)
+    repeat {
+      let reply = try reply(to: .items(ItemsQuery(kind, after: next)))
+      if next != nil, case .failure(let failure) = reply, failure.cause == .errno(.ESTALE) { return nil }
+      let page = try reply.orFailure { if case .items(let page) = $0 { page } else { nil } }
+      items += page.items
+      unread += page.unread ?? 0
+      next = page.next
+    } while next != nil
+    return (items, unread)
   }
 
   // MARK: The conversation

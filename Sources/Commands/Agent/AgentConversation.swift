@@ -18,7 +18,8 @@ final class AgentConversation {
 
   private let address: ControlAddress
   private let user: UInt32
-  private let ofStarted: Bool
+  /// What is asked for.
+  private let request: ControlRequest
   private var client: ControlClient?
   /// Whether the next reply is the next task.
   private var isWaiting = false
@@ -26,7 +27,14 @@ final class AgentConversation {
   init(_ address: ControlAddress, user: UInt32, ofStarted: Bool) {
     self.address = address
     self.user = user
-    self.ofStarted = ofStarted
+    request = .nextTask(ofStarted: ofStarted)
+  }
+
+  /// Of the one who reads for the app that this process has started, and asks nobody.
+  init(readingFrom address: ControlAddress, user: UInt32) {
+    self.address = address
+    self.user = user
+    request = .nextReading
   }
 
   /// A daemon that takes an answer, or begins to send one, does that at once.
@@ -40,7 +48,7 @@ final class AgentConversation {
     do throws(Errno) {
       if client == nil { client = try address.connect() }
       guard let client, !isWaiting else { return }
-      try client.send(.nextTask(ofStarted: ofStarted))
+      try client.send(request)
       isWaiting = true
     } catch {
       close()

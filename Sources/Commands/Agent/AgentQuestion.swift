@@ -22,7 +22,8 @@ struct AgentQuestion: Codable, Equatable, Sendable {
   let team: String
   let kind: Kind
 
-  init(_ task: AgentTask) {
+  /// Nil for what no person is asked.
+  init?(_ task: AgentTask) {
     number = task.number
     let name = task.app.name.brief(64)
     identifier = task.app.identifier.brief(255)
@@ -36,6 +37,7 @@ struct AgentQuestion: Codable, Equatable, Sendable {
       let name = panel.name.flatMap { $0.utf8.count <= 255 && $0.sanitized == $0 ? $0 : nil }
       kind = .panel(
         PanelRequest(panel.kind, name: name, types: panel.types.prefix(64).map { $0.brief(128) }))
+    case .read: return nil
     }
   }
 

@@ -116,11 +116,13 @@ struct RunCommand: Command {
     let files = SandboxFiles(account)
     let ours = OwnTerminal.processes(keeper: keeper)
     let cgroups = Cgroup.root()?.release()
+    let program = try OwnProgram()
+    let whole = try TreePlace(daemon.mountPoint)
     var scope = cgroups == nil ? nil : DelegatedScope.prepare(ours, context)
     try enterNamespace()
     let sockets = DesktopSockets(context)
     let graphics = GraphicsDevices()
-    let place = try ViewPlace(bubblewrap: bubblewrap)
+    let place = try ViewPlace(bubblewrap: bubblewrap, program)
     let connection = daemon.isRootless ? SharedFD(try place.mountOwn(source: "insula")) : nil
     let (plan, mount) = try daemon.launch(identifier, for: account.uid, over: connection)
     let address = try daemon.address()
@@ -148,7 +150,7 @@ struct RunCommand: Command {
     let sandbox = Sandbox(
       plan, place, tree: tree, directory: directory, desktop: desktop,
       hasSocket: hasSocket, limits: enforced.words)
-    let program = RunningProgram(
+    let running = RunningProgram(
       path: bubblewrap,
       environment: SandboxEnvironment(
         account, plan, adding: variables, directory: sandbox.directory, desktop: desktop,
@@ -160,14 +162,18 @@ struct RunCommand: Command {
         RunAgent(
           AgentConversation(address, user: account.uid, ofStarted: true), terminal: terminal,
           mountPoint: plan.mountPoint, user: account.uid)
-      })
+      },
+      reader: hasSocket
+        ? RunReader(
+          AgentConversation(readingFrom: address, user: account.uid),
+          ItemReaderProcess(whole, bubblewrap: bubblewrap, program)) : nil)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
     // says so.
     _ = OwnNamespace.stayAmongOurselves()
     let streams = try FileStreams()
     defer { streams.restore() }
     let ended = try withExtendedLifetime(desktop) {
-      try program.run(streams) { keptSignals in
+      try running.run(streams) { keptSignals in
         sandbox.arguments(for: command, own: own, restoring: keptSignals)
       }
     }

@@ -19,6 +19,8 @@ struct RunningProgram {
   let limits: EnforcedLimits
   /// Asks the person at the terminal for the app, where there is one.
   var agent: RunAgent?
+  /// Reads for the app what it is told of what is private, if it can ask for that.
+  var reader: RunReader?
 
   /// Signals that end a process unless it has something else in mind, by the names that `env` has for them.
   private static let endings: [(name: String, number: Int32)] = [
@@ -45,6 +47,8 @@ struct RunningProgram {
     for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
     let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
     agent?.begin()
+    reader?.begin()
+    defer { reader?.end() }
     var ending: Int32?
     while true {
       if case .ended(let status) = ChildEnd.next(of: pid) {
@@ -52,10 +56,7 @@ struct RunningProgram {
         if let ending, status == 128 + SIGKILL { return 128 + ending }
         return status
       }
-      let ready = try streams.relay(
-        until: [arriving.fd] + (agent?.watched ?? []), milliseconds: agent?.patience ?? -1)
-      agent?.look(Array(ready.dropFirst()))
-      guard ready.first == true else { continue }
+      guard try wait(for: arriving.fd, streams) else { continue }
       var information = signalfd_siginfo()
       let count = read(arriving.fd.raw, &information, MemoryLayout<signalfd_siginfo>.size)
       guard count == MemoryLayout<signalfd_siginfo>.size else { continue }
@@ -71,6 +72,18 @@ struct RunningProgram {
         _ = kill(pid, SIGKILL)
       }
     }
+  }
+
+  /// Waits until something happens, and does what those have to do that work for the app; whether a signal
+  /// has come.
+  private func wait(for arriving: FD, _ streams: FileStreams) throws(Errno) -> Bool {
+    let (asking, reading) = (agent?.watched ?? [], reader?.watched ?? [])
+    let patience = [agent?.patience, reader?.patience].compactMap { $0 }.filter { $0 >= 0 }.min()
+    let ready = try streams.relay(until: [arriving] + asking + reading, milliseconds: patience ?? -1)
+    agent?.look(Array(ready.dropFirst().prefix(asking.count)))
+    let readable = zip(reading, ready.suffix(reading.count)).filter(\.1).map(\.0)
+    reader?.look(readable.contains)
+    return ready.first == true
   }
 
   static func isIgnored(_ number: Int32) -> Bool {

@@ -42,8 +42,9 @@ struct AppCalls: Sendable {
       return .reply(.consents(consents.statuses(running)))
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
+    case .items(let query): return consents.items(query, running)
     case .status, .unmount, .restart, .change, .apps, .grant, .run, .endpoint, .running, .end, .ended, .log,
-      .trace, .traced, .roots, .pass, .nextTask, .answerTask, .consent(.decide):
+      .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }
   }

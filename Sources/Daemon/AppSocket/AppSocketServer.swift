@@ -51,6 +51,8 @@ package final class AppSocketServer: Sendable {
     var changes: [Change] = []
     var isPoked = false
     var isStopping = false
+    /// Those who wait for the end of this turn.
+    var settling: [Condition<Bool>] = []
     var thread: JoinableThread?
     /// The views that have a socket.
     var known: Set<UInt64> = []
@@ -117,6 +119,23 @@ package final class AppSocketServer: Sendable {
     if isNews { wakeup.ring() }
   }
 
+  /// Returns when all answers have gone out, or never will, that were found before; for whoever has changed
+  /// something after which they would be others.
+  ///
+  /// Not on the server's own thread, nor in a handler.
+  package func settle() {
+    let isOver = Condition(false)
+    let isServed = messages.withLock { messages in
+      guard messages.thread != nil, !messages.isStopping else { return false }
+      messages.settling.append(isOver)
+      return true
+    }
+    guard isServed else { return }
+    wakeup.ring()
+    // It never waits itself, so this is for a thread that can't go on at all.
+    _ = isOver.wait(milliseconds: 10_000) { $0 }
+  }
+
   /// Serves nobody any more.
   package func stop() {
     let thread = messages.withLock { messages in
@@ -150,10 +169,11 @@ package final class AppSocketServer: Sendable {
   /// False at the end.
   private func takeMessages(_ served: inout ServedAppSockets) -> Bool {
     _ = try? wakeup.fd.readAvailable(limit: 8)
-    let (changes, isPoked, isStopping) = messages.withLock { messages in
-      defer { (messages.changes, messages.isPoked) = ([], false) }
-      return (messages.changes, messages.isPoked, messages.isStopping)
+    let (changes, isPoked, isStopping, settling) = messages.withLock { messages in
+      defer { (messages.changes, messages.isPoked, messages.settling) = ([], false, []) }
+      return (messages.changes, messages.isPoked, messages.isStopping, messages.settling)
     }
+    for isOver in settling { isOver.change { $0 = true } }
     if isStopping { return false }
     for change in changes {
       switch change {

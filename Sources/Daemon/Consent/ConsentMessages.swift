@@ -56,6 +56,8 @@ package struct AgentTask: Codable, Equatable, Sendable {
     case consent(PrivacyService, text: String?)
     /// Which file or folder the app gets.
     case panel(PanelRequest)
+    /// What is to be read for the app: only for the process that has started it, and no question to a person.
+    case read(ReadingTask)
   }
 }
 
@@ -96,4 +98,10 @@ package enum AgentAnswer: Codable, Equatable, Sendable {
   case dismiss
   /// A path below the root of the tree, which is there; the app gets what is at it.
   case chosen(path: String, inode: UInt64)
+  /// What was read.
+  case items(ItemPage)
+  /// Why nothing could be read.
+  case unreadable(String)
+  /// It does not go on where somebody wants it to.
+  case outdated
 }

@@ -100,6 +100,7 @@ extension ConsentService {
     let agent = call.connection.agent(of: view) { [prompts] in
       AgentPresence(prompts.join(user, view: view), view: view) { [weak self] in self?.left($0) }
     }
+    guard let agent else { return .reply(.failure(.crowded)) }
     return .waits { [prompts] in prompts.next(for: agent.number).map(ControlReply.task) }
   }
 
@@ -117,6 +118,7 @@ extension ConsentService {
     guard let agent = call.connection.agent else {
       return .refusal("only an agent that was given something to ask can answer", .ESRCH)
     }
+    if agent.isReader { return .reply(take(answer, toReading: number, from: agent)) }
     return .job(.grants) { _ in
       ControlReply { () throws(ControlFailure) in try self.take(answer, to: number, from: agent.number, call)
       }

@@ -18,6 +18,7 @@ package final class ConsentService: ConsentKeeper {
   let grants: GrantService
   let answers: ConsentAnswers
   let prompts = Prompts { monotonicNanoseconds() }
+  let readings = Readings { monotonicNanoseconds() }
   let registry: GrantService.RegistrySource
   private let isReadOnly: Bool
   private let log: @Sendable (LogEntry) -> Void
@@ -27,6 +28,7 @@ package final class ConsentService: ConsentKeeper {
   private let restrictions = RestrictionWatch()
   /// Called when there is something new for those who wait; must not wait.
   private let changed = Mutex<[@Sendable () -> Void]>([])
+  private let settled = Mutex<[@Sendable () -> Void]>([])
 
   init(
     _ store: Store, _ volume: Volume, _ views: RunningViews, _ grants: GrantService, isReadOnly: Bool,
@@ -46,6 +48,9 @@ package final class ConsentService: ConsentKeeper {
 
   /// Has someone told of everything new: a prompt, or an answer.
   func tell(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0.append(body) } }
+
+  /// Has someone see to it that no app is told any more what was found before a decision; it may wait.
+  func settle(_ body: @escaping @Sendable () -> Void) { settled.withLock { $0.append(body) } }
 
   func poke() { for body in changed.withLock({ $0 }) { body() } }
 
@@ -206,6 +211,7 @@ package final class ConsentService: ConsentKeeper {
       release(prompt, answers.state(app, user, service), app)
     }
     poke()
+    for body in settled.withLock({ $0 }) { body() }
   }
 
   /// Brings all views of an app in line with what counts.

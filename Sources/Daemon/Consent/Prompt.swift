@@ -19,8 +19,8 @@ struct PromptKey: Hashable, Sendable {
   let subject: Subject
 }
 
-/// A call of an app's through its socket that waits for a person; whoever calls holds it, and when they go
-/// nobody waits for it any more.
+/// A call of an app's through its socket that waits for a person, or for what is read for it; whoever calls
+/// holds it, and when they go nobody waits for it any more.
 final class PromptCall: Sendable {
   private let reply = Mutex<ControlReply?>(nil)
 

@@ -179,15 +179,20 @@ final class Prompts: Sendable {
   var counts: (prompts: Int, agents: Int) { state.withLock { ($0.prompts.count, $0.agents.count) } }
 }
 
-/// An agent, for as long as its connection is there.
+/// An agent, or who reads for an app, for as long as its connection is there.
 final class AgentPresence: Sendable {
   let number: UInt64
   let view: UInt64?
+  /// Whether it asks nobody, and reads what its app wants to be told.
+  let isReader: Bool
   private let left: @Sendable (UInt64) -> Void
 
-  init(_ number: UInt64, view: UInt64?, left: @escaping @Sendable (UInt64) -> Void) {
+  init(
+    _ number: UInt64, view: UInt64?, isReader: Bool = false, left: @escaping @Sendable (UInt64) -> Void
+  ) {
     self.number = number
     self.view = view
+    self.isReader = isReader
     self.left = left
   }
 

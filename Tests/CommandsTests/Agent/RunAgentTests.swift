@@ -165,7 +165,7 @@ internal import Testing
       FakeTasks.consent(1, text: hostile, app: app),
       AgentTask(number: 2, app: app, question: .panel(PanelRequest(.save, name: hostile, types: types))),
     ] {
-      let question = AgentQuestion(task)
+      let question = try #require(AgentQuestion(task))
       #expect(PromptMessage.ask(question, mountPoint: "/x", user: 1).send(to: mine.fd))
       guard case .ask(question, "/x", 1)? = PromptMessage.receive(from: theirs.fd) else {
         Issue.record("it did not arrive")

@@ -13,7 +13,7 @@ internal import Testing
 /// Questions at a terminal, without one: what is typed, and what is shown.
 @Suite struct TerminalDialogTests {
   private static func dialog(_ task: AgentTask, tree: PanelTree? = nil, columns: Int = 80) -> Screen {
-    Screen(TerminalDialog(AgentQuestion(task), tree: tree, columns: columns))
+    Screen(TerminalDialog(AgentQuestion(asking: task), tree: tree, columns: columns))
   }
 
   /// What is on the screen in the end, without the sequences that bring it there.

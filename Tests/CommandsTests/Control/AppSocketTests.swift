@@ -17,6 +17,8 @@ internal import Testing
     private let opened: OwnedFD
     /// What the calls that wait are waiting for.
     let isDone = Atomic<Bool>(false)
+    /// How long an answer takes, in microseconds.
+    let slowness = Atomic<UInt32>(0)
     let asked = Atomic<Int>(0)
 
     init(_ limits: AppSocketServer.Limits = .init()) throws {
@@ -36,8 +38,10 @@ internal import Testing
       try server.add(number, view: UInt32(number), user: user, listener: made) { [self] request in
         if case .grantChange = request {
           return .waits { [self] in
+            let answer = isDone.load(ordering: .sequentiallyConsistent)
             asked.wrappingAdd(1, ordering: .relaxed)
-            return isDone.load(ordering: .relaxed) ? .path("done \(number)") : nil
+            usleep(slowness.load(ordering: .relaxed))
+            return answer ? .path("done \(number)") : nil
           }
         }
         return .reply(.path("\(number)"))
@@ -99,6 +103,29 @@ internal import Testing
       #expect(try client.ask(.own, milliseconds: 5000) == .path("1"))
     }
     #expect(sockets.server.counts.waiting == 0)
+  }
+
+  /// Who takes back what an answer was made of knows that it has arrived by then, or never will.
+  @Test func nothingIsOnItsWayAfterSettling() throws {
+    let sockets = try Sockets()
+    sockets.server.settle()
+    try sockets.add(1)
+    for round in 0..<20 {
+      sockets.isDone.store(true, ordering: .sequentiallyConsistent)
+      // It is being answered while that is taken back.
+      sockets.slowness.store(2000, ordering: .relaxed)
+      let before = sockets.asked.load(ordering: .relaxed)
+      let client = try sockets.client(1)
+      try client.send(.grantChange(from: ""))
+      if round % 2 == 0 {
+        while sockets.asked.load(ordering: .relaxed) == before { usleep(50) }
+      }
+      sockets.isDone.store(false, ordering: .sequentiallyConsistent)
+      sockets.server.settle()
+      if try client.fd.waitUntilReadable(milliseconds: 0) { continue }
+      sockets.server.poke()
+      #expect(throws: Errno.EAGAIN) { try client.awaitReply(milliseconds: 60) }
+    }
   }
 
   private func threadCount() throws -> Int {

@@ -76,3 +76,11 @@ final class FakeTasks: Sendable {
     return task.map(ControlReply.task) ?? .failure(ControlFailure("that was all"))
   }
 }
+
+extension AgentQuestion {
+  /// Of a task that is for a person.
+  init(asking task: AgentTask) {
+    guard let question = AgentQuestion(task) else { preconditionFailure("no person is asked that") }
+    self = question
+  }
+}

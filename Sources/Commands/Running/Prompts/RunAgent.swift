@@ -67,7 +67,7 @@ final class RunAgent {
   private func hearDaemon() {
     do throws(Errno) {
       switch try conversation.take() {
-      case .task(let task): ask(AgentQuestion(task))
+      case .task(let task): if let question = AgentQuestion(task) { ask(question) } else { goOn() }
       case .takenBack: takeBack()
       case .refused: end()
       case .nothing: break

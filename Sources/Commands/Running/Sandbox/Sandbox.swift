@@ -82,7 +82,7 @@ struct Sandbox {
     ]
     if !plan.hasNetwork { words.append("--unshare-net") }
     words += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL"]
-    words += system + settings + devices + tree + domains + desktop.words
+    words += Self.system + settings + devices + tree + domains + desktop.words
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", home]
     words += ["--seccomp", "\(Self.filterDescriptor)", "--"]
     let program = command.isEmpty ? ["\(plan.mountPoint)/\(plan.executable)"] + own : command
@@ -90,9 +90,9 @@ struct Sandbox {
   }
 
   /// Programs and their libraries, as they are.
-  private var system: [String] {
+  static var system: [String] {
     var words = ["--ro-bind", "/usr", "/usr"]
-    for name in Self.programs {
+    for name in programs {
       if let target = try? FD.cwd.linkTarget(of: "/\(name)") {
         words += ["--symlink", String(decoding: target, as: UTF8.self), "/\(name)"]
       } else {

@@ -22,10 +22,10 @@ struct ViewPlace {
   let socket = path + "/socket"
 
   /// Enters namespaces of our own must have come before.
-  init(bubblewrap: String) throws {
+  init(bubblewrap: String, _ program: OwnProgram) throws {
     do throws(Errno) {
       try OwnNamespace.leaveTree(
-        keeping: Sandbox.places, files: [bubblewrap] + Sandbox.targetsElsewhere,
+        keeping: Sandbox.places, files: [bubblewrap] + program.elsewhere + Sandbox.targetsElsewhere,
         hiding: MountPoint.filesystemType)
       for (name, mode) in [
         (view, 0o755), (files, 0o755), (socket, 0o755), (shared, 0o1777), (temporary, 0o1777),

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+// An app is told what is private without getting the files that it is in: its user has consented, and the
+// process that has started it reads (``Readings``).
+
+extension ConsentService {
+  /// An app wants to be told something; where its user has not decided yet, they are asked first.
+  func items(_ query: ItemsQuery, _ running: RunningView) -> AppAnswer {
+    guard query.isReasonable else {
+      return .reply(.failure(ControlFailure("there is no such page", .EINVAL)))
+    }
+    let service = query.kind.service
+    // It may have all of it by its signature already.
+    guard running.launch.services.contains(service), !has(service, running) else {
+      return read(query, running)
+    }
+    switch request(service, running) {
+    case .reply(.consents): return .reply(.failure(refusal(service, running)))
+    case .reply(let other): return .reply(other)
+    case .waits(let decided):
+      let steps = AskedReading(decided) { [self] in read(query, running) }
+      return .waits { steps.answer() }
+    }
+  }
+
+  /// Has it read, unless the app may not be told.
+  private func read(_ query: ItemsQuery, _ running: RunningView) -> AppAnswer {
+    let service = query.kind.service
+    guard has(service, running) else { return .reply(.failure(refusal(service, running))) }
+    let call = PromptCall()
+    let task = ReadingTask(query, home: running.launch.home)
+    if readings.add(task, for: AgentApp(running.launch.app), view: running.number, call) { watchTheTime() }
+    poke()
+    return .waits { [self] in
+      guard let answer = call.answer else { return nil }
+      // What was decided while it was read counts.
+      return has(service, running) ? answer : .failure(refusal(service, running))
+    }
+  }
+
+  /// Whether an app may be told now what a service is about.
+  private func has(_ service: PrivacyService, _ running: RunningView) -> Bool {
+    let launch = running.launch
+    if launch.services.contains(service) {
+      return answers.state(launch.app, running.user, service) == .authorized
+    }
+    return launch.privacy.mayAsk(for: service)
+  }
+
+  private func refusal(_ service: PrivacyService, _ running: RunningView) -> ControlFailure {
+    let status = answers.status(running.launch.app, running.user, service)
+    let reason =
+      switch status.state {
+      case .restricted:
+        "an administrator does not allow the app to use what this is about"
+          + (status.reason.map { " (\($0))" } ?? "")
+      case .denied: "the app's user does not allow it to use what this is about"
+      case .notDetermined, .authorized: "the app's user has not allowed it to use what this is about"
+      }
+    return ControlFailure("\(service.rawValue): \(reason)", .EPERM)
+  }
+
+  // MARK: The process that reads
+
+  /// Gives the process that has started an app what it is to read next, when there is something; from its
+  /// first such request on until it hangs up, it is the one that reads for this app.
+  func nextReading(_ call: ControlCall) -> ControlAnswer {
+    guard let process = call.process, let running = views.one(waitedForBy: call.caller, process) else {
+      return .refusal("this process has started no app", .ESRCH)
+    }
+    let view = running.number
+    let reader = call.connection.agent(of: view, isReader: true) { [readings] in
+      guard let number = readings.join(view: view) else { return nil }
+      return AgentPresence(number, view: view, isReader: true) { [weak self] in
+        self?.readings.leave($0, view: view)
+        self?.poke()
+      }
+    }
+    // It may be its own connection of before, which nobody has found to be closed yet.
+    guard let reader else { return .reply(.failure(.crowded)) }
+    return .waits { [readings] in readings.next(for: reader.number, view: view).map(ControlReply.task) }
+  }
+
+  /// Tells an app what was read for it.
+  func take(_ answer: AgentAnswer, toReading number: Int64, from reader: AgentPresence) -> ControlReply {
+    guard let call = readings.answered(number, by: reader.number) else {
+      return .failure(ControlFailure("nobody waits for this answer any more", .ESTALE))
+    }
+    switch answer {
+    case .items(let page): call.give(.items(page))
+    case .unreadable(let reason): call.give(.failure(ControlFailure(reason.sanitized, .EIO)))
+    case .outdated: call.give(.failure(ControlFailure(Self.outdated, .ESTALE)))
+    case .allow, .deny, .dismiss, .chosen: call.give(.failure(ControlFailure(Self.noReader, .EIO)))
+    }
+    poke()
+    return .done
+  }
+
+  private static let noReader =
+    "the command that has started the app does not read for it; start the app again with this version"
+
+  private static let outdated = "what was listed before is not known any more; begin at the beginning"
+
+  // MARK: The time
+
+  /// Fails what waits for too long, for as long as something waits.
+  private func watchTheTime() {
+    let thread = try? JoinableThread(name: "readings") { [weak self] in
+      while let milliseconds = self?.failLate() {
+        // Nothing but this time is waited for.
+        _ = Condition(()).wait(milliseconds: min(milliseconds, Self.longestNap)) { _ in false }
+      }
+    }
+    if let thread { thread.detach() } else { readings.isUnwatched() }
+  }
+
+  private static let longestNap = 10_000
+
+  private func failLate() -> Int? {
+    let (calls, milliseconds) = readings.expire()
+    for call in calls { call.give(.failure(ControlFailure(Self.noReader, .EIO))) }
+    if !calls.isEmpty { poke() }
+    return milliseconds
+  }
+}
+
+/// What an app waits for that wants to be told something about which its user is being asked.
+private final class AskedReading: Sendable {
+  private let decided: @Sendable () -> ControlReply?
+  private let read: @Sendable () -> AppAnswer
+  private let reading = Mutex<(@Sendable () -> ControlReply?)?>(nil)
+
+  init(_ decided: @escaping @Sendable () -> ControlReply?, _ read: @escaping @Sendable () -> AppAnswer) {
+    self.decided = decided
+    self.read = read
+  }
+
+  /// Only the thread of the apps' sockets asks.
+  func answer() -> ControlReply? {
+    if let reading = reading.withLock({ $0 }) { return reading() }
+    guard let reply = decided() else { return nil }
+    // Whatever the answer was, it is judged once more when it is read.
+    guard case .consents = reply else { return reply }
+    switch read() {
+    case .reply(let reply): return reply
+    case .waits(let until):
+      reading.withLock { $0 = until }
+      return until()
+    }
+  }
+}
