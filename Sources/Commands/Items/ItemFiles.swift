@@ -22,11 +22,16 @@ struct ItemFiles {
 
   private let kind: PrivateItems
   private let limits: Limits
+  /// Whether all of the Music folder is the media library.
+  private let allMusic: Bool
   private var names = 0
 
   /// The home is open for reading.
-  init(_ kind: PrivateItems, in home: FD, _ limits: Limits = Limits()) throws(Errno) {
+  init(
+    _ kind: PrivateItems, in home: FD, allMusic: Bool = false, _ limits: Limits = Limits()
+  ) throws(Errno) {
     self.kind = kind
+    self.allMusic = allMusic
     self.limits = limits
     let directory: OwnedFD
     do throws(Errno) {
@@ -52,12 +57,12 @@ struct ItemFiles {
   }
 
   private mutating func list(_ directory: FD, _ above: [[UInt8]], isPlace: Bool) throws(Errno) {
-    let kind = kind
+    let (kind, allMusic) = (kind, allMusic)
     let names = try directory.entries { name, type in
       guard self.names < limits.names else { return false }
       self.names += 1
       let bytes = Array(name.buffer)
-      if isPlace, !kind.hasPlace(named: bytes) { return false }
+      if isPlace, !kind.hasPlace(named: bytes, allMusic: allMusic) { return false }
       return type == UInt8(DT_DIR) || kind.mayBe(inFileNamed: bytes)
     }
     for (name, type) in names.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {

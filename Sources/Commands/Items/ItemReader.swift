@@ -40,7 +40,7 @@ final class ItemReader {
     do throws(Errno) {
       let home = try tree.home(task.home)
       guard let cursor = task.query.after else {
-        let listing = try list(kind, task.home, home.fd)
+        let listing = try list(task, home.fd)
         return page(of: listing, Cursor(listing: listing.number), task.query, home.fd)
       }
       guard let cursor = Cursor(cursor),
@@ -53,9 +53,11 @@ final class ItemReader {
     }
   }
 
-  private func list(_ kind: PrivateItems, _ name: String, _ home: FD) throws(Errno) -> Listing {
+  private func list(_ task: ReadingTask, _ home: FD) throws(Errno) -> Listing {
     last += 1
-    let listing = Listing(number: last, kind: kind, home: name, files: try ItemFiles(kind, in: home))
+    let kind = task.query.kind
+    let files = try ItemFiles(kind, in: home, allMusic: task.allMusic ?? false)
+    let listing = Listing(number: last, kind: kind, home: task.home, files: files)
     listings.append(listing)
     if listings.count > Self.mostListings { listings.removeFirst() }
     return listing

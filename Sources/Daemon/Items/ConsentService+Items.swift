@@ -34,7 +34,8 @@ extension ConsentService {
     let service = query.kind.service
     guard has(service, running) else { return .reply(.failure(refusal(service, running))) }
     let call = PromptCall()
-    let task = ReadingTask(query, home: running.launch.home)
+    let task = ReadingTask(
+      query, home: running.launch.home, allMusic: running.launch.privacy.hasAllMusic)
     if readings.add(task, for: AgentApp(running.launch.app), view: running.number, call) { watchTheTime() }
     poke()
     return .waits { [self] in

@@ -35,10 +35,13 @@ package struct ReadingTask: Codable, Equatable, Sendable {
   package let query: ItemsQuery
   /// The name of the user's home.
   package let home: String
+  /// Whether all of the Music folder is the media library.
+  package let allMusic: Bool?
 
-  package init(_ query: ItemsQuery, home: String) {
+  package init(_ query: ItemsQuery, home: String, allMusic: Bool = false) {
     self.query = query
     self.home = home
+    self.allMusic = allMusic ? true : nil
   }
 }
 

@@ -28,8 +28,8 @@ package enum PrivateItems: String, Codable, CaseIterable, Sendable {
   }
 
   /// Whether what has this name in that directory belongs to them, as ``PrivacyService`` has it.
-  package func hasPlace(named name: [UInt8]) -> Bool {
-    guard self == .songs else { return true }
+  package func hasPlace(named name: [UInt8], allMusic: Bool = false) -> Bool {
+    guard self == .songs, !allMusic else { return true }
     return name == Array("Music".utf8) || Self.hasExtension(name, "musiclibrary")
   }
 

@@ -100,6 +100,14 @@ internal import Testing
       ])
   }
 
+  @Test func allMusicIsListedWhereItIsTheLibrary() throws {
+    try temporary.makeDirectory("Users/anna/Music/Other")
+    for name in ["Other/a.mp3", "b.mp3"] { try song(name) }
+    let opened = try TemporaryDirectory.open(home)
+    #expect(try ItemFiles(.songs, in: opened.fd).paths.isEmpty)
+    #expect(try ItemFiles(.songs, in: opened.fd, allMusic: true).paths.count == 2)
+  }
+
   /// The folder itself may be a link, and what is not there has nothing in it.
   @Test func linkedLibraryIsNone() throws {
     #expect(try listed(.contacts).isEmpty)
