@@ -187,7 +187,7 @@ struct ConsentTests {
         cd "$HOME_OF_USER"
         until cat Music/Music/song 2> /dev/null; do sleep 0.05; done
         exec 3< Music/Music/song; echo open
-        until ! cat < /proc/self/fd/3 > /dev/null 2>&1; do sleep 0.05; done
+        until ! { cat < /proc/self/fd/3; } > /dev/null 2>&1; do sleep 0.05; done
         head -c 1 <&3 2>&1; ls Music 2>&1; stat -c %s Music' > $out 2>&1 &
       sleep 0.5; cat $out; decide allow media-library
       until grep -q open $out; do sleep 0.05; done
