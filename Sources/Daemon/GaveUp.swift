@@ -28,6 +28,8 @@ package struct GaveUp: Sendable {
       let status = try? file.fd.status(), status.isRegular, let text = try? file.fd.readToEnd(limit: 4096)
     else { return nil }
     time = Int64(status.st_mtim.tv_sec)
-    reason = String(decoding: text, as: UTF8.self)
+    // A full disk has taken the name and nothing else.
+    let words = String(decoding: text, as: UTF8.self)
+    reason = words.isEmpty ? "the process that serves has died again and again" : words
   }
 }

@@ -50,6 +50,7 @@ struct Keeper {
     let victim = MemoryVictim()
     var deaths: [UInt64] = []
     var failures = 0
+    var asked: Int32?
     while true {
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
@@ -69,7 +70,11 @@ struct Keeper {
       }
       failures = 0
       victim.waits()
-      guard let status = watch(worker) else {
+      let ended = watch(worker, &asked)
+      // A worker that dies may not have done what it was asked. So the next one is asked again, by this
+      // process or by what it becomes: either finds the signal waiting.
+      if let signal = asked.take() { kill(getpid(), signal) }
+      guard let status = ended else {
         becomeNext(victim)
         // It could not be started, so this one goes on.
         continue
@@ -123,7 +128,9 @@ struct Keeper {
 
   /// Waits for the end of a worker, and passes on to it what asks us to end; nil if it was ended for another
   /// program.
-  private func watch(_ worker: Int32) -> Int32? {
+  ///
+  /// `asked` becomes the signal that asks to end, if one comes.
+  private func watch(_ worker: Int32, _ asked: inout Int32?) -> Int32? {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
@@ -134,9 +141,10 @@ struct Keeper {
       let signal = sigwaitinfo(&signals, &info)
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
-      } else if signal > 0, signal != SIGCHLD, info.si_code <= 0 {
+      } else if signal > 0, signal != SIGCHLD {
+        asked = signal
         // A terminal sends its signals to the worker as well.
-        kill(worker, signal)
+        if info.si_code <= 0 { kill(worker, signal) }
       }
     }
   }

@@ -13,8 +13,8 @@ internal import Policy
 /// to its users.
 enum MountWatch {
   /// Calls `ended` when it is over; the thread lives until then.
-  static func start(_ mountPoint: String, _ ended: @escaping @Sendable () -> Void) throws(Errno) {
-    guard let device = try MountTable.current().top(at: mountPoint)?.device else { return }
+  static func start(_ device: DeviceNumber?, _ ended: @escaping @Sendable () -> Void) throws(Errno) {
+    guard let device else { return }
     let thread = try JoinableThread(name: "mounts") {
       waitUntilGone(device)
       waitUntilUnused(device)

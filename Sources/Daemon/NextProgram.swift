@@ -38,8 +38,9 @@ final class NextProgram: @unchecked Sendable {
   func canTakeOver() -> Bool {
     found = nil
     do throws(Errno) {
-      let file = try FD.cwd.openFollowing(path, O_RDONLY)
-      let child = try spawn(file.fd, ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout])
+      // What has taken the program's place may be something that an open waits for, and nothing waits here.
+      let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
+      let child = try spawn(file.fd, ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout] + words)
       guard wait(for: child, milliseconds: 10_000) == 0 else { return false }
       found = consume file
       return true

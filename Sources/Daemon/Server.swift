@@ -77,7 +77,7 @@ package final class Server: Sendable {
   private let left: LeftDescriptors?
   /// The process that has started this one.
   let keeper = getppid()
-  private let device = Mutex<String?>(nil)
+  private let device = Mutex<DeviceNumber?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
   private final class Ended: Sendable {
@@ -230,7 +230,6 @@ package final class Server: Sendable {
     guard view.waitUntilStarted(milliseconds: 20_000) else {
       throw ServeFailure.noAnswer(mountPoint: mountPoint)
     }
-    noteDevice()
   }
 
   /// The number of the view of the whole tree, which is the first.
@@ -258,7 +257,8 @@ package final class Server: Sendable {
       kept?.mountIsGone()
       ended.wakeup.ring()
     }
-    try MountWatch.start(mountPoint) { ended.wakeup.ring() }
+    noteDevice()
+    try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
   }
 
   /// Serves on where another worker has died, with the apps that can go on.
@@ -289,7 +289,6 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
-    noteDevice()
   }
 
   /// Finds out, while others are served, which nodes that another worker has left nobody will forget.
@@ -305,12 +304,14 @@ package final class Server: Sendable {
     thread.detach()
   }
 
-  /// The device number of the mount; nil where something else is mounted over it.
-  var mountDevice: String? { device.withLock { $0 } }
+  /// The device number of the mount; nil where it is not known.
+  var mountDevice: String? { device.withLock { $0?.description } }
 
+  /// Only the first worker finds its own mount at the mount point for certain.
   private func noteDevice() {
-    let mount = (try? MountTable.current())?.top(at: mountPoint)
-    device.withLock { $0 = mount?.device.description }
+    let found = kept?.mountDevice ?? (try? MountTable.current())?.top(at: mountPoint)?.device
+    device.withLock { $0 = found }
+    kept?.mountDevice = found
   }
 
   private func mountDirectly() throws -> OwnedFD {
@@ -370,7 +371,10 @@ package final class Server: Sendable {
   }
 
   /// Takes the mount away; EBUSY while it is in use, unless `lazily`.
+  ///
+  /// EINVAL if it is detached already: what lies in its place by now is somebody else's.
   package func unmount(lazily: Bool) throws(Errno) {
+    guard MountTable.isOnTop(device.withLock { $0 }, at: mountPoint) else { throw .EINVAL }
     guard let remover else { return try Mount.remove(at: mountPoint, lazily: lazily) }
     try remover.remove(lazily: lazily)
   }

@@ -185,7 +185,7 @@ package enum Service {
       let program = NextProgram(path: settings.program, words: settings.words)
       let keeper = Keeper(kept, program, restarts: settings.options.restarts)
       return try keeper.start { reason in
-        giveUp(store, settings, remover, reason)
+        giveUp(store, settings, remover, kept.mountDevice, reason)
       }
     } catch {
       throw ServeFailure.threads(error)
@@ -200,7 +200,8 @@ package enum Service {
 
   /// Takes the mount away, so that nobody waits for ever for what is not served any more.
   private static func giveUp(
-    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ reason: String
+    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ device: DeviceNumber?,
+    _ reason: String
   ) {
     DaemonLog.alert(
       "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
@@ -210,6 +211,8 @@ package enum Service {
     let entry = LogEntry(now: .gaveUp, detail: reason)
     Journal(settings.environment)?.send([entry])
     try? StoreLog(store).append([entry])
+    // A mount that is detached ends with us.
+    guard MountTable.isOnTop(device, at: settings.mountPoint) else { return }
     do throws(Errno) {
       if let remover {
         try remover.remove(lazily: true)

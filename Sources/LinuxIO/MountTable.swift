@@ -58,6 +58,14 @@ package struct MountTable: Sendable {
   /// What is on top at exactly this path, which must be absolute and free of links.
   package func top(at path: String) -> MountEntry? { entries.last { $0.mountPoint == path } }
 
+  /// Whether a filesystem lies on top at a path, and can be taken away by that.
+  ///
+  /// What can't be found out is taken to be so.
+  package static func isOnTop(_ device: DeviceNumber?, at path: String) -> Bool {
+    guard let device, let table = try? current() else { return true }
+    return table.top(at: path)?.device == device
+  }
+
   /// What lies below a directory, itself not counted.
   package func below(_ path: String) -> [MountEntry] {
     let prefix = path == "/" ? "/" : path + "/"

@@ -129,6 +129,11 @@ struct RestartTests {
     }
     #expect(unlink(program) == 0)
     #expect(try run(["restart", mounted.store], of: mounted, good).status == 1)
+    // What an open would wait for.
+    #expect(mkfifo(program, 0o755) == 0)
+    let waited = try run(["restart", mounted.store], of: mounted, good)
+    #expect(waited.status == 1)
+    #expect(waited.errors.contains("can't take over from the running one"), "\(waited.errors)")
     #expect(try mounted.daemon() == before)
     #expect(try mounted.count("restarts") == 0)
     // A program that keeps other things says so itself.

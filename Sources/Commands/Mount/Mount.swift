@@ -128,6 +128,10 @@ struct MountCommand: Command {
     }
     try CryptoLibrary.load()
     try SQLiteLibrary.load()
+    // It is opened by its path once more, and may have been moved or changed.
+    if let path = store, try Store(opening: path, .inspect).holder == nil {
+      throw CommandFailure(.failed, "the store at \(path) is not the one that is mounted")
+    }
     return .ok
   }
 
@@ -170,7 +174,12 @@ struct MountCommand: Command {
       if isBackgroundChild, isFirst { try BackgroundDaemon.reportReady() }
       if let socket = context.environment["NOTIFY_SOCKET"] {
         let place = "\(storePath) at \(mountPath)".sanitized
-        try notifyServiceManager("READY=1\nSTATUS=\(place)", at: socket)
+        do throws(Errno) {
+          try notifyServiceManager("READY=1\nSTATUS=\(place)", at: socket)
+        } catch {
+          // Who waited for the first worker may be gone by now: a session that has ended, say.
+          guard !isFirst else { throw error }
+        }
       }
     }
     return .ok

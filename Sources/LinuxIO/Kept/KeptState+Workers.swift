@@ -71,6 +71,21 @@ extension KeptState {
     if header.pointee.diedAt == 0 { header.pointee.diedAt = monotonicNanoseconds() }
   }
 
+  /// What has been mounted, for the next worker: when that begins, something else may lie at the mount point.
+  package var mountDevice: DeviceNumber? {
+    get {
+      let packed = header.pointee.mountDevice
+      guard packed != 0, header.pointee.mountDeviceCheck == ~packed else { return nil }
+      return DeviceNumber(
+        major: UInt32(truncatingIfNeeded: packed >> 32), minor: UInt32(truncatingIfNeeded: packed))
+    }
+    set {
+      let packed = newValue.map { UInt64($0.major) << 32 | UInt64($0.minor) } ?? 0
+      header.pointee.mountDevice = packed
+      header.pointee.mountDeviceCheck = ~packed
+    }
+  }
+
   // MARK: Changes that no request has asked for
 
   package func beginsOwnChange() { lock.withLock { _ in header.pointee.ownChanges &+= 1 } }

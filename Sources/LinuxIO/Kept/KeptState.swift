@@ -78,6 +78,9 @@ package final class KeptState: @unchecked Sendable {
     var diedAt: UInt64 = 0
     /// How long nobody has served after that, in nanoseconds.
     var lastPause: UInt64 = 0
+    /// The device of the mount, and its complement: one that is damaged is none.
+    var mountDevice: UInt64 = 0
+    var mountDeviceCheck: UInt64 = 0
 
     static let magic: UInt64 = 0x31_6c75_736e_6900
     static let yes: UInt32 = 0x7965_7321
