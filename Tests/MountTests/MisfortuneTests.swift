@@ -122,6 +122,25 @@ struct MisfortuneTests {
     #expect(try mounted.unmount().status == 0)
   }
 
+  /// Who asks after a mount whose daemon was stopped does not wait for ever, and it can be taken away.
+  @Test func stoppedDaemonIsTold() throws {
+    let mounted = try MountedStore.mounted()
+    let worker = try #require(try mounted.daemon())
+    let keeper = try #require(try mounted.keeper())
+    #expect(kill(worker, SIGSTOP) == 0)
+    defer { kill(worker, SIGCONT) }
+    func run(_ words: [String]) throws -> ProgramResult {
+      try mounted.run(words, before: ["timeout", "60"])
+    }
+    let told = try run(["status", mounted.point])
+    #expect(told.status == 1)
+    #expect(told.errors.contains("its daemon does not answer"), "\(told)")
+    #expect(try run(["unmount", "--lazy", mounted.point]).status == 0)
+    #expect(!mounted.isMounted)
+    kill(worker, SIGCONT)
+    #expect(try Program.waitForEnd(keeper))
+  }
+
   /// A full disk has the name of the note, and nothing in it.
   @Test func noteWithoutWordsIsTold() throws {
     let mounted = try MountedStore()

@@ -36,8 +36,9 @@ struct DaemonSearch {
   /// The running daemon that is mounted at one of these absolute paths, or serves the store there.
   ///
   /// Who is meant is known by objects and not by names: the directory of the store, the device of the mount.
+  /// What is mounted is not looked at, since its daemon may not answer.
   func daemon(at paths: [String]) -> Found? {
-    for path in paths {
+    for path in paths where Self.mount(at: path) == nil {
       if let identity = StoreIdentity(at: path), let found = place.daemon(of: identity) { return found }
       // Before all others are asked, of which one may not answer.
       if let found = daemon(inStoreAt: path), path == paths.first || found.status.mountPoint == paths.first {
@@ -47,13 +48,11 @@ struct DaemonSearch {
     let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
-      let source = Self.mount(at: path)?.source
-      for candidate in [path, source].compactMap({ $0 }) where candidate.hasPrefix("/") {
-        guard let found = daemon(inStoreAt: candidate),
-          candidate == path || Self.isMeant(found.status, by: path)
-        else { continue }
-        return found
-      }
+      let candidate = Self.mount(at: path)?.source ?? path
+      guard candidate.hasPrefix("/"), let found = daemon(inStoreAt: candidate),
+        candidate == path || Self.isMeant(found.status, by: path)
+      else { continue }
+      return found
     }
     return nil
   }
@@ -78,6 +77,7 @@ struct DaemonSearch {
       // Another namespace may have another mount at that path.
       return mount.device.description == device
     }
+    guard mount(at: path) == nil else { return false }
     guard let identity = StoreIdentity(at: path) else { return status.store == path }
     // One of an earlier version, which only says what its store was called.
     return status.identity == nil && StoreIdentity(at: status.store) == identity

@@ -54,8 +54,21 @@ struct MountPoint {
     }
   }
 
-  /// Whether the daemon of the mount at `path` is gone.
+  /// Whether the daemon of the mount at `path` is gone; one that does not answer is not.
   static func isDead(_ path: String) -> Bool {
+    let found = Condition(Bool?.none)
+    // Whoever looks at a mount waits for its daemon, which may have been stopped.
+    let thread = try? JoinableThread(name: "look") {
+      let isDead = saysThatItIsDead(path)
+      found.change { $0 = isDead }
+    }
+    guard let thread else { return false }
+    thread.detach()
+    _ = found.wait(milliseconds: 5000) { $0 != nil }
+    return found.withLock { $0 } == true
+  }
+
+  private static func saysThatItIsDead(_ path: String) -> Bool {
     do throws(Errno) {
       let directory = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
       _ = try directory.fd.status()
