@@ -32,11 +32,11 @@ extension FD {
     try retrying { clx_fcntl_lock(raw, CLX_F_OFD_SETLK, &lock) }
   }
 
-  /// Whether someone else has it exclusively; looking takes nothing.
+  /// Whether someone else has it exclusively, or at all if that is asked; looking takes nothing.
   ///
   /// Corresponds to `F_OFD_GETLK`.
-  package func isLockedByAnother() throws(Errno) -> Bool {
-    var lock = Self.wholeFile(F_RDLCK)
+  package func isLockedByAnother(atAll: Bool = false) throws(Errno) -> Bool {
+    var lock = Self.wholeFile(atAll ? F_WRLCK : F_RDLCK)
     try check(clx_fcntl_lock(raw, CLX_F_OFD_GETLK, &lock))
     return lock.l_type != Int16(F_UNLCK)
   }

@@ -117,6 +117,9 @@ package final class Store: Sendable {
   /// Lets others use the store, whoever still has a descriptor of ours.
   package func unlock() { lock?.unlock() }
 
+  /// Whether a daemon uses the store now, also one that only reads it.
+  package var isInUse: Bool { StoreLock.isTaken(state: state) }
+
   /// The daemon that uses the store now, if one does.
   package var holder: StoreHolder? { StoreLock.currentHolder(state: state) }
 

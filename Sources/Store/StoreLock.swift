@@ -90,6 +90,13 @@ final class StoreLock: Sendable {
     try? fd.writeAll(holder.text.utf8)
   }
 
+  /// Whether anybody has the lock, be it to read alone.
+  static func isTaken(state: FD) -> Bool {
+    let opened = try? state.open(fileName, O_RDONLY)
+    guard let file = opened else { return false }
+    return (try? file.fd.isLockedByAnother(atAll: true)) == true
+  }
+
   /// Who has the lock, or nil if nobody has; looking doesn't disturb anyone.
   static func currentHolder(state: FD) -> StoreHolder? {
     let opened = try? state.open(fileName, O_RDONLY)

@@ -129,7 +129,7 @@ struct MountCommand: Command {
     try CryptoLibrary.load()
     try SQLiteLibrary.load()
     // It is opened by its path once more, and may have been moved or changed.
-    if let path = store, try Store(opening: path, .inspect).holder == nil {
+    if let path = store, try !Store(opening: path, .inspect).isInUse {
       throw CommandFailure(.failed, "the store at \(path) is not the one that is mounted")
     }
     return .ok

@@ -136,6 +136,11 @@ struct MountTests {
     let root = try TemporaryDirectory.open(mounted.point)
     #expect(try root.fd.entries().count == 7)
     do { try root.close() }
+    // Its lock is one that others could have as well.
+    if KernelRelease.own >= KernelRelease(6, 9) {
+      let restart = try mounted.run("restart", mounted.point)
+      #expect(restart.status == 0, "\(restart.errors)")
+    }
     #expect(try mounted.run("unmount", mounted.point).status == 0)
   }
 
