@@ -156,7 +156,7 @@ let package = Package(
       dependencies: [
         "Commands", "Daemon", "Volume", "Fuse", "Apps", "Bundles", "Store", "Policy", "JSON", "LinuxIO",
         "CLinux", "TestSupport",
-        "insula",
+        "insula", "insula-app-caller",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -176,6 +176,10 @@ let package = Package(
     .executableTarget(
       name: "insula-damaged", dependencies: ["Volume", "Fuse", "Policy", "LinuxIO", "CLinux", "TestSupport"],
       path: "Tests/Damaged", swiftSettings: strict),
+
+    // Runs as an app, and asks all that the Swift library can ask.
+    .executableTarget(
+      name: "insula-app-caller", dependencies: ["InsulaApp"], path: "Tests/AppCaller", swiftSettings: strict),
 
     // Does what it is told through a pipe, so that tests can act as other users and in other processes.
     .executableTarget(

@@ -40,7 +40,10 @@ package enum Insula {
       ]),
     CommandGroup(
       title: "Private data",
-      commands: [SongsCommand.self, ContactsCommand.self, EventsCommand.self, RemindersCommand.self]),
+      commands: [
+        SongsCommand.self, ContactsCommand.self, EventsCommand.self, RemindersCommand.self,
+        AddPhotoCommand.self,
+      ]),
     CommandGroup(
       title: "System",
       commands: [

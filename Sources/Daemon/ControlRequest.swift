@@ -61,11 +61,14 @@ package enum ControlRequest: Equatable, Sendable {
   case openPanel(PanelRequest)
   /// Tell me of something private that is no file. For apps; the answer comes when it was read.
   case items(ItemsQuery)
+  /// Put this among my user's photos. For apps; the answer comes when it is there.
+  case addPhoto(AddedPhoto)
   /// What is a person to be asked next? For agents; the answer comes when there is something. Of all apps of
   /// the caller's, or of the one alone that the caller has started.
   case nextTask(ofStarted: Bool)
-  /// What is to be read for the app that the caller has started? The answer comes when there is something.
-  case nextReading
+  /// What is to be read for the app that the caller has started, or added? The answer comes when there is
+  /// something. Earlier versions only read.
+  case nextReading(adds: Bool)
   /// What the person has answered, or what was read.
   case answerTask(Int64, AgentAnswer)
 }
@@ -93,6 +96,8 @@ extension ControlRequest {
     case .requestConsent, .nextTask, .nextReading: true
     // It is read once more.
     case .items: true
+    // What has a token is added once.
+    case .addPhoto(let photo): photo.token != nil
     case .consent(.list): true
     case .consent, .openPanel, .answerTask: false
     case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
@@ -112,12 +117,13 @@ extension ControlRequest: Codable {
     case openPanel = "open-panel"
     case nextTask = "next-task"
     case nextReading = "next-reading"
+    case addPhoto = "add-photo"
     case answerTask = "answer-task"
   }
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind
+      consent, service, panel, started, number, answer, kind, file, token, adds
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -156,8 +162,14 @@ extension ControlRequest: Codable {
       case .requestConsent: .requestConsent(try fields.decode(PrivacyService.self, forKey: .service))
       case .openPanel: .openPanel(try fields.decode(PanelRequest.self, forKey: .panel))
       case .nextTask: .nextTask(ofStarted: try fields.decodeIfPresent(Bool.self, forKey: .started) ?? false)
-      case .nextReading: .nextReading
+      case .nextReading:
+        .nextReading(adds: try fields.decodeIfPresent(Bool.self, forKey: .adds) ?? false)
       case .items: .items(try Self.query(fields))
+      case .addPhoto:
+        .addPhoto(
+          AddedPhoto(
+            try fields.decode(String.self, forKey: .file),
+            token: try fields.decodeIfPresent(String.self, forKey: .token)))
       case .answerTask:
         .answerTask(
           try fields.decode(Int64.self, forKey: .number), try fields.decode(AgentAnswer.self, forKey: .answer)
@@ -215,7 +227,11 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .nextReading: break
+    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own: break
+    case .nextReading(let adds): try fields.encode(adds, forKey: .adds)
+    case .addPhoto(let photo):
+      try fields.encode(photo.file, forKey: .file)
+      try fields.encodeIfPresent(photo.token, forKey: .token)
     case .items(let query):
       try fields.encode(query.kind, forKey: .kind)
       try fields.encodeIfPresent(query.after, forKey: .after)
@@ -284,6 +300,7 @@ extension ControlRequest: Codable {
     case .answerTask: .answerTask
     case .nextReading: .nextReading
     case .items: .items
+    case .addPhoto: .addPhoto
     }
   }
 }

@@ -318,9 +318,9 @@ package enum Service {
     case .endpoint: return server.endpoint(call)
     case .consent(let request): return server.consents.answer(request, call)
     case .nextTask(let ofStarted): return server.consents.nextTask(ofStarted: ofStarted, call)
-    case .nextReading: return server.consents.nextReading(call)
+    case .nextReading(let adds): return server.consents.nextReading(adds: adds, call)
     case .answerTask(let number, let answer): return server.consents.answerTask(number, answer, call)
-    case .own, .grantChange, .requestConsent, .openPanel, .items:
+    case .own, .grantChange, .requestConsent, .openPanel, .items, .addPhoto:
       return .refusal("only an app can ask this, through the socket of its own")
     }
   }

@@ -169,6 +169,12 @@ public struct InsulaApp: ~Copyable {
     return Items(json: String(cString: items), next: next.map { String(cString: $0) })
   }
 
+  /// Puts a copy of a photo or video of the app's own into the user's library, of which the app sees nothing;
+  /// who has not decided yet is asked first.
+  public func addPhoto(_ path: String) throws(Failure) {
+    guard insula_add_photo(handle, path) == 0 else { throw failure() }
+  }
+
   /// Sends one request, a JSON object, and gives the reply.
   public func call(_ request: String) throws(Failure) -> String {
     guard let reply = insula_call(handle, request) else { throw failure() }

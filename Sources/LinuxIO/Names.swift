@@ -100,6 +100,13 @@ extension FD {
     }
   }
 
+  /// Gives a file that this process has made without a name its first one, also where there is no /proc.
+  ///
+  /// Corresponds to `linkat(2)` with `AT_EMPTY_PATH`. ENOENT before Linux 6.10, which asks for a capability.
+  package func linkUnnamed(into directory: FD, as name: Name) throws(Errno) {
+    try check(linkat(raw, Name.empty.bytes, directory.raw, name.bytes, CLX_AT_EMPTY_PATH))
+  }
+
   /// The target of the symbolic link that this descriptor names.
   ///
   /// Corresponds to `readlinkat(2)`.

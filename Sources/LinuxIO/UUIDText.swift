@@ -7,9 +7,14 @@ package enum UUIDText {
 
   /// A new one, made of random numbers.
   package static func random() -> String {
+    made(of: .random(in: 0 ... .max), .random(in: 0 ... .max))
+  }
+
+  /// One that is made of these numbers, which are as good as random.
+  package static func made(of high: UInt64, _ low: UInt64) -> String {
     // Version 4, and the variant that all versions have.
-    let high = UInt64.random(in: 0 ... .max) & ~0xf000 | 0x4000
-    let low = UInt64.random(in: 0 ... .max) & ~(3 << 62) | 2 << 62
+    let high = high & ~0xf000 | 0x4000
+    let low = low & ~(3 << 62) | 2 << 62
     let digits = Array((hexadecimal(high) + hexadecimal(low)).utf8)
     let parts = [digits[..<8], digits[8..<12], digits[12..<16], digits[16..<20], digits[20...]]
     return parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-")

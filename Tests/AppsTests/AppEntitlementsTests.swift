@@ -69,6 +69,17 @@ struct AppEntitlementsTests {
     #expect(try entitlements([("\(key).read-only", .boolean(false))]) == AppEntitlements())
   }
 
+  /// What it has by its signature it does not ask for; reading is not adding.
+  @Test func ownPlacesAreNotAskedAbout() throws {
+    func asks(_ key: String) throws -> [PrivacyService] {
+      try launch(entitlements([("assets.\(key)", .boolean(true))])).services
+    }
+    #expect(try asks("music.read-only").contains(.photosAdd) && asks("music.read-only").contains(.photos))
+    #expect(try asks("pictures.read-only").contains(.photosAdd))
+    #expect(try !asks("pictures.read-only").contains(.photos))
+    #expect(try !asks("pictures.read-write").contains(.photosAdd))
+  }
+
   @Test func exceptionsAreSubtreesWithASlashAndOneObjectWithout() throws {
     let prefix = "temporary-exception.files."
     let scope = try scope(

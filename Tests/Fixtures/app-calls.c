@@ -67,6 +67,12 @@ static int show_items(insula *app, const char *kind) {
   return 0;
 }
 
+static int add_photo(insula *app, const char *path) {
+  if (insula_add_photo(app, path) != 0) return tell_failure(app);
+  puts("added");
+  return 0;
+}
+
 static int compare(const void *one, const void *other) {
   double a = *(const double *)one, b = *(const double *)other;
   return (a > b) - (a < b);
@@ -119,6 +125,7 @@ int main(int count, char **words) {
   if (!strcmp(word, "path")) status = show_path(app, argument);
   if (!strcmp(word, "grants")) status = show_grants(app, NULL);
   if (!strcmp(word, "items")) status = show_items(app, argument);
+  if (!strcmp(word, "add-photo")) status = add_photo(app, argument);
   if (!strcmp(word, "await")) status = await_grants(app);
   if (!strcmp(word, "time")) status = measure(app, atoi(argument));
   if (!strcmp(word, "pass")) status = pass_descriptor(app);

@@ -3,15 +3,17 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 
 /// Copies what is in files, in the cheapest way that the two filesystems allow; which that is shows at the
 /// first file.
-final class ContentsCopy {
+package final class ContentsCopy {
   private var canShare = true
   private var canCopyInKernel = true
   private let followed = FollowedCopy()
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+
+  package init() {}
 
   deinit { buffer.deallocate() }
 
@@ -26,6 +28,11 @@ final class ContentsCopy {
     case whole
     /// It is whole, and whoever was to follow has had all of it.
     case followed
+  }
+
+  /// Copies a file as long as it was when `status` was taken; EBUSY if it has become shorter.
+  package func copy(from source: FD, _ status: FileStatus, to target: FD) throws(Errno) {
+    if case .cutShort = try copy(from: source, status, to: target, progress: { _ in true }) { throw .EBUSY }
   }
 
   /// Copies a file as long as it was when `status` was taken.

@@ -64,10 +64,13 @@ package struct AppPrivacy: Equatable, Sendable {
 extension AppLaunch {
   /// The services for which it may ask: those whose place it has not got by an entitlement.
   package var services: [PrivacyService] {
-    let own = places.filter { $0.isSubtree }.map(\.path)
+    let own = places.filter(\.isSubtree)
     return PrivacyService.allCases.filter { service in
       let place = place(without: service).path
-      return privacy.mayAsk(for: service) && !own.contains { place.starts(with: $0) }
+      return privacy.mayAsk(for: service)
+        && !own.contains {
+          place.starts(with: $0.path) && (service.isAboutFiles || $0.reach.contains(.write))
+        }
     }
   }
 

@@ -85,9 +85,10 @@ typedef enum insula_consent {
   insula_authorized,
 } insula_consent;
 
-// What was decided about a service: "media-library", "photos", "contacts", "calendars", "reminders", and for
-// apps whose users choose files for them "desktop", "documents", "downloads", "removable-volumes" and
-// "network-volumes". -1 with EINVAL: the app can't ask for it, or has it already by its signature.
+// What was decided about a service: "media-library", "photos", "photos-add", "contacts", "calendars",
+// "reminders", and for apps whose users choose files for them "desktop", "documents", "downloads",
+// "removable-volumes" and "network-volumes". -1 with EINVAL: the app can't ask for it, or has it already by
+// its signature.
 int insula_consent_status(insula *app, const char *service);
 
 // Asks the user, if nothing was decided yet, and waits for the answer, which it returns. -1 with EPERM:
@@ -113,6 +114,12 @@ char *insula_open_panel(insula *app, insula_panel kind, const char *name, const 
 // the beginning; `next` gets where it goes on, for free(), or NULL at the end. NULL with EPERM: the app may
 // not be told, or nobody is there to ask; with ESTALE: it does not go on there any more, so begin again.
 char *insula_items(insula *app, const char *kind, const char *after, char **next);
+
+// Puts a copy of a photo or video, which lies below what the app has as its home, into the user's photo
+// library, of which the app sees nothing. The user is asked first if they have not decided yet about
+// "photos-add". -1 with EPERM: the app may not, or nobody is there to ask; with EINVAL: the file lies
+// elsewhere, or is no photo.
+int insula_add_photo(insula *app, const char *path);
 
 // The descriptor of the connection, to be polled and nothing else.
 int insula_descriptor(const insula *app);

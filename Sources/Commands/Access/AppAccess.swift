@@ -115,7 +115,7 @@ struct AppAccess: StoreAccess {
   private func itemsOfOneListing(_ kind: PrivateItems) throws -> (items: [JSONValue], unread: Int)? {
     var (items, unread, next) = ([JSONValue](), 0, String?.none)
     repeat {
-      let reply = try reply(to: .items(ItemsQuery(kind, after: next)))
+      let reply = try consented(to: kind.service, .items(ItemsQuery(kind, after: next)))
       if next != nil, case .failure(let failure) = reply, failure.cause == .errno(.ESTALE) { return nil }
       let page = try reply.orFailure { if case .items(let page) = $0 { page } else { nil } }
       items += page.items
@@ -125,7 +125,32 @@ struct AppAccess: StoreAccess {
     return (items, unread)
   }
 
+  // MARK: What is added for it
+
+  /// Puts a copy of one of the app's own files into its user's photo library; the path has no links in it.
+  func addPhoto(_ path: String) throws {
+    let data = "\(root)/\(own.data)/"
+    guard path.hasPrefix(data) else {
+      throw CommandFailure(
+        .failed, "an app can add only photos that are in its home; copy the file to there first")
+    }
+    let photo = AddedPhoto(String(path.dropFirst(data.count)), token: UUIDText.random())
+    let reply = try consented(to: .photosAdd, .addPhoto(photo))
+    if case .failure(let failure) = reply { throw CommandFailure(failure) }
+  }
+
   // MARK: The conversation
+
+  /// The reply to what takes consent; where nobody has decided, that is the failure.
+  private func consented(
+    to service: PrivacyService, _ request: ControlRequest
+  ) throws -> ControlReply {
+    let reply = try reply(to: request)
+    guard case .failure(let failure) = reply, failure.cause == .errno(.EPERM) else { return reply }
+    let states = (try? consents(.list(app: nil, user: nil))) ?? []
+    guard states.first(where: { $0.service == service })?.state == .notDetermined else { return reply }
+    throw CommandFailure(.undecided, failure.message)
+  }
 
   private func reply(to request: ControlRequest) throws(CommandFailure) -> ControlReply {
     try Self.reply(client, request)

@@ -34,7 +34,7 @@ final class AgentConversation {
   init(readingFrom address: ControlAddress, user: UInt32) {
     self.address = address
     self.user = user
-    request = .nextReading
+    request = .nextReading(adds: true)
   }
 
   /// A daemon that takes an answer, or begins to send one, does that at once.

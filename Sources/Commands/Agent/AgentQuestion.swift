@@ -37,7 +37,7 @@ struct AgentQuestion: Codable, Equatable, Sendable {
       let name = panel.name.flatMap { $0.utf8.count <= 255 && $0.sanitized == $0 ? $0 : nil }
       kind = .panel(
         PanelRequest(panel.kind, name: name, types: panel.types.prefix(64).map { $0.brief(128) }))
-    case .read: return nil
+    case .read, .add: return nil
     }
   }
 
@@ -47,7 +47,7 @@ struct AgentQuestion: Codable, Equatable, Sendable {
   /// What it is about, as a sentence.
   var sentence: String {
     switch kind {
-    case .consent(let service, _): "\"\(name)\" wants to use \(service.title)."
+    case .consent(let service, _): "\"\(name)\" wants to \(service.use)."
     case .panel(let panel):
       switch panel.kind {
       case .file: "\"\(name)\" asks you for a file."

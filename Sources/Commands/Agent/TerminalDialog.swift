@@ -153,7 +153,7 @@ struct TerminalDialog {
       case .allow: shown += Self.lines(["Allowed."])
       case .deny: shown += Self.lines(["Not allowed."])
       case .chosen(let path, _): shown += Self.lines(["The app gets \(path)."])
-      case .dismiss, .items, .unreadable, .outdated: break
+      case .dismiss, .items, .unreadable, .outdated, .added, .notAdded: break
       }
     case .tooLate:
       shown += Self.lines(["Too late: somebody else has answered, or the app does not wait any more."])

@@ -59,16 +59,18 @@ extension ConsentStatus {
   /// What it comes to, as a sentence.
   var sentence: String {
     switch state {
-    case .authorized: "\(identifier) may use \(service.title)."
-    case .denied: "\(identifier) may not use \(service.title)."
-    case .notDetermined: "\(identifier) has to ask before it uses \(service.title)."
+    case .authorized: "\(identifier) may \(service.use)\(because)."
+    case .denied: "\(identifier) may not \(service.use)."
+    case .notDetermined: "\(identifier) has to ask before it may \(service.use)."
     case .restricted:
-      "\(identifier) may not use \(service.title): an administrator does not allow it"
-        + (reason.map { " (\($0))" } ?? "") + "."
+      "\(identifier) may not \(service.use): an administrator does not allow it"
+        + "\(because)."
     }
   }
 
+  private var because: String { reason.map { " (\($0))" } ?? "" }
+
   /// For a table.
-  var stateWords: String { state.rawValue + (reason.map { " (\($0))" } ?? "") }
+  var stateWords: String { state.rawValue + because }
   var changedWords: String { changed.map(utcText) ?? "-" }
 }

@@ -202,8 +202,11 @@ final class TreePlace {
   }
 
   /// Opens a user's home for reading.
-  func home(_ name: String) throws(Errno) -> OwnedFD {
-    let root = try above.fd.openFollowing(self.name.isEmpty ? "." : self.name, O_RDONLY | O_DIRECTORY)
-    return try ItemFiles.directory(at: ["Users", name].map { Array($0.utf8) }, in: root.fd)
+  func home(_ name: String) throws(Errno) -> OwnedFD { try directory(at: ["Users", name]) }
+
+  /// Opens a directory for reading, name by name; no link is followed.
+  func directory(at names: [String]) throws(Errno) -> OwnedFD {
+    let root = try above.fd.openFollowing(name.isEmpty ? "." : name, O_RDONLY | O_DIRECTORY)
+    return try ItemFiles.directory(at: names.map { Array($0.utf8) }, in: root.fd)
   }
 }

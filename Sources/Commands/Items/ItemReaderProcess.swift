@@ -7,8 +7,8 @@ internal import Glibc
 internal import JSON
 internal import LinuxIO
 
-/// The process that reads for an app, as `insula run` has it: begun when the app first wants to be told
-/// something, and ended with `insula run`.
+/// The process that reads for an app and adds its photos, as `insula run` has it: begun when the app first
+/// wants something of that, and ended with `insula run`.
 ///
 /// It is a process since nothing that waits for a disk or for a file of others is to keep `insula run` from
 /// what the app and the person want of it; and where the app is the first of a namespace of processes, it
@@ -17,6 +17,8 @@ final class ItemReaderProcess {
   private let tree: TreePlace
   private let bubblewrap: String
   private let program: OwnProgram
+  /// Of the app's run, whichever process does something for it.
+  private let secret = UInt64.random(in: 0 ... .max)
   private var pid: Int32?
   private var socket: OwnedFD?
 
@@ -33,8 +35,8 @@ final class ItemReaderProcess {
   /// Has something to read when ``take()`` is to be called.
   var fd: FD? { socket?.fd }
 
-  /// Has it read something.
-  func send(_ task: ReadingTask) throws(Errno) {
+  /// Has it read or add something.
+  func send(_ task: AgentTask.Question) throws(Errno) {
     if socket == nil { try start() }
     guard let socket = socket?.fd, let bytes = try? JSONText.encode(task) else { throw .EIO }
     do throws(Errno) {
@@ -45,7 +47,7 @@ final class ItemReaderProcess {
     }
   }
 
-  /// What it has read; nil if it has ended.
+  /// What it has read or done; nil if it has ended.
   ///
   /// Where the app's first process is the first of a namespace, the kernel ends this one with it, and tells
   /// nobody of the app's end before this one was waited for. So its end must be looked at at once.
@@ -90,12 +92,18 @@ final class ItemReaderProcess {
     guard let tree = try? holdNothingElse(than: socket) else { _exit(1) }
     let reader = ItemReader(
       tree, ItemParserProcess(bubblewrap, ItemParserSandbox(program: program)))
+    let photos = PhotoIntake(tree, secret: secret)
     let ours = FD(Self.firstFree)
     while let arrived = try? LocalSocket.receive(from: ours, limit: Self.longest, takesDescriptor: false),
-      let task = try? JSONText.decode(ReadingTask.self, from: arrived.bytes)
+      let task = try? JSONText.decode(AgentTask.Question.self, from: arrived.bytes)
     {
-      guard let bytes = try? JSONText.encode(reader.answer(task)),
-        (try? LocalSocket.send(bytes[...], to: ours)) != nil
+      let answer: AgentAnswer =
+        switch task {
+        case .read(let task): reader.answer(task)
+        case .add(let task): photos.answer(task)
+        case .consent, .panel: .dismiss
+        }
+      guard let bytes = try? JSONText.encode(answer), (try? LocalSocket.send(bytes[...], to: ours)) != nil
       else { break }
     }
     _exit(0)

@@ -94,9 +94,12 @@ final class RunReader {
 
   private func read(_ next: AgentTask) {
     task = (next.number, monotonicNanoseconds() &+ UInt64(Self.longest) * 1_000_000)
-    guard case .read(let reading) = next.question else { return answer(.dismiss) }
+    switch next.question {
+    case .read, .add: break
+    case .consent, .panel: return answer(.dismiss)
+    }
     do throws(Errno) {
-      try process.send(reading)
+      try process.send(next.question)
     } catch {
       answer(.unreadable("can't start the process that reads for apps: \(error.message)"))
     }

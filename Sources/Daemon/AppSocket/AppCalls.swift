@@ -43,6 +43,7 @@ struct AppCalls: Sendable {
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
     case .items(let query): return consents.items(query, running)
+    case .addPhoto(let photo): return consents.addPhoto(photo, running)
     case .status, .unmount, .restart, .change, .apps, .grant, .run, .endpoint, .running, .end, .ended, .log,
       .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))

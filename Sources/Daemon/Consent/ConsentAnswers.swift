@@ -46,15 +46,28 @@ final class ConsentAnswers: Sendable {
 
   /// What counts for an app: an administrator's word, and what its user has decided about this team's.
   func state(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ConsentState {
-    if managed.reason(app.identifier, service) != nil { return .restricted }
+    if restriction(app, service) != nil { return .restricted }
+    if isPartOfMore(app, user, service) { return .authorized }
     guard let record = record(app, user, service) else { return .notDetermined }
     return record.isAllowed ? .authorized : .denied
   }
 
+  private func restriction(_ app: InstalledApp, _ service: PrivacyService) -> String? {
+    managed.reason(app.identifier, service)
+      ?? service.whole.flatMap { managed.reason(app.identifier, $0) }
+  }
+
+  /// Whoever may use all of it may do that too, whatever was decided about that alone.
+  private func isPartOfMore(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> Bool {
+    service.whole.flatMap { record(app, user, $0) }?.isAllowed ?? false
+  }
+
   func status(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ConsentStatus {
-    ConsentStatus(
+    let more =
+      isPartOfMore(app, user, service) ? service.whole.map { "'\($0.rawValue)' is allowed" } : nil
+    return ConsentStatus(
       identifier: app.identifier.text, user: user, service: service, state: state(app, user, service),
-      changed: record(app, user, service)?.changed, reason: managed.reason(app.identifier, service))
+      changed: record(app, user, service)?.changed, reason: restriction(app, service) ?? more)
   }
 
   private func record(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ConsentRecord? {

@@ -28,7 +28,7 @@ package struct ConsentStatus: Codable, Equatable, Sendable {
   package let state: ConsentState
   /// In seconds since 1970; nil where nothing was decided.
   package let changed: Int64?
-  /// Which administrator's rule restricts it, if one does.
+  /// Which administrator's rule restricts it, or which other decision allows it, if one does.
   package let reason: String?
 
   package init(
@@ -58,6 +58,8 @@ package struct AgentTask: Codable, Equatable, Sendable {
     case panel(PanelRequest)
     /// What is to be read for the app: only for the process that has started it, and no question to a person.
     case read(ReadingTask)
+    /// A photo to be added, by the same process.
+    case add(AddingTask)
   }
 }
 
@@ -104,4 +106,8 @@ package enum AgentAnswer: Codable, Equatable, Sendable {
   case unreadable(String)
   /// It does not go on where somebody wants it to.
   case outdated
+  /// The photo is in the library.
+  case added
+  /// Why it is not, and what the app gets as errno.
+  case notAdded(String, errno: Int32)
 }

@@ -192,8 +192,8 @@ extension ConsentService {
     guard launch.services.contains(service) else {
       let reason =
         launch.privacy.mayAsk(for: service)
-        ? "the app has \(service.title) by its signature already"
-        : "the app's signature does not let it ask for \(service.title)"
+        ? "the app may \(service.use) by its signature already"
+        : "the app's signature does not let it ask to \(service.use)"
       return .reply(.failure(ControlFailure(reason, .EINVAL)))
     }
     let status = answers.status(launch.app, running.user, service)
@@ -203,7 +203,7 @@ extension ConsentService {
       return .reply(
         .failure(
           ControlFailure(
-            "Info.plist has no \(key), which must say why the app wants \(service.title)", .EINVAL)))
+            "Info.plist has no \(key), which must say why the app wants to \(service.use)", .EINVAL)))
     }
     let call = PromptCall()
     switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call)) }) {

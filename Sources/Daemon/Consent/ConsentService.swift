@@ -70,7 +70,7 @@ package final class ConsentService: ConsentKeeper {
 
   /// What an app that is about to run has of what is private.
   func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
-    launch.services.flatMap { service in
+    launch.services.filter(\.isAboutFiles).flatMap { service in
       answers.state(launch.app, user, service) == .authorized
         ? launch.places(with: service) : [launch.place(without: service)]
     }
@@ -78,7 +78,7 @@ package final class ConsentService: ConsentKeeper {
 
   /// Makes those private places for which an app may ask, and which its user's home lacks.
   func makePlaces(for launch: AppLaunch, of user: UInt32, _ group: UInt32) {
-    for service in launch.services where service.isInHome {
+    for service in launch.services where service.isInHome && service.isAboutFiles {
       let place = launch.place(without: service)
       do throws(Errno) {
         try volume.makePrivatePlace(at: place.path, uid: user, gid: group)
@@ -118,7 +118,7 @@ package final class ConsentService: ConsentKeeper {
   package func asks(_ access: PrivateAccess) -> Bool {
     guard let running = views.one(ofView: access.view),
       let service = running.launch.services.first(where: {
-        running.launch.place(without: $0).path == access.place
+        $0.isAboutFiles && running.launch.place(without: $0).path == access.place
       })
     else { return false }
     switch answers.state(running.launch.app, access.user, service) {
@@ -174,8 +174,8 @@ package final class ConsentService: ConsentKeeper {
     let app = running.launch.app
     let key = service.usageKeys.first ?? ""
     let sentence =
-      "\(app.name.sanitized) was ended: its Info.plist has no \(key), which must say why it wants "
-      + service.title
+      "\(app.name.sanitized) was ended: its Info.plist has no \(key), which must say why it wants to "
+      + service.use
     if running.note(why: sentence) {
       log(
         LogEntry(
@@ -216,6 +216,7 @@ package final class ConsentService: ConsentKeeper {
 
   /// Brings all views of an app in line with what counts.
   private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
+    guard service.isAboutFiles else { return }
     let running = views.all(of: app.identifier.text, user: user)
     guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }
     let (with, without) = (launch.places(with: service), [launch.place(without: service)])

@@ -16,37 +16,47 @@ extension ConsentService {
       return .reply(.failure(ControlFailure("there is no such page", .EINVAL)))
     }
     let service = query.kind.service
-    // It may have all of it by its signature already.
-    guard running.launch.services.contains(service), !has(service, running) else {
-      return read(query, running)
+    return withConsent(to: service, running) { [self] in
+      let call = PromptCall()
+      let task = ReadingTask(
+        query, home: running.launch.home, allMusic: running.launch.privacy.hasAllMusic)
+      perform(.read(task), running, call)
+      return .waits { [self] in
+        guard let answer = call.answer else { return nil }
+        // What was decided while it was read counts.
+        return has(service, running) ? answer : .failure(refusal(service, running))
+      }
     }
+  }
+
+  /// Does what takes consent: at once if the app has it, and when its user has given it if they are to be
+  /// asked first.
+  func withConsent(
+    to service: PrivacyService, _ running: RunningView, _ act: @escaping @Sendable () -> AppAnswer
+  ) -> AppAnswer {
+    let judged = { @Sendable [self] in
+      has(service, running) ? act() : .reply(.failure(refusal(service, running)))
+    }
+    // It may have all of it by its signature already.
+    guard running.launch.services.contains(service), !has(service, running) else { return judged() }
     switch request(service, running) {
     case .reply(.consents): return .reply(.failure(refusal(service, running)))
     case .reply(let other): return .reply(other)
     case .waits(let decided):
-      let steps = AskedReading(decided) { [self] in read(query, running) }
+      let steps = ActAfterConsent(decided, judged)
       return .waits { steps.answer() }
     }
   }
 
-  /// Has it read, unless the app may not be told.
-  private func read(_ query: ItemsQuery, _ running: RunningView) -> AppAnswer {
-    let service = query.kind.service
-    guard has(service, running) else { return .reply(.failure(refusal(service, running))) }
-    let call = PromptCall()
-    let task = ReadingTask(
-      query, home: running.launch.home, allMusic: running.launch.privacy.hasAllMusic)
-    if readings.add(task, for: AgentApp(running.launch.app), view: running.number, call) { watchTheTime() }
+  /// Has something done by the process that has started the app.
+  func perform(_ question: AgentTask.Question, _ running: RunningView, _ call: PromptCall) {
+    let app = AgentApp(running.launch.app)
+    if readings.add(question, for: app, view: running.number, call) { watchTheTime() }
     poke()
-    return .waits { [self] in
-      guard let answer = call.answer else { return nil }
-      // What was decided while it was read counts.
-      return has(service, running) ? answer : .failure(refusal(service, running))
-    }
   }
 
-  /// Whether an app may be told now what a service is about.
-  private func has(_ service: PrivacyService, _ running: RunningView) -> Bool {
+  /// Whether an app may now have what a service is about.
+  func has(_ service: PrivacyService, _ running: RunningView) -> Bool {
     let launch = running.launch
     if launch.services.contains(service) {
       return answers.state(launch.app, running.user, service) == .authorized
@@ -54,7 +64,7 @@ extension ConsentService {
     return launch.privacy.mayAsk(for: service)
   }
 
-  private func refusal(_ service: PrivacyService, _ running: RunningView) -> ControlFailure {
+  func refusal(_ service: PrivacyService, _ running: RunningView) -> ControlFailure {
     let status = answers.status(running.launch.app, running.user, service)
     let reason =
       switch status.state {
@@ -71,7 +81,7 @@ extension ConsentService {
 
   /// Gives the process that has started an app what it is to read next, when there is something; from its
   /// first such request on until it hangs up, it is the one that reads for this app.
-  func nextReading(_ call: ControlCall) -> ControlAnswer {
+  func nextReading(adds: Bool, _ call: ControlCall) -> ControlAnswer {
     guard let process = call.process, let running = views.one(waitedForBy: call.caller, process) else {
       return .refusal("this process has started no app", .ESRCH)
     }
@@ -85,7 +95,16 @@ extension ConsentService {
     }
     // It may be its own connection of before, which nobody has found to be closed yet.
     guard let reader else { return .reply(.failure(.crowded)) }
-    return .waits { [readings] in readings.next(for: reader.number, view: view).map(ControlReply.task) }
+    return .waits { [self] in next(for: reader, running, adds: adds).map(ControlReply.task) }
+  }
+
+  private func next(for reader: AgentPresence, _ running: RunningView, adds: Bool) -> AgentTask? {
+    while let task = readings.next(for: reader.number, view: running.number) {
+      guard case .add = task.question, let refusal = refusalOfAdding(running, adds: adds) else { return task }
+      readings.answered(task.number, by: reader.number)?.give(.failure(refusal))
+      poke()
+    }
+    return nil
   }
 
   /// Tells an app what was read for it.
@@ -97,13 +116,16 @@ extension ConsentService {
     case .items(let page): call.give(.items(page))
     case .unreadable(let reason): call.give(.failure(ControlFailure(reason.sanitized, .EIO)))
     case .outdated: call.give(.failure(ControlFailure(Self.outdated, .ESTALE)))
+    case .added: call.give(.done)
+    case .notAdded(let reason, let errno):
+      call.give(.failure(ControlFailure(reason.sanitized, Errno(errno))))
     case .allow, .deny, .dismiss, .chosen: call.give(.failure(ControlFailure(Self.noReader, .EIO)))
     }
     poke()
     return .done
   }
 
-  private static let noReader =
+  static let noReader =
     "the command that has started the app does not read for it; start the app again with this version"
 
   private static let outdated = "what was listed before is not known any more; begin at the beginning"
@@ -131,27 +153,27 @@ extension ConsentService {
   }
 }
 
-/// What an app waits for that wants to be told something about which its user is being asked.
-private final class AskedReading: Sendable {
+/// What an app waits for whose user is asked before anything is done for it.
+private final class ActAfterConsent: Sendable {
   private let decided: @Sendable () -> ControlReply?
-  private let read: @Sendable () -> AppAnswer
-  private let reading = Mutex<(@Sendable () -> ControlReply?)?>(nil)
+  /// Judges the answer, whatever it was, and acts.
+  private let act: @Sendable () -> AppAnswer
+  private let outcome = Mutex<(@Sendable () -> ControlReply?)?>(nil)
 
-  init(_ decided: @escaping @Sendable () -> ControlReply?, _ read: @escaping @Sendable () -> AppAnswer) {
+  init(_ decided: @escaping @Sendable () -> ControlReply?, _ act: @escaping @Sendable () -> AppAnswer) {
     self.decided = decided
-    self.read = read
+    self.act = act
   }
 
   /// Only the thread of the apps' sockets asks.
   func answer() -> ControlReply? {
-    if let reading = reading.withLock({ $0 }) { return reading() }
+    if let outcome = outcome.withLock({ $0 }) { return outcome() }
     guard let reply = decided() else { return nil }
-    // Whatever the answer was, it is judged once more when it is read.
     guard case .consents = reply else { return reply }
-    switch read() {
+    switch act() {
     case .reply(let reply): return reply
     case .waits(let until):
-      reading.withLock { $0 = until }
+      outcome.withLock { $0 = until }
       return until()
     }
   }

@@ -63,14 +63,16 @@ final class Readings: Sendable {
   }
 
   /// Adds something to be read; true if nobody looks at the time yet, which is up to the caller then.
-  func add(_ task: ReadingTask, for app: AgentApp, view: UInt64, _ call: PromptCall) -> Bool {
+  func add(
+    _ question: AgentTask.Question, for app: AgentApp, view: UInt64, _ call: PromptCall
+  ) -> Bool {
     state.withLock { state in
       state.forgetGone()
       state.last += 1
       state.readings.append(
         Reading(
           number: state.last, view: view,
-          task: AgentTask(number: state.last, app: app, question: .read(task)), call: call,
+          task: AgentTask(number: state.last, app: app, question: question), call: call,
           end: now() &+ patience.forReader))
       defer { state.isWatched = true }
       return !state.isWatched

@@ -5,7 +5,10 @@
 /// registries have, the same in all versions.
 package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   case mediaLibrary = "media-library"
-  case photos, contacts, calendars, reminders
+  case photos
+  /// To put photos into the library without seeing what is there.
+  case photosAdd = "photos-add"
+  case contacts, calendars, reminders
   case desktop, documents, downloads
   case removableVolumes = "removable-volumes"
   case networkVolumes = "network-volumes"
@@ -14,7 +17,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   package var title: String {
     switch self {
     case .mediaLibrary: "your media library"
-    case .photos: "your photos"
+    case .photos, .photosAdd: "your photos"
     case .contacts: "your contacts"
     case .calendars: "your calendars"
     case .reminders: "your reminders"
@@ -26,11 +29,15 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     }
   }
 
+  /// What an app wants to do with it.
+  package var use: String { self == .photosAdd ? "add to \(title)" : "use \(title)" }
+
   /// The keys of Info.plist that hold the app's own words, the newest first.
   package var usageKeys: [String] {
     switch self {
     case .mediaLibrary: ["NSAppleMusicUsageDescription"]
     case .photos: ["NSPhotoLibraryUsageDescription"]
+    case .photosAdd: ["NSPhotoLibraryAddUsageDescription"]
     case .contacts: ["NSContactsUsageDescription"]
     case .calendars: ["NSCalendarsFullAccessUsageDescription", "NSCalendarsUsageDescription"]
     case .reminders: ["NSRemindersFullAccessUsageDescription", "NSRemindersUsageDescription"]
@@ -47,7 +54,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   /// As on Apple's platforms, folders and volumes are asked for with a general text.
   package var requiresUsageText: Bool {
     switch self {
-    case .mediaLibrary, .photos, .contacts, .calendars, .reminders: true
+    case .mediaLibrary, .photos, .photosAdd, .contacts, .calendars, .reminders: true
     case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: false
     }
   }
@@ -59,7 +66,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   package func place(home: String) -> String {
     switch self {
     case .mediaLibrary: "Users/\(home)/Music"
-    case .photos: "Users/\(home)/Pictures"
+    case .photos, .photosAdd: "Users/\(home)/Pictures"
     case .contacts: "Users/\(home)/Library/Application Support/AddressBook"
     case .calendars: "Users/\(home)/Library/Calendars"
     case .reminders: "Users/\(home)/Library/Reminders"
@@ -70,6 +77,12 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     case .networkVolumes: "Network"
     }
   }
+
+  /// The service of which it is a part.
+  package var whole: PrivacyService? { self == .photosAdd ? .photos : nil }
+
+  /// Whether consent changes what an app sees of its ``place(home:)``, and whether access to it asks.
+  package var isAboutFiles: Bool { self != .photosAdd }
 
   /// Whether its ``place(home:)`` is in the home.
   package var isInHome: Bool { self != .removableVolumes && self != .networkVolumes }
@@ -86,7 +99,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   /// Whether what an app gets may be changed.
   private func isWritable(writesChosenFiles: Bool) -> Bool {
     switch self {
-    case .mediaLibrary: false
+    case .mediaLibrary, .photosAdd: false
     case .photos, .contacts, .calendars, .reminders: true
     case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: writesChosenFiles
     }

@@ -55,7 +55,7 @@ internal import Testing
         "com.example.note may use your photos.\n"
       ),
       ("deny", .some(.deny), .denied, "com.example.note may not use your photos.\n"),
-      ("reset", nil, .notDetermined, "com.example.note has to ask before it uses your photos.\n"),
+      ("reset", nil, .notDetermined, "com.example.note has to ask before it may use your photos.\n"),
     ])
   func decisionsAreToldTheDaemon(
     word: String, decision: ConsentDecision?, state: ConsentState, said: String
@@ -105,7 +105,7 @@ internal import Testing
         .candidates.map(\.word)
     }
     #expect(offered("consent ") == ["list", "allow", "deny", "reset", "status", "request"])
-    #expect(offered("consent allow x ph") == ["photos"])
+    #expect(offered("consent allow x ph") == ["photos", "photos-add"])
     #expect(offered("consent request re") == ["reminders", "removable-volumes"])
     if case .app = Completion(["consent", "reset", ""]).kind {} else { Issue.record("no apps are offered") }
   }

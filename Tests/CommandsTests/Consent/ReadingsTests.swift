@@ -24,7 +24,7 @@ struct ReadingsTests {
 
   @discardableResult
   private func add(_ call: PromptCall, view: UInt64 = 1, _ kind: PrivateItems = .songs) -> Bool {
-    readings.add(ReadingTask(ItemsQuery(kind), home: "anna"), for: Self.app, view: view, call)
+    readings.add(.read(ReadingTask(ItemsQuery(kind), home: "anna")), for: Self.app, view: view, call)
   }
 
   /// A process reads for the app that it has started, and for no other.

@@ -23,7 +23,7 @@ final class ConsentFixture {
   init(rootless: Bool = false, initOptions: [String] = []) throws {
     isRootless = rootless
     fixture = try RunFixture(rootless: rootless, initOptions: initOptions)
-    let texts = ["AppleMusic", "PhotoLibrary", "Contacts", "Calendars", "Reminders"].map {
+    let texts = ["AppleMusic", "PhotoLibrary", "PhotoLibraryAdd", "Contacts", "Calendars", "Reminders"].map {
       "<key>NS\($0)UsageDescription</key><string>Shows your \($0).</string>"
     }
     try fixture.install("Player", info: texts.joined())

@@ -168,7 +168,27 @@ struct RunSocketTests {
     _ = try fixture.shell("insula kill \(Self.app)")
   }
 
-  /// One app with as many connections as it may have, all of them hanging, and its neighbours.
+  @Test func libraryAddsPhotos() throws {
+    let fixture = try Self.fixture()
+    let result = try fixture.shell(
+      """
+      tmp="$(insula path \(Self.app) tmp)"
+      cd "$tmp"
+      printf 'GIF89a and the rest' > 'a "quoted".gif'; ln -s a*.gif link.gif; echo no > b.gif
+      "$INSULA" consent allow \(Self.app) photos-add --store "$POINT"
+      insula run \(Self.app) --cwd tmp --args add-photo 'a "quoted".gif'
+      insula run \(Self.app) --args add-photo tmp/link.gif
+      for bad in tmp/b.gif tmp/none.gif /usr/bin/env; do insula run \(Self.app) --args add-photo $bad; done
+      cd /; cat "$POINT/Users/\(fixture.user.name)/Pictures/Photos Library.photoslibrary/originals"/*/*.gif
+      """)
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.count == 7 && lines[1] == "added" && lines[2] == "added", "\(result)")
+    for (line, code) in zip(lines.dropFirst(3), [22, 2, 22]) {
+      #expect(line.hasPrefix("failed \(code) "), "\(line)")
+    }
+    #expect(lines.last == "GIF89a and the restGIF89a and the rest", "\(result)")
+  }
+
   @Test func libraryTellsItems() throws {
     let fixture = try Self.fixture()
     let result = try fixture.shell(
@@ -184,6 +204,7 @@ struct RunSocketTests {
     #expect(lines.count == 4 && lines.suffix(2).allSatisfy { $0.hasPrefix("failed ") }, "\(result)")
   }
 
+  /// One app with as many connections as it may have, all of them hanging, and its neighbours.
   @Test func hangingCallsOfManyViewsDisturbNobody() throws {
     let fixture = try Self.fixture()
     let count = getenv("INSULA_VIEWS").flatMap { Int(String(cString: $0)) } ?? 80

@@ -45,7 +45,7 @@ extension PortalAsker {
   ) -> [BusValue] {
     [
       .path(handle), .string(question.identifier), .string(""),
-      .string("Allow \"\(question.name)\" to use \(service.title)?".withoutMarkup),
+      .string("Allow \"\(question.name)\" to \(service.use)?".withoutMarkup),
       .string(question.signer.withoutMarkup),
       .string((text.map { "It says: \"\($0)\"" } ?? "It does not say why.").withoutMarkup),
       .options([
