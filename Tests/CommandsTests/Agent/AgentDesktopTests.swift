@@ -20,13 +20,18 @@ struct AgentDesktopTests {
     ending: Bool = true
   ) throws -> ProgramResult {
     if ending { tasks.end() }
+    return try run(on: [Self.desktop, access, files], daemon)
+  }
+
+  /// The desktop is a program of Python's.
+  private func run(on desktop: [String], _ daemon: FakeDaemon) throws -> ProgramResult {
     let buses = daemon.temporary.appending("buses")
     if !FD.cwd.has(buses) { try daemon.temporary.makeDirectory("buses", mode: 0o777) }
     return try Program.run(
       [
         "timeout", "100", "setsid", "-w", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-        "/usr/bin/python3", Self.desktop, access, files, Program.insula, "agent", "--store", daemon.tree,
-      ],
+        "/usr/bin/python3",
+      ] + desktop + [Program.insula, "agent", "--store", daemon.tree],
       environment: daemon.outside.merging(["TMPDIR": buses, "HOME": daemon.temporary.path]) { $1 })
   }
 
@@ -46,6 +51,28 @@ struct AgentDesktopTests {
     #expect(fields[5] == "com.example.note, signed by team ABCDE12345")
     #expect(fields[6] == "It says: \"Puts \u{2039}b\u{203a}pictures\u{2039}/b\u{203a} into 'notes'.\"")
     #expect(fields[7] == "deny_label=Don't Allow; grant_label=Allow; icon=dialog-question; modal=True\n")
+  }
+
+  /// Beside the desktop that is made here, one by others: python-dbusmock.
+  @Test(arguments: [0, 1, 2])
+  func mockedPortalIsAnswered(response: Int) throws {
+    let tasks = FakeTasks(
+      FakeTasks.consent(1), FakeTasks.panel(2, PanelRequest(.file, types: [".txt"])),
+      FakeTasks.panel(3, PanelRequest(.folder)))
+    let daemon = try FakeDaemon { tasks.answer($0) }
+    tasks.end()
+    try tree(daemon)
+    let portal = Repository.root + "/Tests/Fixtures/mocked-portal.py"
+    let result = try run(on: [portal, "\(response)", "file://\(daemon.tree)/Shared"], daemon)
+    let inode = UInt64(try FD.cwd.status(of: daemon.tree + "/Shared").st_ino)
+    let chosen: AgentAnswer = response == 0 ? .chosen(path: "Shared", inode: inode) : .dismiss
+    let consent: AgentAnswer = [.allow, .deny, .dismiss][response]
+    // A folder is no file.
+    #expect(tasks.answers == [consent, .dismiss, chosen], "\(result)")
+    #expect(result.errors.hasSuffix("insula: that was all\n"), "\(result)")
+    for call in ["AccessDialog \"/org/", "OpenFile \"\" \"", "\"handle_token\": "] {
+      #expect(result.output.contains(call), "\(result)")
+    }
   }
 
   @Test func questionsAreAskedOneAfterAnother() throws {
