@@ -202,6 +202,18 @@ internal import Testing
     #expect(result.errors.contains("chmod 0666 /dev/fuse"), "\(result.errors)")
   }
 
+  /// What only some features call for.
+  @Test func doctorTellsOfLibrariesThatAreMissing() throws {
+    let folder = try TemporaryDirectory()
+    for name in ["libtag_c.so.0", "libtag_c.so.2", "libsystemd.so.0"] { try folder.write("", to: name) }
+    let words = ["timeout", "60", Program.insula, "doctor", "/nowhere"]
+    let result = try Program.run(words, environment: ["LD_LIBRARY_PATH": folder.path])
+    #expect(result.output.contains("warn: songs: TagLib can't be loaded, so apps are told of no songs"))
+    #expect(result.output.contains("warn: dialogs: libsystemd can't be loaded, so 'insula agent' asks at"))
+    #expect(result.output.contains("libtagc0") && result.output.contains("libsystemd0"), "\(result)")
+    #expect(try Program.run(words).output.contains("ok:   songs: TagLib can be loaded"))
+  }
+
   @Test func doctorJudgesTheMachineAndChangesNothing() throws {
     let result = shell.run("doctor", "store", "--json")
     #expect(result.code == .ok || result.code == .problemsFound)
