@@ -17,6 +17,7 @@ import threading
 import time
 
 from apps import AppLoad
+from installs import InstallLoad
 from mount import Failure, run
 
 
@@ -35,7 +36,7 @@ def tree_digest(path):
     return digest.hexdigest()
 
 
-class Loads(AppLoad):
+class Loads(AppLoad, InstallLoad):
     def __init__(self, mount, scratch, files=10_000):
         self.mount, self.scratch, self.place = mount, scratch, mount.place
         self.files = files
@@ -350,4 +351,4 @@ for index in range(count):
 
 
 ALL = ["git", "tar", "fio", "wal", "rollback", "storm", "locks", "rsync", "unlinked", "append", "app",
-       "fsync"]
+       "installs", "fsync"]
