@@ -9,13 +9,17 @@ internal import Volume
 /// What a worker has left open, while another one takes over what of it is needed.
 final class LeftDescriptors: @unchecked Sendable {
   // Unchecked: the process has one thread.
-  private struct Object: Equatable {
+  private struct Object: Hashable {
     let device: UInt64
     let inode: UInt64
 
+    init(_ status: FileStatus) {
+      (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
+
     init?(_ descriptor: Int32) {
       guard let status = try? FD(descriptor).status() else { return nil }
-      (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+      self.init(status)
     }
   }
   /// Nil stands for what the kernel tells nothing of: a place in /proc of a process that has ended.
@@ -28,10 +32,10 @@ final class LeftDescriptors: @unchecked Sendable {
   init(_ kept: KeptState, _ store: Store) {
     let noted = Set(kept.all.map(\.fd.raw))
     let names = (try? store.state.entries()) ?? []
-    let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map { UInt64($0.st_ino) } })
+    let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
     for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) {
       let object = Object(descriptor)
-      if let object, files.contains(object.inode), (try? FD(descriptor).status())?.isRegular == true {
+      if let object, files.contains(object), (try? FD(descriptor).status())?.isRegular == true {
         _ = close(descriptor)
       } else {
         left.updateValue(object, forKey: descriptor)
