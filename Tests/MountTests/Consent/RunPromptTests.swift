@@ -59,6 +59,22 @@ struct RunPromptTests {
     #expect(try fixture.state(of: "media-library") == "not-determined")
   }
 
+  /// The app can't hide the question, nor show one of its own in its place: of what it has sent to the
+  /// terminal before, nothing acts on that.
+  @Test func appCanNotHideTheQuestion() throws {
+    let fixture = try ConsentFixture()
+    try talk(
+      fixture,
+      [
+        (
+          "$R sh -c \"printf 'Cats [y/n] \\033[8;5r\\033[8m\\033_'; cat $M/Music/song\"",
+          "(?s)Cats.*\u{1b}_\u{18}.*\u{1b}\\[r.*\u{1b}\\[0m.*\u{1b}\\[J[^\u{1b}]*\(Self.question)"
+        ),
+        ("n", "(?s)Not allowed.*Operation not permitted"),
+      ])
+    #expect(try fixture.state(of: "media-library") == "denied")
+  }
+
   /// What somebody decides elsewhere takes the question back.
   @Test func decisionMadeElsewhereTakesTheQuestionBack() throws {
     let fixture = try ConsentFixture()

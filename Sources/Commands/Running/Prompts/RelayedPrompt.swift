@@ -18,7 +18,27 @@ struct RelayedPrompt {
     self.attributes = attributes
   }
 
-  mutating func takeShown() -> [UInt8] { Array(dialog.takeShown().utf8) }
+  /// Has the terminal show the question as it is, whatever the app has sent to it before.
+  ///
+  /// It could hide or swallow ours, and show one of its own in its place.
+  private static let plain = [
+    // The end of whatever is half sent.
+    "\u{18}", "\u{1b}\\",
+    // All of the screen is used, and shown at once; the cursor stays where it is.
+    "\u{1b}7", "\u{1b}[?69l", "\u{1b}[r", "\u{1b}[?2026l", "\u{1b}8",
+    // Letters are letters, in the terminal's own colours.
+    "\u{f}", "\u{1b}%G", "\u{1b}(B", "\u{1b}[0m", "\u{1b}[4l",
+    "\u{1b}]104\u{1b}\\", "\u{1b}]110\u{1b}\\", "\u{1b}]111\u{1b}\\",
+    // Nothing of the app's stands beside or below it.
+    "\u{1b}[J",
+  ].joined()
+
+  private var isPlain = false
+
+  mutating func takeShown() -> [UInt8] {
+    defer { isPlain = true }
+    return Array(((isPlain ? "" : Self.plain) + dialog.takeShown()).utf8)
+  }
 
   /// What is to be sent for what was typed; with ^C, the app gets that too.
   mutating func take(_ bytes: [UInt8]) -> (message: PromptMessage?, isInterrupted: Bool) {
@@ -42,5 +62,10 @@ struct RelayedPrompt {
   }
 
   mutating func takeBack() { dialog.takeBack() }
-  mutating func showAgain() { dialog.showAgain() }
+
+  /// After something else was shown.
+  mutating func showAgain() {
+    isPlain = false
+    dialog.showAgain()
+  }
 }
