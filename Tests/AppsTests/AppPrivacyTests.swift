@@ -33,6 +33,13 @@ struct AppPrivacyTests {
     #expect(texts[.mediaLibrary]?.count == 1000)
   }
 
+  /// What is written above and below a letter takes room, too.
+  @Test func textsHaveALength() throws {
+    let text = "a" + String(repeating: "\u{301}", count: 1_000_000)
+    let texts = try privacy([("NSPhotoLibraryUsageDescription", .string(text))]).texts
+    #expect(texts[.photos]?.utf8.count == 1999)
+  }
+
   @Test func foldersAreForThoseWhoseUsersChoose() throws {
     let chooser = "files.user-selected.read-only"
     #expect(try !privacy([]).mayAsk(for: .documents))

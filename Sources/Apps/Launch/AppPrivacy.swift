@@ -27,7 +27,7 @@ package struct AppPrivacy: Equatable, Sendable {
     for service in PrivacyService.allCases {
       for key in service.usageKeys.reversed() {
         let text = info.usageDescriptions.first { $0.key == key }?.text
-        if let text, !text.isEmpty { texts[service] = String(text.prefix(Self.longestText)) }
+        if let text, !text.isEmpty { texts[service] = text.beginning(Self.longestText) }
       }
     }
     self.texts = texts

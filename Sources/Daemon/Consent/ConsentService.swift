@@ -263,8 +263,8 @@ package final class ConsentService: ConsentKeeper {
 extension AgentApp {
   init(_ app: InstalledApp) {
     self.init(
-      identifier: app.identifier.text, name: String(app.name.sanitized.prefix(80)),
-      team: String(app.team.sanitized.prefix(80)))
+      identifier: app.identifier.text, name: app.name.beginning(80).sanitized,
+      team: app.team.beginning(80).sanitized)
   }
 }
 

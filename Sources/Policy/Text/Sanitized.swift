@@ -15,6 +15,13 @@ extension String {
     for scalar in unicodeScalars { text.append(scalar.isPrintable ? scalar : "?") }
     return String(text)
   }
+
+  /// Its beginning, of so many scalars at most.
+  ///
+  /// A letter may have any number of marks above and below it, so letters say nothing about room.
+  package func beginning(_ scalars: Int) -> String {
+    String(UnicodeScalarView(unicodeScalars.prefix(scalars)))
+  }
 }
 
 extension Unicode.Scalar {

@@ -23,6 +23,27 @@ struct ConsentAgentTests {
     #expect(words == ["1000", "song", "1"], "\(result)")
   }
 
+  /// A text of few letters that takes much room, by what is written above and below them, is cut like
+  /// others: a question that is too long would be asked by no agent, nor anything after it.
+  @Test func questionsHaveALength() throws {
+    let fixture = try ConsentFixture()
+    let letter = "a" + String(repeating: "\u{301}", count: 400)
+    let text = String(repeating: letter, count: 1000)
+    try fixture.fixture.install(
+      "Tall", info: "<key>NSContactsUsageDescription</key><string>\(text)</string>")
+    let result = try fixture.shell(
+      """
+      agent allow allow
+      inside org.example.tall 'ls -A "$HOME_OF_USER/Library/Application Support/AddressBook"; echo listed'
+      inside \(ConsentFixture.player) 'cat "$HOME_OF_USER/Music/Music/song"'
+      kill $agentpid; grep -c done $agent; wc -c < $agent
+      """)
+    let lines = result.output.split(separator: "\n")
+    try #require(lines.count == 4, "\(result)")
+    #expect(lines[0] == "listed" && lines[1] == "song" && lines[2] == "2", "\(result)")
+    #expect(Int(lines[3]).map { $0 < 20_000 } == true, "\(result)")
+  }
+
   /// An agent that goes leaves what it was asked to the next one, or it comes to nothing.
   @Test func agentsMayFail() throws {
     let fixture = try ConsentFixture()
