@@ -53,9 +53,31 @@ struct Prompt: Sendable {
   let question: AgentTask.Question
   /// The views that wait for it.
   var views: Set<UInt64> = []
-  var waiters: [PromptWaiter] = []
+  private(set) var waiters: [PromptWaiter] = []
+  /// With so many it is worth looking which of them have gone.
+  private var mostWaiters = Prompt.fewWaiters
   /// The agent that asks.
   var agent: UInt64?
 
   var task: AgentTask { AgentTask(number: number, app: app, question: question) }
+
+  private static let fewWaiters = 64
+
+  init(number: Int64, key: PromptKey, app: AgentApp, question: AgentTask.Question) {
+    self.number = number
+    self.key = key
+    self.app = app
+    self.question = question
+  }
+
+  /// One more waits.
+  ///
+  /// An app may ask and go as often as it likes while a person thinks, so those that have gone are forgotten.
+  mutating func add(_ waiter: PromptWaiter) {
+    if waiters.count >= mostWaiters {
+      waiters.removeAll(where: \.isGone)
+      mostWaiters = max(Self.fewWaiters, 2 * waiters.count)
+    }
+    waiters.append(waiter)
+  }
 }

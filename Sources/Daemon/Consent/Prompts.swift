@@ -75,7 +75,7 @@ final class Prompts: Sendable {
         index = state.prompts.count - 1
       }
       state.prompts[index].views.insert(view)
-      state.prompts[index].waiters.append(waiter)
+      state.prompts[index].add(waiter)
       return .waits
     }
   }

@@ -77,6 +77,18 @@ struct PromptsTests {
     #expect(prompts.counts.prompts == 0)
   }
 
+  /// An app that asks and goes all the time, while its user thinks, takes no memory with that.
+  @Test func thoseWhoHaveGoneAreForgotten() throws {
+    let agent = prompts.join(1000, view: nil)
+    let calls = (0..<100).map { _ in PromptCall() }
+    for call in calls { #expect(add(key(), call) == .waits) }
+    let task = try #require(prompts.next(for: agent))
+    for _ in 0..<100_000 { #expect(add(key(), PromptCall()) == .waits) }
+    let waiters = try #require(prompts.answered(task.number, by: agent, isAnswer: true)).waiters
+    #expect(waiters.count < 500 && waiters.filter { !$0.isGone }.count == 100, "\(waiters.count)")
+    withExtendedLifetime(calls) {}
+  }
+
   @Test func closedPromptsStayClosedForAWhile() throws {
     let agent = prompts.join(1000, view: nil)
     let call = PromptCall()
