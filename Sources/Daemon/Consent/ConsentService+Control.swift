@@ -152,7 +152,8 @@ extension ConsentService {
         release(prompt, try grant(path, inode, prompt, call))
       } catch {
         // Something else can be chosen.
-        prompts.putBack(prompt)
+        refuse(prompts.putBack(prompt), Self.nobodyToChoose, .EPERM)
+        poke()
         throw error
       }
     case (.panel, _): refuse([prompt], "nothing was chosen", .ECANCELED)

@@ -133,12 +133,15 @@ final class Prompts: Sendable {
     }
   }
 
-  /// An answer could not be carried out: the same agent may give another one.
-  func putBack(_ prompt: Prompt) {
+  /// An answer could not be carried out: the same agent may give another one, or the next, if it has gone
+  /// meanwhile; gives what nobody is there to ask any more.
+  func putBack(_ prompt: Prompt) -> [Prompt] {
     state.withLock { state in
-      guard let agent = prompt.agent, state.agents[agent] != nil else { return }
+      var prompt = prompt
+      if let agent = prompt.agent, state.agents[agent] == nil { prompt.agent = nil }
       state.prompts.append(prompt)
       state.prompts.sort { $0.number < $1.number }
+      return now() < state.expectsAgentsUntil ? [] : Self.takeUnasked(&state)
     }
   }
 
