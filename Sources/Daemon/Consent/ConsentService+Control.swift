@@ -81,6 +81,13 @@ extension ConsentService {
     }
   }
 
+  /// The app that a person was asked about, unless another team's is in its place by now.
+  private func installed(_ key: PromptKey) throws(ControlFailure) -> InstalledApp {
+    let app = try installed(key.identifier, key.user)
+    guard app.signer == key.team else { throw ControlFailure("the app has gone", .ESRCH) }
+    return app
+  }
+
   // MARK: Agents
 
   /// Gives an agent what it is to ask next, when there is something; from its first such request on until it
@@ -134,7 +141,7 @@ extension ConsentService {
     switch (prompt.key.subject, answer) {
     case (.service(let service), .allow), (.service(let service), .deny):
       do throws(ControlFailure) {
-        let app = try installed(prompt.key.identifier, prompt.key.user)
+        let app = try installed(prompt.key)
         let decision: ConsentDecision = answer == .allow ? .allow : .deny
         do throws(StoreError) {
           try decide(decision, app, for: prompt.key.user, service, by: nil)
@@ -167,11 +174,8 @@ extension ConsentService {
   private func grant(
     _ path: String, _ inode: UInt64, _ prompt: Prompt, _ call: ControlCall
   ) throws(ControlFailure) -> GrantPage {
-    guard let identifier = AppIdentifier(prompt.key.identifier) else {
-      throw ControlFailure("the app has gone", .ESRCH)
-    }
     let request = GrantRequest.grant(
-      identifier, path: path, inode: inode, nil, user: prompt.key.user)
+      try installed(prompt.key).identifier, path: path, inode: inode, nil, user: prompt.key.user)
     return GrantPage(places: try grants.perform(request, by: call.callerIdentity()), next: nil)
   }
 
@@ -222,8 +226,7 @@ extension ConsentService {
       return .reply(.failure(ControlFailure("the name or the types are too long", .EINVAL)))
     }
     let app = running.launch.app
-    let key = PromptKey(
-      user: running.user, identifier: app.identifier.text, subject: .panel(view: running.number))
+    let key = PromptKey(app, of: running.user, .panel(view: running.number))
     let call = PromptCall()
     let addition = prompts.add(key, of: running.number, AgentApp(app), .panel(panel.sanitized)) {
       .call(PromptWaiter.WeakCall(call: call))

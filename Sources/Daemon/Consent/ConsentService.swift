@@ -146,8 +146,7 @@ package final class ConsentService: ConsentKeeper {
     for service: PrivacyService, in running: RunningView, _ waiter: () -> PromptWaiter?
   ) -> Prompts.Addition {
     let launch = running.launch
-    let key = PromptKey(
-      user: running.user, identifier: launch.app.identifier.text, subject: .service(service))
+    let key = PromptKey(launch.app, of: running.user, .service(service))
     let text = launch.privacy.texts[service].map { $0.sanitized.trimmed }
     let addition = prompts.add(
       key, of: running.number, AgentApp(launch.app), .consent(service, text: text), waiter)
@@ -206,8 +205,7 @@ package final class ConsentService: ConsentKeeper {
           user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
       apply(app, user, service)
     }
-    let key = PromptKey(user: user, identifier: app.identifier.text, subject: .service(service))
-    if decision != nil, let prompt = prompts.take(key) {
+    if decision != nil, let prompt = prompts.take(PromptKey(app, of: user, .service(service))) {
       release(prompt, answers.state(app, user, service), app)
     }
     poke()

@@ -4,6 +4,7 @@
 internal import Fuse
 internal import LinuxIO
 internal import Policy
+internal import Store
 internal import Synchronization
 
 /// What an app of a user's waits for: all accesses and calls that need the same decision wait for one prompt.
@@ -16,7 +17,20 @@ struct PromptKey: Hashable, Sendable {
 
   let user: UInt32
   let identifier: String
+  /// What a person says about one team's app is no answer for another team's of that identifier.
+  let team: Team
   let subject: Subject
+
+  init(_ app: InstalledApp, of user: UInt32, _ subject: Subject) {
+    self.init(user: user, identifier: app.identifier.text, team: app.signer, subject: subject)
+  }
+
+  init(user: UInt32, identifier: String, team: Team, subject: Subject) {
+    self.user = user
+    self.identifier = identifier
+    self.team = team
+    self.subject = subject
+  }
 }
 
 /// A call of an app's through its socket that waits for a person, or for what is read for it; whoever calls

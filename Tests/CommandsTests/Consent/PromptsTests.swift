@@ -3,6 +3,7 @@
 
 @testable internal import Daemon
 internal import Policy
+internal import Store
 internal import Synchronization
 internal import Testing
 
@@ -20,13 +21,16 @@ struct PromptsTests {
     prompts = Prompts(quietSeconds: 10) { [clock] in clock.time.load(ordering: .relaxed) }
   }
 
-  private func key(_ service: PrivacyService = .photos, user: UInt32 = 1000) -> PromptKey {
-    PromptKey(user: user, identifier: "org.example.player", subject: .service(service))
+  private func key(
+    _ service: PrivacyService = .photos, user: UInt32 = 1000, team: String = "TEAM"
+  ) -> PromptKey {
+    PromptKey(
+      user: user, identifier: "org.example.player", team: Team(team, root: nil), subject: .service(service))
   }
 
   /// Somebody waits for as long as the call is there.
   private func add(_ key: PromptKey, view: UInt64 = 1, _ call: PromptCall) -> Prompts.Addition {
-    let app = AgentApp(identifier: key.identifier, name: "Player", team: "TEAM")
+    let app = AgentApp(identifier: key.identifier, name: "Player", team: key.team.text)
     return prompts.add(key, of: view, app, .consent(.photos, text: nil)) {
       .call(PromptWaiter.WeakCall(call: call))
     }
@@ -87,6 +91,37 @@ struct PromptsTests {
     let waiters = try #require(prompts.answered(task.number, by: agent, isAnswer: true)).waiters
     #expect(waiters.count < 500 && waiters.filter { !$0.isGone }.count == 100, "\(waiters.count)")
     withExtendedLifetime(calls) {}
+  }
+
+  /// A question about one team's app, whose app has ended, is none about another team's of its identifier.
+  @Test func otherTeamsWaitForTheirOwnPrompt() throws {
+    let agent = prompts.join(1000, view: nil)
+    var first: PromptCall? = PromptCall()
+    #expect(add(key(), try #require(first)) == .waits)
+    let task = try #require(prompts.next(for: agent))
+    first = nil
+    let second = PromptCall()
+    #expect(add(key(team: "OTHER"), view: 2, second) == .waits)
+    #expect(prompts.answered(task.number, by: agent, isAnswer: true) == nil)
+    #expect(prompts.next(for: agent)?.app.team == "OTHER")
+    withExtendedLifetime(second) {}
+  }
+
+  /// What can't be done as it was answered is asked by the next agent, if the one that has answered has gone.
+  @Test func answersThatFailLeaveNobodyWaiting() throws {
+    let (first, second) = (prompts.join(1000, view: nil), prompts.join(1000, view: nil))
+    let call = PromptCall()
+    #expect(add(key(), call) == .waits)
+    for agent in [first, second] {
+      let number = try #require(prompts.next(for: agent)?.number)
+      let prompt = try #require(prompts.answered(number, by: agent, isAnswer: true))
+      #expect(prompts.putBack(prompt).isEmpty)
+      #expect(prompts.next(for: second) == nil)
+      let again = try #require(prompts.answered(number, by: agent, isAnswer: true))
+      #expect(prompts.leave(agent).isEmpty)
+      #expect(prompts.putBack(again).map(\.number) == (agent == first ? [] : [number]))
+    }
+    withExtendedLifetime(call) {}
   }
 
   @Test func closedPromptsStayClosedForAWhile() throws {
