@@ -83,8 +83,10 @@ final class LaunchService: Sendable {
     }
     if hasMade { apps.noteContainers() }
     if !apps.isReadOnly { server.consents.makePlaces(for: launch, of: caller.user, caller.group) }
+    var given: Set<PrivacyService> = []
     let view = try server.grants.view(of: app, for: caller.user, launch.places) {
-      server.consents.places(of: launch, for: caller.user)
+      given = server.consents.authorized(launch, for: caller.user)
+      return server.consents.places(of: launch, with: given)
     }
     let mount: SharedFD?
     do throws(Errno) {
@@ -92,7 +94,7 @@ final class LaunchService: Sendable {
     } catch {
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
-    server.consents.began()
+    server.consents.began(launch, for: caller.user, with: given)
     log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))
@@ -126,7 +128,9 @@ final class LaunchService: Sendable {
     }
     let view = try server.grants.view(
       of: app, for: left.launch.user, launch.places, takingOver: number
-    ) { server.consents.places(of: launch, for: left.launch.user) }
+    ) {
+      server.consents.places(of: launch, with: server.consents.authorized(launch, for: left.launch.user))
+    }
     do throws(Errno) {
       // One whose kernel had not begun to ask was never seen by the app.
       guard let first = view.firstMessage else { throw .ENOENT }

@@ -121,11 +121,13 @@ package final class RunningViews: Sendable {
 
   init(_ budget: Budget) { self.budget = budget }
 
-  /// The views of an app, of a user, or all.
-  package func all(of identifier: String? = nil, user: UInt32? = nil) -> [RunningView] {
+  /// The views of an app, of a user, or all; with `ended` also those of apps that have ended just now.
+  package func all(
+    of identifier: String? = nil, user: UInt32? = nil, ended: Bool = false
+  ) -> [RunningView] {
     state.withLock { $0.views.values.sorted { $0.number < $1.number } }.filter {
       (identifier == nil || $0.launch.app.identifier.text == identifier)
-        && (user == nil || $0.user == user) && $0.isAlive
+        && (user == nil || $0.user == user) && (ended || $0.isAlive)
     }
   }
 

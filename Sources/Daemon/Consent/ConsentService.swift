@@ -68,11 +68,15 @@ package final class ConsentService: ConsentKeeper {
 
   private static let agentsPatienceMilliseconds = 10_000
 
-  /// What an app that is about to run has of what is private.
-  func places(of launch: AppLaunch, for user: UInt32) -> [ScopePlace] {
+  /// What of what is private an app may use.
+  func authorized(_ launch: AppLaunch, for user: UInt32) -> Set<PrivacyService> {
+    Set(launch.services.filter { answers.state(launch.app, user, $0) == .authorized })
+  }
+
+  /// What an app that is about to run has of what is private, where it may use that.
+  func places(of launch: AppLaunch, with authorized: Set<PrivacyService>) -> [ScopePlace] {
     launch.services.filter(\.isAboutFiles).flatMap { service in
-      answers.state(launch.app, user, service) == .authorized
-        ? launch.places(with: service) : [launch.place(without: service)]
+      authorized.contains(service) ? launch.places(with: service) : [launch.place(without: service)]
     }
   }
 
@@ -91,6 +95,16 @@ package final class ConsentService: ConsentKeeper {
   /// An app runs from here on.
   func began() {
     restrictions.begin { [weak self] isNew in self?.applyRestrictions(isNew: isNew) ?? false }
+  }
+
+  /// An app runs from here on, whose view was made with what its user allowed it then; what was decided
+  /// before the view was known here did not reach it.
+  func began(_ launch: AppLaunch, for user: UInt32, with given: Set<PrivacyService>) {
+    began()
+    let changed = { [self] in given.symmetricDifference(authorized(launch, for: user)) }
+    // Whoever decides from here on finds the view, so the others need not wait for their turn.
+    guard !changed().isEmpty else { return }
+    turn.withLock { _ in for service in changed() { apply(launch.app, user, service) } }
   }
 
   /// Brings the views of all apps in line with what an administrator restricts, if that has changed or an
@@ -215,7 +229,8 @@ package final class ConsentService: ConsentKeeper {
   /// Brings all views of an app in line with what counts.
   private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
     guard service.isAboutFiles else { return }
-    let running = views.all(of: app.identifier.text, user: user)
+    // Also of one whose process has ended, and whose view is still there.
+    let running = views.all(of: app.identifier.text, user: user, ended: true)
     guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }
     let (with, without) = (launch.places(with: service), [launch.place(without: service)])
     let isAllowed = answers.state(app, user, service) == .authorized

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+@testable internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What is decided while an app starts or ends.
+struct ConsentServiceTests {
+  private static let user: UInt32 = 4711
+
+  private let temporary: TemporaryDirectory
+  private let budget = Budget(Budget.Limits(descriptors: 0))
+  private let volume: Volume
+  private let views: RunningViews
+  private let grants: GrantService
+  private let consents: ConsentService
+  private let launch: AppLaunch
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    let path = temporary.appending("store")
+    try Store.create(at: path, TestStore.description)
+    let store = try Store(opening: path, .exclusive)
+    let registry = try Registry(of: store)
+    let app = InstalledApp(
+      identifier: try #require(AppIdentifier("org.example.player")), user: nil, name: "Player",
+      executable: "Player", version: "1", shortVersion: "1.0", team: "TEAM1",
+      path: "Applications/Player.app", seal: [], installed: 0)
+    try registry.add(app)
+    volume = Volume(tree: store.tree, settings: VolumeSettings())
+    views = RunningViews(budget)
+    let source: GrantService.RegistrySource = { _ throws(StoreError) in registry }
+    grants = try GrantService(store, volume, registry: source)
+    consents = ConsentService(
+      store, volume, views, grants, isReadOnly: false, log: { _ in }, registry: source)
+    launch = AppLaunch(app, home: "anna", AppEntitlements(), executable: "Player")
+  }
+
+  private func decide(_ decision: ConsentDecision, _ services: [PrivacyService]) throws {
+    for service in services { try consents.decide(decision, launch.app, for: Self.user, service, by: nil) }
+  }
+
+  /// Makes a view with what counts at this moment.
+  private func view() throws -> (view: View, given: Set<PrivacyService>) {
+    let given = consents.authorized(launch, for: Self.user)
+    let view = try grants.view(of: launch.app, for: Self.user, launch.places) {
+      consents.places(of: launch, with: given)
+    }
+    return (view, given)
+  }
+
+  private func add(_ view: View, process: consuming OwnedFD) throws {
+    let running = RunningView(
+      views.number(), launch, user: Self.user, pid: getpid(), SharedFD(process), view)
+    views.add(running, try views.room(for: Self.user))
+  }
+
+  /// A process that runs, or with nobody at the other end one that has ended.
+  private func process(ended: Bool) throws -> OwnedFD {
+    let process = try Wakeup()
+    if ended { process.ring() }
+    return try process.fd.duplicated()
+  }
+
+  /// A decision between the moments when the view is made and when it is known that it runs.
+  @Test func decisionsReachAppsThatAreAboutToRun() throws {
+    try decide(.allow, PrivacyService.allCases)
+    let (view, given) = try view()
+    defer { view.ended() }
+    #expect(!view.scope.hasPrivatePlaces)
+    try decide(.deny, [.contacts])
+    try add(view, process: process(ended: false))
+    consents.began(launch, for: Self.user, with: given)
+    #expect(view.scope.hasPrivatePlaces)
+    try decide(.allow, [.contacts])
+    #expect(!view.scope.hasPrivatePlaces)
+  }
+
+  /// The process that has waited for an app has ended, and somebody may have its view still.
+  @Test func decisionsReachViewsThatAreAboutToEnd() throws {
+    try decide(.allow, PrivacyService.allCases)
+    let (view, _) = try view()
+    defer { view.ended() }
+    try add(view, process: process(ended: true))
+    #expect(views.all().isEmpty)
+    try decide(.deny, [.contacts])
+    #expect(view.scope.hasPrivatePlaces)
+  }
+
+  /// An answer to a question about one team's app says nothing about another team's in its place.
+  @Test func stateIsOfOneTeamsApp() throws {
+    try decide(.allow, [.photos])
+    var app = launch.app
+    app.team = "TEAM2"
+    let other = AppLaunch(app, home: "anna", AppEntitlements(), executable: "Player")
+    #expect(consents.authorized(launch, for: Self.user) == [.photos])
+    #expect(consents.authorized(other, for: Self.user) == [])
+  }
+}
