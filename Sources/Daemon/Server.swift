@@ -387,5 +387,6 @@ package final class Server: Sendable {
     appSockets.stop()
     pool.stop()
     grants.finish()
+    consents.finish()
   }
 }

@@ -22,7 +22,19 @@ final class ConsentAnswers: Sendable {
     }
   }
 
-  private let records = Mutex<[Key: ConsentRecord]>([:])
+  /// What is not to be allowed any more and could not be noted: the app, and the record; without one,
+  /// nothing is decided any more.
+  private struct Owed {
+    let app: InstalledApp
+    let record: ConsentRecord?
+  }
+
+  private struct State {
+    var records: [Key: ConsentRecord] = [:]
+    var owed: [Key: Owed] = [:]
+  }
+
+  private let state = Mutex(State())
   let managed: ManagedConsent
   private let registry: GrantService.RegistrySource
 
@@ -41,7 +53,10 @@ final class ConsentAnswers: Sendable {
       known = []
     }
     let records = Dictionary(known.map { (Key($0.identifier, $0.user, $0.service), $0) }) { $1 }
-    self.records.withLock { $0 = records }
+    state.withLock { state in
+      state.records = records
+      for (key, owed) in state.owed { state.records[key] = owed.record }
+    }
   }
 
   /// What counts for an app: an administrator's word, and what its user has decided about this team's.
@@ -71,31 +86,64 @@ final class ConsentAnswers: Sendable {
   }
 
   private func record(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ConsentRecord? {
-    let record = records.withLock { $0[Key(app.identifier, user, service)] }
+    let record = state.withLock { $0.records[Key(app.identifier, user, service)] }
     return record?.team == app.signer ? record : nil
   }
 
   /// All that was decided by a user, or by all.
   func all(of user: UInt32?) -> [ConsentRecord] {
-    records.withLock { Array($0.values) }.filter { user == nil || $0.user == user }.sorted {
+    state.withLock { Array($0.records.values) }.filter { user == nil || $0.user == user }.sorted {
       ($0.identifier.text, $0.user, $0.service.rawValue) < ($1.identifier.text, $1.user, $1.service.rawValue)
     }
   }
 
   /// Notes a decision, or with nil that there is none any more.
+  ///
+  /// One that allows nothing counts from here on even if it can't be noted, and gives why it can't: an app
+  /// that fills the disk does not keep with that what it had.
   func put(
     _ decision: ConsentDecision?, _ app: InstalledApp, _ user: UInt32, _ service: PrivacyService
-  ) throws(StoreError) {
-    guard let registry = try registry(true) else { throw .noApp(identifier: app.identifier.text) }
+  ) throws(StoreError) -> StoreError? {
     let key = Key(app.identifier, user, service)
-    guard let decision else {
-      try registry.removeConsent(app.identifier, of: user, service)
-      return records.withLock { $0[key] = nil }
+    let record = decision.map {
+      ConsentRecord(
+        app.identifier, user: user, team: app.signer, service, isAllowed: $0 == .allow,
+        changed: Int64(time(nil)))
     }
-    let record = ConsentRecord(
-      app.identifier, user: user, team: app.signer, service, isAllowed: decision == .allow,
-      changed: Int64(time(nil)))
-    try registry.put(record)
-    records.withLock { $0[key] = record }
+    var failure: StoreError?
+    do throws(StoreError) {
+      try note(record, key, app)
+    } catch {
+      guard decision != .allow else { throw error }
+      failure = error
+    }
+    state.withLock { state in
+      state.records[key] = record
+      state.owed[key] = failure.map { _ in Owed(app: app, record: record) }
+    }
+    return failure
+  }
+
+  private func note(_ record: ConsentRecord?, _ key: Key, _ app: InstalledApp) throws(StoreError) {
+    guard let registry = try registry(true) else { throw .noApp(identifier: app.identifier.text) }
+    if let record {
+      try registry.put(record)
+    } else {
+      try registry.removeConsent(app.identifier, of: key.user, key.service)
+    }
+  }
+
+  /// Notes what could not be noted before; what can't be now is tried again the next time.
+  func noteOwed() {
+    for (key, owed) in state.withLock({ $0.owed }) {
+      do throws(StoreError) {
+        // What was decided about an app that has gone has gone with it.
+        let app = try registry(false)?.app(owed.app.identifier, for: key.user)
+        if app?.signer == owed.app.signer { try note(owed.record, key, owed.app) }
+        state.withLock { $0.owed[key] = nil }
+      } catch {
+        DaemonLog.write("can't note yet what \(owed.app.identifier) may not use any more: \(error)")
+      }
+    }
   }
 }

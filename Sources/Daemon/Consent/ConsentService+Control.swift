@@ -52,11 +52,16 @@ extension ConsentService {
     let user = try self.user(asked, caller)
     let app = try installed(identifier, user)
     let services = service.map { [$0] } ?? PrivacyService.allCases
-    do throws(StoreError) {
-      for service in services { try decide(decision, app, for: user, service, by: caller.uid) }
-    } catch {
-      throw ControlFailure(error)
+    var failure: ControlFailure?
+    // One that can't be noted is no reason to leave the others as they are.
+    for service in services {
+      do throws(ControlFailure) {
+        try decide(decision, app, for: user, service, by: caller.uid)
+      } catch {
+        failure = failure ?? error
+      }
     }
+    if let failure { throw failure }
     return services.map { answers.status(app, user, $0) }
   }
 
@@ -143,11 +148,7 @@ extension ConsentService {
       do throws(ControlFailure) {
         let app = try installed(prompt.key)
         let decision: ConsentDecision = answer == .allow ? .allow : .deny
-        do throws(StoreError) {
-          try decide(decision, app, for: prompt.key.user, service, by: nil)
-        } catch {
-          throw ControlFailure(error)
-        }
+        try decide(decision, app, for: prompt.key.user, service, by: nil)
         release(prompt, answers.state(app, prompt.key.user, service), app)
       } catch {
         // It could not be noted.

@@ -124,8 +124,14 @@ package final class ConsentService: ConsentKeeper {
 
   /// Apps have come or gone, and with them what was decided about them.
   func reconcile() {
-    turn.withLock { _ in answers.load() }
+    turn.withLock { _ in
+      answers.noteOwed()
+      answers.load()
+    }
   }
+
+  /// Notes what could not be noted before; the last chance.
+  func finish() { if !isReadOnly { turn.withLock { _ in answers.noteOwed() } } }
 
   // MARK: An app asks
 
@@ -206,24 +212,39 @@ package final class ConsentService: ConsentKeeper {
   // MARK: A person answers
 
   /// Decides for an app: nil forgets what was decided.
+  ///
+  /// What can't be noted counts all the same if it allows nothing, and is noted later; this fails then.
   func decide(
     _ decision: ConsentDecision?, _ app: InstalledApp, for user: UInt32, _ service: PrivacyService,
     by caller: UInt32?
-  ) throws(StoreError) {
-    guard !isReadOnly else { throw .readOnly(path: store.path) }
-    try turn.withLock { (_) throws(StoreError) in
-      try answers.put(decision, app, user, service)
-      log(
-        LogEntry(
-          now: decision.map { $0 == .allow ? .consentAllowed : .consentDenied } ?? .consentReset,
-          user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
-      apply(app, user, service)
+  ) throws(ControlFailure) {
+    guard !isReadOnly else { throw ControlFailure(.readOnly(path: store.path)) }
+    let failure: StoreError?
+    do throws(StoreError) {
+      failure = try turn.withLock { (_) throws(StoreError) in
+        answers.noteOwed()
+        let failure = try answers.put(decision, app, user, service)
+        log(
+          LogEntry(
+            now: decision.map { $0 == .allow ? .consentAllowed : .consentDenied } ?? .consentReset,
+            user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
+        apply(app, user, service)
+        return failure
+      }
+    } catch {
+      throw ControlFailure(error)
     }
     if decision != nil, let prompt = prompts.take(PromptKey(app, of: user, .service(service))) {
       release(prompt, answers.state(app, user, service), app)
     }
     poke()
     for body in settled.withLock({ $0 }) { body() }
+    if let failure {
+      throw ControlFailure(
+        "the app may not use \(service.title) in this mount any more, but that can't be recorded, so what "
+          + "was decided before would count again after the next mount: \(failure); "
+          + "then run this command again")
+    }
   }
 
   /// Brings all views of an app in line with what counts.
