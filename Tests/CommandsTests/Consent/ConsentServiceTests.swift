@@ -100,7 +100,7 @@ struct ConsentServiceTests {
     var app = launch.app
     app.team = "TEAM2"
     let other = AppLaunch(app, home: "anna", AppEntitlements(), executable: "Player")
-    #expect(consents.authorized(launch, for: Self.user) == [.photos])
+    #expect(consents.authorized(launch, for: Self.user) == [.photos, .photosAdd])
     #expect(consents.authorized(other, for: Self.user) == [])
   }
 }
