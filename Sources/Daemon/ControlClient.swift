@@ -65,6 +65,20 @@ package final class ControlClient: Sendable {
     }
   }
 
+  /// The same; where the daemon has too many requests of this user, again after a moment.
+  ///
+  /// It keeps no list of those it has turned away, and tells none of them when it has room.
+  package func askInTurn(
+    _ request: ControlRequest, milliseconds: Int32, turns: Int = 1000, pauseMilliseconds: Int = 30
+  ) throws(Errno) -> (reply: ControlReply, client: ControlClient) {
+    var answer = try askAgain(request, milliseconds: milliseconds)
+    for _ in 1..<turns where answer.reply.isCrowded {
+      _ = Condition(()).wait(milliseconds: pauseMilliseconds) { _ in false }
+      answer = try answer.client.again().askAgain(request, milliseconds: milliseconds)
+    }
+    return answer
+  }
+
   /// More often a daemon is not replaced within ten seconds, usually.
   private static let mostReplacements = 5
 

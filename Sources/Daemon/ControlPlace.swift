@@ -122,26 +122,15 @@ package struct ControlPlace: Sendable {
     return (try? client.again()).flatMap { ask($0, milliseconds: milliseconds) }
   }
 
-  /// Asks one that listens who it is, or who has replaced it; again after a moment where it has too many
-  /// requests of this user.
+  /// Asks one that listens who it is, or who has replaced it.
   private static func ask(
     _ client: ControlClient, milliseconds: Int32
   ) -> (client: ControlClient, status: DaemonStatus)? {
-    var client = client
-    for _ in 0..<mostTurns {
-      guard let answer = try? client.askAgain(.status, milliseconds: milliseconds) else { return nil }
-      if case .status(let status) = answer.reply { return (answer.client, status) }
-      guard answer.reply.isCrowded else { return nil }
-      // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
-      _ = Condition(()).wait(milliseconds: pauseMilliseconds) { _ in false }
-      guard let again = try? client.again() else { return nil }
-      client = again
-    }
-    return nil
+    guard let answer = try? client.askInTurn(.status, milliseconds: milliseconds),
+      case .status(let status) = answer.reply
+    else { return nil }
+    return (answer.client, status)
   }
-
-  private static let mostTurns = 1000
-  private static let pauseMilliseconds = 30
 
   /// The daemon that serves the store which is this directory; what answers under its name must say that it
   /// is.

@@ -192,19 +192,13 @@ struct DaemonAccess: StoreAccess {
 extension DaemonAccess {
   // MARK: The conversation
 
-  /// Asks what is answered at once; where the daemon has too many requests of this user, again after a
-  /// moment.
+  /// Asks what is answered at once.
   private func ask<Answer>(
     _ request: ControlRequest, about identifier: AppIdentifier? = nil, _ answer: (ControlReply) -> Answer?
   ) throws -> Answer {
-    var reply: ControlReply
+    let reply: ControlReply
     do throws(Errno) {
-      reply = try client.askAgain(request, milliseconds: 30_000).reply
-      for _ in 0..<1000 where reply.isCrowded {
-        // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
-        usleep(30_000)
-        reply = try client.again().askAgain(request, milliseconds: 30_000).reply
-      }
+      reply = try client.askInTurn(request, milliseconds: 30_000).reply
     } catch {
       throw CommandFailure(
         .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")

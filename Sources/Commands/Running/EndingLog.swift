@@ -14,22 +14,15 @@ struct EndingLog {
   /// A daemon that does not answer keeps nobody from going for longer.
   private static let milliseconds: Int32 = 2000
   /// While others of the same user are before us.
-  private static let attempts = 100
+  private static let turns = 100
+  private static let pause = 10
 
   /// Tells the daemon; where that can't be done, the log says that nobody knows.
   ///
   /// If it was the daemon that has ended the app, the person is told why.
   func tell(_ ending: AppEnding, _ console: Console) {
-    for _ in 0..<Self.attempts {
-      do throws(Errno) {
-        let answer = try address.connect().askAgain(.ended(ending), milliseconds: Self.milliseconds)
-        if case .endedBecause(let sentence) = answer.reply { console.note(sentence) }
-        guard answer.reply.isCrowded else { return }
-      } catch {
-        return
-      }
-      // The daemon tells nobody when it has room.
-      usleep(10_000)
-    }
+    let answer = try? address.connect().askInTurn(
+      .ended(ending), milliseconds: Self.milliseconds, turns: Self.turns, pauseMilliseconds: Self.pause)
+    if case .endedBecause(let sentence)? = answer?.reply { console.note(sentence) }
   }
 }
