@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
@@ -52,7 +51,7 @@ final class ItemParserProcess {
 
   /// Nil when it is there, or why not.
   private func start() -> String? {
-    do throws(Errno) {
+    do {
       let ends = try Pairs.streams()
       socket = OwnedFD(owning: ends.mine.raw)
       // It alone has the other end after that, so that its end is seen.
@@ -66,38 +65,25 @@ final class ItemParserProcess {
         "can't start the process that reads for apps: its sandbox can't be made, or \(sandbox.program.path) "
         + "can't be run in it"
     } catch {
-      return "can't start the process that reads for apps: \(error.message)"
+      return "can't start the process that reads for apps: \(CommandFailure(error).message)"
     }
   }
 
-  private func spawn(_ socket: consuming OwnedFD) throws(Errno) -> Int32 {
-    let ends = try LinuxIO.pipe()
-    // It fits into the pipe.
-    try ends.write.fd.writeAll(ItemParserSandbox.filter.bytes)
-    let reading = ends.takeRead()
-    let words: [UnsafeMutablePointer<CChar>?] = sandbox.words.map { strdup($0) } + [nil]
-    let variables: [UnsafeMutablePointer<CChar>?] = [nil]
-    defer { for word in words { free(word) } }
+  private func spawn(_ socket: consuming OwnedFD) throws -> Int32 {
     // Its standard input is the socket, and ours is nothing.
     let nowhere = OwnedFD(owning: try check(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10)))
     try check(dup2(socket.fd.raw, STDIN_FILENO))
     defer { _ = dup2(nowhere.fd.raw, STDIN_FILENO) }
     var none = sigset_t()
     sigemptyset(&none)
-    let filter = Self.filterDescriptor
-    let pid = clx_spawn_first(bubblewrap, words, variables, reading.fd.raw, filter, &none)
-    guard pid > 0 else { throw .last }
-    return pid
+    return try Bubblewrap.start(
+      bubblewrap, sandbox.words, environment: [], filter: ItemParserSandbox.filter,
+      as: ItemParserSandbox.filterDescriptor, mask: &none)
   }
-
-  private static let filterDescriptor = ItemParserSandbox.filterDescriptor
 
   private func end() {
     lines = nil
     socket = nil
-    guard let pid = pid.take() else { return }
-    _ = kill(pid, SIGKILL)
-    var status: Int32 = 0
-    _ = try? retrying { waitpid(pid, &status, 0) }
+    if let pid = pid.take() { ChildEnd.force(pid) }
   }
 }

@@ -64,10 +64,7 @@ final class ItemReaderProcess {
 
   func end() {
     socket = nil
-    guard let pid = pid.take() else { return }
-    _ = kill(pid, SIGKILL)
-    var status: Int32 = 0
-    _ = try? retrying { waitpid(pid, &status, 0) }
+    if let pid = pid.take() { ChildEnd.force(pid) }
   }
 
   // MARK: The other process

@@ -137,21 +137,8 @@ struct RunningProgram {
   }
 
   private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
-    let ends = try LinuxIO.pipe()
-    // It fits into the pipe.
-    try ends.write.fd.writeAll(filter.program.bytes)
-    let reading = ends.takeRead()
-    let words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-    let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
-    defer { for string in words + variables { free(string) } }
-    // bubblewrap finds its child by the number that it has here, so it must not see the /proc of our callers.
-    let filtered = reading.fd.raw
-    let pid = try limits.starting {
-      clx_spawn_first(path, words, variables, filtered, Sandbox.filterDescriptor, &mask)
-    }
-    // Nor could bubblewrap mount one, for the app; it would not say what to do.
-    if pid == -2 { throw CommandFailure(.failed, Bubblewrap.withoutProcesses(.last)) }
-    guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(Errno.last.message)") }
-    return pid
+    try Bubblewrap.start(
+      path, arguments, environment: environment, filter: filter.program, as: Sandbox.filterDescriptor,
+      mask: &mask, limits.starting)
   }
 }

@@ -50,8 +50,7 @@ final class DelegatedScope {
 
   deinit {
     _ = close(end.raw)
-    _ = kill(helper, SIGKILL)
-    _ = try? retrying { waitpid(helper, nil, 0) }
+    ChildEnd.force(helper)
   }
 
   /// Moves the processes into a scope; false if there is none to be had.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
@@ -15,6 +16,34 @@ enum Bubblewrap {
       )
     }
     return path
+  }
+
+  /// Starts it as the first process of a namespace of its own, and gives its number.
+  ///
+  /// It gets the program that filters system calls as the descriptor of that number. `starting` does the
+  /// starting itself.
+  static func start(
+    _ path: String, _ words: [String], environment: [String], filter: FilterProgram, as descriptor: Int32,
+    mask: inout sigset_t, _ starting: (() -> Int32) throws -> Int32 = { $0() }
+  ) throws -> Int32 {
+    let ends = try LinuxIO.pipe()
+    // It fits into the pipe.
+    try ends.write.fd.writeAll(filter.bytes)
+    let filtered = ends.takeRead()
+    let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+    defer { for string in arguments + variables { free(string) } }
+    var failure = Errno.EIO
+    // It finds its child by the number that it has here, so it must not see the /proc of our callers.
+    let pid = try starting {
+      let pid = clx_spawn_first(path, arguments, variables, filtered.fd.raw, descriptor, &mask)
+      if pid < 0 { failure = .last }
+      return pid
+    }
+    // Nor could it mount one, for the app; it would not say what to do.
+    if pid == -2 { throw CommandFailure(.failed, withoutProcesses(failure)) }
+    guard pid > 0 else { throw CommandFailure(.failed, "can't start \(path): \(failure.message)") }
+    return pid
   }
 
   /// Why there is no namespace for an app.

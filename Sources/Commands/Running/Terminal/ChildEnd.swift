@@ -24,4 +24,10 @@ enum ChildEnd {
     let signal = clx_term_signal(status)
     return .ended(signal == 0 ? clx_exit_status(status) : 128 + signal)
   }
+
+  /// Ends a child that has nothing more to do, and waits until it has gone.
+  static func force(_ pid: Int32) {
+    _ = kill(pid, SIGKILL)
+    _ = try? retrying { waitpid(pid, nil, 0) }
+  }
 }
