@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -157,11 +158,15 @@ static const int32_t parser_calls[] = {
 #endif
 };
 
-unsigned clx_parser_calls(int32_t *calls, unsigned room) {
-  unsigned count = 0;
-  for (; count < sizeof parser_calls / sizeof *parser_calls && count < room; count++)
-    calls[count] = parser_calls[count];
+// Copies as many as there is room for; how many.
+static unsigned copy_calls(const int32_t *known, size_t size, int32_t *calls, unsigned room) {
+  unsigned count = size / sizeof *known < room ? (unsigned)(size / sizeof *known) : room;
+  memcpy(calls, known, count * sizeof *calls);
   return count;
+}
+
+unsigned clx_parser_calls(int32_t *calls, unsigned room) {
+  return copy_calls(parser_calls, sizeof parser_calls, calls, room);
 }
 
 uint32_t clx_filter_openat(void) { return SYS_openat; }
@@ -176,11 +181,8 @@ static int compare(const void *one, const void *other) {
 }
 
 unsigned clx_daemon_calls(int system, int32_t *calls, unsigned room) {
-  unsigned count = 0;
-  for (unsigned i = 0; i < sizeof common_calls / sizeof *common_calls && count < room; i++)
-    calls[count++] = common_calls[i];
-  for (unsigned i = 0; system && i < sizeof system_calls / sizeof *system_calls && count < room; i++)
-    calls[count++] = system_calls[i];
+  unsigned count = copy_calls(common_calls, sizeof common_calls, calls, room);
+  if (system) count += copy_calls(system_calls, sizeof system_calls, calls + count, room - count);
   qsort(calls, count, sizeof *calls, compare);
   return count;
 }
