@@ -37,7 +37,8 @@ struct AgentCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let daemon = try AppsAccess.find(store, context).runner()
-    let conversation = AgentConversation(try daemon.address(), user: context.uid, ofStarted: false)
+    let conversation = AgentConversation(
+      try daemon.address(), user: context.uid, .nextTask(ofStarted: false))
     try Agent(try asker(for: daemon, context), conversation).run()
     return .ok
   }

@@ -24,17 +24,11 @@ final class AgentConversation {
   /// Whether the next reply is the next task.
   private var isWaiting = false
 
-  init(_ address: ControlAddress, user: UInt32, ofStarted: Bool) {
+  /// By the request it is an agent for a user or for one app, or reads for that app and asks nobody.
+  init(_ address: ControlAddress, user: UInt32, _ request: ControlRequest) {
     self.address = address
     self.user = user
-    request = .nextTask(ofStarted: ofStarted)
-  }
-
-  /// Of the one who reads for the app that this process has started, and asks nobody.
-  init(readingFrom address: ControlAddress, user: UInt32) {
-    self.address = address
-    self.user = user
-    request = .nextReading(adds: true)
+    self.request = request
   }
 
   /// A daemon that takes an answer, or begins to send one, does that at once.

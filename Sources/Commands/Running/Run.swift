@@ -160,12 +160,12 @@ struct RunCommand: Command {
       limits: enforced,
       agent: prompts.map { terminal in
         RunAgent(
-          AgentConversation(address, user: account.uid, ofStarted: true), terminal: terminal,
+          AgentConversation(address, user: account.uid, .nextTask(ofStarted: true)), terminal: terminal,
           mountPoint: plan.mountPoint, user: account.uid)
       },
       reader: hasSocket
         ? RunReader(
-          AgentConversation(readingFrom: address, user: account.uid),
+          AgentConversation(address, user: account.uid, .nextReading(adds: true)),
           ItemReaderProcess(whole, bubblewrap: bubblewrap, program)) : nil)
     // Nobody else has anything to do with us from here on. Where the kernel can't see to that, the doctor
     // says so.

@@ -23,8 +23,8 @@ internal import Testing
       terminal = OwnedFD(owning: ends.mine.raw)
       theirs = OwnedFD(owning: ends.theirs.raw)
       agent = RunAgent(
-        AgentConversation(address, user: 501, ofStarted: true), terminal: theirs.fd, mountPoint: "/tree",
-        user: 501)
+        AgentConversation(address, user: 501, .nextTask(ofStarted: true)), terminal: theirs.fd,
+        mountPoint: "/tree", user: 501)
       agent.begin()
     }
 
