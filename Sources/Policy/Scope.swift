@@ -31,6 +31,13 @@ package struct ScopePlace: Hashable, Sendable {
   package static func suffix(ofPattern name: [UInt8]) -> ArraySlice<UInt8>? {
     name.first == 0 ? name.dropFirst() : nil
   }
+
+  /// Whether a place's name is that of an object, or a pattern for it; what is nothing but the suffix is
+  /// something else.
+  static func stands(_ place: [UInt8], for name: some Collection<UInt8>) -> Bool {
+    guard let suffix = suffix(ofPattern: place) else { return place.elementsEqual(name) }
+    return name.count > suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
+  }
 }
 
 /// What of the tree is in a view: places, and the directories that lead there.
@@ -252,11 +259,8 @@ package struct Scope: Sendable {
     guard places[index].hasPatterns else { return nil }
     var child = places[index].firstChild
     while child != 0 {
-      if let suffix = ScopePlace.suffix(ofPattern: places[child].name), name.count > suffix.count,
-        name.suffix(suffix.count).elementsEqual(suffix), !places[child].reach.isEmpty
-      {
-        return child
-      }
+      let place = places[child].name
+      if place.first == 0, ScopePlace.stands(place, for: name), !places[child].reach.isEmpty { return child }
       child = places[child].next
     }
     return nil

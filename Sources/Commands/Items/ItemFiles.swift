@@ -62,7 +62,7 @@ struct ItemFiles {
       guard self.names < limits.names else { return false }
       self.names += 1
       let bytes = Array(name.buffer)
-      if isPlace, !kind.hasPlace(named: bytes, allMusic: allMusic) { return false }
+      if isPlace, !kind.service.gives(bytes, allMusic: allMusic) { return false }
       return type == UInt8(DT_DIR) || kind.mayBe(inFileNamed: bytes)
     }
     for (name, type) in names.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {

@@ -5,6 +5,7 @@ internal import Apps
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// A user's photo library, as Photos has it: files in `originals`, in a directory for the first digit of each
 /// name.
@@ -17,7 +18,7 @@ struct PhotoLibrary: ~Copyable {
   ///
   /// The home is open for reading. No link is followed.
   init(in home: FD) throws(Errno) {
-    let pictures = try home.directoryToFill("Pictures", mode: 0o700)
+    let pictures = try home.directoryToFill(PrivacyService.photosAdd.folder, mode: 0o700)
     let library: OwnedFD
     do throws(Errno) {
       library = try pictures.fd.openDirectoryToExamine(Self.usual)
@@ -29,10 +30,8 @@ struct PhotoLibrary: ~Copyable {
   }
 
   private static func other(in pictures: FD) throws(Errno) -> [UInt8]? {
-    let suffix = Array(".photoslibrary".utf8)
     let names = try pictures.entries(atMost: 1000) { name, type in
-      type == UInt8(DT_DIR) && name.buffer.count > suffix.count
-        && name.buffer.suffix(suffix.count).elementsEqual(suffix)
+      type == UInt8(DT_DIR) && PrivacyService.photos.gives(name.buffer)
     }
     return names.map(\.name).min { $0.lexicographicallyPrecedes($1) }
   }

@@ -63,16 +63,19 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   package var isForChoosers: Bool { !requiresUsageText }
 
   /// The directory at which an app is asked about: its name is there for everyone, and nothing else of it.
-  package func place(home: String) -> String {
+  package func place(home: String) -> String { isInHome ? "Users/\(home)/\(folder)" : folder }
+
+  /// The same below the home, where it is in the home.
+  package var folder: String {
     switch self {
-    case .mediaLibrary: "Users/\(home)/Music"
-    case .photos, .photosAdd: "Users/\(home)/Pictures"
-    case .contacts: "Users/\(home)/Library/Application Support/AddressBook"
-    case .calendars: "Users/\(home)/Library/Calendars"
-    case .reminders: "Users/\(home)/Library/Reminders"
-    case .desktop: "Users/\(home)/Desktop"
-    case .documents: "Users/\(home)/Documents"
-    case .downloads: "Users/\(home)/Downloads"
+    case .mediaLibrary: "Music"
+    case .photos, .photosAdd: "Pictures"
+    case .contacts: "Library/Application Support/AddressBook"
+    case .calendars: "Library/Calendars"
+    case .reminders: "Library/Reminders"
+    case .desktop: "Desktop"
+    case .documents: "Documents"
+    case .downloads: "Downloads"
     case .removableVolumes: "Volumes"
     case .networkVolumes: "Network"
     }
@@ -94,6 +97,12 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     case .photos: [ScopePlace.pattern(".photoslibrary")]
     default: []
     }
+  }
+
+  /// Whether an app gets what has this name in the place, with consent.
+  package func gives(_ name: some Collection<UInt8>, allMusic: Bool = false) -> Bool {
+    let contents = contents(allMusic: allMusic)
+    return contents.isEmpty || contents.contains { ScopePlace.stands($0, for: name) }
   }
 
   /// Whether what an app gets may be changed.

@@ -18,20 +18,7 @@ package enum PrivateItems: String, Codable, CaseIterable, Sendable {
   }
 
   /// The directory that holds them, in a user's home.
-  package var directory: [String] {
-    switch self {
-    case .songs: ["Music"]
-    case .contacts: ["Library", "Application Support", "AddressBook"]
-    case .events: ["Library", "Calendars"]
-    case .reminders: ["Library", "Reminders"]
-    }
-  }
-
-  /// Whether what has this name in that directory belongs to them, as ``PrivacyService`` has it.
-  package func hasPlace(named name: [UInt8], allMusic: Bool = false) -> Bool {
-    guard self == .songs, !allMusic else { return true }
-    return name == Array("Music".utf8) || Self.hasExtension(name, "musiclibrary")
-  }
+  package var directory: [String] { service.folder.split(separator: "/").map(String.init) }
 
   /// Whether a file of this name may hold some.
   package func mayBe(inFileNamed name: [UInt8]) -> Bool { fileExtension(of: name) != nil }

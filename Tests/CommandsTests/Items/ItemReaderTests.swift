@@ -81,12 +81,15 @@ internal import Testing
 
   @Test func hostileLibraryIsListed() throws {
     try temporary.makeDirectory("Users/anna/Music/Music/Album")
-    try temporary.makeDirectory("Users/anna/Music/All.MusicLibrary")
+    try temporary.makeDirectory("Users/anna/Music/All.musiclibrary")
     try temporary.makeDirectory("Users/anna/Music/Other")
+    // Names differ by their letters' case, as they do in views.
+    try temporary.makeDirectory("Users/anna/Music/Loud.MusicLibrary")
+    try song("Loud.MusicLibrary/no.mp3")
     try song("Music/Album/2.MP3")
     try song("Music/Album/1.m4a")
     try song("Music/line\nend\u{1b}.flac")
-    try song("All.MusicLibrary/3.ogg")
+    try song("All.musiclibrary/3.ogg")
     for name in ["Other/no.mp3", "no.mp3", "Music/cover.jpg", "Music/.mp3", "Music/mp3"] { try song(name) }
     let secret = try temporary.write("secret", to: "secret.mp3")
     #expect(symlink(secret, home + "/Music/Music/link.mp3") == 0)
@@ -95,7 +98,7 @@ internal import Testing
     if getuid() == 0 { #expect(mknod(home + "/Music/Music/device.mp3", S_IFCHR | 0o666, 0x105) == 0) }
     #expect(
       try listed() == [
-        "Music/All.MusicLibrary/3.ogg", "Music/Music/Album/1.m4a", "Music/Music/Album/2.MP3",
+        "Music/All.musiclibrary/3.ogg", "Music/Music/Album/1.m4a", "Music/Music/Album/2.MP3",
         "Music/Music/line\nend\u{1b}.flac",
       ])
   }
