@@ -8,12 +8,10 @@ internal import LinuxIO
 internal import Policy
 
 // A directory that takes its user's consent looks the same whatever is in it: it is there, and it is its
-// user's.
+// user's. Where a user has put a link or a file in its place, that shows its kind, and nothing else either.
 
 extension View {
   /// Whether nothing may be told of what is in a directory before its user has consented.
-  func asks(_ node: NodeID, _ status: FileStatus) -> Bool { status.isDirectory && asks(node) }
-
   func asks(_ node: NodeID) -> Bool {
     scope.hasPrivatePlaces && nodes.reach(of: node, in: scope).contains(.asks)
   }
@@ -25,20 +23,21 @@ extension View {
       UnsafeMutableRawBufferPointer(start: bytes + hidden.lowerBound, count: hidden.count)
         .initializeMemory(as: UInt8.self, repeating: 0)
     }
+    let mode = UInt32(bytes.load(fromByteOffset: 28, as: UInt16.self))
     bytes.storeBytes(of: FileStatus.linksOfEmpty, toByteOffset: 16, as: UInt32.self)
     bytes.storeBytes(
-      of: UInt16(truncatingIfNeeded: FileStatus.modeOfPrivate), toByteOffset: 28, as: UInt16.self)
+      of: UInt16(truncatingIfNeeded: FileStatus.privateMode(for: mode)), toByteOffset: 28, as: UInt16.self)
   }
 }
 
 extension FileStatus {
   fileprivate static let linksOfEmpty: UInt32 = 2
-  fileprivate static var modeOfPrivate: UInt32 { S_IFDIR | 0o700 }
+  fileprivate static func privateMode(for mode: UInt32) -> UInt32 { mode & S_IFMT | 0o700 }
 
   /// The same without what tells something.
   var withoutPrivate: FileStatus {
     var shown = self
-    shown.st_mode = Self.modeOfPrivate
+    shown.st_mode = Self.privateMode(for: st_mode)
     shown.st_nlink = numericCast(Self.linksOfEmpty)
     (shown.st_size, shown.st_blocks) = (0, 0)
     (shown.st_atim, shown.st_mtim, shown.st_ctim) = (timespec(), timespec(), timespec())

@@ -26,7 +26,7 @@ extension View {
     // Read when it has been noted that the kernel will cache it.
     let validity = attributes(status, of: node).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
-    if asks(node, status) { hidePrivate(inStatx: bytes) }
+    if asks(node) { hidePrivate(inStatx: bytes) }
     return validity
   }
 
@@ -66,7 +66,7 @@ extension View {
   /// `withName` says that they are part of the answer that makes the node known to the kernel, which will
   /// keep the name.
   func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
-    if asks(node, status) { return Attributes(status.withoutPrivate, validity: 0) }
+    if asks(node) { return Attributes(status.withoutPrivate, validity: 0) }
     let validity = attributeValidity(status, of: node, withName: withName)
     guard validity > 0, volume.views.areSeveral else { return Attributes(status, validity: validity) }
     // From here on others tell the kernel what they change. What they had changed before is looked at now.

@@ -50,7 +50,7 @@ extension View {
   ) throws(Errno) -> Int {
     let object = try nodes.reference(to: node)
     let status = try object.fd.status()
-    if asks(node, status) { return 0 }
+    if asks(node) { return 0 }
     let judged = self.object(status, object)
     try gate.authorizeAttributeNames(of: judged, by: caller)
     let aliases = listedAliases(of: judged)

@@ -64,6 +64,9 @@ extension View {
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     let object = try nodes.reference(to: node)
+    // It may have been found when the app had it still. In the place of a private directory it says where its
+    // user keeps that.
+    if gate.isApps { try gate.decisionOnUse(of: node, .read).enforce() }
     let count = try object.fd.readLink(into: buffer)
     if object.zone.isReadOnlyRegion {
       try seals.checkLink(node, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))

@@ -23,6 +23,31 @@ struct ConsentAttemptTests {
     return Dictionary(uniqueKeysWithValues: rows.map { ("\($0[0])", "\($0[1])") })
   }
 
+  /// Where a user has put a link or a file in the place of a private directory.
+  @Test(arguments: [false, true])
+  func whatIsInThePlaceTellsNothing(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    func told(_ link: String, _ file: String) throws -> String {
+      let made = try fixture.shell(
+        """
+        cd '\(fixture.home)/Library' && rm -rf Calendars Reminders && mkdir -p "Application Support" \
+          && ln -s '\(link)' Calendars && echo '\(file)' > Reminders
+        """)
+      try #require(made.status == 0, "\(made)")
+      let result = try fixture.inside(
+        """
+        exec 2>&1; cd "$HOME_OF_USER/Library"; ls -ln --time-style=+%s Calendars Reminders; readlink Calendars
+        stat -c '%s %b %h %a %X %Y %Z %F' Calendars Reminders; cat Reminders; ls Calendars/; find . -ls \
+          | grep -e Reminders -e Calendars | sed 's/^ *[0-9]*//'; getfattr -d Reminders
+        """)
+      #expect(result.output.contains("Reminders"), "\(result)")
+      return result.output
+    }
+    let first = try told("../Documents/one", "x")
+    #expect(!first.contains("one"), "\(first)")
+    #expect(try told("../Documents/another", "much more") == first)
+  }
+
   @Test(arguments: [false, true])
   func nothingIsLearntWithoutConsent(rootless: Bool) throws {
     let fixture = try ConsentFixture(rootless: rootless)
