@@ -15,8 +15,11 @@ extension Installer {
   /// Whoever opens the store for writing calls it before anything else is done to apps; what this process is
   /// at is left alone. It gives what can't be ended: that keeps nobody from changing other apps, since it may
   /// be a user who has put something in the way.
+  ///
+  /// Without `clearing`, what it has taken out of everyone's sight is left to ``clear()``: a daemon that takes
+  /// over lets nobody wait for that.
   @discardableResult
-  package func recover() throws(AppFailure) -> [AppFailure] {
+  package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
     var failures: [AppFailure] = []
     for noted in try registered({ () throws(StoreError) in try registry.intents() }) where !noted.isLive {
       do throws(AppFailure) {
@@ -26,12 +29,20 @@ extension Installer {
         failures.append(error)
       }
     }
-    try registered { () throws(StoreError) in try StagedTree.clear(store) }
     forgetUnknownUpdates()
     try noteRoots()
+    if clearing { try clear() }
+    return failures
+  }
+
+  /// Removes what processes have left that were stopped, which takes as long as there is much of it.
+  package func clear() throws(AppFailure) {
+    try registered { () throws(StoreError) in
+      try store.removeLeft()
+      try StagedTree.clear(store)
+    }
     // What was removed may have had containers that are still there.
     try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
-    return failures
   }
 
   private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {

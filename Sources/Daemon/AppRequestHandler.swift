@@ -40,11 +40,14 @@ package struct AppRequestHandler: Sendable {
   ///
   /// It gives what can't be ended yet, which keeps nothing else from being changed.
   @discardableResult
-  package func recover() throws(AppFailure) -> [AppFailure] {
-    let failures = try installer().recover()
+  package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
+    let failures = try installer().recover(clearing: clearing)
     try recoverSystem()
     return failures
   }
+
+  /// Removes what was out of everyone's sight by then.
+  func clear() throws(AppFailure) { try installer().clear() }
 
   /// Does what is asked; the reply says what came of it.
   package func reply(

@@ -36,7 +36,7 @@ final class AppService: Sendable {
   private static func recover(_ store: Store, _ registry: Registry) throws(AppFailure) {
     var failures: [AppFailure]
     do throws(AppFailure) {
-      failures = try AppRequestHandler(store, registry).recover()
+      failures = try AppRequestHandler(store, registry).recover(clearing: false)
     } catch {
       if case .store(.registryDamaged) = error { throw error }
       failures = [error]
@@ -45,6 +45,16 @@ final class AppService: Sendable {
       DaemonLog.write(
         "can't complete a change of an app that was interrupted: \(failure); "
           + "the next install, update or uninstall tries again")
+    }
+  }
+
+  /// Removes what an earlier daemon has left of that, while this one serves already.
+  func clear() {
+    do {
+      guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
+      try AppRequestHandler(store, registry).clear()
+    } catch {
+      DaemonLog.write("can't remove what an interrupted change of an app has left: \(error)")
     }
   }
 

@@ -8,10 +8,11 @@ final class UpdateThread: Sendable {
   private let thread: JoinableThread
   private let views: RunningViews
 
-  /// Begins with what has waited while nobody served the store.
+  /// Begins with what was left, and has waited, while nobody served the store.
   init(_ apps: AppService, _ views: RunningViews) throws(Errno) {
     self.views = views
     thread = try JoinableThread(name: "updates") {
+      apps.clear()
       var ended: UInt64? = 0
       repeat {
         apps.placeUpdates { views.isOver }

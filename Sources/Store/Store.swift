@@ -3,6 +3,7 @@
 
 internal import CLinux
 package import LinuxIO
+internal import Synchronization
 
 /// An opened store: the backing directory, its description and, unless it is only looked at, its lock.
 ///
@@ -64,8 +65,9 @@ package final class Store: Sendable {
       }
   }
 
-  /// Opens the tree and an empty directory for what the daemon has not finished, both through `root`: the
-  /// store itself, or another mount of it; between two mounts nothing could be moved.
+  /// Opens the tree and a directory for what the daemon has not finished, both through `root`: the store
+  /// itself, or another mount of it; between two mounts nothing could be moved. Of what earlier daemons have
+  /// not finished, only ``removeLeft()`` finds something there.
   ///
   /// There is no such directory where it is missing and can't be made: the disk is full or read-only.
   package static func openParts(of root: FD) throws(Errno) -> ServedParts {
@@ -101,13 +103,41 @@ package final class Store: Sendable {
       do throws(Errno) {
         // Stores of earlier versions have none.
         let staging = try state.openDirectory(name, makingWith: 0o700)
-        for entry in try staging.fd.entries() { try staging.fd.removeTree(entry.name) }
+        try putAside(try staging.fd.entries().map(\.name).filter { !isAside($0) }, in: staging.fd)
         return staging
       } catch .EROFS, .ENOSPC {
         return nil
       }
     }
   }
+
+  /// Moves what is left to where ``removeLeft()`` finds it: to remove it may take minutes, and who takes over a
+  /// mount lets nobody wait.
+  private static func putAside(_ names: [[UInt8]], in staging: FD) throws(Errno) {
+    guard !names.isEmpty else { return }
+    let aside = try staging.openDirectory("\(asidePrefix)\(UUIDText.random())", makingWith: 0o700)
+    for name in names {
+      try name.withName { (name) throws(Errno) in try staging.rename(name, to: aside.fd, name, flags: 0) }
+    }
+  }
+
+  private static let asidePrefix = "left-"
+  private static func isAside(_ name: [UInt8]) -> Bool { name.starts(with: asidePrefix.utf8) }
+
+  /// Removes what earlier daemons were stopped in, while this process serves the store.
+  package func removeLeft() throws(StoreError) {
+    let staging = try openStaging()
+    try explaining("clear", stagingPath) { () throws(Errno) in
+      // One thread at a time, since others would not find what one removes.
+      try Self.removing.withLock { (_) throws(Errno) in
+        for entry in try staging.fd.entries() where Self.isAside(entry.name) {
+          try staging.fd.removeTree(entry.name)
+        }
+      }
+    }
+  }
+
+  private static let removing = Mutex(())
 
   /// Notes in the lock where the store is mounted, for the message that others get.
   package func announce(mountPoint: String) {

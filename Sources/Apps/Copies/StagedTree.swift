@@ -5,6 +5,7 @@ internal import CLinux
 internal import Glibc
 package import LinuxIO
 package import Store
+internal import Synchronization
 
 /// A tree where nobody sees it: a copy until it is put in its place, or what was taken from where it was.
 ///
@@ -24,8 +25,7 @@ package final class StagedTree {
   package init(_ source: FD, in store: Store, _ copy: TreeCopy) throws {
     staging = try store.openStaging()
     workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
-    let workshop = workshop
-    try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
+    try Self.clear(workshop)
     let name = workshop.newName()
     self.name = name
     isThere = true
@@ -76,11 +76,18 @@ package final class StagedTree {
   package static func clear(_ store: Store) throws(StoreError) {
     let staging = try store.openStaging()
     try explaining("clear", store) { () throws(Errno) in
-      try Workshop(directory: staging.fd, prefix: prefix).clear { (directory, name) throws(Errno) in
-        try directory.removeTree(name)
-      }
+      try clear(Workshop(directory: staging.fd, prefix: prefix))
     }
   }
+
+  /// One thread at a time: what another one removes just now is in nobody's way.
+  private static func clear(_ workshop: Workshop) throws(Errno) {
+    try clearing.withLock { (_) throws(Errno) in
+      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
+    }
+  }
+
+  private static let clearing = Mutex(())
 
   /// The top, open for reading.
   package func open() throws(Errno) -> OwnedFD {

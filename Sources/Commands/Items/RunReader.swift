@@ -71,7 +71,7 @@ final class RunReader {
     if !isOver, let fd = conversation.fd, isReady(fd) { hearDaemon() }
     if patience == 0 {
       process.end()
-      answer(.unreadable("reading took too long"))
+      answer(.unreadable("it took too long"))
     }
   }
 
