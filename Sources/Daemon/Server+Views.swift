@@ -72,6 +72,8 @@ extension Server {
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks
+    // What an app had found it would be told on when it has lost it.
+    settings.cachesLinks = false
     // Elsewhere files are opened so where a map that two views write to must not be had.
     settings.sharesDirectMaps = isSystem
     return settings

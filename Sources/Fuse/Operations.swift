@@ -6,24 +6,31 @@ internal import Glibc
 internal import LinuxIO
 
 /// libfuse's table of callbacks; each finds its session, asks its filesystem, and sends one reply.
-func makeOperations(localLocks: Bool) -> fuse_lowlevel_ops {
+func makeOperations(_ settings: ConnectionSettings) -> fuse_lowlevel_ops {
   var table = fuse_lowlevel_ops()
   table.`init` = { _, connection in
     guard let connection else { return }
     wishes(&connection.pointee)
+  }
+  if settings.cachesLinks {
+    table.`init` = { _, connection in
+      guard let connection else { return }
+      wishes(&connection.pointee)
+      connection.pointee.want |= connection.pointee.capable & UInt32(FUSE_CAP_CACHE_SYMLINKS)
+    }
   }
   addNameOperations(&table)
   addAttributeOperations(&table)
   addFileOperations(&table)
   addDirectoryOperations(&table)
   // Without these callbacks libfuse does not ask for remote locks, and the kernel keeps them to itself.
-  if !localLocks { addLockOperations(&table) }
+  if !settings.localLocks { addLockOperations(&table) }
   return table
 }
 
 /// What we ask of the kernel through libfuse; ``Handshake`` adds what libfuse forgets.
 private func wishes(_ connection: inout fuse_conn_info) {
-  connection.want |= connection.capable & UInt32(FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR)
+  connection.want |= connection.capable & UInt32(FUSE_CAP_IOCTL_DIR)
   connection.want |= connection.capable & UInt32(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO)
   // Splicing is no faster than copying here, and the session's own I/O has no pipes. Linux 6.18 drops the
   // pages of a file before it writes to it with O_DIRECT, and after that once more unless the write is

@@ -15,6 +15,8 @@ package struct ConnectionSettings: Sendable {
   package var localLocks = false
   /// Let memory maps be shared of files that are opened past the page cache (``OpenMode/direct``).
   package var sharesDirectMaps = false
+  /// Let the kernel remember where links lead: it forgets that for no reason of ours.
+  package var cachesLinks = true
 
   package init() {}
 }
@@ -48,7 +50,7 @@ package final class Session: @unchecked Sendable {
     self.fileSystem = fileSystem
     handshake = Handshake(settings)
     fd = connection.release()
-    var operations = makeOperations(localLocks: settings.localLocks)
+    var operations = makeOperations(settings)
     let name = strdup("insula")
     defer { free(name) }
     var arguments: [UnsafeMutablePointer<CChar>?] = [name, nil]

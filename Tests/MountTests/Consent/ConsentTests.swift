@@ -176,6 +176,36 @@ struct ConsentTests {
     #expect(try fixture.state(of: "photos") == "authorized")
   }
 
+  /// Where a link leads to is not told either to an app that had found it before.
+  @Test(arguments: [false, true])
+  func linksAreTakenBack(rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let script = """
+      import os, time
+      own = os.environ["HOME"] + "/Documents/"
+      library = os.environ["HOME_OF_USER"] + "/Pictures/All.photoslibrary"
+      os.symlink("told", library + "/link")
+      link = os.open(library + "/link", os.O_PATH | os.O_NOFOLLOW)
+      print(os.readlink("", dir_fd=link))
+      open(own + "found", "w").close()
+      end = time.monotonic() + 60
+      while not os.path.exists(own + "denied") and time.monotonic() < end: time.sleep(0.02)
+      try: print(os.readlink("", dir_fd=link))
+      except OSError as error: print("errno", error.errno)
+      """
+    let program = try fixture.fixture.mounted.temporary.write(script, to: "links.py")
+    let result = try fixture.shell(
+      """
+      decide allow photos; inside \(ConsentFixture.player) true
+      own='\(fixture.home)/Library/Containers/\(ConsentFixture.player)/Data/Documents'
+      insula run --env HOME_OF_USER='\(fixture.home)' \(ConsentFixture.player) -- \\
+        python3 -B - < '\(program)' &
+      timeout 60 sh -c "until [ -e '$own/found' ]; do sleep 0.02; done"
+      decide deny photos; touch "$own/denied"; wait
+      """)
+    #expect(result.output == "authorized\ndenied\ntold\nerrno 2\n", "\(result)")
+  }
+
   /// What changes acts at once, in apps that run: also on what is open and mapped.
   @Test(arguments: [false, true])
   func decisionsActAtOnce(rootless: Bool) throws {
