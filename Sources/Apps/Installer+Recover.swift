@@ -16,8 +16,8 @@ extension Installer {
   /// at is left alone. It gives what can't be ended: that keeps nobody from changing other apps, since it may
   /// be a user who has put something in the way.
   ///
-  /// Without `clearing`, what it has taken out of everyone's sight is left to ``clear()``: a daemon that takes
-  /// over lets nobody wait for that.
+  /// Without `clearing`, what it has taken out of everyone's sight is left to ``clear()``: a daemon that
+  /// takes over lets nobody wait for that.
   @discardableResult
   package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
     var failures: [AppFailure] = []

@@ -111,8 +111,8 @@ package final class Store: Sendable {
     }
   }
 
-  /// Moves what is left to where ``removeLeft()`` finds it: to remove it may take minutes, and who takes over a
-  /// mount lets nobody wait.
+  /// Moves what is left to where ``removeLeft()`` finds it: to remove it may take minutes, and who takes over
+  /// a mount lets nobody wait.
   private static func putAside(_ names: [[UInt8]], in staging: FD) throws(Errno) {
     guard !names.isEmpty else { return }
     let aside = try staging.openDirectory("\(asidePrefix)\(UUIDText.random())", makingWith: 0o700)

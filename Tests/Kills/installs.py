@@ -52,6 +52,11 @@ class InstallLoad:
         text = run(INSULA, "check", self.mount.store)
         if "in order" not in text:
             raise Failure(text)
+        end = time.monotonic() + 60
+        while left := os.listdir(f"{self.mount.store}/state/staging"):
+            if time.monotonic() > end:
+                raise Failure(f"{left} were never removed")
+            time.sleep(0.05)
 
     def reach(self, before, after, verb):
         """Gives a command until it has been done: one whose daemon dies fails, and says so."""
