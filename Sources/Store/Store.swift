@@ -65,9 +65,10 @@ package final class Store: Sendable {
       }
   }
 
-  /// Opens the tree and a directory for what the daemon has not finished, both through `root`: the store
-  /// itself, or another mount of it; between two mounts nothing could be moved. Of what earlier daemons have
-  /// not finished, only ``removeLeft()`` finds something there.
+  /// Opens the tree and a directory for what the daemon has not finished.
+  ///
+  /// Both through `root`, the store itself or another mount of it: between two mounts nothing could be moved.
+  /// Of what earlier daemons have not finished, only ``removeLeft()`` finds something there.
   ///
   /// There is no such directory where it is missing and can't be made: the disk is full or read-only.
   package static func openParts(of root: FD) throws(Errno) -> ServedParts {
