@@ -19,6 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
+// What Swift is to know of parameters says nothing about these pointers, of which none is seen outside.
+#pragma clang diagnostic ignored "-Wnullability-completeness"
+
 struct functions {
 #define FUNCTION(result, name, parameters, arguments) result(*name) parameters;
 #define VARIADIC(result, name, parameters) result(*name) parameters;
