@@ -5,10 +5,15 @@
 # without such a dialog, "dies" ends the program that shows it, "waits" leaves it open, "logout" ends the bus, and "absent" is
 # nobody there. ACCESS can also be "leaves": the bus ends after a while, whatever is asked.
 # For FILES, "0=ADDRESS" chooses that. What is called is printed, and the exit status is the command's.
-import os, signal, subprocess, sys
+import os, sys
+
+# Nothing is to lie about among the sources.
+sys.dont_write_bytecode = True
 
 import dbus, dbus.mainloop.glib, dbus.service
 from gi.repository import GLib
+
+from session_bus import SessionBus
 
 access, files, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 OBJECT = "/org/freedesktop/portal/desktop"
@@ -53,7 +58,7 @@ class Backend(dbus.service.Object):
         if access == "dies":
             os._exit(0)
         if access == "logout":
-            os.kill(daemon.pid, signal.SIGKILL)
+            bus.end()
         self.dialog = Dialog(self.connection, handle)
         if access not in ("waits", "logout"):
             done(dbus.UInt32(int(access)), {})
@@ -94,7 +99,7 @@ class FileChooser(dbus.service.Object):
 
 def serve(ready):
     dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
-    bus = dbus.SessionBus()
+    connection = dbus.SessionBus()
     # A backend without that dialog comes first.
     names = [] if access == "absent" else [BACKEND + "aaa"]
     kinds = []
@@ -105,32 +110,15 @@ def serve(ready):
         names.append("org.freedesktop.portal.Desktop")
     if files not in ("absent", "none"):
         kinds.append(FileChooser)
-    kept = [dbus.service.BusName(name, bus) for name in names]
+    kept = [dbus.service.BusName(name, connection) for name in names]
     # Both are at one path.
     if kinds:
-        kept.append(type("Desktop", tuple(kinds), {})(bus, OBJECT))
+        kept.append(type("Desktop", tuple(kinds), {})(connection, OBJECT))
     if access == "leaves":
-        GLib.timeout_add(1000, lambda: os.kill(daemon.pid, signal.SIGKILL))
+        GLib.timeout_add(1000, lambda: bus.end())
     os.write(ready, b".")
     GLib.MainLoop().run()
 
 
-directory = os.environ["TMPDIR"]
-daemon = subprocess.Popen(
-    ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1", f"--address=unix:dir={directory}"],
-    stdout=subprocess.PIPE, text=True)
-os.environ["DBUS_SESSION_BUS_ADDRESS"] = daemon.stdout.readline().strip()
-reading, writing = os.pipe()
-service = os.fork()
-if service == 0:
-    try:
-        serve(writing)
-    finally:
-        os._exit(1)
-os.close(writing)
-status = 99
-if os.read(reading, 1):
-    status = subprocess.run(command, timeout=100).returncode
-for pid in (service, daemon.pid):
-    os.kill(pid, signal.SIGKILL)
-sys.exit(status)
+bus = SessionBus()
+sys.exit(bus.run(command, serve))

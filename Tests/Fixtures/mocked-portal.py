@@ -4,11 +4,16 @@
 # signatures that are declared here, on which a command is run: mocked-portal.py RESPONSE ADDRESS COMMAND...
 # The person answers each dialog with the number RESPONSE, and chooses ADDRESS. What is called is printed by dbusmock, and the
 # exit status is the command's. What dialogs do otherwise (they end, wait, or aren't there) is in desktop.py.
-import os, signal, subprocess, sys
+import os, sys
+
+# Nothing is to lie about among the sources.
+sys.dont_write_bytecode = True
 
 import dbus, dbus.mainloop.glib, dbusmock
 from dbusmock.mockobject import objects
 from gi.repository import GLib
+
+from session_bus import SessionBus
 
 response, address, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 OBJECT = "/org/freedesktop/portal/desktop"
@@ -32,8 +37,8 @@ def choose(mock, parent, title, options):
 
 def serve(ready):
     dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
-    bus = dbus.SessionBus()
-    kept = [dbus.service.BusName(name, bus)
+    connection = dbus.SessionBus()
+    kept = [dbus.service.BusName(name, connection)
             for name in ("org.freedesktop.impl.portal.desktop.mock", "org.freedesktop.portal.Desktop")]
     mock = dbusmock.mockobject.DBusMockObject(kept[0], OBJECT, ACCESS, {})
     mock.AddMethod(ACCESS, "AccessDialog", "osssssa{sv}", "ua{sv}", f"ret = (dbus.UInt32({response}), {{}})")
@@ -43,22 +48,5 @@ def serve(ready):
     GLib.MainLoop().run()
 
 
-directory = os.environ["TMPDIR"]
-daemon = subprocess.Popen(
-    ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1", f"--address=unix:dir={directory}"],
-    stdout=subprocess.PIPE, text=True)
-os.environ["DBUS_SESSION_BUS_ADDRESS"] = daemon.stdout.readline().strip()
-reading, writing = os.pipe()
-service = os.fork()
-if service == 0:
-    try:
-        serve(writing)
-    finally:
-        os._exit(1)
-os.close(writing)
-status = 99
-if os.read(reading, 1):
-    status = subprocess.run(command, timeout=100).returncode
-for pid in (service, daemon.pid):
-    os.kill(pid, signal.SIGKILL)
-sys.exit(status)
+bus = SessionBus()
+sys.exit(bus.run(command, serve))
