@@ -63,8 +63,7 @@ extension ConsentStatus {
     case .denied: "\(identifier) may not \(service.use)."
     case .notDetermined: "\(identifier) has to ask before it may \(service.use)."
     case .restricted:
-      "\(identifier) may not \(service.use): an administrator does not allow it"
-        + "\(because)."
+      "\(identifier) may not \(service.use): an administrator does not allow it\(because)."
     }
   }
 
