@@ -54,7 +54,8 @@ static_assert(CLX_RENAME_EXCHANGE == RENAME_EXCHANGE, "RENAME_EXCHANGE");
 static_assert(CLX_RESOLVE_NO_XDEV == RESOLVE_NO_XDEV, "RESOLVE_NO_XDEV");
 static_assert(CLX_UTIME_NOW == UTIME_NOW && CLX_UTIME_OMIT == UTIME_OMIT, "UTIME");
 static_assert(CLX_SEEK_DATA == SEEK_DATA && CLX_SEEK_HOLE == SEEK_HOLE, "SEEK");
-static_assert(CLX_F_OFD_SETLK == F_OFD_SETLK && CLX_F_SETLEASE == F_SETLEASE, "F_");
+static_assert(CLX_F_OFD_SETLK == F_OFD_SETLK, "F_OFD_SETLK");
+static_assert(CLX_F_SETLEASE == F_SETLEASE && CLX_F_SETSIG == F_SETSIG, "F_SETLEASE");
 static_assert(sizeof(struct clx_statx) == sizeof(struct statx) && sizeof(struct statx) == 256, "statx");
 static_assert(offsetof(struct clx_statx, stx_btime) == offsetof(struct statx, stx_btime), "statx btime");
 

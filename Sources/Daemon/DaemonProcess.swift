@@ -13,8 +13,7 @@ package enum DaemonProcess {
     _ = umask(0)
     // The daemon must not keep the directory busy in which it happened to be started.
     _ = chdir("/")
-    // SIGIO: a lease that we ask for a moment is broken by an open. SIGXFSZ: a write past a limit is an error
-    // like others.
+    // SIGXFSZ: a write past a limit is an error like others.
     for ignored in [SIGHUP, SIGPIPE, SIGIO, SIGXFSZ] { _ = signal(ignored, SIG_IGN) }
     // Swift's runtime may have handlers for crashes, which start a program that looks into this one. A daemon
     // may start none, and would go on after a signal that somebody has sent; it is to end, and be replaced.

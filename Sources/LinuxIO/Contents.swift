@@ -100,7 +100,11 @@ extension FD {
   ///
   /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the file
   /// that it was made from open. The lease is released at once. The descriptor must be open for reading.
+  ///
+  /// An open for writing that comes between breaks the lease. The kernel tells its holder by `SIGIO`, which
+  /// ends a process by default; `SIGURG` is ignored by default. A lease's release sets the signal back.
   package func isOpenForWriting() -> Bool {
+    guard clx_fcntl(raw, CLX_F_SETSIG, Int(SIGURG)) == 0 else { return true }
     guard clx_fcntl(raw, CLX_F_SETLEASE, Int(F_RDLCK)) == 0 else { return true }
     _ = clx_fcntl(raw, CLX_F_SETLEASE, Int(F_UNLCK))
     return false
