@@ -12,7 +12,7 @@ final class RunReader {
   private let conversation: AgentConversation
   private let process: ItemReaderProcess
   /// What is being read, and until when.
-  private var task: (number: Int64, end: UInt64)?
+  private var task: (number: Int64, isAdding: Bool, end: UInt64)?
   private var failures = 0
   private var lastFailure: UInt64 = 0
   private var isOver = false
@@ -69,18 +69,22 @@ final class RunReader {
     // What is read first is no longer expected when the daemon says that nobody wants it.
     if let fd = process.fd, isReady(fd) { hearProcess() }
     if !isOver, let fd = conversation.fd, isReady(fd) { hearDaemon() }
-    if patience == 0 {
-      process.end()
-      answer(.unreadable("it took too long"))
-    }
+    if patience == 0 { giveUp("it took too long") }
+  }
+
+  private func giveUp(_ reason: String) {
+    process.end()
+    answer(.unreadable(reason))
   }
 
   private func hearDaemon() {
     do throws(Errno) {
       switch try conversation.take() {
       case .task(let task): read(task)
-      // Somebody else may want something all the same: what is read now is answered to nobody.
-      case .takenBack, .nothing: break
+      // Somebody else may want something all the same: what is read now is answered to nobody. But whoever
+      // was told that nothing is added, it is not.
+      case .takenBack: if task?.isAdding == true { giveUp("nobody waits for it any more") }
+      case .nothing: break
       case .refused: end()
       }
     } catch {
@@ -93,7 +97,8 @@ final class RunReader {
   }
 
   private func read(_ next: AgentTask) {
-    task = (next.number, monotonicNanoseconds() &+ UInt64(Self.longest) * 1_000_000)
+    let isAdding = if case .add = next.question { true } else { false }
+    task = (next.number, isAdding, monotonicNanoseconds() &+ UInt64(Self.longest) * 1_000_000)
     switch next.question {
     case .read, .add: break
     case .consent, .panel: return answer(.dismiss)

@@ -26,9 +26,8 @@ struct PhotoIntake {
   func answer(_ task: AddingTask) -> AgentAnswer {
     do throws(PhotoRefusal) {
       let photo = try source(task)
-      let type = try Self.photoType(of: photo.fd)
-      let name = "\(name(task.photo)).\(type.fileExtension(for: task.photo.file))"
-      try add(photo.fd, as: name, toLibraryIn: task.home)
+      let status = try Self.checked(photo.fd).status
+      try add(photo.fd, status, task)
       return .added
     } catch {
       return .notAdded(error.message, errno: error.cause.code)
@@ -53,21 +52,22 @@ struct PhotoIntake {
     !bytes.isEmpty && !bytes.contains(0) && bytes != Array(".".utf8) && bytes != Array("..".utf8)
   }
 
-  private static func photoType(of photo: FD) throws(PhotoRefusal) -> PhotoType {
-    let (size, bytes): (off_t, [UInt8])
+  /// Finds out whether a file is one to be added.
+  private static func checked(_ photo: FD) throws(PhotoRefusal) -> (status: FileStatus, type: PhotoType) {
+    let (status, bytes): (FileStatus, [UInt8])
     do throws(Errno) {
-      size = try photo.status().st_size
-      bytes = try photo.readToEnd(limit: PhotoType.beginning)
+      status = try photo.status()
+      bytes = try photo.beginning(PhotoType.beginning)
     } catch {
       throw PhotoRefusal("can't read the file: \(error.message)", error)
     }
-    guard size <= mostBytes else {
+    guard status.st_size <= mostBytes else {
       throw PhotoRefusal("the file is longer than \(mostBytes >> 30) GiB", .EFBIG)
     }
     guard let type = PhotoType(beginning: bytes) else {
       throw PhotoRefusal("the file is neither a photo nor a video of a known type", .EINVAL)
     }
-    return type
+    return (status, type)
   }
 
   /// Nothing that is in the library has to do with it, so no collision tells an app of another photo; and
@@ -85,13 +85,42 @@ struct PhotoIntake {
     return UInt64(UInt(bitPattern: hasher.finalize()))
   }
 
-  private func add(_ photo: FD, as name: String, toLibraryIn home: String) throws(PhotoRefusal) {
+  /// What counts is what the copy is: the app may change its file at any time.
+  private func add(_ photo: FD, _ status: FileStatus, _ task: AddingTask) throws(PhotoRefusal) {
+    var refusal: PhotoRefusal?
     do throws(Errno) {
-      let home = try tree.home(home)
+      let home = try tree.home(task.home)
       let library = try PhotoLibrary(in: home.fd)
-      try library.add(photo, named: name)
+      try library.add(photo, status, named: name(task.photo)) { (copy) throws(Errno) in
+        do throws(PhotoRefusal) {
+          return try Self.checked(copy).type.fileExtension(for: task.photo.file)
+        } catch {
+          refusal = error
+          throw error.cause
+        }
+      }
     } catch {
-      throw PhotoRefusal("can't write to the photo library: \(error.message)", error)
+      throw refusal ?? Self.refusal(of: photo, status, error)
+    }
+  }
+
+  /// In what state the library is, is nothing that an app is told; that the disk is full, it sees anyway.
+  private static func refusal(of photo: FD, _ before: FileStatus, _ error: Errno) -> PhotoRefusal {
+    guard let now = try? photo.status(), FileStamp(now) == FileStamp(before) else {
+      return PhotoRefusal("the file was changed while it was copied", .EBUSY)
+    }
+    guard [.ENOSPC, .EDQUOT].contains(error) else {
+      return PhotoRefusal("the photo library can't be written to", .EIO)
+    }
+    return PhotoRefusal("can't write to the photo library: \(error.message)", error)
+  }
+}
+
+extension FD {
+  /// The first bytes of a file, wherever it was read to.
+  fileprivate func beginning(_ count: Int) throws(Errno) -> [UInt8] {
+    try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { (room) throws(Errno) in
+      Array(room[..<(try read(into: room, at: 0))])
     }
   }
 }

@@ -30,40 +30,79 @@ struct PhotoLibrary: ~Copyable {
   }
 
   private static func other(in pictures: FD) throws(Errno) -> [UInt8]? {
-    let names = try pictures.entries(atMost: 1000) { name, type in
-      type == UInt8(DT_DIR) && PrivacyService.photos.gives(name.buffer)
+    var first: [UInt8]?
+    _ = try pictures.entries { name, type in
+      if type == UInt8(DT_DIR), PrivacyService.photos.gives(name.buffer) {
+        let name = Array(name.buffer)
+        if first.map({ name.lexicographicallyPrecedes($0) }) ?? true { first = name }
+      }
+      return false
     }
-    return names.map(\.name).min { $0.lexicographicallyPrecedes($1) }
+    return first
   }
 
-  /// Adds a copy of a file, whole or not at all; nothing if it has been added under that name.
-  func add(_ photo: FD, named name: String) throws(Errno) {
-    let directory = try originals.fd.directoryToFill(String(name.prefix(1)))
+  /// Looks at a copy that nobody else changes, and says which extension its name is to have.
+  typealias Check = (_ copy: FD) throws(Errno) -> String
+
+  /// Adds a copy of a file that was so long when `status` was taken, whole or not at all; nothing if it has
+  /// been added under that name, which gets an extension.
+  func add(
+    _ photo: FD, _ status: FileStatus, named name: String, _ check: Check
+  ) throws(Errno) {
+    let directory = try self.directory(String(name.prefix(1)))
     do throws(Errno) {
-      do throws(Errno) {
-        try Self.addUnnamed(photo, as: name, in: directory.fd)
-      } catch .ENOENT, .EOPNOTSUPP, .EISDIR {
-        // Linux before 6.10, and before 6.1.
-        try Self.addBeside(photo, as: name, in: directory.fd)
-      }
+      guard try !Self.addUnnamed(photo, status, named: name, in: directory.fd, check) else { return }
+      try Self.addBeside(photo, status, named: name, in: directory.fd, check)
     } catch .EEXIST {}
   }
 
-  /// Until it is whole it has no name, so nothing is left of it if this process is ended.
-  private static func addUnnamed(_ photo: FD, as name: String, in directory: FD) throws(Errno) {
-    let file = try directory.open(Name.here, O_WRONLY | CLX_O_TMPFILE, mode: 0o644)
-    try fill(file.fd, from: photo)
-    try name.withName { (name) throws(Errno) in try file.fd.linkUnnamed(into: directory, as: name) }
+  /// The directory for a first digit; where it is missing, all are made, so that room on the disk does not
+  /// tell how many there were.
+  private func directory(_ digit: String) throws(Errno) -> OwnedFD {
+    do throws(Errno) {
+      return try originals.fd.openDirectoryToExamine(digit)
+    } catch .ENOENT {
+      for other in "0123456789ABCDEF" { _ = try? originals.fd.directoryToFill(String(other)) }
+      return try originals.fd.directoryToFill(digit)
+    }
+  }
+
+  /// Until it is whole it has no name, so nothing is left of it if this process is ended; false where that
+  /// can't be done.
+  private static func addUnnamed(
+    _ photo: FD, _ status: FileStatus, named name: String, in directory: FD, _ check: Check
+  ) throws(Errno) -> Bool {
+    guard let file = try unnamedFile(in: directory) else { return false }
+    try fill(file.fd, from: photo, status)
+    let name = "\(name).\(try check(file.fd))"
+    do throws(Errno) {
+      try name.withName { (name) throws(Errno) in try file.fd.linkUnnamed(into: directory, as: name) }
+    } catch .ENOENT {
+      // Linux before 6.10.
+      return false
+    }
+    return true
+  }
+
+  private static func unnamedFile(in directory: FD) throws(Errno) -> OwnedFD? {
+    do throws(Errno) {
+      return try directory.open(Name.here, O_RDWR | CLX_O_TMPFILE, mode: 0o644)
+    } catch .ENOENT, .EOPNOTSUPP, .EISDIR {
+      // Linux before 6.1.
+      return nil
+    }
   }
 
   /// What is left of it if this process is ended goes when the same call is made again.
-  static func addBeside(_ photo: FD, as name: String, in directory: FD) throws(Errno) {
+  static func addBeside(
+    _ photo: FD, _ status: FileStatus, named name: String, in directory: FD, _ check: Check
+  ) throws(Errno) {
     try ".\(name)".withName { (beside) throws(Errno) in
       do throws(Errno) { try directory.remove(beside, directory: false) } catch .ENOENT {}
-      let file = try directory.open(beside, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+      let file = try directory.open(beside, O_RDWR | O_CREAT | O_EXCL, mode: 0o644)
       do throws(Errno) {
-        try fill(file.fd, from: photo)
-        try name.withName { (name) throws(Errno) in
+        try fill(file.fd, from: photo, status)
+        try "\(name).\(try check(file.fd))".withName { (name) throws(Errno) in
           try directory.rename(beside, to: directory, name, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
       } catch {
@@ -73,8 +112,7 @@ struct PhotoLibrary: ~Copyable {
     }
   }
 
-  private static func fill(_ file: FD, from photo: FD) throws(Errno) {
-    let status = try photo.status()
+  private static func fill(_ file: FD, from photo: FD, _ status: FileStatus) throws(Errno) {
     try ContentsCopy().copy(from: photo, status, to: file)
     // Programs sort by it.
     try file.changeTimes(access: .set(status.st_mtim), modification: .set(status.st_mtim))

@@ -128,6 +128,8 @@ extension ConsentService {
   static let noReader =
     "the command that has started the app does not read for it; start the app again with this version"
 
+  private static let tooLong = "it took too long"
+
   private static let outdated = "what was listed before is not known any more; begin at the beginning"
 
   // MARK: The time
@@ -146,9 +148,11 @@ extension ConsentService {
   private static let longestNap = 10_000
 
   private func failLate() -> Int? {
-    let (calls, milliseconds) = readings.expire()
-    for call in calls { call.give(.failure(ControlFailure(Self.noReader, .EIO))) }
-    if !calls.isEmpty { poke() }
+    let (late, milliseconds) = readings.expire()
+    for one in late {
+      one.call.give(.failure(ControlFailure(one.hadReader ? Self.tooLong : Self.noReader, .EIO)))
+    }
+    if !late.isEmpty { poke() }
     return milliseconds
   }
 }

@@ -40,10 +40,15 @@ final class Readings: Sendable {
 
     /// What a reader of a view was given is to be read by the next one.
     mutating func giveBack(of view: UInt64, until end: UInt64) {
-      for index in readings.indices where readings[index].view == view && readings[index].reader != nil {
+      for index in readings.indices where readings[index].view == view {
         readings[index].reader = nil
         readings[index].end = end
       }
+    }
+
+    /// Whether one waits for the reader of its view to be done with another one; then only that is late.
+    func isBehindAnother(_ reading: Reading) -> Bool {
+      reading.reader == nil && readings.contains { $0.view == reading.view && $0.reader != nil }
     }
   }
 
@@ -109,8 +114,11 @@ final class Readings: Sendable {
   /// Who waits for what a reader has answered; nil if nobody does any more, or that was never asked of it.
   func answered(_ number: Int64, by reader: UInt64) -> PromptCall? {
     state.withLock { state in
-      let index = state.readings.firstIndex { $0.number == number && $0.reader == reader }
-      return index.flatMap { state.readings.remove(at: $0).call }
+      let found = state.readings.firstIndex { $0.number == number && $0.reader == reader }
+      guard let found else { return nil }
+      let reading = state.readings.remove(at: found)
+      state.giveBack(of: reading.view, until: now() &+ patience.forReader)
+      return reading.call
     }
   }
 
@@ -124,17 +132,31 @@ final class Readings: Sendable {
 
   // MARK: The time
 
+  /// Who has waited for too long: for a reader, or for its answer.
+  struct Late {
+    let call: PromptCall
+    let hadReader: Bool
+  }
+
   /// Takes away who has waited for too long.
   ///
   /// Also says in how many milliseconds that is to be asked again; nil if nobody waits, and nobody looks at
   /// the time any more.
-  func expire() -> (calls: [PromptCall], milliseconds: Int?) {
+  func expire() -> (late: [Late], milliseconds: Int?) {
     state.withLock { state in
       state.forgetGone()
       let now = now()
-      let calls = state.readings.filter { $0.end <= now }.compactMap(\.call)
-      state.readings.removeAll { $0.end <= now }
-      guard let next = state.readings.map(\.end).min() else {
+      let ended = state.readings.filter { $0.end <= now && !state.isBehindAnother($0) }
+      let calls = ended.compactMap { reading in
+        reading.call.map { Late(call: $0, hadReader: reading.reader != nil) }
+      }
+      let numbers = Set(ended.map(\.number))
+      state.readings.removeAll { numbers.contains($0.number) }
+      // Those behind have their time from now on.
+      for reading in ended where reading.reader != nil {
+        state.giveBack(of: reading.view, until: now &+ patience.forReader)
+      }
+      guard let next = state.readings.filter({ !state.isBehindAnother($0) }).map(\.end).min() else {
         state.isWatched = false
         return (calls, nil)
       }

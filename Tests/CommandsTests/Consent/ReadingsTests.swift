@@ -98,14 +98,40 @@ struct ReadingsTests {
     #expect(!add(given, view: 2))
     let reader = try #require(readings.join(view: 2))
     let task = try #require(readings.next(for: reader, view: 2))
-    #expect(readings.expire().calls.isEmpty)
+    #expect(readings.expire().late.isEmpty)
     clock.pass(seconds: 11)
     var late = readings.expire()
-    #expect(late.calls.count == 1 && late.calls.first === alone && (late.milliseconds ?? 0) > 15_000)
+    #expect(late.late.count == 1 && late.late.first?.call === alone && late.late.first?.hadReader == false)
+    #expect((late.milliseconds ?? 0) > 15_000)
     clock.pass(seconds: 50)
     late = readings.expire()
-    #expect(late.calls.first === given && late.milliseconds == nil)
+    #expect(late.late.first?.call === given && late.late.first?.hadReader == true)
+    #expect(late.milliseconds == nil)
     #expect(readings.answered(task.number, by: reader) == nil)
     #expect(add(alone))
+  }
+
+  /// Two long videos of one app: the second is not late because the first takes long.
+  @Test func waitingForAnotherOfTheSameAppTakesNoTime() throws {
+    let (first, second, other) = (PromptCall(), PromptCall(), PromptCall())
+    for call in [first, second] { add(call) }
+    let reader = try #require(readings.join(view: 1))
+    let task = try #require(readings.next(for: reader, view: 1))
+    clock.pass(seconds: 25)
+    add(other, view: 2)
+    #expect(readings.expire().late.isEmpty)
+    #expect(readings.answered(task.number, by: reader) === first)
+    clock.pass(seconds: 9)
+    #expect(readings.expire().late.isEmpty)
+    // From then on it waits for a reader who has nothing to do.
+    clock.pass(seconds: 2)
+    #expect(readings.expire().late.map(\.call).contains { $0 === second })
+    // Where the first is late, the second has its time from then on.
+    for call in [first, second] { add(call) }
+    _ = try #require(readings.next(for: reader, view: 1))
+    clock.pass(seconds: 31)
+    #expect(readings.expire().late.map(\.call).contains { $0 === first })
+    #expect(readings.next(for: reader, view: 1) != nil)
+    withExtendedLifetime((second, other)) {}
   }
 }

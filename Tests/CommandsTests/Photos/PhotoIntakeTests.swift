@@ -7,6 +7,7 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 
@@ -17,6 +18,9 @@ internal import Testing
 // - put there what is no photo, under a name that it chooses, or in another's place:
 //   `whatIsNoPhotoIsRefused`, `nothingIsReplaced`, `nameIsNobodysChoice`
 // - find out what is there, by names that collide: `nameIsNobodysChoice`
+// - change the file while it is copied, so that something else is added than was looked at:
+//   `whatCountsIsTheCopy`
+// - learn of the library by how adding fails, and by how much room it takes: `failuresTellNothing`
 // - fill the disk: `longFilesAreRefused`, `nothingIsLeftOfHalfAPhoto`
 // - have something else than the library written to, by links in its place: `linksInTheHomeAreNotFollowed`
 
@@ -155,6 +159,67 @@ internal import Testing
     #expect(status.st_blocks < 10_000 && status.st_size == off_t(PhotoIntake.mostBytes))
   }
 
+  /// An app changes its file all the time, and is answered as it likes; what is added is a photo.
+  @Test func whatCountsIsTheCopy() throws {
+    let file = temporary.appending("\(Self.data)/a.jpg")
+    let isOver = Atomic<Bool>(false)
+    try writePhoto()
+    try withThread {
+      guard let app = try? FD.cwd.openFollowing(file, O_RDWR) else { return }
+      while !isOver.load(ordering: .relaxed) {
+        for bytes in [Array("#!/bin/sh\nexit 0\n".utf8), Array(Self.photo.prefix(17))] {
+          _ = bytes.withUnsafeBytes { try? app.fd.write($0, at: 0) }
+          _ = ftruncate(app.fd.raw, off_t(1) << 42)
+          _ = ftruncate(app.fd.raw, off_t(bytes.count))
+        }
+      }
+    } during: {
+      defer { isOver.store(true, ordering: .relaxed) }
+      let end = ContinuousClock.now + .seconds(3)
+      var answers: [Errno?: Int] = [:]
+      while ContinuousClock.now < end { answers[errno(try add("a.jpg")), default: 0] += 1 }
+      #expect(Set(answers.keys).isSubset(of: [nil, .EINVAL, .EFBIG, .EBUSY]), "\(answers)")
+    }
+    for name in added() {
+      let copy = try FD.cwd.openFollowing(path("Pictures/\(PhotoLibrary.usual)/\(name)"), O_RDONLY)
+      #expect(try copy.fd.status().st_size <= off_t(PhotoIntake.mostBytes))
+      #expect(try copy.fd.readToEnd(limit: 3) == [0xff, 0xd8, 0xff], "\(name)")
+    }
+  }
+
+  private func withThread(
+    _ body: @escaping @Sendable () -> Void, during other: () throws -> Void
+  ) throws {
+    let thread = try JoinableThread(name: "app", body)
+    defer { thread.join() }
+    try other()
+  }
+
+  /// Each row puts something in the library's way.
+  @Test(arguments: [
+    "echo x >Pictures", "mkdir Pictures; echo x >'Pictures/\(PhotoLibrary.usual)'",
+    "mkdir -p 'Pictures/\(PhotoLibrary.usual)'; echo x >'Pictures/\(PhotoLibrary.usual)/originals'",
+    """
+    mkdir -p 'Pictures/\(PhotoLibrary.usual)/originals'
+    cd Pictures/*/originals; touch $(seq 0 9) A B C D E F
+    """,
+    "ln -s /nowhere Pictures",
+  ])
+  func failuresTellNothing(script: String) throws {
+    try writePhoto()
+    try #require(try Program.run(["sh", "-ec", script], in: path("")).status == 0)
+    #expect(try add("a.jpg") == .notAdded("the photo library can't be written to", errno: Errno.EIO.code))
+  }
+
+  /// Without the usual one the first is taken, however many there are.
+  @Test func manyLibrariesAreNoObstacle() throws {
+    try writePhoto()
+    let script = "mkdir Pictures; cd Pictures; seq -f '%05g.photoslibrary' 1 1500 | xargs mkdir"
+    try #require(try Program.run(["sh", "-ec", script], in: path("")).status == 0)
+    #expect(try isAdded("a.jpg"))
+    #expect(added("00001.photoslibrary").count == 1)
+  }
+
   /// Names have to do with the call, and neither with what the app says nor with what is there.
   @Test func nameIsNobodysChoice() throws {
     try writePhoto()
@@ -189,7 +254,8 @@ internal import Testing
     try FileManager.default.createDirectory(
       at: URL(fileURLWithPath: path(place)).deletingLastPathComponent(), withIntermediateDirectories: true)
     #expect(symlink(elsewhere, path(place)) == 0)
-    #expect([.ELOOP, .ENOTDIR].contains(try errno(add("a.jpg"))))
+    // What is there instead is nothing that an app is told.
+    #expect(try errno(add("a.jpg")) == .EIO)
     #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere).isEmpty)
   }
 
@@ -201,12 +267,16 @@ internal import Testing
     let made = try temporary.makeDirectory("made")
     let target = try directory.fd.open("made", O_RDONLY | O_DIRECTORY)
     // Of a call that was ended in the middle.
-    try write([1], to: "made/.X.jpg")
+    try write([1], to: "made/.X")
     let file = try photo.fd.open("a.jpg", O_RDONLY)
-    try PhotoLibrary.addBeside(file.fd, as: "X.jpg", in: target.fd)
+    let status = try file.fd.status()
+    func add() throws(Errno) {
+      try PhotoLibrary.addBeside(file.fd, status, named: "X", in: target.fd) { (_) in "jpg" }
+    }
+    try add()
     #expect(try FileManager.default.contentsOfDirectory(atPath: made) == ["X.jpg"])
     #expect(FileManager.default.contents(atPath: made + "/X.jpg") == Data(Self.photo))
-    #expect(throws: Errno.EEXIST) { try PhotoLibrary.addBeside(file.fd, as: "X.jpg", in: target.fd) }
+    #expect(throws: Errno.EEXIST) { try add() }
     #expect(try FileManager.default.contentsOfDirectory(atPath: made) == ["X.jpg"])
   }
 }

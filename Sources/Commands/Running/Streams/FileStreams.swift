@@ -36,17 +36,24 @@ final class FileStreams {
     sigemptyset(&set)
     sigaddset(&set, SIGXFSZ)
     pthread_sigmask(SIG_BLOCK, &set, nil)
+    let end = monotonicNanoseconds() &+ UInt64(max(0, milliseconds)) * 1_000_000
+    var left = milliseconds
     while true {
       var watched = events.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
       watched += outputs.map { pollfd(fd: $0.pipe?.raw ?? -1, events: Int16(POLLIN), revents: 0) }
       watched.append(pollfd(fd: input?.pipe?.raw ?? -1, events: Int16(POLLOUT), revents: 0))
-      let count = try retrying { poll(&watched, nfds_t(watched.count), milliseconds) }
+      let count = try retrying { poll(&watched, nfds_t(watched.count), left) }
       for (output, ready) in zip(outputs, watched.dropFirst(events.count)) where ready.revents != 0 {
         output.copy()
       }
       if let last = watched.last, last.revents != 0 { input?.copy() }
       let ready = watched.prefix(events.count).map { $0.revents != 0 }
       if count == 0 || ready.contains(true) { return ready }
+      guard milliseconds >= 0 else { continue }
+      // An app that writes all the time does not make the time longer.
+      let now = monotonicNanoseconds()
+      if now >= end { return ready }
+      left = Int32(clamping: (end - now) / 1_000_000 + 1)
     }
   }
 
