@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import LinuxIO
+package import Policy
 
 /// A change of a tree that may be mounted, by what it does to one name.
 package enum TreeChange: Equatable, Sendable {
@@ -51,6 +52,14 @@ package protocol TreeObserver: Sendable {
 
   /// What runs from a bundle, or from the system domain, which then stays as it is: changing it is EBUSY.
   func users(of path: String) -> [String]
+
+  /// Whether an app runs for a user, or is just beginning or ending.
+  func runs(_ app: AppIdentifier, of user: UInt32) -> Bool
+
+  /// Does `body` while an app does not run for a user, and does not begin to; EBUSY if it does.
+  func whileClosed(
+    _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
+  ) throws(Errno)
 }
 
 /// For a tree that is not mounted, so that nobody observes it.
@@ -62,4 +71,12 @@ package struct NoTreeObserver: TreeObserver {
 
 extension TreeObserver {
   package func users(of path: String) -> [String] { [] }
+
+  package func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { false }
+
+  package func whileClosed(
+    _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    try body()
+  }
 }

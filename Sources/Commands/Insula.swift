@@ -29,7 +29,8 @@ package enum Insula {
       title: "Running",
       commands: [RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self]),
     CommandGroup(
-      title: "Data", commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self]),
+      title: "Data",
+      commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self]),
     CommandGroup(
       title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),
     CommandGroup(

@@ -23,16 +23,21 @@ package enum AppRequest: Equatable, Sendable {
   /// Put a directory in the place of the system domain; its name is for messages.
   case updateSystem(named: String)
   case rollbackSystem
+  /// Throw away what apps can make again.
+  case purge(PurgeRequest)
+
+  /// What it has to wait for.
+  var queue: ControlQueue { if case .purge = self { .purges } else { .changes } }
 }
 
 extension AppRequest: Codable {
   private enum Action: String, Codable {
-    case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData
+    case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed
+    case whenClosed, purge
   }
 
   package init(from decoder: any Decoder) throws {
@@ -59,6 +64,7 @@ extension AppRequest: Codable {
       case .replaceData: .replaceData(try fields.decode(NewData.self, forKey: .newData))
       case .updateSystem: .updateSystem(named: try name())
       case .rollbackSystem: .rollbackSystem
+      case .purge: .purge(try fields.decode(PurgeRequest.self, forKey: .purge))
       }
   }
 
@@ -92,6 +98,9 @@ extension AppRequest: Codable {
       try fields.encode(newData, forKey: .newData)
     case .updateSystem(let name): try encode(.updateSystem, named: name)
     case .rollbackSystem: try encode(.rollbackSystem)
+    case .purge(let request):
+      try encode(.purge)
+      try fields.encode(request, forKey: .purge)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

@@ -79,6 +79,7 @@ package struct AppRequestHandler: Sendable {
       case .updateSystem(let name):
         return .system(try updateSystem(try directory(source), named: name, by: caller, wait))
       case .rollbackSystem: return .system(try rollbackSystem(by: caller))
+      case .purge(let request): return .purged(try purge(request, by: caller, wait))
       }
     }
   }
@@ -159,7 +160,7 @@ package struct AppRequestHandler: Sendable {
     return Installer(store, registry, containers: try openContainers(), trust: trust, observer: observer)
   }
 
-  private func openContainers() throws(AppFailure) -> Containers {
+  func openContainers() throws(AppFailure) -> Containers {
     do throws(StoreError) { return try containers() } catch { throw .store(error) }
   }
 

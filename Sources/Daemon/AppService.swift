@@ -53,6 +53,7 @@ final class AppService: Sendable {
     do {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
       try AppRequestHandler(store, registry).clear()
+      try containers().finishPurges()
     } catch {
       DaemonLog.write("can't remove what an interrupted change of an app has left: \(error)")
     }
@@ -115,7 +116,7 @@ final class AppService: Sendable {
       return .refusal("the store is mounted read-only; mount it read-write first", .EROFS)
     }
     guard let tree = tree.withLock({ $0 }) else { return .refusal("the mount is not ready yet", .EAGAIN) }
-    return .job(.changes) { [self] reporter in
+    return .job(request.queue) { [self] reporter in
       let caller = call.callerIdentity()
       defer {
         noteContainers()

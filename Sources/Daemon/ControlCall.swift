@@ -58,6 +58,8 @@ package enum ControlAnswer: Sendable {
 package enum ControlQueue: Sendable {
   /// Changes of what is installed.
   case changes
+  /// What is thrown away, which takes its time.
+  case purges
   /// What apps are granted, and what is taken back.
   case grants
   /// Apps that are to run.

@@ -19,6 +19,8 @@ package enum ControlReply: Equatable, Sendable {
   case waiting(WaitingUpdate)
   /// Without an app, what an earlier removal had left is gone.
   case uninstalled(InstalledApp?, left: [LeftBehind])
+  /// What was thrown away, or would be.
+  case purged(PurgeReport)
   /// The versions of the system domain that there are now.
   case system(SystemVersions)
   /// Those that were asked for; their paths begin at the root of the tree.

@@ -70,8 +70,9 @@ final class LaunchService: Sendable {
   ) throws(AppFailure) -> ControlReply {
     apps.placeUpdate(of: try installed(identifier, caller.user).app) { reporter.isCancelled }
     let found = try installed(identifier, caller.user)
-    guard server.views.start(found.app.path) else { throw .busy(identifier: identifier.text) }
-    defer { server.views.started(found.app.path) }
+    let ofUser = AppOfUser(found.app.identifier, caller.user)
+    guard server.views.start(ofUser, from: found.app.path) else { throw .busy(identifier: identifier.text) }
+    defer { server.views.started(ofUser, from: found.app.path) }
     // From here on it stays what it is; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
     guard app == found.app else { throw .busy(identifier: identifier.text) }
@@ -95,6 +96,7 @@ final class LaunchService: Sendable {
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
     server.consents.began(launch, for: caller.user, with: given)
+    server.noteRun(of: launch)
     log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))

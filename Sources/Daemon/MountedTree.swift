@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import LinuxIO
+internal import Policy
 internal import Store
 internal import Volume
 
@@ -46,6 +47,14 @@ struct MountedTree: TreeObserver {
 
   func users(of path: String) -> [String] {
     views.all(using: path).map { "\($0.launch.app.identifier), pid \($0.pid)" }
+  }
+
+  func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { views.has(AppOfUser(app, user)) }
+
+  func whileClosed(
+    _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    try views.keepingClosed(AppOfUser(app, user), body)
   }
 
   /// Apps or containers have changed.

@@ -98,6 +98,18 @@ package final class RunningView: Sendable {
   }
 }
 
+/// An app as a user has it: whatever runs of it uses the same container.
+struct AppOfUser: Hashable, Sendable {
+  /// Identifiers that differ by case are the same.
+  private let app: String
+  private let user: UInt32
+
+  init(_ app: AppIdentifier, _ user: UInt32) {
+    self.app = app.text.lowercased()
+    self.user = user
+  }
+}
+
 /// The apps that run, by their views.
 package final class RunningViews: Sendable {
   private struct State {
@@ -105,8 +117,11 @@ package final class RunningViews: Sendable {
     var views: [UInt64: RunningView] = [:]
     /// What each of them takes of its user's budget.
     var shares: [UInt64: BudgetShare] = [:]
-    /// How many are about to run from a bundle.
+    /// How many are about to run from a bundle, and of an app for a user.
     var starting: [String: Int] = [:]
+    var beginning: [AppOfUser: Int] = [:]
+    /// Of these none begins to run: something is just being done to what they have.
+    var closed: Set<AppOfUser> = []
     /// Bundles of which another version is just taking the place, or nothing.
     var changing: Set<String> = []
     var isEnding = false
@@ -200,23 +215,49 @@ package final class RunningViews: Sendable {
 
   // MARK: What is not to happen at once
 
-  /// An app begins to run from a bundle, which stays as it is until ``started(_:)``; false if it does not, or
-  /// if nothing begins any more.
-  func start(_ path: String) -> Bool {
-    state.withLock { state in
+  /// An app begins to run for a user from a bundle, which stays as it is until ``started(_:from:)``; false if
+  /// it does not, or if nothing begins any more.
+  ///
+  /// It waits until nothing is being done to what the app has, which takes no longer than a rename.
+  func start(_ app: AppOfUser, from path: String) -> Bool {
+    state.wait(until: { !$0.closed.contains(app) }) { state in
       guard !state.isEnding, !state.changing.contains(path), !state.changing.contains(Self.system) else {
         return false
       }
       state.starting[path, default: 0] += 1
+      state.beginning[app, default: 0] += 1
       return true
     }
   }
 
-  func started(_ path: String) {
+  func started(_ app: AppOfUser, from path: String) {
     state.withLock { state in
-      let left = state.starting[path, default: 1] - 1
-      state.starting[path] = left > 0 ? left : nil
+      Self.countDown(&state.starting[path])
+      Self.countDown(&state.beginning[app])
     }
+  }
+
+  private static func countDown(_ count: inout Int?) {
+    let left = (count ?? 1) - 1
+    count = left > 0 ? left : nil
+  }
+
+  /// Whether an app runs for a user, begins to, or has ended just now.
+  func has(_ app: AppOfUser) -> Bool { state.withLock { Self.has(app, in: $0) } }
+
+  private static func has(_ app: AppOfUser, in state: borrowing State) -> Bool {
+    state.beginning[app] != nil
+      || state.views.values.contains { AppOfUser($0.launch.app.identifier, $0.user) == app }
+  }
+
+  /// Does something to what an app has that does not run, and does not begin to meanwhile; EBUSY if it runs.
+  func keepingClosed(_ app: AppOfUser, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let isClosed = state.withLock { state in
+      !Self.has(app, in: state) && state.closed.insert(app).inserted
+    }
+    guard isClosed else { throw .EBUSY }
+    defer { state.change { _ = $0.closed.remove(app) } }
+    try body()
   }
 
   private static let system = "System"

@@ -84,11 +84,15 @@ extension Server {
   ) throws(Errno) {
     let (kept, view, number, log) = (kept, running.view.number, running.number, log)
     let appSockets = appSockets
+    let runs = RunRecord(store, isReadOnly: options.readOnly)
     views.add(running, share)
     do throws(Errno) {
       try pool.add(session, counter: running.requests) { [views] in
         kept?.forgetAll(of: view)
-        if views.has(number) { log.recordLater(LogEntry(ended: running)) }
+        if views.has(number) {
+          log.recordLater(LogEntry(ended: running))
+          runs.note(running.launch)
+        }
         views.remove(number)
         appSockets.remove(number)
       }
@@ -98,6 +102,9 @@ extension Server {
       throw error
     }
   }
+
+  /// An app begins to run.
+  func noteRun(of launch: AppLaunch) { RunRecord(store, isReadOnly: options.readOnly).note(launch) }
 
   // MARK: The next worker
 
@@ -129,6 +136,21 @@ extension Server {
     }
     try serve(running, over: session, app.share)
     if let listener = left.listener { try takeOverEndpoint(of: running, listener) }
+  }
+}
+
+/// Notes when apps run: what they can make again is thrown away first of those that ran longest ago.
+private struct RunRecord: Sendable {
+  private let store: Store
+  private let isReadOnly: Bool
+
+  init(_ store: Store, isReadOnly: Bool) {
+    self.store = store
+    self.isReadOnly = isReadOnly
+  }
+
+  func note(_ launch: AppLaunch) {
+    if !isReadOnly { store.noteRun(of: launch.container, at: wallMilliseconds() / 1000) }
   }
 }
 

@@ -48,7 +48,7 @@ package enum ServeFailure: Error, CustomStringConvertible {
 
 /// A mounted store.
 package final class Server: Sendable {
-  private let store: Store
+  let store: Store
   let log: EventLog
   let mountPoint: String
   let options: ServeOptions

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import LinuxIO
-
-/// Copies the extended attributes that go with a file.
-final class AttributesCopy {
+/// Copies extended attributes, of one object after the other.
+package final class AttributesCopy {
   // As much as Linux lets there be, of names and of one value.
   private let names = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
   private let value = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+
+  package init() {}
 
   deinit {
     names.deallocate()
     value.deallocate()
   }
 
-  func copy(from source: FD, to target: FD) throws(Errno) {
+  /// Copies those whose names are wanted.
+  package func copy(
+    from source: FD, to target: FD, where isWanted: (Slice<UnsafeRawBufferPointer>) -> Bool
+  ) throws(Errno) {
     let length: Int
     do throws(Errno) {
       length = try source.attributeNames(into: names)
@@ -23,7 +26,7 @@ final class AttributesCopy {
     }
     guard length > 0 else { return }
     for name in UnsafeRawBufferPointer(rebasing: names[..<length]).split(separator: 0)
-    where KeptAttributes.contains(name) {
+    where isWanted(name) {
       try Array(name).withName { (name) throws(Errno) in
         let count: Int
         do throws(Errno) {
@@ -38,7 +41,7 @@ final class AttributesCopy {
     }
   }
 
-  static func set(_ name: String, to value: [UInt8], on target: FD) throws(Errno) {
+  package static func set(_ name: String, to value: [UInt8], on target: FD) throws(Errno) {
     try name.withName { (name) throws(Errno) in
       try withUnsafeTemporaryAllocation(byteCount: value.count, alignment: 1) { (bytes) throws(Errno) in
         bytes.copyBytes(from: value)

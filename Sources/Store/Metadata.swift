@@ -32,7 +32,7 @@ package struct Security: Equatable, Sendable {
 /// A user's daemon may use attributes of users only, and Linux has those on files and directories alone:
 /// fifos, sockets and symbolic links have neither ACL nor flags there (EOPNOTSUPP).
 package struct Metadata: Sendable {
-  private let isSystem: Bool
+  let isSystem: Bool
 
   package init(isSystem: Bool) { self.isSystem = isSystem }
 
@@ -144,7 +144,7 @@ package struct Metadata: Sendable {
   }
 
   /// Lends a value, or nil if there is none.
-  private func read<Value>(
+  func read<Value>(
     _ name: StaticString, of object: FD, _ body: (UnsafeRawBufferPointer?) -> Value
   ) throws(Errno) -> Value {
     do throws(Errno) {
@@ -157,7 +157,8 @@ package struct Metadata: Sendable {
     }
   }
 
-  private func set(_ name: StaticString, to value: [UInt8]?, on object: FD) throws(Errno) {
+  /// Stores a value, or removes it.
+  func set(_ name: StaticString, to value: [UInt8]?, on object: FD) throws(Errno) {
     do throws(Errno) {
       try withOwnersAccess(to: object) { () throws(Errno) in
         guard let value else { return try object.removeAttribute(name.bytes) }

@@ -104,7 +104,11 @@ package final class Store: Sendable {
       do throws(Errno) {
         // Stores of earlier versions have none.
         let staging = try state.openDirectory(name, makingWith: 0o700)
-        try putAside(try staging.fd.entries().map(\.name).filter { !isAside($0) }, in: staging.fd)
+        // Contents that were purged are known by their names, and what a flag protects of them stays.
+        let unfinished = try staging.fd.entries().map(\.name).filter {
+          !isAside($0) && !PurgedContents.isName($0)
+        }
+        try putAside(unfinished, in: staging.fd)
         return staging
       } catch .EROFS, .ENOSPC {
         return nil

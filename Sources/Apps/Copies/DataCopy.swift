@@ -223,7 +223,7 @@ package final class DataCopy {
   /// against the rest.
   private func finish(_ copy: FD, as original: FD, _ status: FileStatus) throws(Errno) {
     try doing("finish the copy of") { () throws(Errno) in
-      try attributes.copy(from: original, to: copy)
+      try attributes.copy(from: original, to: copy, where: KeptAttributes.contains)
       for mark in rules.marks { try AttributesCopy.set(mark.name, to: mark.value, on: copy) }
       if let owner = rules.owner { try Self.changeOwner(of: copy, to: owner) }
       let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID

@@ -88,7 +88,7 @@ final class TreeCopyWorker {
       try name.withName { (name) throws(Errno) in
         try parent.makeDirectory(name, mode: 0o700)
         let target = try parent.open(name, O_RDONLY | O_DIRECTORY)
-        try attributes.copy(from: from, to: target.fd)
+        try attributes.copy(from: from, to: target.fd, where: KeptAttributes.contains)
         try applyOwnerAndMode(target.fd, mode: 0o755)
         return target
       }
@@ -168,7 +168,7 @@ final class TreeCopyWorker {
     if run.isOver { return }
     guard outcome != .cutShort else { throw TreeCopyFailure(path: path, reason: .changed) }
     try doing("finish the copy of", path) { () throws(Errno) in
-      try attributes.copy(from: file.fd, to: copy.fd)
+      try attributes.copy(from: file.fd, to: copy.fd, where: KeptAttributes.contains)
       try applyOwnerAndMode(copy.fd, mode: mode)
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
       if outcome == .followed { follower?.finish(try copy.fd.status()) }

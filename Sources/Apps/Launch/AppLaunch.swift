@@ -29,8 +29,11 @@ package struct AppLaunch: Sendable {
     self.privacy = privacy
   }
 
-  /// What the app has as its home, below the root of the tree.
-  package var data: String { "\(container(app.identifier, .data))/\(ContainerLayout.dataName)" }
+  /// The app's own container, below the root of the tree.
+  package var container: String { container(app.identifier, .data) }
+
+  /// What the app has as its home, in that.
+  package var data: String { "\(container)/\(ContainerLayout.dataName)" }
 
   /// Where what it runs may lie, below the root of the tree.
   package var executablePlaces: [String] { [app.path, "System"] }

@@ -224,6 +224,7 @@ extension AppAccess {
 
   func deliver(_ delivery: Delivery) throws -> String { throw Self.refusal("deliver files") }
   func replaceData(with newData: NewData) throws { throw Self.refusal("replace data") }
+  func purge(_ request: PurgeRequest) throws -> PurgeReport { throw Self.refusal("purge data") }
 
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     throw Self.refusal("replace the system domain")

@@ -131,6 +131,10 @@ struct DaemonAccess: StoreAccess {
     try change(.replaceData(newData)) { $0 == .done ? () : nil }
   }
 
+  func purge(_ request: PurgeRequest) throws -> PurgeReport {
+    try change(.purge(request)) { if case .purged(let report) = $0 { report } else { nil } }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try change(.updateSystem(named: name), tree) { $0.system }
   }

@@ -97,6 +97,12 @@ struct DirectAccess: StoreAccess {
     }
   }
 
+  func purge(_ request: PurgeRequest) throws -> PurgeReport {
+    try changing { (handler, wait) throws(ControlFailure) in
+      try handler.purge(request, by: .ourselves, wait)
+    }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try changing { (handler, wait) throws(ControlFailure) in
       try handler.updateSystem(tree, named: name, by: .ourselves, wait)

@@ -71,6 +71,9 @@ protocol StoreAccess {
 
   func replaceData(with newData: NewData) throws
 
+  /// Throws away what apps can make again.
+  func purge(_ request: PurgeRequest) throws -> PurgeReport
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
 
   func rollbackSystem() throws -> SystemVersions

@@ -60,6 +60,7 @@ struct LogWords {
     case .updateCancelled: "cancelled the update of\(app)\(place)\(detail)"
     case .uninstalled: "uninstalled\(app)\(place)\(detail)"
     case .imported: "imported data of\(app)\(detail)"
+    case .purged: "purged\(app)\(detail)"
     case .systemChanged: "changed the system domain\(detail)"
     case .mounted: "mounted the store\(detail)"
     case .unmounted: "unmounted the store\(detail)"

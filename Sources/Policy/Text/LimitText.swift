@@ -22,10 +22,10 @@ extension ResourceLimits.Kind {
   /// Reads what a person or a bundle has written.
   package func value(of text: String) throws(LimitRefusal) -> Int64 {
     // A number that long is none; and it is shown in the message.
-    guard text.utf8.count <= 24 else { throw LimitRefusal(reason: "it is too long; \(advice)") }
-    let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    let unit = String(decoding: text.utf8.dropFirst(digits.count), as: UTF8.self)
-    guard let number = Int64(String(decoding: digits, as: UTF8.self)), let factor = factor(of: unit) else {
+    guard text.utf8.count <= SizeText.longest else {
+      throw LimitRefusal(reason: "it is too long; \(advice)")
+    }
+    guard let (number, unit) = SizeText.parts(of: text), let factor = factor(of: unit) else {
       throw LimitRefusal(reason: "'\(text.sanitized)' is not what it takes; \(advice)")
     }
     let value = number.multipliedReportingOverflow(by: factor)
@@ -70,15 +70,7 @@ extension ResourceLimits.Kind {
 
   private func factor(of unit: String) -> Int64? {
     switch self {
-    case .memory:
-      switch unit.uppercased() {
-      case "": 1
-      case "K", "KIB": 1 << 10
-      case "M", "MIB": 1 << 20
-      case "G", "GIB": 1 << 30
-      case "T", "TIB": 1 << 40
-      default: nil
-      }
+    case .memory: SizeText.factor(of: unit)
     case .cpu: unit == "%" ? 1 : nil
     case .processes, .openFiles: unit.isEmpty ? 1 : nil
     }

@@ -105,7 +105,7 @@ extension Containers {
   }
 
   /// One that was noted before directories were is known by what describes it, which nobody but us can write.
-  private func isTheOne(_ found: FD, _ status: FileStatus, _ record: ContainerRecord) -> Bool {
+  func isTheOne(_ found: FD, _ status: FileStatus, _ record: ContainerRecord) -> Bool {
     guard status.st_uid == record.user else { return false }
     if let identity = record.identity { return identity == ObjectIdentity(status, of: found) }
     guard record.kind.contentClass != nil else { return true }
@@ -124,15 +124,15 @@ extension Containers {
     } catch .ENOENT {
       return []
     }
-    let place = try putBack(taken, record)
+    let place = try putBeside(taken, record)
     return removal.kept.map { kept in
       let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
       return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)
     }
   }
 
-  /// Gives what stays a name that is no container's.
-  private func putBack(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> String {
+  /// Gives what stays a name beside the container's, which is no container's.
+  func putBeside(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> String {
     let (above, name) = record.path.splitAtName
     let parent = try tree.fd.openDirectory(at: above)
     var place = ".\(name).left-\(record.uuid)"

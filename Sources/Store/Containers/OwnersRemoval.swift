@@ -25,9 +25,13 @@ package struct LeftBehind: Codable, Equatable, Sendable {
 struct OwnersRemoval {
   /// What stays, by its path from the top; the first ``most`` of it.
   private(set) var kept: [(path: [[UInt8]], reason: KeptReason)] = []
+  /// What became free by what is gone.
+  private(set) var freed = FreedSpace()
   private let owner: UInt32
   private let metadata: Metadata
   private let device: UInt64
+  /// Called after each name that is gone.
+  private let rest: () -> Void
   private var moved = 0
 
   static let most = 100
@@ -35,10 +39,11 @@ struct OwnersRemoval {
   private static let deepest = 64
 
   /// `device` is the filesystem that everything is on.
-  init(for owner: UInt32, _ metadata: Metadata, device: UInt64) {
+  init(for owner: UInt32, _ metadata: Metadata, device: UInt64, rest: @escaping () -> Void = {}) {
     self.owner = owner
     self.metadata = metadata
     self.device = device
+    self.rest = rest
   }
 
   /// Removes what has that name, and tells whether all of it is gone.
@@ -57,17 +62,24 @@ struct OwnersRemoval {
     }
     guard status.isDirectory else {
       try parent.remove(name, directory: false)
+      note(status)
       return true
     }
     let directory = try openToEmpty(name, status, in: parent)
     guard try removeContents(of: directory.fd, top: top ?? directory.fd, path) else { return false }
     do throws(Errno) {
       try parent.remove(name, directory: true)
+      note(status)
       return true
     } catch .ENOTEMPTY {
       keep(path, .changing)
       return false
     }
+  }
+
+  private mutating func note(_ gone: FileStatus) {
+    freed.add(gone)
+    rest()
   }
 
   private mutating func removeContents(of directory: FD, top: FD, _ path: [[UInt8]]) throws(Errno) -> Bool {

@@ -26,7 +26,7 @@ package struct Workshop: Sendable {
   package let directory: FD
   /// What the names of our things begin with; the number of the process follows.
   package let prefix: String
-  private let visibly: VisibleChange
+  let visibly: VisibleChange
 
   package init(directory: FD, prefix: String, visibly: @escaping VisibleChange = changeUnseen) {
     self.directory = directory
@@ -53,6 +53,17 @@ package struct Workshop: Sendable {
       try? directory.removeTree(temporary)
       throw error
     }
+  }
+
+  /// Makes something that changes places with what others see, in one step; that is called `taken` then.
+  package func exchange(
+    _ name: String, in parent: FD, taking taken: String, _ make: (FD, Name) throws(Errno) -> Void
+  ) throws(Errno) {
+    try taken.withName { (taken) throws(Errno) in try make(directory, taken) }
+    try visibly(parent) { () throws(Errno) in
+      try directory.rename(taken, to: parent, name, flags: UInt32(CLX_RENAME_EXCHANGE))
+    }
+    try parent.synchronize(dataOnly: false)
   }
 
   /// Takes something from where others see it, in one step.

@@ -24,6 +24,7 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let updateCancelled = Event(rawValue: "update-cancelled")
     package static let uninstalled = Event(rawValue: "uninstalled")
     package static let imported = Event(rawValue: "imported")
+    package static let purged = Event(rawValue: "purged")
     package static let systemChanged = Event(rawValue: "system-changed")
     package static let mounted = Event(rawValue: "mounted")
     package static let unmounted = Event(rawValue: "unmounted")

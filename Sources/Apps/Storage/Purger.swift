@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+package import Store
+
+/// Throws away what apps can make again: everybody's temporary files first, then caches, those first of the
+/// apps that ran longest ago; never of an app that runs.
+package struct Purger {
+  private let store: Store
+  private let registry: Registry
+  private let containers: Containers
+  private let observer: any TreeObserver
+  /// Called after each name that is gone.
+  private let rest: () -> Void
+
+  package init(
+    _ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver,
+    rest: @escaping () -> Void
+  ) {
+    self.store = store
+    self.registry = registry
+    self.containers = containers
+    self.observer = observer
+    self.rest = rest
+  }
+
+  /// Does what is asked; `note` is called with each item when it is done.
+  ///
+  /// A user throws away their own, root everybody's.
+  package func purge(
+    _ request: PurgeRequest, by caller: CallerIdentity, isCancelled: () -> Bool = { false },
+    note: (PurgeReport.Item) -> Void = { _ in }
+  ) throws(AppFailure) -> PurgeReport {
+    let isPrivileged = caller.uid == 0 || caller.uid == ProcessID.user
+    let user = request.user ?? (isPrivileged ? nil : caller.uid)
+    guard isPrivileged || user == caller.uid else {
+      throw .notAllowed(doing: "purge what belongs to others in", path: "\(store.path)/tree/Users")
+    }
+    var items: [PurgeReport.Item] = []
+    var wouldFree: Int64 = 0
+    var disk = try space()
+    for (candidate, record) in try candidates(request, of: user) {
+      if isCancelled() { throw .cancelled }
+      if let goal = request.goal, goal.missing(on: disk) <= wouldFree { break }
+      let item = result(of: candidate, record, isDryRun: request.isDryRun)
+      items.append(item)
+      if request.isDryRun {
+        wouldFree = wouldFree.adding(clamped: item.freed.bytes)
+      } else {
+        note(item)
+        disk = try space()
+      }
+    }
+    let missing = request.goal.map { max(0, $0.missing(on: disk) - wouldFree) }
+    return PurgeReport(items, disk, missing: missing, isDryRun: request.isDryRun)
+  }
+
+  /// What may go, in the order in which it goes.
+  private func candidates(
+    _ request: PurgeRequest, of user: UInt32?
+  ) throws(AppFailure) -> [(PurgeCandidate, ContainerRecord)] {
+    let noted: [ContainerRecord]
+    do throws(StoreError) {
+      noted = try registry.containers(kind: .data, user: user, isMarkedForRemoval: false)
+      for identifier in request.apps where !noted.contains(where: { $0.identifier.isSame(as: identifier) }) {
+        // One that was never used has nothing yet.
+        guard try registry.apps().contains(where: { $0.identifier.isSame(as: identifier) }) else {
+          throw StoreError.noApp(identifier: identifier.text)
+        }
+      }
+    } catch {
+      throw .store(error)
+    }
+    let wanted = noted.filter { record in
+      request.apps.isEmpty || request.apps.contains { $0.isSame(as: record.identifier) }
+    }
+    let records = Dictionary(wanted.map { (Owner($0.identifier, $0.user), $0) }) { first, _ in first }
+    let candidates = wanted.flatMap { record in
+      let lastRun = containers.lastRun(record)
+      return request.places.map {
+        PurgeCandidate(record.identifier, of: record.user, $0, lastRun: lastRun)
+      }
+    }
+    return candidates.inPurgeOrder().compactMap { candidate in
+      records[Owner(candidate.app, candidate.user)].map { (candidate, $0) }
+    }
+  }
+
+  private struct Owner: Hashable {
+    let app: AppIdentifier
+    let user: UInt32
+
+    init(_ app: AppIdentifier, _ user: UInt32) {
+      self.app = app
+      self.user = user
+    }
+  }
+
+  private func result(
+    of candidate: PurgeCandidate, _ record: ContainerRecord, isDryRun: Bool
+  ) -> PurgeReport.Item {
+    do throws(Errno) {
+      if isDryRun {
+        let size = try containers.measure(candidate.place, of: record)
+        if size.count > 0, observer.runs(candidate.app, of: candidate.user) { throw .EBUSY }
+        return .init(candidate, size)
+      }
+      let purge = try containers.purge(candidate.place, of: record, rest: rest) { (step) throws(Errno) in
+        try observer.whileClosed(candidate.app, of: candidate.user, step)
+      }
+      return .init(candidate, purge)
+    } catch .EBUSY {
+      return .init(candidate, refusal: "the app is running")
+    } catch {
+      return .init(candidate, refusal: error.message)
+    }
+  }
+
+  private func space() throws(AppFailure) -> DiskSpace {
+    do throws(Errno) {
+      return try store.tree.diskSpace()
+    } catch {
+      throw .failed(doing: "find out how full the disk is of", path: store.path, errno: error)
+    }
+  }
+}
+
+extension FD {
+  /// How full the filesystem is that this is on.
+  func diskSpace() throws(Errno) -> DiskSpace {
+    let status = try filesystemStatus()
+    func bytes(_ blocks: UInt) -> Int64 {
+      let size = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+      return size.overflow ? .max : Int64(clamping: size.partialValue)
+    }
+    return DiskSpace(total: bytes(status.f_blocks), free: bytes(status.f_bavail))
+  }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+// What apps can make again is thrown away without a hurry: nobody waits for it but who has asked.
+
+extension AppRequestHandler {
+  package func purge(
+    _ request: PurgeRequest, by caller: CallerIdentity, _ wait: InstallWait
+  ) throws(ControlFailure) -> PurgeReport {
+    let pace = Pace()
+    return try explaining { () throws(AppFailure) in
+      let purger = Purger(
+        store, registry, containers: try openContainers(), observer: observer, rest: { pace.rest() })
+      return try purger.purge(request, by: caller, isCancelled: wait.isCancelled) { item in
+        guard item.freed.count > 0 else { return }
+        log([LogEntry(item, by: caller)])
+      }
+    }
+  }
+}
+
+extension LogEntry {
+  fileprivate init(_ item: PurgeReport.Item, by caller: CallerIdentity) {
+    self.init(
+      now: .purged, user: item.user, app: item.app.text, by: caller.uid,
+      detail: "\(item.place.rawValue), \(item.freed.bytes) bytes")
+  }
+}
+
+/// Lets others have the disk and the lock of the filesystem's journal half of the time.
+private final class Pace {
+  private static let slice: UInt64 = 5_000_000
+  private var began = monotonicNanoseconds()
+
+  func rest() {
+    let worked = monotonicNanoseconds() &- began
+    guard worked >= Self.slice else { return }
+    // Nothing but this time is waited for.
+    _ = Condition(()).wait(milliseconds: Int(min(worked / 1_000_000, 100))) { _ in false }
+    began = monotonicNanoseconds()
+  }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+package import Policy
+
+// What an app can make again is thrown away in two steps. First its directory changes places with an empty
+// one, at once and while the app does not run. Then what was in it is removed, which may take its time:
+// nobody sees it any more, and the app may run again. What is open stays so, as it does with any file.
+//
+// What is not the user's, and what a flag protects, comes back to where it was.
+
+extension Containers {
+  /// What came of the contents of a directory.
+  package struct Purge: Sendable {
+    package fileprivate(set) var freed = FreedSpace()
+    /// What stays, and why; the directory itself if nothing was touched.
+    package fileprivate(set) var left: [LeftBehind] = []
+  }
+
+  /// Allows the one step that nobody may see half done.
+  package typealias WhileClosed = (_ step: () throws(Errno) -> Void) throws(Errno) -> Void
+
+  /// When the app of a container was last begun or ended, in seconds since 1970; nil if that is not known.
+  package func lastRun(_ record: ContainerRecord) -> Int64? {
+    guard let container = try? tree.fd.openDirectory(at: record.path) else { return nil }
+    return metadata.lastRun(of: container.fd)
+  }
+
+  /// What a purge would free; nothing where it would not touch the directory.
+  package func measure(_ place: PurgePlace, of record: ContainerRecord) throws(Errno) -> FreedSpace {
+    var size = FreedSpace()
+    try withDirectory(place, of: record) { (_, _, directory, stays) throws(Errno) in
+      guard stays == nil else { return }
+      try DeepWalk.through(directory) { (entry) throws(Errno) in
+        guard
+          let status = try? entry.name.withName({ (name) throws(Errno) in
+            try entry.directory.status(of: name)
+          })
+        else { return false }
+        size.add(status)
+        return status.isDirectory
+      }
+    }
+    return size
+  }
+
+  /// Throws away what is in one of an app's directories, and calls `rest` after each name that is gone.
+  package func purge(
+    _ place: PurgePlace, of record: ContainerRecord, rest: @escaping () -> Void,
+    whileClosed: WhileClosed
+  ) throws(Errno) -> Purge {
+    let contents = PurgedContents(place, of: record)
+    return try contents.inTurn { () throws(Errno) in
+      // What somebody was stopped in.
+      var purge = try remove(contents, of: record, rest)
+      try withDirectory(place, of: record) { (parent, name, directory, stays) throws(Errno) in
+        if let stays { return purge.left.append(stays) }
+        guard try !directory.isEmptyDirectory() else { return }
+        try whileClosed { () throws(Errno) in try take(contents, directory, name, in: parent) }
+      }
+      let now = try remove(contents, of: record, rest)
+      purge.freed.add(now.freed)
+      purge.left += now.left
+      return purge
+    }
+  }
+
+  /// Removes what others were stopped in.
+  package func finishPurges() throws(StoreError) {
+    let listing = try explaining("list", path) { () throws(Errno) in
+      try workshop.directory.reopened(O_RDONLY | O_DIRECTORY)
+    }
+    let names = try explaining("list", path) { () throws(Errno) in try listing.fd.entries().map(\.name) }
+    let unfinished = names.filter { PurgedContents.isName($0) }
+    guard !unfinished.isEmpty else { return }
+    let records = try registry.containers(kind: .data)
+    for name in unfinished {
+      let contents = PurgedContents(name: name)
+      let record = records.first { $0.uuid == contents?.container }
+      try explaining("clear", path) { () throws(Errno) in
+        if let contents, let record {
+          _ = try contents.inTurn { () throws(Errno) in try remove(contents, of: record) {} }
+        } else {
+          // Its container is gone.
+          try name.withName { (name) throws(Errno) in
+            try access.removeTree(name, in: workshop.directory)
+          }
+        }
+      }
+    }
+  }
+
+  // MARK: The directory
+
+  /// Opens the directory of a container, if the container is the one that was made and has such a directory;
+  /// with why it has to stay as it is, if there is a reason.
+  private func withDirectory(
+    _ place: PurgePlace, of record: ContainerRecord,
+    _ body: (_ parent: FD, _ name: String, _ directory: FD, LeftBehind?) throws(Errno) -> Void
+  ) throws(Errno) {
+    do throws(Errno) {
+      let container = try tree.fd.openDirectory(at: record.path)
+      let top = try container.fd.status()
+      guard isTheOne(container.fd, top, record) else { return }
+      try container.fd.withParent(of: place.path) { (parent, name) throws(Errno) in
+        let found = try parent.child(name)
+        let status = try found.fd.status()
+        guard status.isDirectory, status.st_dev == top.st_dev else { return }
+        let flags = ((try? metadata.security(of: found.fd)) ?? .unreadable).flags
+        let stays = reasonToKeep(
+          uid: status.st_uid, kind: .directory, flags: flags, whenRemovedFor: record.user
+        ).map { LeftBehind(path: "\(record.path)/\(place.path)", reason: $0.words) }
+        try body(parent, name, found.fd, stays)
+      }
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      // It is gone, or its owner has put something else in its place.
+    }
+  }
+
+  /// Puts an empty directory in the place of the one with the contents.
+  private func take(
+    _ contents: PurgedContents, _ directory: FD, _ name: String, in parent: FD
+  ) throws(Errno) {
+    func exchange(_ make: (FD, Name) throws(Errno) -> Void) throws(Errno) {
+      try workshop.exchange(name, in: parent, taking: contents.name, make)
+    }
+    let old = try directory.status()
+    do throws(Errno) {
+      try exchange { (workshop, name) throws(Errno) in
+        try makeEmpty(like: directory, old, name, in: workshop)
+      }
+      let taken = try contents.name.withName { (name) throws(Errno) in
+        try workshop.directory.status(of: name)
+      }
+      // Whoever has put something else there meanwhile gets it back.
+      guard taken.isSameObject(as: old) else {
+        try exchange { (_, _) in }
+        throw .EAGAIN
+      }
+    } catch {
+      // This is the empty one. Should the contents have been taken all the same, they stay for the next time.
+      try? contents.name.withName { (name) throws(Errno) in
+        try workshop.directory.remove(name, directory: true)
+      }
+      throw error
+    }
+  }
+
+  /// Makes a directory with everything that another one has beside its contents.
+  private func makeEmpty(like other: FD, _ status: FileStatus, _ name: Name, in workshop: FD) throws(Errno) {
+    try workshop.makeDirectory(name, mode: 0o700)
+    let made = try workshop.child(name)
+    try made.fd.changeOwner(uid: status.st_uid, gid: status.st_gid)
+    try AttributesCopy().copy(from: other, to: made.fd) { name in
+      ["user.", "trusted.insula.", "system.posix_acl_"].contains { name.starts(with: $0.utf8) }
+    }
+    try made.fd.changeMode(status.permissions)
+  }
+
+  // MARK: What was taken
+
+  private func remove(
+    _ contents: PurgedContents, of record: ContainerRecord, _ rest: @escaping () -> Void
+  ) throws(Errno) -> Purge {
+    var purge = Purge()
+    let device = UInt64(try workshop.directory.status().st_dev)
+    var removal = OwnersRemoval(for: record.user, metadata, device: device, rest: rest)
+    do throws(Errno) {
+      let isGone = try contents.name.withName { (name) throws(Errno) in
+        try removal.remove(name, in: workshop.directory)
+      }
+      purge.freed = removal.freed
+      if isGone { return purge }
+    } catch .ENOENT {
+      return purge
+    }
+    let place = try putBack(contents, of: record)
+    purge.left = removal.kept.map { kept in
+      let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
+      return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)
+    }
+    return purge
+  }
+
+  /// Puts what stays of the contents back to where they were; gives where they are now.
+  private func putBack(_ contents: PurgedContents, of record: ContainerRecord) throws(Errno) -> String {
+    do throws(Errno) {
+      let taken = try workshop.directory.openDirectory(contents.name)
+      let place = "\(record.path)/\(contents.place.path)"
+      let directory = try tree.fd.openDirectory(at: place)
+      let listing = try taken.fd.reopened(O_RDONLY | O_DIRECTORY)
+      let stays = Workshop(directory: taken.fd, prefix: "", visibly: workshop.visibly)
+      for entry in try listing.fd.entries() {
+        do throws(Errno) {
+          try stays.give(entry.name, to: directory.fd, as: entry.name)
+        } catch .EEXIST {
+          // Its owner has made another one meanwhile.
+          try stays.give(entry.name, to: directory.fd, as: ".left-\(UUIDText.random())")
+        }
+      }
+      try workshop.directory.remove(contents.name, directory: true)
+      return place
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      // There is no such directory any more.
+      return try contents.name.withName { (name) throws(Errno) in try putBeside(name, record) }
+    }
+  }
+}
+
+extension FD {
+  /// Whether a directory has nothing in it.
+  fileprivate func isEmptyDirectory() throws(Errno) -> Bool {
+    do throws(Errno) {
+      let listing = try reopened(O_RDONLY | O_DIRECTORY)
+      return try listing.fd.entries(atMost: 0).isEmpty
+    } catch .EOVERFLOW {
+      return false
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+internal import TestSupport
+internal import Testing
+
+@Suite struct PurgeOrderTests {
+  private func candidate(
+    _ app: String, of user: UInt32 = 1, _ place: PurgePlace, ran lastRun: Int64?
+  ) throws -> PurgeCandidate {
+    PurgeCandidate(try #require(AppIdentifier(app)), of: user, place, lastRun: lastRun)
+  }
+
+  @Test func temporaryFilesGoBeforeCachesAndTheLongestUnusedFirst() throws {
+    let expected = try [
+      candidate("never", .tmp, ran: nil), candidate("old", .tmp, ran: 5), candidate("new", .tmp, ran: 9),
+      candidate("never", .caches, ran: nil), candidate("a", .caches, ran: 5),
+      candidate("b", of: 1, .caches, ran: 5), candidate("b", of: 2, .caches, ran: 5),
+      candidate("new", .caches, ran: 9),
+    ]
+    for seed in 0..<20 {
+      var shuffled = expected
+      var generator = SeededRandom(seed: UInt64(seed))
+      shuffled.shuffle(using: &generator)
+      #expect(shuffled.inPurgeOrder() == expected)
+    }
+  }
+
+  @Test func placesAreThoseOfEveryContainer() {
+    #expect(PurgePlace.allCases.map(\.path) == ["Data/tmp", "Data/Library/Caches"])
+    for place in PurgePlace.allCases { #expect(ContainerLayout.directories(of: .data).contains(place.path)) }
+  }
+}
+
+@Suite struct FreeSpaceGoalTests {
+  @Test(arguments: [
+    ("20%", FreeSpaceGoal.percent(20)), ("1%", .percent(1)), ("99%", .percent(99)), ("5G", .bytes(5 << 30)),
+    ("5GiB", .bytes(5 << 30)), ("512m", .bytes(512 << 20)), ("1000", .bytes(1000)), ("2T", .bytes(2 << 40)),
+  ])
+  func goalsAreRead(text: String, goal: FreeSpaceGoal) throws {
+    #expect(try FreeSpaceGoal(text) == goal)
+  }
+
+  @Test(arguments: [
+    ("", "it is neither"), ("0%", "from 1% to 99%"), ("100%", "from 1% to 99%"), ("%", "neither a share"),
+    ("5X", "neither a share"), ("-5G", "neither a share"), ("0", "not a size that a disk can have"),
+    ("9223372036854775807T", "not a size that a disk can have"), ("5 G", "neither a share"),
+    ("99999999999999999999999999", "it is neither"), ("٥%", "neither a share"),
+    ("5G\u{202e}", "neither a share"),
+  ])
+  func whatIsNoGoalIsRefusedInWords(text: String, words: String) {
+    #expect {
+      try FreeSpaceGoal(text)
+    } throws: { error in
+      let reason = (error as? LimitRefusal)?.reason ?? ""
+      return reason.contains(words == "it is neither" && text.isEmpty ? "neither" : words)
+        && !reason.contains("\u{202e}")
+    }
+  }
+
+  @Test(
+    arguments: [
+      (FreeSpaceGoal.percent(20), 1000, 100, 100), (.percent(20), 1000, 200, 0), (.percent(20), 1000, 900, 0),
+      (.percent(99), Int64.max, 0, Int64.max / 100 * 99 + 6), (.bytes(500), 1000, 100, 400),
+      (.bytes(500), 1000, -5, 500), (.bytes(500), 0, 600, 0),
+    ] as [(FreeSpaceGoal, Int64, Int64, Int64)])
+  func missingIsWhatIsNotFreeYet(goal: FreeSpaceGoal, total: Int64, free: Int64, missing: Int64) {
+    #expect(goal.missing(on: DiskSpace(total: total, free: free)) == missing)
+  }
+}
