@@ -79,21 +79,21 @@ let package = Package(
     .target(name: "InsulaApp", dependencies: ["CInsula"], swiftSettings: strict),
 
     // The house, from the ground up; arrows go down only.
-    .target(name: "JSON", swiftSettings: strict),
-    .target(name: "PropertyLists", swiftSettings: strict),
-    .target(name: "ContentLines", swiftSettings: strict),
+    .target(name: "JSON", swiftSettings: strict + small),
+    .target(name: "PropertyLists", swiftSettings: strict + small),
+    .target(name: "ContentLines", swiftSettings: strict + small),
     .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
     .target(name: "Policy", swiftSettings: strict),
     .target(
       name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "Policy", "CCrypto", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: strict + small),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
     .target(
       name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],
       swiftSettings: strict),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: strict + small),
     .target(
       name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: strict),
@@ -102,7 +102,7 @@ let package = Package(
       dependencies: [
         "Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "PropertyLists", "JSON", "LinuxIO", "CLinux",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + small),
     .target(
       name: "Commands",
       dependencies: [

@@ -9,26 +9,28 @@ internal import Store
 // What apps can make again is thrown away without a hurry: nobody waits for it but who has asked.
 
 extension AppRequestHandler {
+  /// `reason` is told in the log; nil where somebody has asked for it.
   package func purge(
-    _ request: PurgeRequest, by caller: CallerIdentity, _ wait: InstallWait
+    _ request: PurgeRequest, by caller: CallerIdentity, because reason: String? = nil,
+    isCancelled: () -> Bool
   ) throws(ControlFailure) -> PurgeReport {
     let pace = Pace()
     return try explaining { () throws(AppFailure) in
       let purger = Purger(
         store, registry, containers: try openContainers(), observer: observer, rest: { pace.rest() })
-      return try purger.purge(request, by: caller, isCancelled: wait.isCancelled) { item in
+      return try purger.purge(request, by: caller, isCancelled: isCancelled) { item in
         guard item.freed.count > 0 else { return }
-        log([LogEntry(item, by: caller)])
+        log([LogEntry(item, by: reason == nil ? caller.uid : nil, because: reason)])
       }
     }
   }
 }
 
 extension LogEntry {
-  fileprivate init(_ item: PurgeReport.Item, by caller: CallerIdentity) {
+  fileprivate init(_ item: PurgeReport.Item, by user: UInt32?, because reason: String?) {
     self.init(
-      now: .purged, user: item.user, app: item.app.text, by: caller.uid,
-      detail: "\(item.place.rawValue), \(item.freed.bytes) bytes")
+      now: .purged, user: item.user, app: item.app.text, by: user,
+      detail: "\(item.place.rawValue), \(item.freed.bytes) bytes\(reason.map { ", since " + $0 } ?? "")")
   }
 }
 

@@ -79,7 +79,7 @@ package struct AppRequestHandler: Sendable {
       case .updateSystem(let name):
         return .system(try updateSystem(try directory(source), named: name, by: caller, wait))
       case .rollbackSystem: return .system(try rollbackSystem(by: caller))
-      case .purge(let request): return .purged(try purge(request, by: caller, wait))
+      case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }
     }
   }

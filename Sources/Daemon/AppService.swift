@@ -4,6 +4,7 @@
 internal import Apps
 internal import Bundles
 internal import LinuxIO
+internal import Policy
 internal import Store
 internal import Synchronization
 
@@ -53,7 +54,6 @@ final class AppService: Sendable {
     do {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
       try AppRequestHandler(store, registry).clear()
-      try containers().finishPurges()
     } catch {
       DaemonLog.write("can't remove what an interrupted change of an app has left: \(error)")
     }
@@ -145,6 +145,20 @@ final class AppService: Sendable {
       try tree.containers(registry)
     }
   }
+
+  /// Throws away what apps can make again, where nobody has asked for it.
+  func purge(_ request: PurgeRequest, because reason: String, _ isCancelled: () -> Bool) {
+    guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else { return }
+    do throws(ControlFailure) {
+      _ = try handler(registry, tree).purge(
+        request, by: .ourselves, because: reason, isCancelled: isCancelled)
+    } catch {
+      if !isCancelled() { DaemonLog.write("can't purge what apps can make again: \(error.message)") }
+    }
+  }
+
+  /// How full the store's disk is.
+  func diskSpace() throws(Errno) -> DiskSpace { try store.tree.diskSpace() }
 
   /// The roots that the store trusts, which are no secret: who may not read the store asks for them.
   func roots() -> ControlReply {

@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+package import Policy
 
 /// A flag of mount(2), named as in its option.
 package enum MountFlag: String, Sendable, CaseIterable {
@@ -43,6 +44,8 @@ package struct ServeOptions: Sendable, Equatable {
   package var fileHandles = true
   /// POSIX and flock locks are the kernel's own: closing is faster, other views do not see them.
   package var localLocks = false
+  /// When what apps can make again is thrown away by itself.
+  package var purges = PurgeRule.usual
   /// For how long the kernel may keep what it was told; nil leaves it to us.
   package var cacheSeconds: Double?
 

@@ -106,6 +106,7 @@ package enum Service {
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let control: ListeningPlace
     let updates: UpdateThread
+    let purges: PurgeThread
     do {
       if let kept, kept.hasPredecessor {
         try server.takeOver(launches.takeovers(kept))
@@ -116,6 +117,7 @@ package enum Service {
       server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
+      purges = try PurgeThread(apps, settings.options.purges)
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
       let isFirst = kept?.hasPredecessor != true
@@ -134,6 +136,7 @@ package enum Service {
     noteBegin(store, settings, kept, log)
     server.waitUntilUnmounted()
     updates.stop()
+    purges.stop()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
     log.record(LogEntry(now: .unmounted, detail: "from \(settings.mountPoint)"))

@@ -69,3 +69,34 @@ internal import Testing
     #expect(goal.missing(on: DiskSpace(total: total, free: free)) == missing)
   }
 }
+
+@Suite struct PurgeRuleTests {
+  private func disk(_ total: Int64, free: Int64) -> DiskSpace { DiskSpace(total: total, free: free) }
+
+  /// Five percent of a small disk, two gibibytes of a large one, and twice as much afterwards.
+  @Test func usualRuleIsForSmallDisksAndLargeOnes() {
+    let small: Int64 = 20 << 30
+    #expect(PurgeRule.usual.goal(on: disk(small, free: small / 20)) == nil)
+    #expect(PurgeRule.usual.goal(on: disk(small, free: small / 20 - 1)) == .bytes(small / 10))
+    let large: Int64 = 4 << 40
+    #expect(PurgeRule.usual.goal(on: disk(large, free: 2 << 30)) == nil)
+    #expect(PurgeRule.usual.goal(on: disk(large, free: 2 << 30 - 1)) == .bytes(4 << 30))
+    #expect(PurgeRule.usual.goal(on: disk(0, free: 0)) == nil)
+  }
+
+  @Test func rulesAreReadAndKept() throws {
+    let rule = try PurgeRule("5%:10%")
+    #expect(rule == .below(.percent(5), until: .percent(10)))
+    #expect(rule.goal(on: disk(1000, free: 50)) == nil)
+    #expect(rule.goal(on: disk(1000, free: 49)) == .percent(10))
+    #expect(try PurgeRule("2G:10%") == .below(.bytes(2 << 30), until: .percent(10)))
+    // Where it would end before it begins, it does nothing.
+    #expect(try PurgeRule("2G:10%").goal(on: disk(4 << 30, free: 1 << 30)) == nil)
+    #expect(PurgeRule.never.goal(on: disk(1000, free: 0)) == nil)
+  }
+
+  @Test(arguments: ["", "5%", "5%:", ":5%", "10%:5%", "5%:5%", "4G:2G", "5%:10%:20%", "x:y"])
+  func whatIsNoRuleIsRefused(text: String) {
+    #expect(throws: LimitRefusal.self) { try PurgeRule(text) }
+  }
+}

@@ -184,6 +184,37 @@ internal import Testing
     #expect(try String(contentsOfFile: "\(caches)/\(other)", encoding: .utf8) == "roots\n")
   }
 
+  /// A hundred files of 64 KiB, of which so many have to go.
+  @Test(arguments: [(1, 1), (65536, 1), (65537, 2), (1_966_080, 30)] as [(Int64, Int)])
+  func onlyWhatWasUsedLongestAgoGoesWhereThatIsEnough(bytes: Int64, files: Int) throws {
+    try shell(
+      """
+      cd Library/Caches; as_owner mkdir a b
+      for i in $(seq 100 199); do
+        [ $((i % 2)) = 0 ] && d=a || d=b
+        as_owner sh -c "head -c 65536 /dev/zero >$d/$i; touch -d @$((1000000000 + i)) $d/$i"
+      done
+      as_owner sh -c 'echo x >a/oldest; touch -d @900000000 a/oldest'; protect 0x00000002 a/oldest
+      """)
+    let purge = try containers.purge(.caches, of: record, enough: bytes, rest: {}) { (step) throws(Errno) in
+      try step()
+    }
+    #expect(purge.left.isEmpty && purge.freed.bytes >= bytes && purge.freed.bytes < bytes + 80 << 10)
+    let left = try Program.run(["find", caches, "-type", "f", "-printf", "%f\n"]).output
+      .split(separator: "\n").map(String.init).sorted()
+    #expect(left == (100 + files..<200).map { "\($0)" } + ["oldest"])
+    #expect(names(staging) == [])
+  }
+
+  /// What is left over is not worth to be spared.
+  @Test func allGoesWhereNotEnoughCanBeChosen() throws {
+    try shell("as_owner sh -c 'cd Library/Caches; echo x >a; mkfifo p; mkdir d; echo y >d/b; ln d/b d/c'")
+    let purge = try containers.purge(.caches, of: record, enough: 1 << 30, rest: {}) { (step) throws(Errno) in
+      try step()
+    }
+    #expect(purge.left.isEmpty && names(caches) == [])
+  }
+
   @Test func measureIsWhatAPurgeFrees() throws {
     try shell(
       """

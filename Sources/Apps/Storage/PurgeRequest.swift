@@ -12,6 +12,8 @@ package struct PurgeRequest: Codable, Equatable, Sendable {
   package var places: [PurgePlace] = PurgePlace.allCases
   /// Only until so much of the store's disk is free; nil for all of it.
   package var goal: FreeSpaceGoal?
+  /// Only of apps that have not run since then, in seconds since 1970, and of what was not changed since.
+  package var unusedSince: Int64?
   /// Says what would happen, and changes nothing.
   package var isDryRun = false
 

@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 internal import Glibc
-internal import LinuxIO
-internal import Policy
+package import LinuxIO
+package import Policy
 package import Store
 
 /// Throws away what apps can make again: everybody's temporary files first, then caches, those first of the
@@ -45,7 +45,8 @@ package struct Purger {
     for (candidate, record) in try candidates(request, of: user) {
       if isCancelled() { throw .cancelled }
       if let goal = request.goal, goal.missing(on: disk) <= wouldFree { break }
-      let item = result(of: candidate, record, isDryRun: request.isDryRun)
+      let missing = request.goal.map { $0.missing(on: disk) }
+      let item = result(of: candidate, record, enough: missing, isDryRun: request.isDryRun)
       items.append(item)
       if request.isDryRun {
         wouldFree = wouldFree.adding(clamped: item.freed.bytes)
@@ -78,11 +79,13 @@ package struct Purger {
       request.apps.isEmpty || request.apps.contains { $0.isSame(as: record.identifier) }
     }
     let records = Dictionary(wanted.map { (Owner($0.identifier, $0.user), $0) }) { first, _ in first }
-    let candidates = wanted.flatMap { record in
+    let candidates = wanted.flatMap { record -> [PurgeCandidate] in
       let lastRun = containers.lastRun(record)
-      return request.places.map {
-        PurgeCandidate(record.identifier, of: record.user, $0, lastRun: lastRun)
+      let places = request.places.filter { place in
+        guard let since = request.unusedSince else { return true }
+        return lastRun ?? .min < since && containers.lastChange(of: place, in: record) < since
       }
+      return places.map { PurgeCandidate(record.identifier, of: record.user, $0, lastRun: lastRun) }
     }
     return candidates.inPurgeOrder().compactMap { candidate in
       records[Owner(candidate.app, candidate.user)].map { (candidate, $0) }
@@ -100,7 +103,7 @@ package struct Purger {
   }
 
   private func result(
-    of candidate: PurgeCandidate, _ record: ContainerRecord, isDryRun: Bool
+    of candidate: PurgeCandidate, _ record: ContainerRecord, enough: Int64?, isDryRun: Bool
   ) -> PurgeReport.Item {
     do throws(Errno) {
       if isDryRun {
@@ -108,7 +111,9 @@ package struct Purger {
         if size.count > 0, observer.runs(candidate.app, of: candidate.user) { throw .EBUSY }
         return .init(candidate, size)
       }
-      let purge = try containers.purge(candidate.place, of: record, rest: rest) { (step) throws(Errno) in
+      let purge = try containers.purge(
+        candidate.place, of: record, enough: enough, rest: rest
+      ) { (step) throws(Errno) in
         try observer.whileClosed(candidate.app, of: candidate.user, step)
       }
       return .init(candidate, purge)
@@ -130,7 +135,7 @@ package struct Purger {
 
 extension FD {
   /// How full the filesystem is that this is on.
-  func diskSpace() throws(Errno) -> DiskSpace {
+  package func diskSpace() throws(Errno) -> DiskSpace {
     let status = try filesystemStatus()
     func bytes(_ blocks: UInt) -> Int64 {
       let size = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))

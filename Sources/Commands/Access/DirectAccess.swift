@@ -99,7 +99,7 @@ struct DirectAccess: StoreAccess {
 
   func purge(_ request: PurgeRequest) throws -> PurgeReport {
     try changing { (handler, wait) throws(ControlFailure) in
-      try handler.purge(request, by: .ourselves, wait)
+      try handler.purge(request, by: .ourselves, isCancelled: wait.isCancelled)
     }
   }
 

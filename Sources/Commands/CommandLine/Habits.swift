@@ -39,7 +39,7 @@ enum Habits {
     (["start", "launch", "open", "exec"], "'insula run ID' runs an app"),
     (["stop", "end", "quit"], "'insula kill ID' ends an app, and 'insula unmount' unmounts a store"),
     (
-      ["rm", "remove", "delete", "del", "purge"],
+      ["rm", "remove", "delete", "del"],
       "'insula uninstall ID' removes an app, and 'insula user remove NAME' removes a home"
     ),
     (["list", "show"], "'insula apps' lists apps, 'insula ls' files, and 'insula user list' homes"),

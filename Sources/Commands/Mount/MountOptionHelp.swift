@@ -16,6 +16,12 @@ struct MountOptionHelp: Sendable {
       spelling: "nohandles", help: "don't use file handles; keep some descriptors open instead"),
     MountOptionHelp(spelling: "local_locks", help: "let POSIX locks apply within this mount only"),
     MountOptionHelp(
+      spelling: "purge=BELOW:UNTIL",
+      help: "delete caches and temporary files of apps that don't run when less than BELOW is free on the "
+        + "disk, until UNTIL is free, as 5%:10% or 2G:4G (default: below 5% or 2 GiB, whichever is less, "
+        + "until twice that)"),
+    MountOptionHelp(spelling: "nopurge", help: "delete them only by 'insula purge'"),
+    MountOptionHelp(
       spelling: "cache=SECONDS", help: "how long the kernel may use cached names and attributes"),
     MountOptionHelp(
       spelling: "restarts=N",

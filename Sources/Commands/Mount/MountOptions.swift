@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import Policy
 
 /// What `-o` asks for.
 struct MountOptions: Equatable {
@@ -71,6 +72,7 @@ struct MountOptions: Equatable {
     case "handles": serve.fileHandles = true
     case "nohandles": serve.fileHandles = false
     case "local_locks": serve.localLocks = true
+    case "nopurge": serve.purges = .never
     default: return false
     }
     return true
@@ -92,6 +94,12 @@ struct MountOptions: Equatable {
   private mutating func takeValue(_ name: String, _ value: String) throws(Refusal) -> Bool {
     switch name {
     case "fsname": source = value
+    case "purge":
+      do throws(LimitRefusal) {
+        serve.purges = try PurgeRule(value)
+      } catch {
+        throw Refusal(message: "the mount option purge=\(value.sanitized) is not understood: \(error.reason)")
+      }
     case "restarts": serve.restarts = try Self.number(name, value, 0...1_000_000)
     case "threads": serve.threads = try Self.number(name, value, 1...256)
     case "poll": serve.pollMicroseconds = try Self.number(name, value, 0...10_000)
@@ -146,9 +154,9 @@ struct MountOptions: Equatable {
 
   private static let plainNames = [
     "ro", "rw", "remount", "nonempty", "nogrpid", "grpid", "nopassthrough", "passthrough", "nohandles",
-    "handles", "local_locks",
+    "handles", "local_locks", "nopurge",
   ]
-  private static let valueNames = ["cache", "fsname", "poll", "restarts", "threads"]
+  private static let valueNames = ["cache", "fsname", "poll", "purge", "restarts", "threads"]
 
   private init() {}
 

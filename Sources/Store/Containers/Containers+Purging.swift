@@ -11,6 +11,8 @@ package import Policy
 // nobody sees it any more, and the app may run again. What is open stays so, as it does with any file.
 //
 // What is not the user's, and what a flag protects, comes back to where it was.
+//
+// Where not all of it has to go, only the files that were used longest ago are moved out of sight.
 
 extension Containers {
   /// What came of the contents of a directory.
@@ -27,6 +29,13 @@ extension Containers {
   package func lastRun(_ record: ContainerRecord) -> Int64? {
     guard let container = try? tree.fd.openDirectory(at: record.path) else { return nil }
     return metadata.lastRun(of: container.fd)
+  }
+
+  /// When something was put into one of its directories last, or taken away; for ever where that can't be
+  /// told.
+  package func lastChange(of place: PurgePlace, in record: ContainerRecord) -> Int64 {
+    guard let status = try? tree.fd.status(at: "\(record.path)/\(place.path)") else { return .max }
+    return Int64(status.st_mtim.tv_sec)
   }
 
   /// What a purge would free; nothing where it would not touch the directory.
@@ -48,8 +57,10 @@ extension Containers {
   }
 
   /// Throws away what is in one of an app's directories, and calls `rest` after each name that is gone.
+  ///
+  /// With `enough` it is only so much that as many bytes become free, if that is less than all.
   package func purge(
-    _ place: PurgePlace, of record: ContainerRecord, rest: @escaping () -> Void,
+    _ place: PurgePlace, of record: ContainerRecord, enough: Int64? = nil, rest: @escaping () -> Void,
     whileClosed: WhileClosed
   ) throws(Errno) -> Purge {
     let contents = PurgedContents(place, of: record)
@@ -59,7 +70,14 @@ extension Containers {
       try withDirectory(place, of: record) { (parent, name, directory, stays) throws(Errno) in
         if let stays { return purge.left.append(stays) }
         guard try !directory.isEmptyDirectory() else { return }
-        try whileClosed { () throws(Errno) in try take(contents, directory, name, in: parent) }
+        let selection = try enough.flatMap { (bytes) throws(Errno) in
+          try PurgeSelection(
+            freeing: bytes, of: directory, owner: record.user, isBare: metadata.isBare(_:in:))
+        }
+        try whileClosed { () throws(Errno) in
+          guard let selection else { return try take(contents, directory, name, in: parent) }
+          try take(contents, selection, from: directory)
+        }
       }
       let now = try remove(contents, of: record, rest)
       purge.freed.add(now.freed)
@@ -147,6 +165,18 @@ extension Containers {
       }
       throw error
     }
+  }
+
+  /// Moves some of the files out of sight.
+  private func take(
+    _ contents: PurgedContents, _ selection: PurgeSelection, from directory: FD
+  ) throws(Errno) {
+    let status = try directory.status()
+    let taken = try contents.name.withName { (name) throws(Errno) in
+      try makeEmpty(like: directory, status, name, in: workshop.directory)
+      return try workshop.directory.openDirectory(name)
+    }
+    try selection.move(from: directory, to: taken.fd, workshop.visibly)
   }
 
   /// Makes a directory with everything that another one has beside its contents.

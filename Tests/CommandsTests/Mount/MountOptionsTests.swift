@@ -3,6 +3,7 @@
 
 @testable internal import Commands
 internal import Daemon
+internal import Policy
 internal import Testing
 
 @Suite struct MountOptionsTests {
@@ -29,6 +30,10 @@ internal import Testing
     let options = try MountOptions([
       "nogrpid,nopassthrough,nohandles,local_locks,threads=3,poll=0,cache=0.5,fsname=a b,nonempty,remount"
     ])
+    #expect(options.serve.purges == .usual)
+    #expect(
+      try MountOptions(["nopurge,purge=5%:10%"]).serve.purges == .below(.percent(5), until: .percent(10)))
+    #expect(try MountOptions(["purge=5%:10%,nopurge"]).serve.purges == .never)
     #expect(options.serve.callerGroup && !options.serve.passthrough && !options.serve.fileHandles)
     #expect(options.serve.localLocks && options.serve.threads == 3 && options.serve.pollMicroseconds == 0)
     #expect(options.serve.cacheSeconds == 0.5 && options.source == "a b")
@@ -51,7 +56,7 @@ internal import Testing
       "threads=257",
       "threads=99999999999999999999", "poll=-1", "poll=10001", "cache=-1", "cache=nan", "cache=inf",
       "cache=x",
-      "ro=1", "RO", "nosuid=", "threads",
+      "ro=1", "RO", "nosuid=", "threads", "purge", "purge=5%", "purge=10%:5%", "nopurge=1",
     ])
   func whatMakesNoSenseIsNamed(word: String) {
     let error = #expect(throws: UsageError.self) { try MountOptions(["ro,\(word),rw"]) }

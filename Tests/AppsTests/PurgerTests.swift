@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import TestSupport
+internal import Testing
+
+@Suite struct PurgerTests {
+  private let fixture: AppFixture
+  private let container: String
+
+  init() throws {
+    fixture = try AppFixture()
+    try fixture.bundle()
+    try fixture.install(for: fixture.users)
+    container = "\(fixture.home)/Library/Containers/org.example.editor"
+  }
+
+  private func set(_ place: String, changed: Int64) throws {
+    var times = [timespec(tv_sec: Int(changed), tv_nsec: 0), timespec(tv_sec: Int(changed), tv_nsec: 0)]
+    guard utimensat(AT_FDCWD, "\(fixture.tree)/\(container)/Data/\(place)", &times, 0) == 0 else {
+      throw Errno.last
+    }
+  }
+
+  /// What an app needs again when it goes on is kept for it, whatever else is asked for.
+  @Test(arguments: [
+    (ran: 999, changed: 999, goes: true), (1000, 999, false), (999, 1000, false),
+    (ran: nil, changed: 999, goes: true), (nil, 1000, false),
+  ])
+  func whatWasUsedLatelyIsKept(ran: Int64?, changed: Int64, goes: Bool) throws {
+    try fixture.write("x", to: "store/tree/\(container)/Data/tmp/x")
+    chown("\(fixture.tree)/\(container)/Data/tmp/x", fixture.account.uid, fixture.account.gid)
+    try set("tmp", changed: changed)
+    if let ran { fixture.store.noteRun(of: container, at: ran) }
+    let purger = Purger(
+      fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
+      observer: NoTreeObserver(), rest: {})
+    var request = PurgeRequest()
+    request.places = [.tmp]
+    request.unusedSince = 1000
+    let report = try purger.purge(request, by: .ourselves)
+    #expect((report.freed.count > 0) == goes)
+    #expect(try fixture.names("\(container)/Data/tmp") == (goes ? [] : ["x"]))
+  }
+}
