@@ -32,6 +32,12 @@ package enum Insula {
       title: "Data",
       commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self]),
     CommandGroup(
+      title: "Backup",
+      commands: [
+        BackupRunCommand.self, BackupExcludeCommand.self, BackupIncludeCommand.self, BackupWhyCommand.self,
+        BackupOffCommand.self, BackupOnCommand.self,
+      ]),
+    CommandGroup(
       title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),
     CommandGroup(
       title: "Consent",
@@ -63,9 +69,8 @@ package enum Insula {
       title: "Machine",
       commands: [
         DoctorCommand.self, CheckCommand.self, LogCommand.self, TraceCommand.self, ConfigCommand.self,
+        CompletionsCommand.self, HelpCommand.self, VersionCommand.self,
       ]),
-    CommandGroup(
-      title: "Program", commands: [CompletionsCommand.self, HelpCommand.self, VersionCommand.self]),
   ]
 
   /// All verbs, in the same order.

@@ -14,7 +14,7 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots, version, consents, task, because, items, unread, purged
+      roots, version, consents, task, because, items, unread, purged, backup
     case own = "self"
   }
 
@@ -47,6 +47,7 @@ extension ControlMessage: Codable {
     if fields.contains(.waiting) { return .waiting(try value(.waiting)) }
     if fields.contains(.path) { return .path(try value(.path)) }
     if fields.contains(.launch) { return .launch(try value(.launch)) }
+    if fields.contains(.backup) { return .backup(try value(.backup)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
     if fields.contains(.consents) { return .consents(try value(.consents)) }
     if fields.contains(.items) {
@@ -138,6 +139,7 @@ extension ControlMessage: Codable {
       try fields.encodeIfPresent(page.next, forKey: .next)
       try fields.encodeIfPresent(page.version, forKey: .version)
     case .launch(let plan): try fields.encode(plan, forKey: .launch)
+    case .backup(let plan): try fields.encode(plan, forKey: .backup)
     case .running(let apps): try fields.encode(apps, forKey: .running)
     case .requests(let report): try fields.encode(report, forKey: .requests)
     case .roots(let roots): try fields.encode(roots, forKey: .roots)

@@ -29,6 +29,7 @@ package enum ControlReply: Equatable, Sendable {
   case path(String)
   case grants(GrantPage)
   case launch(LaunchPlan)
+  case backup(BackupPlan)
   /// What runs, or what ran until it was ended.
   case running([RunningApp])
 

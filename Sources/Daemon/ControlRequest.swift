@@ -29,6 +29,9 @@ package enum ControlRequest: Equatable, Sendable {
   case grants(AppIdentifier?, user: UInt32?, after: Int64)
   /// Let one run: its view comes back, or is served over the connection that comes along.
   case run(AppIdentifier, user: UInt32?)
+  /// Let me make a backup: a view of what is backed up comes back, or is served over the connection that
+  /// comes along.
+  case backup(BackupRequest)
   /// What runs?
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
@@ -77,7 +80,7 @@ extension ControlRequest {
   /// Whether it is about the very process that asks.
   var isAboutCaller: Bool {
     switch self {
-    case .run, .ended, .trace, .endpoint, .nextTask, .nextReading: true
+    case .run, .backup, .ended, .trace, .endpoint, .nextTask, .nextReading: true
     default: false
     }
   }
@@ -87,7 +90,7 @@ extension ControlRequest {
     switch self {
     case .status, .apps, .app, .path, .grants, .running, .log, .roots: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
-    case .run, .trace: true
+    case .run, .backup, .trace: true
     // What comes second changes nothing.
     case .ended: true
     // The last socket that it is given is the app's.
@@ -109,8 +112,8 @@ extension ControlRequest {
 // Anyone may have written it, so what lacks something or makes no sense ends here.
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
-    case status, unmount, restart, order, apps, app, path, grant, grants, run, running, end, ended, log,
-      trace, traced, roots, pass, endpoint, consent, items
+    case status, unmount, restart, order, apps, app, path, grant, grants, run, backup, running, end, ended,
+      log, trace, traced, roots, pass, endpoint, consent, items
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
@@ -123,7 +126,7 @@ extension ControlRequest: Codable {
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind, file, token, adds
+      consent, service, panel, started, number, answer, kind, file, token, adds, backup
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -147,6 +150,7 @@ extension ControlRequest: Codable {
           try Self.identifierIfPresent(fields), user: try user(),
           after: try fields.decodeIfPresent(Int64.self, forKey: .after) ?? 0)
       case .run: .run(try Self.identifier(fields), user: try user())
+      case .backup: .backup(try fields.decode(BackupRequest.self, forKey: .backup))
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
       case .ended: .ended(try Self.ending(fields))
@@ -247,6 +251,7 @@ extension ControlRequest: Codable {
     case .unmount(let lazily): try fields.encode(lazily, forKey: .lazily)
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
+    case .backup(let request): try fields.encode(request, forKey: .backup)
     case .log(let query): try fields.encode(query, forKey: .query)
     case .ended(let ending):
       try fields.encodeIfPresent(ending.status, forKey: .status)
@@ -282,6 +287,7 @@ extension ControlRequest: Codable {
     case .grant: .grant
     case .grants: .grants
     case .run: .run
+    case .backup: .backup
     case .running: .running
     case .end: .end
     case .ended: .ended

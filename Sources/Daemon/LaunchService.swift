@@ -106,7 +106,8 @@ final class LaunchService: Sendable {
 
   /// Makes the views again of the apps that another worker has left; those that can't go on end.
   func takeovers(_ kept: KeptState) -> [AppTakeover] {
-    kept.views.filter { $0 != Server.wholeTree }.compactMap { view in
+    let views = kept.views.filter { $0 != Server.wholeTree && kept.descriptor(.backup, view: $0) == nil }
+    return views.compactMap { view in
       guard let left = LeftApp(view, in: kept) else {
         drop(view, kept, "what was known of it is lost")
         return nil

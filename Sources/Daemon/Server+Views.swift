@@ -68,7 +68,7 @@ extension Server {
     throw .EIO
   }
 
-  private var appSettings: ConnectionSettings {
+  var appSettings: ConnectionSettings {
     var settings = ConnectionSettings()
     settings.passthrough = options.passthrough && isSystem
     settings.localLocks = options.localLocks

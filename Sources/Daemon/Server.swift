@@ -67,6 +67,8 @@ package final class Server: Sendable {
   let consents: ConsentService
   /// The apps that run.
   package let views: RunningViews
+  /// The backups that are being made.
+  let backups = BackupRuns()
   /// Through which these ask.
   let appSockets: AppSocketServer
   private let ended: Ended
@@ -261,10 +263,10 @@ package final class Server: Sendable {
     try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
   }
 
-  /// Serves on where another worker has died, with the apps that can go on.
-  func takeOver(_ apps: [AppTakeover]) throws {
+  /// Serves on where another worker has died, with the apps and backups that can go on.
+  func takeOver(_ apps: [AppTakeover], _ backups: [BackupTakeover]) throws {
     do {
-      try serveOn(apps)
+      try serveOn(apps, backups)
     } catch {
       // No connection will say so.
       ended.wakeup.ring()
@@ -272,9 +274,10 @@ package final class Server: Sendable {
     }
   }
 
-  private func serveOn(_ apps: [AppTakeover]) throws {
+  private func serveOn(_ apps: [AppTakeover], _ backups: [BackupTakeover]) throws {
+    let views = [view] + apps.map(\.view) + backups.map(\.run.view)
     // Before anything that may fail, or each worker that fails would leave more.
-    left?.close(besides: ([view] + apps.map(\.view)).flatMap(\.descriptorsTakenOver))
+    left?.close(besides: views.flatMap(\.descriptorsTakenOver))
     guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
     else { throw ServeFailure.lost(mountPoint: mountPoint) }
     try confine()
@@ -283,9 +286,10 @@ package final class Server: Sendable {
       try session.resume(first)
       try serve(session)
       for app in apps { try takeOver(app) }
+      for backup in backups { try takeOver(backup) }
       volume.tookOver()
       try pool.start()
-      try askAboutLeftNodes(of: [view] + apps.map(\.view))
+      try askAboutLeftNodes(of: views)
     } catch {
       throw ServeFailure.threads(error)
     }
@@ -384,6 +388,7 @@ package final class Server: Sendable {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
     // Whoever has taken the tree away has left nothing for them to come from.
     views.endAll()
+    backups.endAll()
     appSockets.stop()
     pool.stop()
     grants.finish()

@@ -104,16 +104,17 @@ package enum Service {
     apps.serve(server.tree, server.grants, server.consents)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
+    let backups = BackupService(store, server, apps, mountPoint: settings.mountPoint)
     let control: ListeningPlace
     let updates: UpdateThread
     let purges: PurgeThread
     do {
       if let kept, kept.hasPredecessor {
-        try server.takeOver(launches.takeovers(kept))
+        try server.takeOver(launches.takeovers(kept), server.takeoversOfBackups(kept))
         server.consents.began()
         kept.serves()
       }
-      control = try listen(store, server, apps, launches, log, settings, kept)
+      control = try listen(store, server, apps, launches, backups, log, settings, kept)
       server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
@@ -236,12 +237,12 @@ package enum Service {
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService, _ log: EventLog,
-    _ settings: Settings, _ kept: KeptState?
+    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
+    _ backups: BackupService, _ log: EventLog, _ settings: Settings, _ kept: KeptState?
   ) throws -> ListeningPlace {
     do throws(Errno) {
       return try settings.place.listen(for: store, budget: server.volume.budget, kept: kept) { call in
-        answer(call, store, server, apps, launches, log, settings)
+        answer(call, store, server, apps, launches, backups, log, settings)
       }
     } catch {
       throw ServiceFailure.controlSocket(
@@ -269,6 +270,7 @@ package enum Service {
   /// Unmounts; those who still use the mount may finish, and nobody new gets in.
   private static func end(_ server: Server) {
     server.views.endAll()
+    server.backups.endAll()
     do throws(Errno) {
       try server.unmount(lazily: false)
     } catch {
@@ -280,7 +282,7 @@ package enum Service {
   /// Runs on the control socket's thread: what looks at the disk or takes its time is a job.
   private static func answer(
     _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
-    _ log: EventLog, _ settings: Settings
+    _ backups: BackupService, _ log: EventLog, _ settings: Settings
   ) -> ControlAnswer {
     let queries = AppQueryHandler(store: store, apps: apps, caller: call.caller)
     switch call.request {
@@ -300,6 +302,7 @@ package enum Service {
     case .grants(let identifier, let user, let after):
       return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call.caller) }
     case .run(let identifier, let user): return launches.run(identifier, for: user, call)
+    case .backup(let request): return backups.answer(request, call)
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
     case .end(let identifier, let user, let signal):
       return launches.end(identifier, of: user, with: signal, for: call.caller)
@@ -342,6 +345,13 @@ package enum Service {
 
   /// While apps run the mount is busy; who wants it to go all the same wants them to end.
   private static func unmount(_ server: Server, lazily: Bool, for caller: ControlCaller) -> ControlReply {
+    let backups = server.backups.all.map { "pid \($0.pid)" }
+    guard backups.isEmpty || lazily else {
+      return .failure(
+        ControlFailure(
+          "a backup is being made (\(backups.joined(separator: ", "))); wait for its end", .EBUSY))
+    }
+    server.backups.endAll()
     let running = server.views.all()
     guard !running.isEmpty else { return takeAway(server, lazily: lazily) }
     let apps = running.map(RunningApp.init)

@@ -25,6 +25,12 @@ package enum OwnNamespace {
     try check(mount(nil, "/", nil, UInt(MS_REC) | UInt(MS_SLAVE), nil))
   }
 
+  /// Enters a mount namespace that nobody else is in, as root may; otherwise with a user namespace as well.
+  package static func enterMounts() throws(Errno) {
+    guard ProcessID.user == 0, clx_unshare(CLX_CLONE_NEWNS) == 0 else { return try enter() }
+    try check(mount(nil, "/", nil, UInt(MS_REC) | UInt(MS_SLAVE), nil))
+  }
+
   /// From here on the next process that we start, and only that one, is the first of a namespace of
   /// processes: when it ends, by whatever, the kernel ends all that it has started.
   package static func countProcessesAnew() throws(Errno) { try check(clx_unshare(CLX_CLONE_NEWPID)) }

@@ -57,6 +57,8 @@ package func decideTimeChange(
 package enum AttributeNamespace: Sendable {
   /// `user.*`.
   case user
+  /// Those of `user.*` that leave an object out of backups.
+  case backupMark
   /// Attributes for which the kernel requires a capability.
   ///
   /// `isRoots`: only root can have it here.
@@ -77,7 +79,10 @@ package func decideExtendedAttributeChange(
   switch namespace {
   case .other: return .allow
   case .reserved: return .deny(.place)
-  case .user:
+  case .backupMark where object.reach.isRevocable:
+    // A user lets an app work on a file, and still relies on the backup of it.
+    return .deny(.place)
+  case .user, .backupMark:
     // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to
     // `xattr(7)`.
     if object.isDirectory, object.mode & 0o1000 != 0,

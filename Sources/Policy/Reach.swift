@@ -27,6 +27,9 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// beside it, and are to find those free.
   package static let asksUnlessGranted = Reach(rawValue: 1 << 6)
 
+  /// It does not exist in the view, whatever is said of what is around it.
+  package static let absent = Reach(rawValue: 1 << 7)
+
   /// It does not exist in the view.
   package static let nothing: Reach = []
   package static let everything: Reach = [.read, .write, .execute]

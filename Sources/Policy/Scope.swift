@@ -24,7 +24,8 @@ package struct ScopePlace: Hashable, Sendable {
   /// The path, for people.
   package var text: String { String(decoding: GrantPath.path(path), as: UTF8.self) }
 
-  /// The name that stands for all that end in `suffix`; nothing in a filesystem can have it.
+  /// The name that stands for all that end in `suffix`, and for all names without one; nothing in a
+  /// filesystem can have it.
   package static func pattern(_ suffix: String) -> [UInt8] { [0] + Array(suffix.utf8) }
 
   /// What all names end in that a pattern stands for; nil for the name of an object.
@@ -104,6 +105,9 @@ package struct Scope: Sendable {
 
     var isGrantedFile: Bool { own.granted.contains(.write) }
 
+    /// Whether neither it nor anything in it exists.
+    var isAbsent: Bool { inside.permanent.contains(.absent) }
+
     /// Whether it says nothing of what is in it before its user has consented, whatever is said of all that
     /// is around it.
     ///
@@ -114,6 +118,7 @@ package struct Scope: Sendable {
     }
 
     var reach: Reach {
+      if isAbsent { return .nothing }
       var reach = own.union(around).reach
       reach.subtract([.asks, .asksUnlessGranted])
       if asks { reach.insert(.asks) }
@@ -161,8 +166,8 @@ package struct Scope: Sendable {
   ) -> Position {
     guard let index = index(position) else { return position }
     if isInterior(index) { return reach(of: position).isEmpty ? .nowhere : position }
-    if let child = child(name, of: index), !places[child].reach.isEmpty { return Position(place: child) }
-    if let pattern = pattern(for: name, in: index) { return Position(place: pattern) }
+    if let child = child(name, of: index), says(child) { return found(child) }
+    if let pattern = pattern(for: name, in: index) { return found(pattern) }
     if let object, isSibling(object, name, in: index) { return .sibling }
     return unnamed(in: index)
   }
@@ -254,13 +259,20 @@ package struct Scope: Sendable {
     children[Child(parent: index, name: Array(name))]
   }
 
+  /// Whether there is something to be said of a place that is not said of all that is around it.
+  private func says(_ index: Int) -> Bool { places[index].isAbsent || !places[index].reach.isEmpty }
+
+  private func found(_ index: Int) -> Position {
+    places[index].isAbsent ? .nowhere : Position(place: index)
+  }
+
   /// The place whose name stands for all names like this one.
   private func pattern(for name: some Collection<UInt8>, in index: Int) -> Int? {
     guard places[index].hasPatterns else { return nil }
     var child = places[index].firstChild
     while child != 0 {
       let place = places[child].name
-      if place.first == 0, ScopePlace.stands(place, for: name), !places[child].reach.isEmpty { return child }
+      if place.first == 0, ScopePlace.stands(place, for: name), says(child) { return child }
       child = places[child].next
     }
     return nil

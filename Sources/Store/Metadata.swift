@@ -200,13 +200,13 @@ extension StaticString {
 }
 
 extension Sequence<UInt8> {
-  fileprivate func elementsEqual(_ text: StaticString) -> Bool {
+  func elementsEqual(_ text: StaticString) -> Bool {
     elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 }
 
 /// Lends room for bytes, on the stack where it is little.
-private func withRoom<Result>(
+func withRoom<Result>(
   _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> Result
 ) throws(Errno) -> Result {
   try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { (room) throws(Errno) in

@@ -21,6 +21,8 @@ package final class View: FileSystem {
   let audience: Audience
   /// Whose view it is; nil for that of the whole tree.
   let app: AppIdentifier?
+  /// Whether it is for a backup: then what is not backed up does not exist in it.
+  let isForBackup: Bool
   let gate: Gate
   /// Distinguishes this view's lock owners from those of other views, which their kernels number
   /// independently.
@@ -47,9 +49,10 @@ package final class View: FileSystem {
   /// `taken` is the number of a view that another worker has left.
   package init(
     _ volume: Volume, scope: Scope = .wholeTree, of app: AppIdentifier? = nil, user: UInt32? = nil,
-    takingOver taken: UInt32? = nil
+    isForBackup: Bool = false, takingOver taken: UInt32? = nil
   ) throws(Errno) {
     self.volume = volume
+    self.isForBackup = isForBackup
     self.app = app
     audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
     startedSignal = try Wakeup()

@@ -90,6 +90,17 @@ struct DaemonSearch {
     return mount
   }
 
+  /// Our mount that an absolute path without links is in, if there is one.
+  static func mount(containing path: String) -> MountEntry? {
+    let mounts = (try? MountTable.current())?.entries.filter {
+      "\(path)/".utf8.starts(with: "\($0.mountPoint)/".utf8) || $0.mountPoint == "/"
+    }
+    // Of those at one place the last is on top.
+    let deepest = mounts?.map(\.mountPoint.utf8.count).max()
+    let top = mounts?.last { $0.mountPoint.utf8.count == deepest }
+    return top?.type == MountPoint.filesystemType ? top : nil
+  }
+
   /// Our mount of a store, if there is one.
   static func mount(ofStore path: String) -> MountEntry? {
     (try? MountTable.current())?.entries.last { $0.type == MountPoint.filesystemType && $0.source == path }

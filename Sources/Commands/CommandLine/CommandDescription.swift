@@ -12,14 +12,16 @@ struct CommandDescription: Sendable {
     var isRequired = false
     /// What completion offers for it.
     var kind = ValueKind.other
-    /// Whether there may be several; only the last argument's business.
+    /// Whether there may be several; only of the last argument, or of one before `--`.
     var isRepeated = false
     /// Whether nothing may stand for it, as among what is passed on.
     var mayBeEmpty = false
+    /// Whether `--` must stand before it, since what comes before it may be repeated too.
+    var followsDashes = false
 
     /// As it stands in a synopsis.
     var placeholder: String {
-      let words = name + (isRepeated ? "..." : "")
+      let words = (followsDashes ? "-- " : "") + name + (isRepeated ? "..." : "")
       return isRequired ? words : "[\(words)]"
     }
   }

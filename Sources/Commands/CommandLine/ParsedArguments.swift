@@ -7,6 +7,8 @@ internal import Policy
 struct ParsedArguments: Equatable {
   /// What was given by its place.
   private(set) var positional: [String] = []
+  /// How many of these came before a `--`; nil if there was none.
+  private(set) var countBeforeDashes: Int?
   private var values: [String: [String]] = [:]
   private var flags: Set<String> = []
   /// The action that was asked for, and the words that it took.
@@ -24,6 +26,7 @@ struct ParsedArguments: Equatable {
     var cursor = ArgumentCursor(words)
     while let word = cursor.next() {
       if word == "--" {
+        countBeforeDashes = positional.count
         while let word = cursor.next() { positional.append(word) }
       } else if description.helpSpellings.contains(word) {
         wantsHelp = true
@@ -170,7 +173,7 @@ struct ParsedArguments: Equatable {
     let known = description.arguments
     let required = known.filter(\.isRequired).count
     if positional.count < required {
-      let missing = known[positional.count]
+      let missing = known[positional.count...].first(where: \.isRequired) ?? known[positional.count]
       throw description.error("\(missing.name) is missing (\(missing.help))")
     }
     if known.last?.isRepeated != true, positional.count > known.count {

@@ -65,6 +65,15 @@ enum Subprocess {
     return (try wait(pid), String(decoding: output, as: UTF8.self))
   }
 
+  /// Becomes a program; returns only if that can't be, with the reason.
+  static func become(_ words: [String]) -> Errno {
+    for number in [SIGPIPE, SIGINT, SIGQUIT] { _ = signal(number, SIG_DFL) }
+    withCStrings(words) { words in
+      if let name = words[0] { _ = execvp(name, words) }
+    }
+    return .last
+  }
+
   /// Runs a program in our place, so to say: it has our streams, and signals of the terminal are for it.
   static func runAsOurselves(_ words: [String], _ context: Context) throws(Errno) -> End {
     let forProgram = [SIGINT, SIGQUIT]

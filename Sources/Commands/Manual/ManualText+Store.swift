@@ -66,9 +66,12 @@ extension ManualText {
 
   static let backups = [
     """
-    Any tool that keeps owners, modes, links and extended attributes can back up a store, for example
+    'insula backup run' lets any backup program see exactly what of a mounted tree is to be backed up.
+    """,
+    """
+    Any tool that keeps owners, modes, links and extended attributes can back up a whole store, for example
     'rsync -aHAX' or 'tar --xattrs --xattrs-include=*', preferably while the store is not mounted.
     'insula check' checks a restored store. 'insula check --repair' gives a copy a UUID of its own.
-    """
+    """,
   ]
 }

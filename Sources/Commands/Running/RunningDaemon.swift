@@ -33,15 +33,29 @@ struct RunningDaemon {
   mutating func launch(
     _ identifier: AppIdentifier, for user: UInt32, over connection: SharedFD?
   ) throws -> (LaunchPlan, SharedFD?) {
-    var reply = try ask(.run(identifier, user: user), connection)
+    let reply = try askInTurn(.run(identifier, user: user), connection)
+    let plan = try reply.orFailure { if case .launch(let plan) = $0 { plan } else { nil } }
+    return (plan, client.takePassed())
+  }
+
+  /// The same for the view of a backup.
+  mutating func beginBackup(
+    _ request: BackupRequest, over connection: SharedFD?
+  ) throws -> (BackupPlan, SharedFD?) {
+    let reply = try askInTurn(.backup(request), connection)
+    let plan = try reply.orFailure { if case .backup(let plan) = $0 { plan } else { nil } }
+    return (plan, client.takePassed())
+  }
+
+  private mutating func askInTurn(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
+    var reply = try ask(request, connection)
     for _ in 0..<Self.patience where reply.isCrowded {
       // The daemon keeps no list of those it has turned away, and tells none of them when it has room.
       usleep(10_000)
       client = try connect()
-      reply = try ask(.run(identifier, user: user), connection)
+      reply = try ask(request, connection)
     }
-    let plan = try reply.orFailure { if case .launch(let plan) = $0 { plan } else { nil } }
-    return (plan, client.takePassed())
+    return reply
   }
 
   /// Where it is, for conversations later on.

@@ -44,8 +44,8 @@ struct AppCalls: Sendable {
     case .openPanel(let panel): return consents.openPanel(panel, running)
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
-    case .status, .unmount, .restart, .change, .apps, .grant, .run, .endpoint, .running, .end, .ended, .log,
-      .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask, .consent(.decide):
+    case .status, .unmount, .restart, .change, .apps, .grant, .run, .backup, .endpoint, .running, .end,
+      .ended, .log, .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }
   }

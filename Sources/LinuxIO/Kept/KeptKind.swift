@@ -15,7 +15,7 @@ extension KeptState.Kind {
     return switch self {
     // Its number is the same everywhere.
     case .connection: status.type == S_IFCHR && UInt64(status.st_rdev) == clx_makedev(10, 229)
-    case .viewMemory, .volumeMemory, .appLaunch:
+    case .viewMemory, .volumeMemory, .appLaunch, .backup:
       status.isRegular && (try? memory.status().st_dev) == status.st_dev
     case .appProcess: Self.processDevice == UInt64(status.st_dev)
     case .listener, .remover, .appListener: status.type == S_IFSOCK

@@ -37,6 +37,8 @@ package final class KeptState: @unchecked Sendable {
     case remover
     /// The socket of an app, through which it asks.
     case appListener
+    /// What is to be known of a backup that is being made.
+    case backup
   }
 
   /// How a keeper has answered who wants the installed program in place of the running one.
@@ -261,7 +263,7 @@ package final class KeptState: @unchecked Sendable {
 
   /// Forgets all that concerns a view.
   package func forgetAll(of view: UInt32) {
-    for kind in [Kind.connection, .viewMemory, .appProcess, .appLaunch, .appListener] {
+    for kind in [Kind.connection, .viewMemory, .appProcess, .appLaunch, .appListener, .backup] {
       forget(kind, view: view)
     }
   }

@@ -151,7 +151,8 @@ extension View {
     let object =
       scope.hasSiblings
       ? SiblingObject(ObjectNumber(inode: found.inode, device: parent.number.device)) : nil
-    return scope.position(of: found.name, in: parent.position, object: object) == .nowhere
+    if scope.position(of: found.name, in: parent.position, object: object) == .nowhere { return true }
+    return isForBackup && isLeftOut(found.name, zone(of: found.name, in: parent), in: parent.fd)
   }
 
   /// Adds one entry.

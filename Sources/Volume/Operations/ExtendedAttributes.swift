@@ -15,6 +15,7 @@ extension View {
     _ name: Name, of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
   ) throws(Errno) -> Int {
     if asks(node) { throw .ENODATA }
+    let name = name.asKept
     switch AttributeFamily(name) {
     case .ours: throw .ENODATA
     case .security(let alias):
@@ -74,6 +75,7 @@ extension View {
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
     let object = try nodes.reference(to: node)
+    let name = name.asKept
     if case .security(let alias) = AttributeFamily(name) {
       return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
     }
@@ -104,6 +106,7 @@ extension View {
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
     let object = try nodes.reference(to: node)
+    let name = name.asKept
     let judged = self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {
     case .security(let alias):
@@ -142,7 +145,7 @@ extension View {
     let namespace: AttributeNamespace =
       switch family {
       case .ours: .reserved
-      case .user: .user
+      case .user: BackupMark(name) == nil ? .user : .backupMark
       case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
       case .posixACL, .security, .other: .other
       }

@@ -78,6 +78,7 @@ extension View {
     let status = try object.fd.status()
     let zone = zone(of: name, in: directory)
     let position = try position(of: name, in: directory, object.fd, status)
+    if isForBackup, isLeftOut(name, zone, in: directory.fd) { throw .ENOENT }
     var validity = nameValidity
     var sealed: SealedNode?
     if zone.isReadOnlyRegion {

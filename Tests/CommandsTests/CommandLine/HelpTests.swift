@@ -30,8 +30,8 @@ internal import Testing
     #expect(Set(description.options.map(\.name)).count == description.options.count)
     let shorts = description.options.compactMap(\.short)
     #expect(Set(shorts).count == shorts.count)
-    // What is required comes first.
-    let required = description.arguments.map(\.isRequired)
+    // What is required comes first, unless it is told from the rest.
+    let required = description.arguments.filter { !$0.followsDashes }.map(\.isRequired)
     #expect(required == required.sorted { $0 && !$1 })
   }
 

@@ -47,11 +47,12 @@ internal import Testing
     #expect(!shell.run("help", "--man", "mount").output.contains("background"))
   }
 
-  /// What `-o` takes is what the manual says, with a number where it says so.
+  /// What `-o` takes is what the manual says, with a number where it says so, or two.
   @Test func mountOptionsOfTheManualAreUnderstood() throws {
     for option in MountOptionHelp.all {
       let words = option.spelling.split(separator: "=")
-      _ = try MountOptions([words.count > 1 ? "\(words[0])=1" : option.spelling])
+      let value = words.last?.contains(":") == true ? "1G:2G" : "1"
+      _ = try MountOptions([words.count > 1 ? "\(words[0])=\(value)" : option.spelling])
     }
   }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// `insula backup run`.
+struct BackupRunCommand: Command {
+  static let description = CommandDescription(
+    name: "backup run", summary: "Runs a backup program in a read-only view of what is backed up.",
+    arguments: [
+      .init(
+        name: "ID", help: "apps whose containers to back up alone (default: everything)", kind: .app,
+        isRepeated: true),
+      .init(
+        name: "COMMAND", help: "any program with its arguments, after '--'", isRequired: true,
+        kind: .program, isRepeated: true, mayBeEmpty: true, followsDashes: true),
+    ],
+    options: [
+      .init(
+        name: "user", value: "NAME",
+        help: "back up this user's home (default: your own; everybody's for root); root only",
+        kind: .account),
+      AppsAccess.storeOption,
+    ],
+    details: [
+      """
+      COMMAND sees the tree at the same path, and in it exactly what is to be backed up: no caches, temporary
+      files, apps or the system domain, and nothing that is marked ('insula backup exclude'). It can't change
+      anything there. The rest of the machine is as ever, so restic, borg, tar or rsync need no option for
+      what to leave out. 'insula backup why FILE' says whether a file is backed up.
+      """,
+      """
+      Files may change while they are read, as in any backup of a machine that is in use. The exit status is
+      that of COMMAND; 127 if it can't be started.
+      """,
+    ],
+    examples: [
+      "insula backup run -- restic -r /backup/repository backup ~/Insula",
+      "insula backup run com.example.notes -- tar -C ~/Insula -cf notes.tar .",
+      "sudo insula backup run -- rsync -aAX /insula/ backup.example.org:insula/",
+    ])
+
+  private let apps: [AppReference]
+  private let command: [String]
+  private let user: String?
+  private let store: String?
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    guard let count = arguments.countBeforeDashes else {
+      throw Self.description.error("write '--' before COMMAND: 'insula backup run -- restic backup ...'")
+    }
+    apps = try arguments.positional.prefix(count).map { (word) throws(UsageError) in
+      try Self.description.app(word)
+    }
+    command = Array(arguments.positional.dropFirst(count))
+    guard let program = command.first else {
+      throw Self.description.error("COMMAND is missing (any program with its arguments, after '--')")
+    }
+    if program.isEmpty { throw Self.description.error("COMMAND is empty") }
+    user = arguments.value("user")
+    store = arguments.value("store")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let user = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, context)
+    let apps = try apps.map { try access.identifier(of: $0, for: user) }
+    var daemon = try access.runner()
+    do throws(Errno) {
+      try OwnNamespace.enterMounts()
+    } catch {
+      throw CommandFailure(.failed, Bubblewrap.withoutNamespaces(error))
+    }
+    let connection = daemon.isRootless ? try mountOwn(at: daemon.mountPoint) : nil
+    let (plan, mount) = try daemon.beginBackup(BackupRequest(apps: apps, user: user), over: connection)
+    do throws(Errno) {
+      let place = try FD.cwd.open(plan.mountPoint, pathOnly | O_DIRECTORY)
+      if let mount {
+        try mount.use { (mount) throws(Errno) in try mount.attach(over: place.fd) }
+      } else {
+        try DetachedMount.change(place.fd, adding: .readOnly)
+      }
+    } catch {
+      throw CommandFailure(.failed, "can't mount the view over \(plan.mountPoint): \(error.message)")
+    }
+    // What we stand in is still of the whole tree, or of whatever else was there.
+    guard chdir(context.currentDirectory) == 0 else {
+      throw CommandFailure(
+        .failed,
+        "the working directory \(context.currentDirectory.sanitized) is not backed up; "
+          + "start the command in another one")
+    }
+    let error = Subprocess.become(command)
+    context.console.note("can't run \(command[0].sanitized): \(error.message)")
+    return .program(127)
+  }
+
+  /// Mounts the view ourselves, as ordinary users may in a namespace of their own.
+  private func mountOwn(at mountPoint: String) throws -> SharedFD {
+    do throws(Errno) {
+      let place = try FD.cwd.open(mountPoint, pathOnly | O_DIRECTORY)
+      return SharedFD(try OwnView.mount(over: place.fd, source: "insula"))
+    } catch {
+      throw CommandFailure(
+        .failed,
+        error == .EACCES || error == .ENOENT
+          ? "can't open /dev/fuse: \(error.message); all users must be able to open it to back up a rootless "
+            + "store (run 'chmod 0666 /dev/fuse' as root)"
+          : "can't mount the view: \(error.message); see 'insula doctor'")
+    }
+  }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+/// Whose data a backup is to be of.
+package struct BackupRequest: Codable, Equatable, Sendable {
+  /// Of these apps alone; of all that there is where none is named.
+  package var apps: [AppIdentifier]
+  /// Whose, if that is asked for; root's is everybody's without it.
+  package var user: UInt32?
+
+  package init(apps: [AppIdentifier] = [], user: UInt32? = nil) {
+    self.apps = apps
+    self.user = user
+  }
+}
+
+/// What who makes a backup must know; the view's mount comes along, unless they have mounted it themselves.
+package struct BackupPlan: Codable, Equatable, Sendable {
+  /// Where the whole tree is mounted, and the view is to be.
+  package let mountPoint: String
+  /// What it begins with, below the root of the tree: what a program is to be told to back up.
+  package let roots: [String]
+
+  init(_ extent: BackupExtent, mountPoint: String) {
+    self.mountPoint = mountPoint
+    roots =
+      switch extent {
+      case .wholeTree: [""]
+      case .home(let name): ["Users/\(name)"]
+      case .containers(let paths): paths
+      }
+  }
+}

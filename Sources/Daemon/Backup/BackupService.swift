@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Volume
+
+/// Gives who makes a backup a view of what is backed up.
+final class BackupService: Sendable {
+  private let store: Store
+  private let server: Server
+  private let apps: AppService
+  private let mountPoint: String
+
+  init(_ store: Store, _ server: Server, _ apps: AppService, mountPoint: String) {
+    self.store = store
+    self.server = server
+    self.apps = apps
+    self.mountPoint = mountPoint
+  }
+
+  func answer(_ request: BackupRequest, _ call: ControlCall) -> ControlAnswer {
+    let caller = call.caller
+    guard caller.isPrivileged || request.user ?? caller.uid == caller.uid else {
+      return .refusal("only root may back up what belongs to others", .EPERM)
+    }
+    // How a view reaches its kernel depends on the store's mode.
+    guard server.isSystem == (call.descriptor == nil) else {
+      return .refusal("the request does not match the mode of the store", .EINVAL)
+    }
+    guard let process = call.process else {
+      return .refusal("the caller has ended, or this kernel can't identify it", .ESRCH)
+    }
+    let share: BudgetShare
+    do throws(Errno) {
+      share = try server.views.room(for: caller.uid)
+    } catch {
+      return .refusal("this user has too many running apps and backups; end some first", error)
+    }
+    let begun = LaunchedBy(
+      user: caller.uid, group: caller.gid, pid: caller.pid, process: process, share: share)
+    return .job(.launches) { reporter in
+      ControlReply { () throws(ControlFailure) in
+        let extent = try self.extent(request, for: caller)
+        do throws(Errno) {
+          if let mount = try self.server.serveBackup(extent, by: begun, over: call.descriptor) {
+            reporter.pass(mount)
+          }
+        } catch {
+          throw ControlFailure("can't create a view of \(self.mountPoint): \(error.message)", error)
+        }
+        return .backup(BackupPlan(extent, mountPoint: self.mountPoint))
+      }
+    }
+  }
+
+  /// What of the tree that is.
+  private func extent(
+    _ request: BackupRequest, for caller: ControlCaller
+  ) throws(ControlFailure) -> BackupExtent {
+    let user = request.user ?? (caller.uid == 0 ? nil : caller.uid)
+    do throws(StoreError) {
+      guard let first = request.apps.first else {
+        guard let user else { return .wholeTree }
+        return .home(try store.home(of: user))
+      }
+      guard let registry = try apps.knownRegistry() else { throw .noApp(identifier: first.text) }
+      return .containers(try registry.pathsOfContainers(of: request.apps, user: user))
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+}
+
+extension Registry {
+  /// Of apps, with those of their groups and what they keep in iCloud.
+  fileprivate func pathsOfContainers(
+    of identifiers: [AppIdentifier], user: UInt32?
+  ) throws(StoreError) -> [String] {
+    let installed = try apps()
+    var paths: [String] = []
+    for identifier in identifiers {
+      let app = installed.first { $0.identifier.isSame(as: identifier) }
+      var found: [String] = []
+      for kind in ContainerKind.allCases {
+        let wanted: [AppIdentifier] =
+          switch kind {
+          case .data: [identifier]
+          case .group: app?.groups ?? []
+          case .cloud: app?.clouds ?? []
+          }
+        found += try containers(kind: kind, user: user, isMarkedForRemoval: false).filter { record in
+          wanted.contains { $0.isSame(as: record.identifier) }
+        }.map(\.path)
+      }
+      if found.isEmpty, app == nil { throw StoreError.noApp(identifier: identifier.text) }
+      paths += found.filter { !paths.contains($0) }
+    }
+    return paths
+  }
+}

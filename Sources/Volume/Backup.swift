@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+package import Policy
+internal import Store
+
+// The view for a backup. Its scope knows the places that are left out; here is what no name says: that
+// something is an installed app, or is marked.
+
+extension Volume {
+  /// A view of what of the tree is backed up, for a user, whose rights hold in it as ever.
+  package func backupView(
+    of extent: BackupExtent, user: UInt32, takingOver taken: UInt32? = nil
+  ) throws(Errno) -> View {
+    try View(self, scope: extent.scope, user: user, isForBackup: true, takingOver: taken)
+  }
+}
+
+extension View {
+  /// Whether what has this name is not backed up, whatever its place is.
+  ///
+  /// What can't be told is backed up.
+  func isLeftOut(_ name: Name, _ zone: Zone, in directory: FD) -> Bool {
+    BackupSet.reason(in: zone) != nil || volume.metadata.isMarked(name, in: directory)
+  }
+}
+
+extension Name {
+  /// Apple's bare name for a mark stands for the one that Linux can keep.
+  var asKept: Name {
+    isName(BackupMark.bareAppleName) ? Name(BackupMark.apple.name.bytes) : self
+  }
+
+  fileprivate func isName(_ other: StaticString) -> Bool { strcmp(bytes, other.bytes) == 0 }
+}
+
+extension BackupMark {
+  init?(_ name: Name) {
+    guard let mark = Self.allCases.first(where: { name.isName($0.name) }) else { return nil }
+    self = mark
+  }
+}
+
+extension StaticString {
+  fileprivate var bytes: UnsafePointer<CChar> {
+    UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
+  }
+}
