@@ -364,7 +364,7 @@ package final class Server: Sendable {
     report.requests = pool.requests
     report.requestsByKind = pool.requestsByKind
     report.threads = pool.threadCount
-    report.views = views.count
+    report.views = views.count + backups.all.count
     report.overBudget = volume.budget.refusals
     report.version = version
     report.keeper = keeperPID

@@ -34,6 +34,10 @@ extension FD {
     try name.withName { (name) throws(Errno) in try open(name, flags, mode: mode) }
   }
 
+  package func openWithoutLinks(_ path: some NameText, _ flags: Int32) throws(Errno) -> OwnedFD {
+    try path.withName { (path) throws(Errno) in try openWithoutLinks(path, flags) }
+  }
+
   package func openFollowing(_ path: some NameText, _ flags: Int32) throws(Errno) -> OwnedFD {
     try path.withName { (path) throws(Errno) in try openFollowing(path, flags) }
   }

@@ -16,6 +16,16 @@ extension FD {
     return OwnedFD(owning: try retrying { clx_openat(raw, name.bytes, all, mode) })
   }
 
+  /// Opens what is at a path in which no name is a link: ELOOP if one is.
+  ///
+  /// Corresponds to `openat2(2)`.
+  package func openWithoutLinks(_ path: Name, _ flags: Int32) throws(Errno) -> OwnedFD {
+    OwnedFD(
+      owning: try retrying {
+        clx_openat2(raw, path.bytes, UInt64(flags | O_CLOEXEC), 0, UInt64(CLX_RESOLVE_NO_SYMLINKS))
+      })
+  }
+
   /// Names a child without opening it, whatever kind it is of, and never another filesystem's root.
   ///
   /// Corresponds to `openat2(2)` with `O_PATH`. Throws EXDEV where something is mounted on the child.

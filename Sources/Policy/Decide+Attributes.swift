@@ -57,7 +57,7 @@ package func decideTimeChange(
 package enum AttributeNamespace: Sendable {
   /// `user.*`.
   case user
-  /// Those of `user.*` that leave an object out of backups.
+  /// Those of `user.*` that leave an object out of backups: its owner's and root's to set.
   case backupMark
   /// Attributes for which the kernel requires a capability.
   ///
@@ -79,10 +79,10 @@ package func decideExtendedAttributeChange(
   switch namespace {
   case .other: return .allow
   case .reserved: return .deny(.place)
-  case .backupMark where object.reach.isRevocable:
-    // A user lets an app work on a file, and still relies on the backup of it.
-    return .deny(.place)
-  case .user, .backupMark:
+  case .backupMark:
+    // A mark takes everything in a directory along, whoever put it there.
+    if case .deny(let denial) = decideAsOwner(on: object, by: caller) { return .deny(denial) }
+  case .user:
     // On a sticky directory, which everyone may write to, only its owner sets them. Corresponds to
     // `xattr(7)`.
     if object.isDirectory, object.mode & 0o1000 != 0,

@@ -19,6 +19,19 @@ extension Volume {
   }
 }
 
+extension Volume {
+  /// Whether something is in a container; false if that can't be told.
+  ///
+  /// An app marks what is its own. Its users rely on the backup of what they let it work on, by a grant or
+  /// since it is entitled to a folder of theirs.
+  func isInContainer(_ object: FD) -> Bool {
+    guard let names = kernelPath(of: object), names.count > 4 else { return false }
+    let directory = names[2...3].map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+    return names[0].elementsEqual("Users".utf8)
+      && ContainerKind.allCases.contains { ContainerLayout.directory(of: $0) == directory }
+  }
+}
+
 extension View {
   /// Whether what has this name is not backed up, whatever its place is.
   ///

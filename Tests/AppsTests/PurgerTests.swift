@@ -46,6 +46,6 @@ internal import Testing
     request.unusedSince = 1000
     let report = try purger.purge(request, by: .ourselves)
     #expect((report.freed.count > 0) == goes)
-    #expect(try fixture.names("\(container)/Data/tmp") == (goes ? [] : ["x"]))
+    #expect(try fixture.names("\(container)/Data/tmp") == ["CACHEDIR.TAG"] + (goes ? [] : ["x"]))
   }
 }

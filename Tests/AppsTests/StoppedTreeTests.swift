@@ -128,7 +128,7 @@ internal import Testing
     } check: { at in
       if try fixture.temporary.names(in: "out").contains("E.xcappdata") {
         let files = try Program.run(["find", "out/E.xcappdata", "-type", "f"], in: fixture.temporary.path)
-        #expect(files.output.split(separator: "\n").count == 10, "\(files.output) at \(at)")
+        #expect(files.output.split(separator: "\n").count == 12, "\(files.output) at \(at)")
       }
     }
   }

@@ -38,7 +38,7 @@ def is_left_out_by_place(names, bundles):
         return True
     if b"/".join(names) in bundles:
         return True
-    if len(names) < 3 or names[0] != b"Users":
+    if len(names) < 3 or names[0] != b"Users" or names[1] == b"Shared":
         return False
     inside = names[2:]
     if inside in ([b".Trash"], [b".cache"], [b"Library", b"Caches"]):
@@ -182,6 +182,9 @@ def grow(path, chance, depth):
         kind = chance.random()
         if kind < 0.1:
             os.symlink(chance.choice([b"/etc", b"..", b"nowhere"]), child)
+        elif kind < 0.13:
+            os.mkfifo(child)
+            os.chown(child, 65534, 65534)
         elif kind < 0.6 and depth > 0:
             os.mkdir(child)
             mark(child, chance)

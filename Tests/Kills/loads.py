@@ -18,7 +18,7 @@ import time
 
 from apps import AppLoad
 from installs import InstallLoad
-from mount import Failure, run
+from mount import INSULA, Failure, run
 
 
 def tree_digest(path):
@@ -252,6 +252,26 @@ print(count)
             raise Failure("the copy differs:\n" + different[:1000])
         run("rm", "-r", path)
 
+    def prepare_backup(self):
+        shutil.copytree(self.source(3000), f"{self.place}/saved", symlinks=True)
+
+    def backup(self):
+        """A program in the view for backups."""
+        copy = f"{self.scratch}/copy"
+        place = f"{self.place}/saved"
+        for _ in range(20):
+            shutil.rmtree(copy, ignore_errors=True)
+            done = subprocess.run(
+                [INSULA, "backup", "run", "--store", self.mount.point, "--", "cp", "-a", place, copy],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, text=True)
+            # A command whose daemon dies says so, and fails; what runs in a view goes on.
+            if not done.stdout.startswith("insula:"):
+                break
+        if done.returncode:
+            raise Failure(f"the backup failed: {done.stdout[:1000]}")
+        if tree_digest(copy) != tree_digest(place):
+            raise Failure("the backup differs from what was saved")
+
     def unlinked(self):
         """A file without a name, and a working directory without one."""
         path = self.fresh("unlinked")
@@ -351,4 +371,4 @@ for index in range(count):
 
 
 ALL = ["git", "tar", "fio", "wal", "rollback", "storm", "locks", "rsync", "unlinked", "append", "app",
-       "installs", "fsync"]
+       "installs", "backup", "fsync"]

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -182,7 +183,7 @@ internal import Testing
     _ = try fixture.containers().make(for: app, home: fixture.account.name)
     #expect(try fixture.findings().isEmpty)
     let container = fixture.home + "/Library/Containers/com.example.editor"
-    #expect(rmdir(container + "/Data/tmp") == 0)
+    try FileManager.default.removeItem(atPath: container + "/Data/tmp")
     try fixture.made.temporary.write(
       "x",
       to: String(container.dropFirst(fixture.made.temporary.path.count + 1))

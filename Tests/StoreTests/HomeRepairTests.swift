@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -137,13 +138,16 @@ internal import Testing
     _ = try fixture.containers().make(for: app, home: fixture.account.name)
     #expect(try findings().isEmpty)
     let container = fixture.home + "/Library/Containers/com.example.editor"
-    for name in ["Data/tmp", "Data/Library/Caches"] { #expect(rmdir("\(container)/\(name)") == 0) }
+    for name in ["Data/tmp", "Data/Library/Caches"] {
+      try FileManager.default.removeItem(atPath: "\(container)/\(name)")
+    }
     #expect(unlink("\(container)/\(ContainerLayout.metadataName)") == 0)
     #expect(try findings().count == 3)
     #expect(try findings(repairing: true).allSatisfy(\.repaired))
     #expect(try findings().isEmpty)
     // What stands in the way stays.
-    #expect(rmdir("\(container)/Data/tmp") == 0 && symlink("/nonexistent", "\(container)/Data/tmp") == 0)
+    try FileManager.default.removeItem(atPath: "\(container)/Data/tmp")
+    #expect(symlink("/nonexistent", "\(container)/Data/tmp") == 0)
     let found = try findings(repairing: true)
     #expect(found.map(\.path) == ["\(container)/Data/tmp"] && found.first?.repaired == false)
     #expect(found.first?.problem.contains("is a symbolic link") == true)

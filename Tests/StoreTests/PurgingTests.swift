@@ -41,8 +41,10 @@ internal import Testing
     try containers.purge(place, of: record, rest: {}) { (step) throws(Errno) in try step() }
   }
 
+  /// Without the tag that such a directory has.
   private func names(_ path: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+    return names.filter { $0 != CacheDirectoryTag.name }.sorted()
   }
 
   /// Everything below the app's home, with what each has beside its contents, but for times and numbers.
@@ -68,6 +70,9 @@ internal import Testing
     let freed = try purge(place)
     #expect(freed.left.isEmpty && freed.freed.count == 7 && freed.freed.bytes > 0)
     #expect(names("\(data)/\(path)") == [])
+    let tag = try String(contentsOfFile: "\(data)/\(path)/CACHEDIR.TAG", encoding: .utf8)
+    #expect(tag.hasPrefix("Signature: 8a477f597d28d172789f06886806bc55\n"))
+    #expect(try purge(place).freed.count == 0 && containers.measure(place, of: record).count == 0)
     #expect(try picture(without: path) == before)
     #expect(names(staging) == [])
   }
@@ -116,9 +121,9 @@ internal import Testing
   }
 
   @Test(arguments: [
-    "rmdir Library/Caches", "rmdir Library/Caches; ln -s ../Documents Library/Caches",
-    "rmdir Library/Caches; ln -s / Library/Caches", "rmdir Library/Caches; touch Library/Caches",
-    "rmdir Library/Caches; mkfifo Library/Caches",
+    "rm -r Library/Caches", "rm -r Library/Caches; ln -s ../Documents Library/Caches",
+    "rm -r Library/Caches; ln -s / Library/Caches", "rm -r Library/Caches; touch Library/Caches",
+    "rm -r Library/Caches; mkfifo Library/Caches",
   ])
   func whatIsNoDirectoryIsLeftAlone(script: String) throws {
     try shell("as_owner sh -ec '\(script)'; as_owner touch Documents/keep")
@@ -201,7 +206,7 @@ internal import Testing
     }
     #expect(purge.left.isEmpty && purge.freed.bytes >= bytes && purge.freed.bytes < bytes + 80 << 10)
     let left = try Program.run(["find", caches, "-type", "f", "-printf", "%f\n"]).output
-      .split(separator: "\n").map(String.init).sorted()
+      .split(separator: "\n").map(String.init).filter { $0 != CacheDirectoryTag.name }.sorted()
     #expect(left == (100 + files..<200).map { "\($0)" } + ["oldest"])
     #expect(names(staging) == [])
   }

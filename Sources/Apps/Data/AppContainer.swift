@@ -118,7 +118,7 @@ package final class AppContainer {
         for path in known {
           for entry in try entries(of: path) {
             let name = String(decoding: entry.name, as: UTF8.self)
-            if !known.contains("\(path)/\(name)") { return true }
+            if !known.contains("\(path)/\(name)"), name != CacheDirectoryTag.name { return true }
           }
         }
         return false

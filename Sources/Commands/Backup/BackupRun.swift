@@ -22,7 +22,8 @@ struct BackupRunCommand: Command {
     options: [
       .init(
         name: "user", value: "NAME",
-        help: "back up this user's home (default: your own; everybody's for root); root only",
+        help: "back up this user's home (default: your own; root's, and yours in a store of your own, is "
+          + "the whole tree)",
         kind: .account),
       AppsAccess.storeOption,
     ],
@@ -70,6 +71,7 @@ struct BackupRunCommand: Command {
     let access = try AppsAccess.find(store, context)
     let apps = try apps.map { try access.identifier(of: $0, for: user) }
     var daemon = try access.runner()
+    let before = try? FD.cwd.status(of: ".")
     do throws(Errno) {
       try OwnNamespace.enterMounts()
     } catch {
@@ -87,16 +89,29 @@ struct BackupRunCommand: Command {
     } catch {
       throw CommandFailure(.failed, "can't mount the view over \(plan.mountPoint): \(error.message)")
     }
-    // What we stand in is still of the whole tree, or of whatever else was there.
-    guard chdir(context.currentDirectory) == 0 else {
-      throw CommandFailure(
-        .failed,
-        "the working directory \(context.currentDirectory.sanitized) is not backed up; "
-          + "start the command in another one")
-    }
+    try enterView(of: plan.mountPoint, from: before, context)
     let error = Subprocess.become(command)
     context.console.note("can't run \(command[0].sanitized): \(error.message)")
     return .program(127)
+  }
+
+  /// Leaves the whole tree, if we stand in it, for the same directory in the view.
+  ///
+  /// Its path has no links in it; if it has by now, somebody leads us elsewhere.
+  private func enterView(
+    of mountPoint: String, from before: FileStatus?, _ context: Context
+  ) throws(CommandFailure) {
+    let path = context.currentDirectory
+    guard "\(path)/".utf8.starts(with: "\(mountPoint)/".utf8) else { return }
+    do throws(Errno) {
+      let directory = try FD.cwd.openWithoutLinks(path, pathOnly | O_DIRECTORY)
+      guard try directory.fd.status().st_ino == before?.st_ino else { throw .ENOENT }
+      try check(fchdir(directory.fd.raw))
+    } catch {
+      throw CommandFailure(
+        .failed,
+        "the working directory \(path.sanitized) is not backed up; start the command in another one")
+    }
   }
 
   /// Mounts the view ourselves, as ordinary users may in a namespace of their own.

@@ -57,14 +57,22 @@ struct BackupVerdict: Codable {
   let because: String?
 
   init(_ path: String, _ context: Context) throws {
-    let full = context.absolute(path)
+    let full = Self.located(path, context)
     guard let mount = DaemonSearch.mount(containing: full) else {
       throw CommandFailure(.failed, "is not on an insula mount; backups by insula contain nothing of it")
     }
     let root = mount.mountPoint
     let names = Array(full.utf8.dropFirst(root.utf8.count)).split(separator: UInt8(ascii: "/")).map(
       Array.init)
-    let bundles = (try? AppsAccess.find(root, context).bundles()) ?? []
+    let access = try AppsAccess.find(root, context)
+    if !context.isRoot, names.count > 1, names[0].elementsEqual("Users".utf8),
+      let home = try? access.home(of: context.uid), ![home, "Users/Shared"].contains(where: {
+        names.prefix(2).joined(separator: "/".utf8).elementsEqual($0.utf8)
+      })
+    {
+      throw CommandFailure(.notPermitted, "is in another user's home; they or root can ask")
+    }
+    let bundles = try access.bundles()
     file = path
     for count in 0...names.count {
       let place = Array(names.prefix(count))
@@ -81,14 +89,23 @@ struct BackupVerdict: Codable {
     (isBackedUp, reason, because) = (true, nil, nil)
   }
 
-  private static func isMarked(_ object: FD) throws -> Bool {
+  /// Where something is that a person has named; a link is what it is, not where it leads to.
+  private static func located(_ path: String, _ context: Context) -> String {
+    var names = context.reachable(path).split(separator: "/", omittingEmptySubsequences: true)
+    guard let last = names.popLast(), last != ".", last != ".." else { return context.absolute(path) }
+    let isAbsolute = context.reachable(path).hasPrefix("/")
+    let parent = context.absolute((isAbsolute ? "/" : "./") + names.joined(separator: "/"))
+    return parent == "/" ? "/\(last)" : "\(parent)/\(last)"
+  }
+
+  private static func isMarked(_ object: FD) throws(CommandFailure) -> Bool {
     do throws(Errno) {
       return try !MarkedFile(object).marks().isEmpty
-    } catch .EACCES, .EPERM, .EOPNOTSUPP {
-      // What can't be read says nothing.
+    } catch .EPERM, .EOPNOTSUPP {
+      // What is neither a file nor a directory has none.
       return false
     } catch {
-      throw CommandFailure(error)
+      throw CommandFailure(error, "can't tell: its attributes can't be read (\(error.message)); ask as root")
     }
   }
 

@@ -28,6 +28,14 @@ final class BackupRun: Sendable {
     self.kept = kept
   }
 
+  /// Whether the process that has asked for it is there.
+  var isAlive: Bool {
+    let hasEnded = try? process.use { (process) throws(Errno) in
+      try process.waitUntilReadable(milliseconds: 0)
+    }
+    return hasEnded == false
+  }
+
   /// The process may be another user's by now, who has nothing to do with the backup: it gets only what its
   /// user could send it.
   func send(_ signal: Int32) {
@@ -66,7 +74,8 @@ package final class BackupRuns: Sendable {
   func endAll() {
     state.withLock { $0.isEnding = true }
     for signal in [SIGTERM, SIGKILL] {
-      let left = all
+      // What the others have left in their namespaces ends with the view.
+      let left = all.filter(\.isAlive)
       if left.isEmpty { return }
       for run in left {
         DaemonLog.write("ending the backup of uid \(run.user), pid \(run.pid)")

@@ -60,17 +60,23 @@ final class BackupService: Sendable {
   private func extent(
     _ request: BackupRequest, for caller: ControlCaller
   ) throws(ControlFailure) -> BackupExtent {
-    let user = request.user ?? (caller.uid == 0 ? nil : caller.uid)
+    let user = request.user ?? (caller.isPrivileged ? nil : caller.uid)
+    let paths: [String]
     do throws(StoreError) {
       guard let first = request.apps.first else {
         guard let user else { return .wholeTree }
         return .home(try store.home(of: user))
       }
       guard let registry = try apps.knownRegistry() else { throw .noApp(identifier: first.text) }
-      return .containers(try registry.pathsOfContainers(of: request.apps, user: user))
+      paths = try registry.pathsOfContainers(of: request.apps, user: user)
     } catch {
       throw ControlFailure(error)
     }
+    guard !paths.isEmpty else {
+      let names = request.apps.map(\.text).joined(separator: ", ")
+      throw ControlFailure("nothing to back up: there is no container of \(names) yet", .ENOENT)
+    }
+    return .containers(paths)
   }
 }
 

@@ -14,7 +14,9 @@ package enum BackupExtent: Equatable, Sendable {
     var places: [ScopePlace]
     switch self {
     case .wholeTree:
-      places = [ScopePlace([], .read)] + BackupSet.rules.map { $0.place(below: []) }
+      // What has a place of its own is not what a pattern stands for.
+      let shared = ScopePlace("Users/\(BackupSet.shared)", .read)
+      places = [ScopePlace([], .read), shared] + BackupSet.rules.map { $0.place(below: []) }
     case .home(let name):
       places = Self.places(at: ["Users", name])
     case .containers(let paths):

@@ -27,7 +27,7 @@ package enum BackupSet {
 
   /// A place that is not backed up.
   struct Rule: Sendable {
-    /// Names below the root of the tree; `*` is any.
+    /// Names below the root of the tree; `*` is any home or container.
     let path: [String]
     let reason: Reason
 
@@ -54,9 +54,13 @@ package enum BackupSet {
   package static func reason(at path: [[UInt8]]) -> Reason? {
     rules.first { rule in
       rule.path.count <= path.count
-        && zip(rule.path, path).allSatisfy { $0 == "*" || $1.elementsEqual($0.utf8) }
+        && zip(rule.path, path).allSatisfy { $0 == "*" ? !isShared($1) : $1.elementsEqual($0.utf8) }
     }?.reason
   }
+
+  /// The folder that is no home, though it is where those are.
+  static let shared = "Shared"
+  private static func isShared(_ name: [UInt8]) -> Bool { name.elementsEqual(shared.utf8) }
 
   /// Why what is in a zone is not backed up, if that follows from the zone alone.
   package static func reason(in zone: Zone) -> Reason? {

@@ -49,6 +49,7 @@ extension Containers {
         try Self.makeDirectory(name, in: parent, owner)
       }
     }
+    if record.kind == .data { try makeTags(in: container.fd, owner) }
     if let metadata = ContainerMetadata(record, gid: owner.gid) {
       try Self.makeFile(ContainerLayout.metadataName, metadata.encoded, in: container.fd, owner)
     }
@@ -60,6 +61,26 @@ extension Containers {
     try container.fd.changeOwner(uid: owner.uid, gid: owner.gid)
     try container.fd.changeMode(ContainerLayout.mode)
     try container.fd.synchronize(dataOnly: false)
+  }
+
+  /// Tags the directories that may be purged.
+  private func makeTags(in container: FD, _ owner: Owner) throws(Errno) {
+    for place in PurgePlace.allCases {
+      let directory = try container.openDirectory(at: place.path)
+      try Self.makeTag(in: directory.fd, owner)
+    }
+  }
+
+  /// Makes the tag of a directory, unless something has its name.
+  ///
+  /// It is not forced to disk: should a crash take it, nothing else is lost.
+  static func makeTag(in directory: FD, _ owner: Owner) throws(Errno) {
+    do throws(Errno) {
+      let tag = try directory.open(
+        CacheDirectoryTag.name, O_WRONLY | O_CREAT | O_EXCL, mode: ContainerLayout.metadataMode)
+      try tag.fd.writeAll(Array(CacheDirectoryTag.contents.utf8))
+      try tag.fd.changeOwner(uid: owner.uid, gid: owner.gid)
+    } catch .EEXIST {}
   }
 
   private static func makeFile(
@@ -136,6 +157,7 @@ extension Containers {
       try requireDirectory(name, in: parent.fd, owner, "\(place)/\(path)")
     }
     try explaining("complete the container", place) { () throws(Errno) in
+      if record.kind == .data { try makeTags(in: container.fd, owner) }
       if let metadata = ContainerMetadata(record, gid: owner.gid) {
         try completeMetadata(metadata, in: container.fd, owner)
       }

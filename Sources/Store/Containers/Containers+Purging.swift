@@ -49,7 +49,7 @@ extension Containers {
             try entry.directory.status(of: name)
           })
         else { return false }
-        size.add(status)
+        if entry.depth > 0 || !CacheDirectoryTag.isName(entry.name) { size.add(status) }
         return status.isDirectory
       }
     }
@@ -69,7 +69,7 @@ extension Containers {
       var purge = try remove(contents, of: record, rest)
       try withDirectory(place, of: record) { (parent, name, directory, stays) throws(Errno) in
         if let stays { return purge.left.append(stays) }
-        guard try !directory.isEmptyDirectory() else { return }
+        guard try directory.hasContents() else { return }
         let selection = try enough.flatMap { (bytes) throws(Errno) in
           try PurgeSelection(
             freeing: bytes, of: directory, owner: record.user, isBare: metadata.isBare(_:in:))
@@ -149,6 +149,8 @@ extension Containers {
     do throws(Errno) {
       try exchange { (workshop, name) throws(Errno) in
         try makeEmpty(like: directory, old, name, in: workshop)
+        let made = try workshop.openDirectory(name)
+        try Self.makeTag(in: made.fd, Owner(old))
       }
       let taken = try contents.name.withName { (name) throws(Errno) in
         try workshop.directory.status(of: name)
@@ -158,11 +160,15 @@ extension Containers {
         try exchange { (_, _) in }
         throw .EAGAIN
       }
+      // The new directory has one of its own.
+      let contents = try workshop.directory.openDirectory(contents.name)
+      try? contents.fd.remove(CacheDirectoryTag.name, directory: false)
     } catch {
       // This is the empty one. Should the contents have been taken all the same, they stay for the next time.
-      try? contents.name.withName { (name) throws(Errno) in
-        try workshop.directory.remove(name, directory: true)
+      if let made = try? workshop.directory.openDirectory(contents.name) {
+        try? made.fd.remove(CacheDirectoryTag.name, directory: false)
       }
+      try? workshop.directory.remove(contents.name, directory: true)
       throw error
     }
   }
@@ -241,13 +247,13 @@ extension Containers {
 }
 
 extension FD {
-  /// Whether a directory has nothing in it.
-  fileprivate func isEmptyDirectory() throws(Errno) -> Bool {
+  /// Whether a directory has anything in it but its tag.
+  fileprivate func hasContents() throws(Errno) -> Bool {
     do throws(Errno) {
       let listing = try reopened(O_RDONLY | O_DIRECTORY)
-      return try listing.fd.entries(atMost: 0).isEmpty
+      return try !listing.fd.entries(atMost: 1).allSatisfy { CacheDirectoryTag.isName($0.name) }
     } catch .EOVERFLOW {
-      return false
+      return true
     }
   }
 }

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// The files of a directory that were used longest ago, where not all of them have to go.
 struct PurgeSelection {
@@ -24,6 +25,7 @@ struct PurgeSelection {
     do throws(Errno) {
       try DeepWalk.through(directory) { (entry) throws(Errno) in
         try entry.name.withName { (name) throws(Errno) in
+          if entry.depth == 0, CacheDirectoryTag.isName(entry.name) { return false }
           guard let status = try? entry.directory.status(of: name) else { return false }
           all.add(status)
           guard status.isRegular, status.st_nlink == 1, status.st_uid == owner,

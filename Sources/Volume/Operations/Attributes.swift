@@ -67,6 +67,7 @@ extension View {
   /// keep the name.
   func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
     if asks(node) { return Attributes(status.withoutPrivate, validity: 0) }
+    if isOfOrdinaryUser, status.isDevice { return Attributes(status.withoutDevice, validity: 0) }
     let validity = attributeValidity(status, of: node, withName: withName)
     guard validity > 0, volume.views.areSeveral else { return Attributes(status, validity: validity) }
     // From here on others tell the kernel what they change. What they had changed before is looked at now.
@@ -74,6 +75,12 @@ extension View {
       !mayBeWrittenElsewhere(now, object)
     else { return Attributes(status, validity: 0) }
     return Attributes(now, validity: validity)
+  }
+
+  /// Whether it belongs to an ordinary user of root's store, who has its mount and may take the flags of that
+  /// away: then no device can be opened there, whatever they are.
+  private var isOfOrdinaryUser: Bool {
+    volume.settings.isSystem && audience.user.map { $0 != 0 } ?? false
   }
 
   /// Whether the file may be changing without a word to this view's kernel.
@@ -132,5 +139,16 @@ extension View {
     // O_NONBLOCK: where someone has a lease on the file, opening it would wait for them.
     guard let file = try? object.fd.reopened(O_RDONLY | O_NONBLOCK) else { return true }
     return file.fd.isOpenForWriting()
+  }
+}
+
+extension FileStatus {
+  fileprivate var isDevice: Bool { type == S_IFCHR || type == S_IFBLK }
+
+  /// The same of a device that there is none of.
+  fileprivate var withoutDevice: FileStatus {
+    var status = self
+    status.st_rdev = 0
+    return status
   }
 }

@@ -23,7 +23,7 @@ extension View {
     // them. If another view has changed it since, it is read again, whatever its times say. To show it the
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
     // asks for the listing instead.
-    if mayRefuseAttributes(judged) { return Opened(handle: handle, mode: []) }
+    if mayRefuseAttributes(judged) || isForBackup { return Opened(handle: handle, mode: []) }
     let keeps = memory.mayKeepContents(of: node)
     return Opened(handle: handle, mode: keeps ? [.keepCache, .cacheListing] : .cacheListing)
   }

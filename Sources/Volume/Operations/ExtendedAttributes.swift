@@ -80,7 +80,7 @@ extension View {
       return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
     }
     let status = try object.fd.status()
-    try authorizeChange(of: name, on: self.object(status, object), by: caller)
+    try authorizeChange(of: name, on: self.object(status, object), object.fd, by: caller)
     nodes.prepareForAttributes(object, status)
     if flags & Self.createFlag != 0 {
       try create(name, of: object, with: value, flags: flags, for: caller.request)
@@ -116,7 +116,7 @@ extension View {
       // removexattr(2) without the capability to, it has refused already.
       try gate.authorizeCapabilityRemoval(on: judged, by: caller)
     default:
-      try authorizeChange(of: name, on: judged, by: caller)
+      try authorizeChange(of: name, on: judged, object.fd, by: caller)
     }
     try remove(name, from: object, for: caller.request)
     attributesChanged(of: object.number)
@@ -139,17 +139,21 @@ extension View {
     }
   }
 
-  private func authorizeChange(of name: Name, on object: Object, by caller: Caller) throws(Errno) {
+  private func authorizeChange(
+    of name: Name, on object: Object, _ fd: FD, by caller: Caller
+  ) throws(Errno) {
     let isRoots = volume.settings.isSystem
     let family = AttributeFamily(name)
+    let isMark = BackupMark(name) != nil
     let namespace: AttributeNamespace =
       switch family {
       case .ours: .reserved
-      case .user: BackupMark(name) == nil ? .user : .backupMark
+      case .user: isMark ? .backupMark : .user
       case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
       case .posixACL, .security, .other: .other
       }
     try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
+    if isMark, app != nil, !volume.isInContainer(fd) { throw .EPERM }
     switch family {
     case .ours, .user, .trusted, .capability, .kernel, .label: return
     case .posixACL: throw .EOPNOTSUPP

@@ -23,9 +23,11 @@ extension View {
     do throws(Errno) {
       return try entry(name, in: directory, validity, by: caller)
     } catch .ENOENT {
-      let error = seals.absence(of: name, in: directory)
+      // What is left out of a backup is missing on purpose.
+      let error = isForBackup ? .ENOENT : seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
-      guard validity > 0 else { throw .ENOENT }
+      // Once a mark is taken away, it is to be found.
+      guard validity > 0, !isForBackup else { throw .ENOENT }
       return .absent(validity: memory.absenceValidity(validity))
     } catch .EMFILE, .ENFILE {
       // The one error at which the kernel keeps a name that it has.
@@ -91,7 +93,8 @@ extension View {
         validity = 0
       }
     }
-    if status.type == S_IFIFO || status.type == S_IFSOCK {
+    // Nobody meets anybody in the view for a backup: the kernel has pipes and sockets for each mount.
+    if !isForBackup, status.type == S_IFIFO || status.type == S_IFSOCK {
       let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
       try gate.authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),

@@ -67,6 +67,9 @@ struct BackupViewTests {
       """)
     #expect(guessed.errors.components(separatedBy: "No such file").count == 5, "\(guessed.errors)")
     #expect(!guessed.output.contains("Caches") && !guessed.output.contains(".cache"), "\(guessed.output)")
+    let whole = try shell(
+      fixture, "backup run -- ls \"$BUNDLE\" \"$POINT/System\"", as: rootless ? nil : RunFixture.root)
+    #expect(whole.errors.components(separatedBy: "No such file").count == 3, "\(whole.errors)")
     // Of one app.
     let one = try shell(
       fixture, "backup run org.example.notes -- sh -c \"$FIND\"")
