@@ -22,8 +22,7 @@ struct BackupRunCommand: Command {
     options: [
       .init(
         name: "user", value: "NAME",
-        help: "back up this user's home (default: your own; root's, and yours in a store of your own, is "
-          + "the whole tree)",
+        help: "back up this user's home (default: your own; for root the whole tree)",
         kind: .account),
       AppsAccess.storeOption,
     ],
