@@ -29,6 +29,8 @@ package final class KeptUsage: Sendable {
 
   private struct State {
     var kept: [String: Kept] = [:]
+    /// How many are kept of each user; of nil, what is there for all.
+    var counts: [UInt32?: Int] = [:]
     /// To be looked at again, by their keys.
     var wanted: [String: StoragePlace] = [:]
   }
@@ -37,8 +39,8 @@ package final class KeptUsage: Sendable {
   private let walk: Walk
   private let clock: @Sendable () -> UInt64
 
-  /// Of more places nothing is kept.
-  private static let most = 20_000
+  /// Of more places nothing is kept: of all, and of one user.
+  private static let most = (all: 4000, ofUser: 1000)
   /// What was found within that time is told again, in nanoseconds.
   private static let rest: UInt64 = 30_000_000_000
   /// How often a place is walked through again, as the share of the time that goes into that.
@@ -88,7 +90,13 @@ package final class KeptUsage: Sendable {
     let ended = clock()
     state.withLock { state in
       state.wanted[place.key] = nil
-      guard state.kept.count < Self.most || state.kept[place.key] != nil else { return }
+      let user = place.owner.user
+      if state.kept[place.key] == nil {
+        guard state.kept.count < Self.most.all, state.counts[user, default: 0] < Self.most.ofUser else {
+          return
+        }
+        state.counts[user, default: 0] += 1
+      }
       state.kept[place.key] = Kept(place: place, measured: measured, cost: ended &- began, ended: ended)
     }
     return measured
@@ -118,6 +126,7 @@ package final class KeptUsage: Sendable {
     let keys = Set(places.map(\.key))
     state.withLock { state in
       state.kept = state.kept.filter { keys.contains($0.key) }
+      state.counts = Dictionary(state.kept.values.map { ($0.place.owner.user, 1) }, uniquingKeysWith: +)
       state.wanted = state.wanted.filter { keys.contains($0.key) }
     }
   }
@@ -125,7 +134,7 @@ package final class KeptUsage: Sendable {
   // MARK: What is looked at again
 
   private func want(_ place: StoragePlace) {
-    state.change { state in if state.wanted.count < Self.most { state.wanted[place.key] = place } }
+    state.change { state in if state.wanted.count < Self.most.all { state.wanted[place.key] = place } }
   }
 
   /// A place that is to be looked at again.

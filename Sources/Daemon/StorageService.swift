@@ -21,8 +21,7 @@ final class StorageService: Sendable {
 
   /// What apps are told.
   private struct Space {
-    var isWanted = false
-    var answer: (space: AvailableSpace, at: UInt64)?
+    var answer: (reply: ControlReply, at: UInt64)?
     /// What a purge would free, and when that was summed up.
     var purgeable: (bytes: Int64, at: UInt64)?
   }
@@ -94,7 +93,7 @@ final class StorageService: Sendable {
     return { [self] in
       space.withLock { space -> ControlReply? in
         guard let answer = space.answer, answer.at >= asked else { return nil }
-        return .space(answer.space)
+        return answer.reply
       }
     }
   }
@@ -102,14 +101,17 @@ final class StorageService: Sendable {
   private func answerSpace() {
     guard isSpaceWanted.exchange(false, ordering: .sequentiallyConsistent) else { return }
     let now = monotonicNanoseconds()
-    guard let disk = try? store.tree.diskSpace() else { return }
     let known = space.withLock { $0.purgeable }
     let isFresh = known.map { now &- $0.at < Self.sumNanoseconds } ?? false
     let sum = isFresh ? known : (kept.purgeable(runs), now)
-    space.withLock { space in
-      space.purgeable = sum
-      space.answer = (AvailableSpace(disk, purgeable: sum?.bytes ?? 0, rule: rule), now)
+    let reply = ControlReply { () throws(ControlFailure) in
+      do throws(Errno) {
+        return .space(AvailableSpace(try store.tree.diskSpace(), purgeable: sum?.bytes ?? 0, rule: rule))
+      } catch {
+        throw ControlFailure("can't find out how full the disk is: \(error.message)", error)
+      }
     }
+    space.withLock { $0 = Space(answer: (reply, now), purgeable: sum) }
     answered()
   }
 

@@ -269,6 +269,11 @@ def check_in_browser(program, path, page, pictures):
             browser.key("Enter", 13, "\r")
             if not browser.evaluate("document.querySelector('details').open"):
                 problem("the keyboard does not open an app")
+            if pictures:
+                browser.evaluate("document.activeElement.scrollIntoView()")
+                png = browser.call("Page.captureScreenshot", format="png")["data"]
+                with open(os.path.join(pictures, "storage-open.png"), "wb") as file:
+                    file.write(base64.b64decode(png))
         for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
             role = node.get("role", {}).get("value")
             name = node.get("name", {}).get("value", "")

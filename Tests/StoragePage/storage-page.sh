@@ -18,6 +18,7 @@ insula identity new tester --team ABCDE12345
 insula identity export tester --certificate "$place/root.pem"
 insula trust add "$place/root.pem" --store "$store"
 for name in Notes Films Maps; do
+  mkdir "$place/$name"
   insula new-app "$name" "$place/$name"
   insula sign "$place/$name/$name.app" --identity tester
   insula install "$place/$name/$name.app" --store "$store"
@@ -27,9 +28,9 @@ for name in Notes Films Maps; do
   head -c 500000 /dev/zero >"$data/tmp/temporary"
 done
 # The last one's names are hostile.
-fallocate -l 40000000 "$data/Documents/film<script>alert(1)<\/script>.mp4" 2>/dev/null ||
-  fallocate -l 40000000 "$data/Documents/film<script>alert(1).mp4"
+fallocate -l 40000000 "$data/Documents/film<script>alert(1).mp4"
 printf x >"$data/Library/$(printf '\342\200\256<img src=x onerror=alert(1)>\033[31m')"
 printf x >"$data/Library/Application Support/loose & \"quoted\""
+chown -R nobody "$data"
 "$INSULA" storage --store "$store" --html "$place/storage.html" >/dev/null
 python3 "$here/page.py" --browser "$place/storage.html"
