@@ -38,6 +38,7 @@ package struct DeepWalk {
     let name: [UInt8]
     let status: FileStatus
     var directories: [[UInt8]] = []
+    var hasLeftOut = false
 
     func isFound(in directory: FD) -> Bool { (try? directory.status())?.isSameObject(as: status) == true }
   }
@@ -47,16 +48,19 @@ package struct DeepWalk {
   /// How many directories are to be visited still.
   private var waiting = 0
   private let mostWaiting: Int
+  private var hasLeftOut = false
 
   /// Shows all that is below a directory to `look`, what is in a directory after the directory itself.
   ///
-  /// What is in a directory takes no memory, save the names of directories that are to be visited. EOVERFLOW
-  /// where these are more than `mostWaiting`.
+  /// What is in a directory takes no memory, save the names of directories that are to be visited. Where
+  /// these are `mostWaiting` already, others are left out; returns whether none was.
+  @discardableResult
   package static func through(
     _ root: FD, mostWaiting: Int = .max, _ look: Look
-  ) throws(Errno) {
+  ) throws(Errno) -> Bool {
     var walk = DeepWalk(mostWaiting: mostWaiting)
     try walk.run(root, look)
+    return !walk.hasLeftOut
   }
 
   private init(mostWaiting: Int) { self.mostWaiting = mostWaiting }
@@ -100,6 +104,7 @@ package struct DeepWalk {
     let level = try level(of: directory, named: name, look)
     levels.append(level)
     waiting += level.directories.count
+    hasLeftOut = hasLeftOut || level.hasLeftOut
   }
 
   /// Shows what a directory holds, and says which directories are to be visited there.
@@ -123,8 +128,11 @@ package struct DeepWalk {
             name: name, type: type, directory: directory, first: first, depth: levels.count, visit: visits,
             above: above))
         guard isEntered else { return false }
-        if waiting + level.directories.count >= mostWaiting { throw .EOVERFLOW }
-        level.directories.append(name)
+        if waiting + level.directories.count < mostWaiting {
+          level.directories.append(name)
+        } else {
+          level.hasLeftOut = true
+        }
         return false
       } catch {
         failure = error

@@ -260,8 +260,6 @@ def check_in_browser(program, path, page, pictures):
                 problem(f"the {scheme} page is blank: {len(counts)} colours")
         if luminance(seen[0]) < 0.5 or luminance(seen[1]) > 0.1:
             problem(f"light and dark are {seen}")
-        if browser.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
-            problem("the page is wider than a phone")
         if page.details:
             browser.key("Tab", 9)
             if browser.evaluate("document.activeElement.tagName") != "SUMMARY":
@@ -274,6 +272,9 @@ def check_in_browser(program, path, page, pictures):
                 png = browser.call("Page.captureScreenshot", format="png")["data"]
                 with open(os.path.join(pictures, "storage-open.png"), "wb") as file:
                     file.write(base64.b64decode(png))
+        browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        if browser.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+            problem("the page is wider than a phone")
         for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
             role = node.get("role", {}).get("value")
             name = node.get("name", {}).get("value", "")

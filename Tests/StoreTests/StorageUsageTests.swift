@@ -148,6 +148,18 @@ internal import Testing
     #expect(usage.count <= 5000)
   }
 
+  /// Directories for which there is no room hide nothing beside them.
+  @Test func endlessDirectoriesHideNothingElse() throws {
+    _ = try shell(Self.container + "\ncd Data/Library/Caches; mkdir $(seq 500); fill 70000 400/x")
+    let directory = try TemporaryDirectory.open(temporary.path)
+    let owner = StorageOwner(user: nil)
+    let cut = try StorageUsage(of: directory.fd, as: .container, owner, waiting: 100)
+    let whole = try StorageUsage(of: directory.fd, as: .container, owner, waiting: 1000)
+    #expect(!cut.isComplete && whole.isComplete)
+    #expect(cut.sizes[.documents] == whole.sizes[.documents] && cut.sizes[.tmp] == whole.sizes[.tmp])
+    #expect(cut.sizes[.caches] < whole.sizes[.caches] && cut.count > 500)
+  }
+
   @Test func whatGoesMeanwhileIsNotCounted() throws {
     _ = try shell("for d in $(seq 50); do mkdir $d; (cd $d; seq 20 | xargs touch; mkdir a); done")
     var seen = 0

@@ -148,7 +148,7 @@ struct StoragePage {
     details { border: 1px solid var(--line); margin: 0 0 .5rem; padding: .5rem 1rem; }
     h1 { font-size: 2rem; margin: .5rem 0; } h2 { font-size: 1.25rem; margin: 0 0 .5rem; }
     h3 { font-size: 1rem; margin: .5rem 0 0; }
-    summary { cursor: pointer; padding: .25rem; overflow-wrap: anywhere; }
+    summary { cursor: pointer; padding: .25rem; } main { overflow-wrap: anywhere; }
     summary:focus-visible { outline: 3px solid var(--apps); outline-offset: 2px; border-radius: .25rem; }
     .name { font-weight: 600; } .user, .identifier, footer { color: var(--quiet); }
     .size { float: right; } summary .bar { clear: both; margin-top: .25rem; }
@@ -157,7 +157,7 @@ struct StoragePage {
     .bar .rest, .key.rest { background: var(--rest); } .key.free { background: var(--free); }
     .key { display: inline-block; width: .8rem; height: .8rem; margin-right: .4rem; }
     .key { border: 1px solid var(--quiet); }
-    .legend { list-style: none; padding: 0; } code { overflow-wrap: anywhere; }
+    .legend { list-style: none; padding: 0; } td { white-space: nowrap; } li ul { padding-left: 1rem; }
     table { width: 100%; border-collapse: collapse; } caption { text-align: left; color: var(--quiet); }
     th, td { text-align: left; font-weight: normal; padding: .2rem .5rem .2rem 0; } .share { width: 40%; }
     thead th { color: var(--quiet); border-bottom: 1px solid var(--line); }

@@ -19,18 +19,19 @@ package struct StorageUsage: Equatable, Sendable {
   package private(set) var purgeable = FreedSpace()
   package private(set) var advice: [StorageAdvice] = []
   /// Whether all of it was counted.
-  package private(set) var isComplete = true
+  package fileprivate(set) var isComplete = true
 
   package init() {}
 
   /// Walks through a directory; `pause` is called for each name, and ends it by throwing EINTR.
   ///
-  /// Of more than `most` names the rest is not counted: somebody can add names for ever.
+  /// Of more than `most` names the rest is not counted, since somebody can add names for ever; nor is what is
+  /// in directories beyond those `waiting` that may be known and not visited yet.
   package init(
     of directory: FD, as zone: StorageZone, _ owner: StorageOwner, most: Int64 = 50_000_000,
-    pause: () throws(Errno) -> Void = {}
+    waiting: Int = 500_000, pause: () throws(Errno) -> Void = {}
   ) throws(Errno) {
-    var walk = UsageWalk(zone, owner, most)
+    var walk = UsageWalk(zone, owner, most, waiting)
     do throws(Errno) {
       try walk.run(directory, pause)
     } catch .EINTR {
@@ -62,6 +63,7 @@ private struct UsageWalk {
   private let top: StorageZone
   private let owner: StorageOwner
   private let most: Int64
+  private let waiting: Int
   private var device: UInt = 0
   /// Files with several names that were counted; of more than there is room for, each name counts its share.
   private var linked: Set<UInt> = []
@@ -71,24 +73,24 @@ private struct UsageWalk {
   private var isExcluded: Bool?
 
   private static let mostLinked = 100_000
-  private static let mostWaiting = 500_000
   private static let mostParents = 64
 
-  init(_ zone: StorageZone, _ owner: StorageOwner, _ most: Int64) {
+  init(_ zone: StorageZone, _ owner: StorageOwner, _ most: Int64, _ waiting: Int) {
     (top, self.zone) = (zone, zone)
     self.owner = owner
-    self.most = most
+    (self.most, self.waiting) = (most, waiting)
   }
 
   mutating func run(_ directory: FD, _ pause: () throws(Errno) -> Void) throws(Errno) {
     let status = try directory.status()
     device = UInt(status.st_dev)
     usage.add(Self.size(status), to: top.part)
-    try DeepWalk.through(directory, mostWaiting: Self.mostWaiting) { (entry) throws(Errno) in
+    let isWhole = try DeepWalk.through(directory, mostWaiting: waiting) { (entry) throws(Errno) in
       try pause()
       guard usage.count < most else { throw .EOVERFLOW }
       return see(entry)
     }
+    usage.isComplete = isWhole
   }
 
   private mutating func see(_ entry: DeepWalk.Entry) -> Bool {

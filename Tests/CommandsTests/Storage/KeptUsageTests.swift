@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Daemon
+internal import JSON
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -131,6 +132,36 @@ internal import Testing
       _ = try kept.usage(of: places[0], allowance: &left) { () throws(Errno) in throw .EINTR }
     }
     #expect(walks == 0)
+  }
+}
+
+extension KeptUsageTests {
+  /// The largest report there can be reaches a client whole.
+  @Test func largeReportIsAnswered() throws {
+    let item =
+      #"{"app":"org.example.app","name":"App","user":1000,"isInstalled":true,"isRunning":false,"#
+      + #""sizes":{"bundle":1,"documents":2,"data":3,"caches":4,"tmp":5,"groups":6,"icloud":7},"#
+      + #""purgeable":1,"advice":[{"kind":"misplaced","count":1,"bytes":1,"examples":["\u0001"#
+      + String(repeating: "\\u0001", count: 199) + #""]}],"measured":1,"isComplete":true}"#
+    // As many bytes as a report has room for.
+    let items = Array(repeating: item, count: (96 << 10) / item.utf8.count)
+    let report = try JSONText.decode(
+      StorageReport.self,
+      from: Array(
+        """
+        {"items":[\(items.joined(separator: ","))],"others":1,"othersBytes":1,"purgeable":1,
+         "used":{"bundle":1,"documents":2,"data":3,"caches":4,"tmp":5,"groups":6,"icloud":7},
+         "available":{"total":1,"free":1,"importantUsage":1,"opportunisticUsage":1}}
+        """.utf8))
+    let temporary = try TemporaryDirectory()
+    let directory = try TemporaryDirectory.open(temporary.path)
+    let server = try ControlServer(in: directory.fd, name: "control", mode: 0o600) { _ in
+      .job(.storage) { _ in .storage(report) }
+    }
+    try server.start()
+    defer { server.stop() }
+    let client = try ControlClient(in: directory.fd, name: "control")
+    #expect(try client.ask(.storage(StorageRequest()), milliseconds: 20_000) == .storage(report))
   }
 }
 
