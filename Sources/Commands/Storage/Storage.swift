@@ -85,7 +85,7 @@ struct StorageCommand: Command {
         page: StoragePage(report, withUsers: context.isRoot, at: context.now()).text, to: page)
       if page != "-" { context.console.say("Wrote \(page).") }
     } else {
-      report.show(inDetail: app != nil, withUsers: context.isRoot, context.console)
+      report.show(inDetail: app != nil, withUsers: context.isRoot, at: context.now(), context.console)
     }
     return .ok
   }

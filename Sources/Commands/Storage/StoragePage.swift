@@ -15,7 +15,7 @@ struct StoragePage {
   init(_ report: StorageReport, withUsers: Bool, at time: Int64) {
     let space = report.available
     let used = Self.percent(space.used, of: space.total)
-    let apps = report.items.map { Self.app($0, most: report.items.first?.sizes.total ?? 0, withUsers) }
+    let apps = report.items.map { Self.app($0, most: report.items.first?.sizes.total ?? 0, withUsers, time) }
     let more =
       report.others > 0
       ? "<p>\(report.others) more use \(report.othersBytes.asSize). "
@@ -70,7 +70,9 @@ struct StoragePage {
     return segment("apps", apps, of: space.total) + segment("rest", space.used - apps, of: space.total)
   }
 
-  private static func app(_ item: StorageReport.Item, most: Int64, _ withUsers: Bool) -> String {
+  private static func app(
+    _ item: StorageReport.Item, most: Int64, _ withUsers: Bool, _ time: Int64
+  ) -> String {
     let total = item.sizes.total
     let user = withUsers ? " <span class=\"user\">\(escaped(item.userWords))</span>" : ""
     let rows = item.sizes.largest.map { part, bytes in
@@ -86,6 +88,7 @@ struct StoragePage {
       item.isInstalled ? nil : "No app with this identifier is installed.",
       item.isRunning ? "It is running." : item.lastRun.map { "It ran last at \(utcText($0))." },
       item.purgeable > 0 ? "A purge would free \(item.purgeable.asSize)." : nil,
+      item.wasMeasuredBefore(time).map { "These sizes are those of \(utcText($0))." },
       item.isComplete ? nil : "Not everything could be counted: the sizes are at least these.",
     ].compactMap(\.self)
     return """

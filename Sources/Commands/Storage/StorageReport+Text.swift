@@ -9,7 +9,7 @@ extension StorageReport {
   private static let barWidth: Int64 = 24
 
   /// Shows it as a table, with bars where a person looks; in detail, each part has a line.
-  func show(inDetail: Bool, withUsers: Bool, _ console: Console) {
+  func show(inDetail: Bool, withUsers: Bool, at now: Int64, _ console: Console) {
     let bars = console.isTerminal
     console.print("Disk: \(available.words).")
     if bars { console.print(Self.bar(available.used, of: available.total, 60)) }
@@ -24,6 +24,9 @@ extension StorageReport {
         "\(others) more, \(othersBytes.asSize); 'insula storage ID' shows one, '--user' those of a user.")
     }
     showAdvice(withUsers, console)
+    if let oldest = items.compactMap({ $0.wasMeasuredBefore(now) }).min() {
+      console.inform("some sizes are those of \(utcText(oldest)) or later; they are looked at again now")
+    }
     if items.contains(where: { !$0.isComplete }) {
       console.inform("not everything could be counted; the sizes are at least those that are shown")
     }
@@ -37,7 +40,9 @@ extension StorageReport {
       table: [head]
         + items.map { item in
           let total = item.sizes.total
-          let parts = item.sizes.largest.map { "\($0.part.words) \($0.bytes.asSize)" }
+          // What is little next to the rest takes only room.
+          let shown = item.sizes.largest.filter { !bars || $0.bytes >= total / 20 }
+          let parts = shown.map { "\($0.part.words) \($0.bytes.asSize)" }
           return [item.app] + (withUsers ? [item.userWords] : []) + [total.asSize]
             + (bars ? [Self.bar(total, of: most, 12)] : [])
             + [

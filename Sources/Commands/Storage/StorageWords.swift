@@ -62,6 +62,12 @@ extension StorageReport.Item {
     return Account.numbered(user)?.name ?? "uid \(user)"
   }
 
+  /// When its sizes were found, if that was not just now.
+  func wasMeasuredBefore(_ now: Int64) -> Int64? {
+    let minute = measured.addingReportingOverflow(60)
+    return minute.overflow || minute.partialValue > now ? nil : measured
+  }
+
   var lastRunWords: String { isRunning ? "running" : lastRun.map(utcText) ?? "-" }
 }
 
@@ -69,8 +75,8 @@ extension AvailableSpace {
   var used: Int64 { total - free }
 
   var words: String {
-    "\(used.asSize) of \(total.asSize) used, \(free.asSize) free; with what apps can make again, "
-      + "\(importantUsage.asSize) for what is important, \(opportunisticUsage.asSize) for what is not"
+    "\(used.asSize) of \(total.asSize) used, \(free.asSize) free; \(importantUsage.asSize) for important use "
+      + "(with what could be purged), \(opportunisticUsage.asSize) for what can wait"
   }
 }
 

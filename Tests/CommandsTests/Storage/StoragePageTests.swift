@@ -70,7 +70,8 @@ internal import Testing
     #expect(try Self.check(Self.page(Self.report(""))).status == 0)
     let text = Self.page(report)
     for word in [
-      "documents", "2.0 MB", "Advice", "It ran last at 2026-", "A purge would free 4.0 MB", "3 more",
+      "documents", "2.0 MB", "Advice", "It ran last at 2026-", "those of 1970-", "A purge would free 4.0 MB",
+      "3 more",
     ] {
       #expect(text.contains(word), "\(word)")
     }
@@ -129,7 +130,7 @@ internal import Testing
   private func shown(_ report: StorageReport, isTerminal: Bool, inDetail: Bool = false) -> String {
     let output = Collected()
     let console = Console(output: { output.add($0) }, errors: { output.add($0) }, isTerminal: isTerminal)
-    report.show(inDetail: inDetail, withUsers: true, console)
+    report.show(inDetail: inDetail, withUsers: true, at: 1_795_514_400, console)
     return output.text
   }
 
