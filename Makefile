@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -96,6 +96,10 @@ transport: ## what a request costs before any daemon does anything, over /dev/fu
 	cc -O2 -Wall -Wextra -o .build/transport Benchmarks/Transport/transport.c -lpthread
 	parameter=/sys/module/fuse/parameters/enable_uring; before=$$(cat $$parameter) && echo Y >$$parameter && \
 	  { unshare -m .build/transport 11; status=$$?; echo $$before >$$parameter; exit $$status; }
+
+# The tests check the page without a browser. PICTURES=DIR keeps what was seen.
+storage-page: build ## the page of 'insula storage --html' in Chromium; requires chromium
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/StoragePage/storage-page.sh
 
 neighbours: build ## one user takes all they can while another works: how much slower that becomes; half an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/Neighbours/neighbours.py --save

@@ -30,7 +30,9 @@ package enum Insula {
       commands: [RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self]),
     CommandGroup(
       title: "Data",
-      commands: [DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self]),
+      commands: [
+        DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self, StorageCommand.self,
+      ]),
     CommandGroup(
       title: "Backup",
       commands: [

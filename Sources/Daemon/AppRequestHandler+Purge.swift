@@ -33,17 +33,3 @@ extension LogEntry {
       detail: "\(item.place.rawValue), \(item.freed.bytes) bytes\(reason.map { ", since " + $0 } ?? "")")
   }
 }
-
-/// Lets others have the disk and the lock of the filesystem's journal half of the time.
-private final class Pace {
-  private static let slice: UInt64 = 5_000_000
-  private var began = monotonicNanoseconds()
-
-  func rest() {
-    let worked = monotonicNanoseconds() &- began
-    guard worked >= Self.slice else { return }
-    // Nothing but this time is waited for.
-    _ = Condition(()).wait(milliseconds: Int(min(worked / 1_000_000, 100))) { _ in false }
-    began = monotonicNanoseconds()
-  }
-}

@@ -19,6 +19,8 @@ final class AppService: Sendable {
   private let tree = Mutex<MountedTree?>(nil)
   /// What users have granted apps, and what they have consented to: both go with the apps.
   private let trust = Mutex<(grants: GrantService, consents: ConsentService)?>(nil)
+  /// What is told of the room that apps take.
+  private let storage = Mutex<StorageService?>(nil)
   /// One after the other, so that the last one notes what there is in the end.
   private let noting = Mutex(())
 
@@ -79,8 +81,11 @@ final class AppService: Sendable {
 
   /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken
   /// back.
-  func serve(_ tree: MountedTree, _ grants: GrantService, _ consents: ConsentService) {
+  func serve(
+    _ tree: MountedTree, _ grants: GrantService, _ consents: ConsentService, _ storage: StorageService
+  ) {
     self.tree.withLock { $0 = tree }
+    self.storage.withLock { $0 = storage }
     trust.withLock { $0 = (grants, consents) }
   }
 
@@ -127,7 +132,9 @@ final class AppService: Sendable {
       let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
       guard let bundle = call.descriptor else {
-        return handler.reply(to: request, on: nil, by: caller, wait)
+        let reply = handler.reply(to: request, on: nil, by: caller, wait)
+        if case .purged(let report) = reply { noteUsage(report) }
+        return reply
       }
       do throws(Errno) {
         return try bundle.use { (fd) throws(Errno) in
@@ -150,12 +157,15 @@ final class AppService: Sendable {
   func purge(_ request: PurgeRequest, because reason: String, _ isCancelled: () -> Bool) {
     guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else { return }
     do throws(ControlFailure) {
-      _ = try handler(registry, tree).purge(
-        request, by: .ourselves, because: reason, isCancelled: isCancelled)
+      noteUsage(
+        try handler(registry, tree).purge(
+          request, by: .ourselves, because: reason, isCancelled: isCancelled))
     } catch {
       if !isCancelled() { DaemonLog.write("can't purge what apps can make again: \(error.message)") }
     }
   }
+
+  private func noteUsage(_ report: PurgeReport) { storage.withLock { $0 }?.purged(report) }
 
   /// How full the store's disk is.
   func diskSpace() throws(Errno) -> DiskSpace { try store.tree.diskSpace() }

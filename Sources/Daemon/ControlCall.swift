@@ -68,6 +68,8 @@ package enum ControlQueue: Sendable {
   case endings
   /// Queries that read the store.
   case queries
+  /// Those that walk through all that apps have, which takes its time.
+  case storage
   /// Descriptors that are passed on.
   case passing
 }

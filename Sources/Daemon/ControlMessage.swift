@@ -14,7 +14,7 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots, version, consents, task, because, items, unread, purged, backup
+      roots, version, consents, task, because, items, unread, purged, backup, storage, space
     case own = "self"
   }
 
@@ -43,6 +43,8 @@ extension ControlMessage: Codable {
     if fields.contains(.system) { return .system(try value(.system)) }
     if fields.contains(.apps) { return .apps(try value(.apps)) }
     if fields.contains(.purged) { return .purged(try value(.purged)) }
+    if fields.contains(.storage) { return .storage(try value(.storage)) }
+    if fields.contains(.space) { return .space(try value(.space)) }
     if fields.contains(.roots) { return .roots(try value(.roots)) }
     if fields.contains(.waiting) { return .waiting(try value(.waiting)) }
     if fields.contains(.path) { return .path(try value(.path)) }
@@ -132,6 +134,8 @@ extension ControlMessage: Codable {
       try fields.encode(left, forKey: .left)
     case .system(let versions): try fields.encode(versions, forKey: .system)
     case .purged(let report): try fields.encode(report, forKey: .purged)
+    case .storage(let report): try fields.encode(report, forKey: .storage)
+    case .space(let space): try fields.encode(space, forKey: .space)
     case .apps(let apps): try fields.encode(apps, forKey: .apps)
     case .path(let path): try fields.encode(path, forKey: .path)
     case .grants(let page):

@@ -4,6 +4,7 @@
 package import Apps
 package import Fuse
 package import JSON
+package import Policy
 package import Store
 
 /// What a daemon answers.
@@ -21,6 +22,10 @@ package enum ControlReply: Equatable, Sendable {
   case uninstalled(InstalledApp?, left: [LeftBehind])
   /// What was thrown away, or would be.
   case purged(PurgeReport)
+  /// How much room apps take.
+  case storage(StorageReport)
+  /// What an app may store.
+  case space(AvailableSpace)
   /// The versions of the system domain that there are now.
   case system(SystemVersions)
   /// Those that were asked for; their paths begin at the root of the tree.

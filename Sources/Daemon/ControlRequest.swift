@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 package import Policy
 package import Store
 
@@ -40,6 +41,10 @@ package enum ControlRequest: Equatable, Sendable {
   case ended(AppEnding)
   /// What was refused and done? In parts.
   case log(LogQuery)
+  /// How much room do apps take?
+  case storage(StorageRequest)
+  /// How much may I store? For apps.
+  case space
   /// Count what the caller requests of the filesystem from now on, and what all its children do.
   case trace
   /// What has been counted? Ends that.
@@ -88,7 +93,7 @@ extension ControlRequest {
   /// Whether it comes to the same if it is carried out twice.
   var mayBeRepeated: Bool {
     switch self {
-    case .status, .apps, .app, .path, .grants, .running, .log, .roots: true
+    case .status, .apps, .app, .path, .grants, .running, .log, .roots, .storage, .space: true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run, .backup, .trace: true
     // What comes second changes nothing.
@@ -113,7 +118,7 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, backup, running, end, ended,
-      log, trace, traced, roots, pass, endpoint, consent, items
+      log, trace, traced, roots, pass, endpoint, consent, items, storage, space
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
@@ -126,7 +131,7 @@ extension ControlRequest: Codable {
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind, file, token, adds, backup
+      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -155,6 +160,8 @@ extension ControlRequest: Codable {
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
       case .ended: .ended(try Self.ending(fields))
       case .log: .log(try fields.decode(LogQuery.self, forKey: .query))
+      case .storage: .storage(try fields.decode(StorageRequest.self, forKey: .storage))
+      case .space: .space
       case .trace: .trace
       case .traced: .traced
       case .roots: .roots
@@ -231,7 +238,7 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own: break
+    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .space: break
     case .nextReading(let adds): try fields.encode(adds, forKey: .adds)
     case .addPhoto(let photo):
       try fields.encode(photo.file, forKey: .file)
@@ -253,6 +260,7 @@ extension ControlRequest: Codable {
     case .grant(let request): try fields.encode(request, forKey: .grant)
     case .backup(let request): try fields.encode(request, forKey: .backup)
     case .log(let query): try fields.encode(query, forKey: .query)
+    case .storage(let request): try fields.encode(request, forKey: .storage)
     case .ended(let ending):
       try fields.encodeIfPresent(ending.status, forKey: .status)
       try fields.encodeIfPresent(ending.limit?.rawValue, forKey: .limit)
@@ -292,6 +300,8 @@ extension ControlRequest: Codable {
     case .end: .end
     case .ended: .ended
     case .log: .log
+    case .storage: .storage
+    case .space: .space
     case .trace: .trace
     case .traced: .traced
     case .roots: .roots

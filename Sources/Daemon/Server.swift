@@ -65,6 +65,8 @@ package final class Server: Sendable {
   let grants: GrantService
   /// What users have consented to, and whom they are asked by.
   let consents: ConsentService
+  /// How much room apps take.
+  let storage: StorageService
   /// The apps that run.
   package let views: RunningViews
   /// The backups that are being made.
@@ -160,6 +162,7 @@ package final class Server: Sendable {
       throw ServeFailure.threads(error)
     }
     appSockets = sockets
+    storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)

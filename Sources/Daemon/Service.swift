@@ -101,7 +101,7 @@ package enum Service {
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
       mountPoint: settings.mountPoint, options: settings.options, remover: remover,
       kept: kept, left: left)
-    apps.serve(server.tree, server.grants, server.consents)
+    apps.serve(server.tree, server.grants, server.consents, server.storage)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let backups = BackupService(store, server, apps, mountPoint: settings.mountPoint)
@@ -119,6 +119,7 @@ package enum Service {
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
       purges = try PurgeThread(apps, settings.options.purges)
+      try server.storage.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
       let isFirst = kept?.hasPredecessor != true
@@ -138,6 +139,7 @@ package enum Service {
     server.waitUntilUnmounted()
     updates.stop()
     purges.stop()
+    server.storage.stop()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")
     log.record(LogEntry(now: .unmounted, detail: "from \(settings.mountPoint)"))
@@ -313,6 +315,10 @@ package enum Service {
     case .path(let place, let identifier, let user):
       return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
     case .log(let query): return .job(.queries) { _ in log.answer(query, for: call.caller) }
+    case .storage(let request):
+      return .job(.storage) { reporter in
+        server.storage.report(request, by: call.callerIdentity()) { reporter.isCancelled }
+      }
     case .roots: return .job(.queries) { _ in apps.roots() }
     case .trace: return .reply(trace(call, server))
     case .traced:
@@ -326,7 +332,7 @@ package enum Service {
     case .nextTask(let ofStarted): return server.consents.nextTask(ofStarted: ofStarted, call)
     case .nextReading(let adds): return server.consents.nextReading(adds: adds, call)
     case .answerTask(let number, let answer): return server.consents.answerTask(number, answer, call)
-    case .own, .grantChange, .requestConsent, .openPanel, .items, .addPhoto:
+    case .own, .space, .grantChange, .requestConsent, .openPanel, .items, .addPhoto:
       return .refusal("only an app can ask this, through the socket of its own")
     }
   }

@@ -19,10 +19,15 @@ package struct DeepWalk {
     package let first: [UInt8]
     /// How many directories it is below the one where the walk begins.
     package let depth: Int
-    fileprivate let above: () -> [[UInt8]]
+    /// Which directory of the walk it is in; those of one directory come together.
+    package let visit: Int
+    fileprivate let above: (_ most: Int) -> [[UInt8]]
 
     /// The names on the way to it, and its own.
-    package var path: [[UInt8]] { above() + [name] }
+    package var path: [[UInt8]] { above(.max) + [name] }
+
+    /// The first names on the way to it, without its own; for who has no time for all of a long way.
+    package func beginning(_ most: Int) -> [[UInt8]] { above(most) }
   }
 
   /// Looks at something, and says whether to go into it.
@@ -33,27 +38,43 @@ package struct DeepWalk {
     let name: [UInt8]
     let status: FileStatus
     var directories: [[UInt8]] = []
+    var hasLeftOut = false
 
     func isFound(in directory: FD) -> Bool { (try? directory.status())?.isSameObject(as: status) == true }
   }
 
   private var levels: [Level] = []
+  private var visits = 0
+  /// How many directories are to be visited still.
+  private var waiting = 0
+  private let mostWaiting: Int
+  private var hasLeftOut = false
 
   /// Shows all that is below a directory to `look`, what is in a directory after the directory itself.
-  package static func through(_ root: FD, _ look: Look) throws(Errno) {
-    var walk = DeepWalk()
+  ///
+  /// What is in a directory takes no memory, save the names of directories that are to be visited. Where
+  /// these are `mostWaiting` already, others are left out; returns whether none was.
+  @discardableResult
+  package static func through(
+    _ root: FD, mostWaiting: Int = .max, _ look: Look
+  ) throws(Errno) -> Bool {
+    var walk = DeepWalk(mostWaiting: mostWaiting)
     try walk.run(root, look)
+    return !walk.hasLeftOut
   }
+
+  private init(mostWaiting: Int) { self.mostWaiting = mostWaiting }
 
   private mutating func run(_ root: FD, _ look: Look) throws(Errno) {
     var here = try root.reopened(O_RDONLY | O_DIRECTORY)
-    levels = [try level(of: here.fd, named: [], look)]
+    try enter(here.fd, named: [], look)
     while var level = levels.popLast() {
       if let name = level.directories.popLast() {
+        waiting -= 1
         levels.append(level)
         guard let next = try? here.fd.openDirectory(name) else { continue }
         do throws(Errno) {
-          levels.append(try self.level(of: next.fd, named: name, look))
+          try enter(next.fd, named: name, look)
           here = next
         } catch .ENOENT {
           // It was removed just now.
@@ -72,23 +93,56 @@ package struct DeepWalk {
           here = again
           break
         }
+        waiting -= above.directories.count
         levels.removeLast()
       }
     }
+  }
+
+  private mutating func enter(_ directory: FD, named name: [UInt8], _ look: Look) throws(Errno) {
+    visits += 1
+    let level = try level(of: directory, named: name, look)
+    levels.append(level)
+    waiting += level.directories.count
+    hasLeftOut = hasLeftOut || level.hasLeftOut
   }
 
   /// Shows what a directory holds, and says which directories are to be visited there.
   private func level(of directory: FD, named name: [UInt8], _ look: Look) throws(Errno) -> Level {
     var level = Level(name: name, status: try directory.status())
     let isTop = levels.isEmpty
-    let above = { isTop ? [] : levels.dropFirst().map(\.name) + [name] }
-    for entry in try directory.entries() {
-      let first = isTop ? entry.name : levels.count > 1 ? levels[1].name : name
-      let isEntered = try look(
-        Entry(
-          name: entry.name, type: entry.type, directory: directory, first: first, depth: levels.count,
-          above: above))
-      if isEntered { level.directories.append(entry.name) }
+    let above = { (most: Int) -> [[UInt8]] in
+      if isTop { return [] }
+      let names = levels.dropFirst().prefix(most).map(\.name)
+      return names.count < most ? names + [name] : names
+    }
+    var failure: Errno?
+    // None is kept: a user can have more in a directory than there is memory for. The first that is would be
+    // one too many, which ends it.
+    func see(_ entry: Name, _ type: UInt8) -> Bool {
+      let name = Array(entry.buffer)
+      let first = isTop ? name : levels.count > 1 ? levels[1].name : level.name
+      do throws(Errno) {
+        let isEntered = try look(
+          Entry(
+            name: name, type: type, directory: directory, first: first, depth: levels.count, visit: visits,
+            above: above))
+        guard isEntered else { return false }
+        if waiting + level.directories.count < mostWaiting {
+          level.directories.append(name)
+        } else {
+          level.hasLeftOut = true
+        }
+        return false
+      } catch {
+        failure = error
+        return true
+      }
+    }
+    do throws(Errno) {
+      _ = try directory.entries(atMost: 0, where: see)
+    } catch {
+      throw failure ?? error
     }
     return level
   }

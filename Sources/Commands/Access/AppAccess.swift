@@ -75,6 +75,11 @@ struct AppAccess: StoreAccess {
     _ = try ask(.grantChange(from: version)) { $0.grantPage }
   }
 
+  /// How much is free, and could be.
+  func space() throws -> AvailableSpace {
+    try ask(.space) { if case .space(let space) = $0 { space } else { nil } }
+  }
+
   // MARK: What a person is asked
 
   func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
@@ -233,6 +238,7 @@ extension AppAccess {
   func rollbackSystem() throws -> SystemVersions { throw Self.refusal("replace the system domain") }
   func perform(_ request: GrantRequest) throws -> [GrantedPlace] { throw Self.refusal("grant anything") }
   func log(_ query: LogQuery) throws -> LogPage { throw Self.refusal("read the log") }
+  func storage(_ request: StorageRequest) throws -> StorageReport { throw Self.refusal("see what apps use") }
   func running(for user: UInt32?) throws -> [RunningApp] { throw Self.refusal("see what runs") }
 
   func end(_ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?) throws {

@@ -182,6 +182,18 @@ struct DaemonAccess: StoreAccess {
 
   func log(_ query: LogQuery) throws -> LogPage { try ask(.log(query)) { $0.log } }
 
+  /// Where nothing is known yet, all of it is looked at first, for as long as that takes.
+  func storage(_ request: StorageRequest) throws -> StorageReport {
+    let reply: ControlReply
+    do throws(Errno) {
+      reply = try client.askInTurn(.storage(request), milliseconds: -1).reply
+    } catch {
+      throw CommandFailure(
+        .failed, "the daemon of \(status.store), pid \(status.pid), does not answer: \(error.message)")
+    }
+    return try reply.orFailure { if case .storage(let report) = $0 { report } else { nil } }
+  }
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) throws -> [RunningApp] { try ask(.running(user: user)) { $0.running } }

@@ -160,6 +160,15 @@ struct DirectAccess: StoreAccess {
 
   func log(_ query: LogQuery) -> LogPage { StoreLog(store).page(query) }
 
+  func storage(_ request: StorageRequest) throws -> StorageReport {
+    let now = context.now()
+    return try StorageMeter(store, Registry.existing(of: store), now: now).report(
+      request, by: .ourselves, rule: .usual
+    ) { (place) throws(Errno) in
+      MeasuredUsage(try place.measure(in: store.tree) {}, time: now)
+    }
+  }
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) -> [RunningApp] { [] }

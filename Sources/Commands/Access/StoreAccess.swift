@@ -97,6 +97,9 @@ protocol StoreAccess {
   /// A page of the log.
   func log(_ query: LogQuery) throws -> LogPage
 
+  /// How much room apps take.
+  func storage(_ request: StorageRequest) throws -> StorageReport
+
   // MARK: Apps that run
 
   func running(for user: UInt32?) throws -> [RunningApp]

@@ -66,7 +66,8 @@ struct BackupVerdict: Codable {
       Array.init)
     let access = try AppsAccess.find(root, context)
     if !context.isRoot, names.count > 1, names[0].elementsEqual("Users".utf8),
-      let home = try? access.home(of: context.uid), ![home, "Users/Shared"].contains(where: {
+      let home = try? access.home(of: context.uid),
+      ![home, "Users/Shared"].contains(where: {
         names.prefix(2).joined(separator: "/".utf8).elementsEqual($0.utf8)
       })
     {

@@ -58,6 +58,7 @@ enum Habits {
     (["allow", "permit", "share"], "'insula grant ID PATH' lets an app use a file or folder"),
     (["deny", "forbid", "unshare"], "'insula revoke ID PATH' takes a grant back"),
     (["processes", "running"], "'insula ps' lists the running apps"),
+    (["df", "du", "space", "usage"], "'insula storage' shows how much space apps use"),
     (["reload"], "'insula restart' has a mount served by the installed program"),
     (["man"], "'man insula' is the manual, and 'insula help --man' lists its pages"),
     (["cp", "copy", "send"], "'insula deliver ID FILE' puts a copy of a file into an app's Inbox"),

@@ -126,7 +126,7 @@ extension PurgeReport {
 }
 
 extension PurgePlace {
-  fileprivate var words: String {
+  var words: String {
     switch self {
     case .tmp: "temporary files"
     case .caches: "caches"

@@ -11,6 +11,7 @@ struct AppCalls: Sendable {
   let mountPoint: String
   let grants: GrantService
   let consents: ConsentService
+  let storage: StorageService
 
   /// What answers the calls of one view.
   func handler(for running: RunningView) -> AppSocketServer.Handler {
@@ -42,10 +43,12 @@ struct AppCalls: Sendable {
       return .reply(.consents(consents.statuses(running)))
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
+    case .space: return .waits(until: storage.askSpace())
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
     case .status, .unmount, .restart, .change, .apps, .grant, .run, .backup, .endpoint, .running, .end,
-      .ended, .log, .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask, .consent(.decide):
+      .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask, .nextReading, .answerTask,
+      .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }
   }

@@ -9,7 +9,9 @@ internal import Volume
 // The sockets of the apps that run: each view gets one when the command that starts its app asks for it.
 
 extension Server {
-  private var calls: AppCalls { AppCalls(mountPoint: mountPoint, grants: grants, consents: consents) }
+  private var calls: AppCalls {
+    AppCalls(mountPoint: mountPoint, grants: grants, consents: consents, storage: storage)
+  }
 
   /// What follows when the process that has started an app wants the app to have a socket.
   func endpoint(_ call: ControlCall) -> ControlAnswer {

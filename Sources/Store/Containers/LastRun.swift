@@ -9,6 +9,12 @@ internal import LinuxIO
 // together with what it is about. It is written without forcing it to disk: a launch waits for no disk.
 
 extension Store {
+  /// When the app of a container was last begun or ended, in seconds since 1970; nil if that is not known.
+  package func lastRun(of container: String) -> Int64? {
+    guard let directory = try? tree.openDirectory(at: container) else { return nil }
+    return Metadata(isSystem: description.mode == .system).lastRun(of: directory.fd)
+  }
+
   /// Notes that an app runs, or has run until now; `container` is below the root of the tree.
   package func noteRun(of container: String, at seconds: Int64) {
     let metadata = Metadata(isSystem: description.mode == .system)

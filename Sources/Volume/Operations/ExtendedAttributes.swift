@@ -144,16 +144,15 @@ extension View {
   ) throws(Errno) {
     let isRoots = volume.settings.isSystem
     let family = AttributeFamily(name)
-    let isMark = BackupMark(name) != nil
     let namespace: AttributeNamespace =
       switch family {
       case .ours: .reserved
-      case .user: isMark ? .backupMark : .user
+      case .user where BackupMark(name) == nil: .user
+      case .user: app == nil || volume.isInContainer(fd) ? .backupMark : .reserved
       case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
       case .posixACL, .security, .other: .other
       }
     try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
-    if isMark, app != nil, !volume.isInContainer(fd) { throw .EPERM }
     switch family {
     case .ours, .user, .trusted, .capability, .kernel, .label: return
     case .posixACL: throw .EOPNOTSUPP
