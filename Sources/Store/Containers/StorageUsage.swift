@@ -105,7 +105,9 @@ private struct UsageWalk {
       entry.name, isDirectory: status.isDirectory, isLink: status.isSymlink, of: owner)
     let size = sizeOnce(status)
     usage.add(size, to: child.part)
-    if zone.isPurged, owner.user == nil || status.st_uid == owner.user { usage.addPurgeable(status) }
+    if zone.isPurged, owner.user == nil || status.st_uid == owner.user, !isTag(entry) {
+      usage.addPurgeable(status)
+    }
     guard status.isRegular else { return status.isDirectory }
     if case .advised(let kind) = child {
       usage.advise(kind, size) { entry.path }
@@ -115,6 +117,13 @@ private struct UsageWalk {
       usage.advise(.largeMedia, size) { entry.path }
     }
     return false
+  }
+
+  /// Whether it is the tag of a directory that may be purged, which a purge keeps.
+  private func isTag(_ entry: DeepWalk.Entry) -> Bool {
+    guard CacheDirectoryTag.isName(entry.name) else { return false }
+    let directory = entry.beginning(4).map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+    return PurgePlace.allCases.contains { $0.path == directory }
   }
 
   /// The first names of the way say it.

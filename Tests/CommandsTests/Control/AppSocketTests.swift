@@ -89,7 +89,8 @@ internal import Testing
     let waiting = try (0..<10).map { _ in try sockets.client(1) }
     for client in waiting { try client.send(.grantChange(from: "")) }
     #expect(eventually { sockets.server.counts.waiting == 10 })
-    #expect(try threadCount() == threads)
+    // Other tests of this process may have begun or ended a thread meanwhile.
+    #expect(try threadCount() < threads + waiting.count)
     // Others of the view are answered meanwhile, and changes that are not meant change nothing.
     #expect(try sockets.isAnswered(1))
     for _ in 0..<1000 { sockets.server.poke() }
