@@ -12,7 +12,9 @@ internal import Testing
 // - read what others have, in a view that is not theirs: `othersAreNotBackedUp`
 // - change anything through it, or start programs with more rights: `nothingIsChangedInIt`
 // - ask for one as an app: `appsHaveNone`
-// - have the user's own documents left out: `appsDoNotMarkWhatTheyWereGranted`
+// - have the user's own documents left out: `appsDoNotMarkWhatTheyWereGranted`,
+//   `appsDoNotMarkWhatTheyAreEntitledTo`
+// - have what others own left out, or their backup fail: `ownersAloneMark`, `othersPipesAndSocketsStopNobody`
 // - keep the mount from being taken away: `unmountEndsIt`
 // - have very many views: they are in the same budget as the user's running apps (`RunLimitTests`)
 
@@ -241,6 +243,86 @@ struct BackupViewTests {
       """)
     #expect(result.output == "other\nother\nown\n", "\(granted.errors)\(result.output)\(result.errors)")
     #expect(result.errors.contains("Operation not permitted"), "\(result.errors)")
+  }
+
+  /// Nor where they are entitled to a folder of their user's.
+  @Test func appsDoNotMarkWhatTheyAreEntitledTo() throws {
+    let fixture = try RunFixture(
+      entitlements: "<key>com.apple.security.files.downloads.read-write</key><true/>")
+    let result = try fixture.inside(
+      """
+      d=${HOME%/Library/Containers/*}/Downloads; touch $d/f && echo made
+      for f in $d $d/f; do setfattr -n user.xdg.robots.backup -v false $f && echo marked; done
+      setfattr -n user.xdg.robots.backup -v false $HOME/Documents && echo own
+      """)
+    #expect(result.output == "made\nown\n", "\(result.output)\(result.errors)")
+  }
+
+  /// A mark takes everything in a directory along, so who may only write to it can't set one.
+  @Test func ownersAloneMark() throws {
+    let fixture = try RunFixture()
+    let other = try TemporaryAccount()
+    let made = try fixture.shell("cd $POINT/Users/Shared; mkdir -m 777 open; touch open/in1; pwd")
+    try #require(made.status == 0, "\(made.errors)")
+    let result = try fixture.shell(
+      """
+      cd $POINT/Users/Shared; touch open/in2
+      for f in open $POINT/Users/\(fixture.user.name)/Public/Drop\\ Box; do
+        \(Self.marks[1]) "$f" && echo marked; \(Self.marks[2]) "$f" && echo marked
+      done; \(Self.marks[1]) open/in2 && echo own
+      """, as: other.account)
+    #expect(result.output == "own\n", "\(result.output)\(result.errors)")
+    let found = try shell(fixture, "backup run -- sh -c \"$FIND\"", as: RunFixture.root)
+    #expect(names(found) == ["in1"], "\(found.output)\(found.errors)")
+  }
+
+  /// What others leave behind does not make root's backup fail.
+  @Test func othersPipesAndSocketsStopNobody() throws {
+    let fixture = try RunFixture()
+    let made = try fixture.shell(
+      """
+      cd "$POINT/Users/$(id -un)/Documents"; umask 077; mkfifo pipe
+      python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+      """)
+    try #require(made.status == 0, "\(made.errors)")
+    let result = try shell(
+      fixture,
+      "backup run -- sh -c 'tar -C $POINT -cf - . | tar -tf - | grep pipe; stat $(find $POINT -name socket)'",
+      as: RunFixture.root)
+    #expect(
+      result.status == 0 && result.output.contains("/Documents/pipe\n"), "\(result.output)\(result.errors)")
+  }
+
+  @Test func whatIsMarkedNoMoreIsFound() throws {
+    let fixture = try RunFixture()
+    let result = try shell(
+      fixture,
+      """
+      cd "$POINT/Users/$(id -un)/Documents"; echo text >f; "$INSULA" backup exclude f; t=$(mktemp -d)
+      ( for n in $(seq 1000); do [ -e $t/go ] && break; sleep 0.02; done
+        "$INSULA" backup include "$PWD/f"; touch $t/done ) &
+      backup run -- sh -c 'cat f; ls; touch '$t'/go
+        for n in $(seq 1000); do [ -e '$t'/done ] && break; sleep 0.02; done; cat f; ls'; rm -r $t
+      """)
+    #expect(result.output == "text\nf\n", "\(result.output)\(result.errors)")
+  }
+
+  @Test func whyTellsOfLinksAndOthers() throws {
+    let fixture = try RunFixture()
+    let other = try TemporaryAccount()
+    let result = try fixture.shell(
+      """
+      cd "$POINT/Users/$(id -un)/Documents"; ln -s /etc link; "$INSULA" backup why link
+      "$INSULA" backup why $POINT/Users/\(fixture.user.name)/../Shared "$BUNDLE/Contents" $POINT/System
+      """)
+    #expect(
+      result.output.hasPrefix("link: backed up\n") && result.output.contains("Shared: backed up\n")
+        && result.output.contains("Notes.app is an installed app")
+        && result.output.contains("is the system domain"), "\(result.output)\(result.errors)")
+    try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
+    let others = try fixture.shell(
+      "\"$INSULA\" backup why $POINT/Users/\(fixture.user.name)/Public", as: other.account)
+    #expect(others.status != 0 && others.errors.contains("another user's home"), "\(others)")
   }
 
   // MARK: While it is made
