@@ -312,7 +312,7 @@ struct BackupViewTests {
     let other = try TemporaryAccount()
     let result = try fixture.shell(
       """
-      cd "$POINT/Users/$(id -un)/Documents"; ln -s /etc link; "$INSULA" backup why link
+      cd "$POINT/Users/$(id -un)/Documents"; ln -s "$(mktemp -u)" link; "$INSULA" backup why link
       "$INSULA" backup why $POINT/Users/\(fixture.user.name)/../Shared "$BUNDLE/Contents" $POINT/System
       """)
     #expect(
