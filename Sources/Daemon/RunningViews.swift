@@ -17,14 +17,14 @@ package import Volume
 package final class RunningView: Sendable {
   package let number: UInt64
   package let launch: AppLaunch
-  package let user: UInt32
-  package let pid: Int32
+  package var user: UInt32 { process.user }
+  package var pid: Int32 { process.pid }
   /// In seconds since 1970.
   package let since: Int64
   package let view: View
   /// Of the view's own connection, since this process serves it.
   let requests = RequestCounter()
-  private let process: SharedFD
+  private let process: ClientProcess
   private let ends = Mutex(KnownEnd())
   /// What the next worker is to know of it.
   private let kept: SharedMemory?
@@ -35,21 +35,14 @@ package final class RunningView: Sendable {
   ) {
     self.number = number
     self.launch = launch
-    self.user = user
-    self.pid = pid
     self.since = since ?? Int64(time(nil))
     self.kept = kept
-    self.process = process
+    self.process = ClientProcess(user: user, pid: pid, process)
     self.view = view
   }
 
   /// Whether it runs; its view may be there for a little longer.
-  package var isAlive: Bool {
-    let hasEnded = try? process.use { (process) throws(Errno) in
-      try process.waitUntilReadable(milliseconds: 0)
-    }
-    return hasEnded == false
-  }
+  package var isAlive: Bool { process.isAlive }
 
   // MARK: How it ends
 
@@ -76,26 +69,11 @@ package final class RunningView: Sendable {
   /// Both run, so one number means one process: nobody else has got it meanwhile.
   func isWaitedFor(by caller: ControlCaller, _ theirs: SharedFD) -> Bool {
     guard caller.pid > 0, caller.pid == pid, caller.uid == user, isAlive else { return false }
-    let hasEnded = try? theirs.use { (process) throws(Errno) in
-      try process.waitUntilReadable(milliseconds: 0)
-    }
-    return hasEnded == false && isAlive
+    return theirs.isRunningProcess && isAlive
   }
 
   /// Sends the app a signal: the process that waits for it passes it on.
-  ///
-  /// The process was its user's when it asked for the view, and may be another's by now, who has nothing to
-  /// do with the app. Whoever asks, it gets only what its user could send it: EPERM otherwise.
-  func send(_ signal: Int32) throws(Errno) {
-    try process.use { (process) throws(Errno) in
-      // Without root's rights the kernel judges. Number and descriptor mean the same process if that still
-      // runs afterwards.
-      let isTheirs = ProcessID.user != 0 || user == 0 || ProcessID.maySignal(user, pid)
-      guard try !process.waitUntilReadable(milliseconds: 0) else { throw .ESRCH }
-      guard isTheirs else { throw .EPERM }
-      try process.send(signal: signal)
-    }
-  }
+  func send(_ signal: Int32) throws(Errno) { try process.send(signal) }
 }
 
 /// An app as a user has it: whatever runs of it uses the same container.

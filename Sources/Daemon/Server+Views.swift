@@ -60,10 +60,15 @@ extension Server {
       number, launch, user: caller.user, pid: caller.pid, caller.process, view, kept: memory)
     try serve(running, over: session, caller.share)
     // What the kernel has looked up before that, it would forget at once.
+    try waitUntilStarted(view) { views.has(number) }
+  }
+
+  /// Waits until the kernel has begun to use a view that is served.
+  func waitUntilStarted(_ view: View, isServed: () -> Bool) throws(Errno) {
     for _ in 0..<400 {
       if view.waitUntilStarted(milliseconds: 50) { return }
       // What came along was never mounted, or is not any more.
-      guard views.has(number) else { throw .ENODEV }
+      guard isServed() else { throw .ENODEV }
     }
     throw .EIO
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import LinuxIO
-
 /// `insula backup exclude`.
 struct BackupExcludeCommand: Command {
   static let worksInApps = true
@@ -27,10 +25,6 @@ struct BackupExcludeCommand: Command {
   var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
-    var walk = FileWalk(context)
-    walk.visit(paths, recursively: false, followingLinks: false) { object throws in
-      try MarkedFile(object.fd).exclude()
-    }
-    return walk.exitCode
+    MarkedFile.forEach(paths, context) { (file) throws(CommandFailure) in try file.exclude() }
   }
 }

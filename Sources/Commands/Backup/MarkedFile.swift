@@ -11,6 +11,17 @@ struct MarkedFile {
 
   init(_ fd: FD) { self.fd = fd }
 
+  /// Does something to each file that a person has named; a link is none.
+  static func forEach(
+    _ paths: [String], _ context: Context, _ change: (MarkedFile) throws(CommandFailure) -> Void
+  ) -> ExitCode {
+    var walk = FileWalk(context)
+    walk.visit(paths, recursively: false, followingLinks: false) { object throws in
+      try change(MarkedFile(object.fd))
+    }
+    return walk.exitCode
+  }
+
   /// The marks that count.
   func marks() throws(Errno) -> [BackupMark] {
     var found: [BackupMark] = []
@@ -27,13 +38,7 @@ struct MarkedFile {
     try requireOurs()
     do throws(Errno) {
       for mark in BackupMark.allCases {
-        try "\(mark.name)".withName { (name) throws(Errno) in
-          let value = mark.value
-          let room = UnsafeMutableRawBufferPointer.allocate(byteCount: value.count, alignment: 8)
-          defer { room.deallocate() }
-          room.copyBytes(from: value)
-          try fd.setAttribute(name.bytes, to: UnsafeRawBufferPointer(room), flags: 0)
-        }
+        try AttributesCopy.set("\(mark.name)", to: mark.value, on: fd)
       }
     } catch {
       throw CommandFailure(error)

@@ -20,16 +20,4 @@ package struct BackupRequest: Codable, Equatable, Sendable {
 package struct BackupPlan: Codable, Equatable, Sendable {
   /// Where the whole tree is mounted, and the view is to be.
   package let mountPoint: String
-  /// What it begins with, below the root of the tree: what a program is to be told to back up.
-  package let roots: [String]
-
-  init(_ extent: BackupExtent, mountPoint: String) {
-    self.mountPoint = mountPoint
-    roots =
-      switch extent {
-      case .wholeTree: [""]
-      case .home(let name): ["Users/\(name)"]
-      case .containers(let paths): paths
-      }
-  }
 }

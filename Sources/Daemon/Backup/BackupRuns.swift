@@ -8,40 +8,28 @@ internal import Volume
 
 /// A backup that is being made: its view, and the process that has asked for it.
 final class BackupRun: Sendable {
-  let user: UInt32
-  let pid: Int32
+  private let process: ClientProcess
   let view: View
   /// What it takes of its user's budget.
   let share: BudgetShare
-  private let process: SharedFD
   /// What the next worker is to know of it.
   private let kept: SharedMemory?
 
   init(
     user: UInt32, pid: Int32, _ process: SharedFD, _ view: View, _ share: BudgetShare, kept: SharedMemory?
   ) {
-    self.user = user
-    self.pid = pid
-    self.process = process
+    self.process = ClientProcess(user: user, pid: pid, process)
     self.view = view
     self.share = share
     self.kept = kept
   }
 
+  var user: UInt32 { process.user }
+  var pid: Int32 { process.pid }
   /// Whether the process that has asked for it is there.
-  var isAlive: Bool {
-    let hasEnded = try? process.use { (process) throws(Errno) in
-      try process.waitUntilReadable(milliseconds: 0)
-    }
-    return hasEnded == false
-  }
+  var isAlive: Bool { process.isAlive }
 
-  /// The process may be another user's by now, who has nothing to do with the backup: it gets only what its
-  /// user could send it.
-  func send(_ signal: Int32) {
-    guard ProcessID.user != 0 || user == 0 || ProcessID.maySignal(user, pid) else { return }
-    try? process.use { (process) throws(Errno) in try process.send(signal: signal) }
-  }
+  func send(_ signal: Int32) { try? process.send(signal) }
 }
 
 /// The backups that are being made, by the numbers of their views.

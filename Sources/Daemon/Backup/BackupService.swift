@@ -51,7 +51,7 @@ final class BackupService: Sendable {
         } catch {
           throw ControlFailure("can't create a view of \(self.mountPoint): \(error.message)", error)
         }
-        return .backup(BackupPlan(extent, mountPoint: self.mountPoint))
+        return .backup(BackupPlan(mountPoint: self.mountPoint))
       }
     }
   }

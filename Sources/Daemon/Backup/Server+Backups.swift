@@ -47,12 +47,7 @@ extension Server {
     let session = try Session(view, over: connection, settings: appSettings)
     guard backups.add(run) else { throw .ECANCELED }
     try serve(run, over: session)
-    for _ in 0..<400 {
-      if view.waitUntilStarted(milliseconds: 50) { return }
-      // What came along was never mounted, or is not any more.
-      guard backups.has(view.number) else { throw .ENODEV }
-    }
-    throw .EIO
+    try waitUntilStarted(view) { backups.has(view.number) }
   }
 
   private func serve(_ run: BackupRun, over session: Session) throws(Errno) {
