@@ -14,6 +14,13 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+/// For the program itself.
+///
+/// No code asks at run time what the fields of a type are called, so a fiftieth of the program need not be
+/// there. What is printed of an enumeration without words of its own is the name of its type, not of its
+/// case.
+let program: [SwiftSetting] = strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"])]
+
 /// For code that no request of the kernel's waits for: it takes less room, at a little less speed.
 let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 
@@ -79,39 +86,39 @@ let package = Package(
     .target(name: "InsulaApp", dependencies: ["CInsula"], swiftSettings: strict),
 
     // The house, from the ground up; arrows go down only.
-    .target(name: "JSON", swiftSettings: strict + small),
-    .target(name: "PropertyLists", swiftSettings: strict + small),
-    .target(name: "ContentLines", swiftSettings: strict + small),
-    .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: strict),
-    .target(name: "Policy", swiftSettings: strict),
+    .target(name: "JSON", swiftSettings: program + small),
+    .target(name: "PropertyLists", swiftSettings: program + small),
+    .target(name: "ContentLines", swiftSettings: program + small),
+    .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: program),
+    .target(name: "Policy", swiftSettings: program),
     .target(
       name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "Policy", "CCrypto", "CLinux"],
-      swiftSettings: strict + small),
-    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: strict),
+      swiftSettings: program + small),
+    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: program),
     .target(
       name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: program),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux"],
-      swiftSettings: strict + small),
+      swiftSettings: program + small),
     .target(
       name: "Volume", dependencies: ["Fuse", "Store", "Bundles", "Policy", "LinuxIO", "CLinux"],
-      swiftSettings: strict),
+      swiftSettings: program),
     .target(
       name: "Daemon",
       dependencies: [
         "Volume", "Apps", "Bundles", "Fuse", "Policy", "Store", "PropertyLists", "JSON", "LinuxIO", "CLinux",
       ],
-      swiftSettings: strict + small),
+      swiftSettings: program + small),
     .target(
       name: "Commands",
       dependencies: [
         "Daemon", "Fuse", "Apps", "Bundles", "Store", "Policy", "PropertyLists", "JSON", "ContentLines",
         "LinuxIO", "CSessionBus", "CTagLib", "CLinux",
       ],
-      swiftSettings: strict + small),
+      swiftSettings: program + small),
     .executableTarget(
-      name: "insula", dependencies: ["Commands"], swiftSettings: strict,
+      name: "insula", dependencies: ["Commands"], swiftSettings: program,
       linkerSettings: [.unsafeFlags(compact + withoutCxxLibrary, .when(configuration: .release))]),
 
     // The independent judge: it shares no Swift with what it judges.

@@ -44,6 +44,10 @@ case $PREFIX in "${HOME:-/root}/.local") USERUNITDIR=$PREFIX/share/systemd/user 
 userunit=$DESTDIR$USERUNITDIR/insula.service
 agentunit=$DESTDIR$USERUNITDIR/insula-agent.service
 
+# The backup's service and timer, which are the same for the machine and for a user.
+install_backup_units() { for kind in service timer; do filled "mount-scripts/insula-backup.$kind" | put "$1/insula-backup.$kind" 644; done; }
+remove_backup_units() { rm -f "$1/insula-backup.service" "$1/insula-backup.timer"; }
+
 # Puts what is read from standard input at a path, with a mode.
 put() {
   install -d "$(dirname "$1")"
@@ -109,6 +113,7 @@ install_all() {
   fi
   filled mount-scripts/insula-user.service | put "$userunit" 644
   filled mount-scripts/insula-agent.service | put "$agentunit" 644
+  install_backup_units "$DESTDIR$USERUNITDIR"
   echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and units"
   echo "for a user's own store ('systemctl --user enable --now insula') and for apps' questions on a desktop"
   echo "('systemctl --user enable --now insula-agent')."
@@ -121,7 +126,8 @@ install_all() {
   fi
   if is_for_all; then
     filled mount-scripts/insula.service | put "$unit" 644
-    echo "Installed $unit."
+    install_backup_units "$DESTDIR$UNITDIR"
+    echo "Installed $unit, and insula-backup.timer for a backup each day."
   else
     echo "Left out: insula.service, because only root can install a unit that mounts a store when the machine starts."
   fi
@@ -138,11 +144,15 @@ uninstall_all() {
   fi
   rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit" \
     "$agentunit"
+  remove_backup_units "$DESTDIR$USERUNITDIR"
   rm -f "$DESTDIR$LIBDIR/libinsula.a" "$DESTDIR$INCLUDEDIR/insula.h" "$DESTDIR$LIBDIR/pkgconfig/insula.pc"
   remove_manual
   # What another has installed for all stays.
   if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper" "$shorthelper"; fi
-  if is_for_all; then rm -f "$unit"; fi
+  if is_for_all; then
+    rm -f "$unit"
+    remove_backup_units "$DESTDIR$UNITDIR"
+  fi
 }
 
 case ${1:-} in

@@ -16,9 +16,8 @@ package enum Insula {
       title: "Store",
       commands: [
         InitCommand.self, MountCommand.self, UnmountCommand.self, RestartCommand.self, StatusCommand.self,
+        UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self,
       ]),
-    CommandGroup(
-      title: "Homes", commands: [UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self]),
     CommandGroup(
       title: "Apps",
       commands: [
@@ -35,6 +34,12 @@ package enum Insula {
       ]),
     CommandGroup(
       title: "Backup",
+      commands: [
+        BackupInitCommand.self, BackupNowCommand.self, BackupListCommand.self, BackupRestoreCommand.self,
+        BackupForgetCommand.self, BackupCheckCommand.self,
+      ]),
+    CommandGroup(
+      title: "Backup set",
       commands: [
         BackupRunCommand.self, BackupExcludeCommand.self, BackupIncludeCommand.self, BackupWhyCommand.self,
         BackupOffCommand.self, BackupOnCommand.self,

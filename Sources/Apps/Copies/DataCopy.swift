@@ -40,6 +40,11 @@ package final class DataCopy {
     /// Whether flags that are root's to set come over.
     package var keepsSystemFlags = ProcessID.user == 0
     package var keepsSetID = false
+    /// Whether copies belong to those whose the originals are; for root alone.
+    package var keepsOwners = false
+    /// Whether what is copied itself, unlike what is in it, is to get its ACL and its flags later: with them
+    /// it might not be renamed any more.
+    package var leavesTopOpen = false
     /// Attributes that all copied files and directories get, whatever they had.
     package var marks: [(name: String, value: [UInt8])] = []
     package var depth = 250
@@ -62,6 +67,7 @@ package final class DataCopy {
   private let attributes = AttributesCopy()
   private var severalNames = SeveralNames()
   private var path: [[UInt8]] = []
+  private var depthOfTop = 0
 
   package init(_ rules: Rules) { self.rules = rules }
 
@@ -73,6 +79,8 @@ package final class DataCopy {
     _ name: [UInt8], from source: FD, to newName: [UInt8]? = nil, in target: FD, place: [String] = []
   ) throws(TreeCopyFailure) {
     path = place.map { Array($0.utf8) } + [name]
+    depthOfTop = path.count
+    failure = nil
     do throws(Errno) {
       let device = try doing("examine") { () throws(Errno) in UInt64(try source.status().st_dev) }
       try copyEntry(name, to: newName ?? name, from: source, in: target, device)
@@ -201,7 +209,7 @@ package final class DataCopy {
       let status = try link.fd.status()
       try target.makeSymlink(newName, to: try link.fd.linkTarget())
       let copy = try target.child(newName)
-      if let owner = rules.owner { try Self.changeOwner(of: copy.fd, to: owner) }
+      if let owner = owner(status) { try Self.changeOwner(of: copy.fd, to: owner) }
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
       return copy
     }
@@ -225,12 +233,12 @@ package final class DataCopy {
     try doing("finish the copy of") { () throws(Errno) in
       try attributes.copy(from: original, to: copy, where: KeptAttributes.contains)
       for mark in rules.marks { try AttributesCopy.set(mark.name, to: mark.value, on: copy) }
-      if let owner = rules.owner { try Self.changeOwner(of: copy, to: owner) }
+      if let owner = owner(status) { try Self.changeOwner(of: copy, to: owner) }
       let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID
       try copy.changeMode(status.permissions & ~dropped)
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
-    guard rules.keepsSecurity else { return }
+    guard keepsSecurity else { return }
     let acl = try doing("read the ACL of") { () throws(Errno) in
       try rules.source.acl(of: original)
     }
@@ -238,6 +246,15 @@ package final class DataCopy {
     try doing("set the ACL on the copy of") { () throws(Errno) in
       try rules.target.setACL(acl, on: copy)
     }
+  }
+
+  /// Whether what is copied now gets its ACL and its flags.
+  private var keepsSecurity: Bool {
+    rules.keepsSecurity && !(rules.leavesTopOpen && path.count == depthOfTop)
+  }
+
+  private func owner(_ status: FileStatus) -> (uid: UInt32, gid: UInt32)? {
+    rules.keepsOwners ? (status.st_uid, status.st_gid) : rules.owner
   }
 
   private static func changeOwner(of copy: FD, to owner: (uid: UInt32, gid: UInt32)) throws(Errno) {
@@ -248,7 +265,7 @@ package final class DataCopy {
   }
 
   private func flags(of original: FD) throws(Errno) -> FileFlags {
-    guard rules.keepsSecurity else { return [] }
+    guard keepsSecurity else { return [] }
     let flags = try doing("read the flags of") { () throws(Errno) in try rules.source.flags(of: original) }
     let kept = rules.keepsSystemFlags ? flags : flags.subtracting(.rootSettable)
     if kept != flags {

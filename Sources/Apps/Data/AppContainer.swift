@@ -111,7 +111,7 @@ package final class AppContainer {
   }
 
   /// Whether there is anything in it but what it begins with.
-  var hasData: Bool {
+  package var hasData: Bool {
     get throws(DataFailure) {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("search", path) { () throws(Errno) in

@@ -37,6 +37,10 @@ extension DataFailure: CustomStringConvertible {
 package struct DataReport: Equatable, Sendable {
   package let count: TreeCopy.Count
   package let omissions: [DataCopy.Omission]
+
+  package init(count: TreeCopy.Count, omissions: [DataCopy.Omission] = []) {
+    (self.count, self.omissions) = (count, omissions)
+  }
 }
 
 func explaining<Result: ~Copyable>(

@@ -13,8 +13,8 @@ extension AppContainer {
   /// A whole new container is made beside, and `exchange` has it change places with the old one in one step.
   /// It describes itself as the old one did: whose the package was makes no difference.
   package func importData(
-    from package: DataPackage, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in },
-    exchange: (NewData) throws -> Void
+    from package: DataPackage, replacing: Bool, emptiness: DataCopy.Emptiness = .refused,
+    progress: @escaping (TreeCopy.Count) -> Void = { _ in }, exchange: (NewData) throws -> Void
   ) throws -> DataReport {
     try refuseReadOnly()
     if !replacing, try hasData { throw DataFailure.hasData(path: path) }
@@ -25,7 +25,7 @@ extension AppContainer {
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.owner = owner
-    rules.emptiness = .refused
+    rules.emptiness = emptiness
     rules.progress = progress
     let copy = DataCopy(rules)
     let temporary = workshop.newName()

@@ -43,6 +43,17 @@ package final class DataPackage {
     names = try Self.names(in: data.fd, path, refuse)
   }
 
+  /// Takes a container for one that a backup program has brought back somewhere.
+  package init(container: FD, of identifier: AppIdentifier, path: String) throws(DataFailure) {
+    func refuse(_ reason: String) -> DataFailure { .notAPackage(path: path, reason: reason) }
+    self.path = path
+    self.identifier = identifier
+    data = try explaining("open", path) { () throws(Errno) in
+      try container.openDirectory(ContainerLayout.dataName)
+    }
+    names = try Self.names(in: data.fd, path, refuse)
+  }
+
   private static func identifier(
     _ bytes: [UInt8], _ refuse: (String) -> DataFailure
   ) throws(DataFailure) -> AppIdentifier {
@@ -63,7 +74,8 @@ package final class DataPackage {
     in data: FD, _ path: String, _ refuse: (String) -> DataFailure
   ) throws(DataFailure) -> [[UInt8]] {
     let entries = try explaining("list", "\(path)/\(dataName)") { () throws(Errno) in
-      try data.entries().map { entry throws(Errno) in
+      // The link to the bundle is no data.
+      try data.entries(where: { !ContainerLayout.isBundleLink($0, $1) }).map { entry throws(Errno) in
         (entry.name, try data.status(of: entry.name))
       }
     }

@@ -29,6 +29,9 @@ struct DomainChoice {
     }
   }
 
+  /// Where nobody says it.
+  init() { (user, isForEveryone) = (nil, false) }
+
   /// What an option says.
   private var explicit: AppDomain? {
     user.map(AppDomain.user) ?? (isForEveryone ? .everyone : nil)

@@ -12,8 +12,6 @@ internal import Synchronization
 ///
 /// What a process has left that was killed, the next one of the same user removes.
 final class UnpackingPlace: Sendable {
-  private static let prefix = "insula-unpack-"
-
   private let base: String
   private let parent: OwnedFD
   private let name: String
@@ -25,11 +23,15 @@ final class UnpackingPlace: Sendable {
   /// Where things are made.
   var directory: FD { made.fd }
 
-  init(_ context: Context) throws(CommandFailure) {
+  /// Its path, for programs that are to write there.
+  var path: String { "\(base == "/" ? "" : base)/\(name)" }
+
+  /// `use` is what it is for, as a part of its name.
+  init(_ context: Context, for use: String = "unpack") throws(CommandFailure) {
     base = context.unpackingDirectory
     do throws(Errno) {
       parent = try FD.cwd.openFollowing(base, O_RDONLY | O_DIRECTORY)
-      let workshop = Workshop(directory: parent.fd, prefix: Self.prefix)
+      let workshop = Workshop(directory: parent.fd, prefix: "insula-\(use)-")
       try? workshop.clear { (directory, name) throws(Errno) in
         guard try directory.status(of: name).st_uid == ProcessID.user else { return }
         try directory.removeTree(name)
@@ -41,7 +43,7 @@ final class UnpackingPlace: Sendable {
       made = try name.withName { (name) throws(Errno) in try directory.makeAndOpenDirectory(name) }
     } catch {
       throw CommandFailure(
-        error, "can't unpack in \(base): \(error.message); TMPDIR can name another directory for it")
+        error, "can't \(use) in \(base): \(error.message); TMPDIR can name another directory for it")
     }
   }
 

@@ -71,24 +71,10 @@ struct BackupRunCommand: Command {
     let apps = try apps.map { try access.identifier(of: $0, for: user) }
     var daemon = try access.runner()
     let before = try? FD.cwd.status(of: ".")
-    do throws(Errno) {
-      try OwnNamespace.enterMounts()
-    } catch {
-      throw CommandFailure(.failed, Bubblewrap.withoutNamespaces(error))
-    }
-    let connection = daemon.isRootless ? try mountOwn(at: daemon.mountPoint) : nil
-    let (plan, mount) = try daemon.beginBackup(BackupRequest(apps: apps, user: user), over: connection)
-    do throws(Errno) {
-      let place = try FD.cwd.open(plan.mountPoint, pathOnly | O_DIRECTORY)
-      if let mount {
-        try mount.use { (mount) throws(Errno) in try mount.attach(over: place.fd) }
-      } else {
-        try DetachedMount.change(place.fd, adding: .readOnly)
-      }
-    } catch {
-      throw CommandFailure(.failed, "can't mount the view over \(plan.mountPoint): \(error.message)")
-    }
-    try enterView(of: plan.mountPoint, from: before, context)
+    try BackupView.enterNamespace()
+    let mountPoint = daemon.mountPoint
+    try BackupView.mount(at: mountPoint, BackupRequest(apps: apps, user: user), by: &daemon)
+    try enterView(of: mountPoint, from: before, context)
     let error = Subprocess.become(command)
     context.console.note("can't run \(command[0].sanitized): \(error.message)")
     return .program(127)
@@ -110,21 +96,6 @@ struct BackupRunCommand: Command {
       throw CommandFailure(
         .failed,
         "the working directory \(path.sanitized) is not backed up; start the command in another one")
-    }
-  }
-
-  /// Mounts the view ourselves, as ordinary users may in a namespace of their own.
-  private func mountOwn(at mountPoint: String) throws -> SharedFD {
-    do throws(Errno) {
-      let place = try FD.cwd.open(mountPoint, pathOnly | O_DIRECTORY)
-      return SharedFD(try OwnView.mount(over: place.fd, source: "insula"))
-    } catch {
-      throw CommandFailure(
-        .failed,
-        error == .EACCES || error == .ENOENT
-          ? "can't open /dev/fuse: \(error.message); all users must be able to open it to back up a rootless "
-            + "store (run 'chmod 0666 /dev/fuse' as root)"
-          : "can't mount the view: \(error.message); see 'insula doctor'")
     }
   }
 }

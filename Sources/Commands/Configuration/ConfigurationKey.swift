@@ -20,7 +20,7 @@ struct ConfigurationKey: Sendable {
 
   /// What belongs together, under one heading of a file.
   enum Section: String, Sendable, CaseIterable {
-    case machine, user, mount, sign
+    case machine, user, mount, sign, backup
 
     /// What its keys are about, and whose file may have them.
     var help: String {
@@ -29,6 +29,7 @@ struct ConfigurationKey: Sendable {
       case .user: "the places of an ordinary user; root has those of [machine]"
       case .mount: "for 'insula mount'"
       case .sign: "for 'insula sign' and 'insula system sign'"
+      case .backup: "for 'insula backup'; root goes by the machine's file, all others by their own"
       }
     }
 
@@ -40,6 +41,7 @@ struct ConfigurationKey: Sendable {
 extension ConfigurationKey {
   static let all = [
     machineStore, machineMountPoint, adminGroup, userStore, userMountPoint, mountOptions, identity,
+    backupRepository, backupPasswordFile, backupPasswordCommand, backupKeep,
   ]
 
   static let machineStore = ConfigurationKey(
@@ -77,4 +79,23 @@ extension ConfigurationKey {
     section: .sign, name: "identity",
     kind: .name("the name of an identity; 'insula identity list' lists them"),
     help: "the identity to sign with", builtIn: { _ in "" }, builtInWords: "your only one")
+
+  static let backupRepository = ConfigurationKey(
+    section: .backup, name: "repository",
+    kind: .name("a directory, or an address that restic knows, such as 'sftp:user@host:path'"),
+    help: "where backups are kept; 'insula backup init' notes it", builtIn: { _ in "" }, builtInWords: "none")
+
+  static let backupPasswordFile = ConfigurationKey(
+    section: .backup, name: "password-file", kind: .pathOrInHome,
+    help: "a file whose first line is the password of the repository", builtIn: { _ in "" },
+    builtInWords: "you are asked")
+
+  static let backupPasswordCommand = ConfigurationKey(
+    section: .backup, name: "password-command", kind: .name("a command that prints the password"),
+    help: "a command that prints the password of the repository", builtIn: { _ in "" },
+    builtInWords: "you are asked")
+
+  static let backupKeep = ConfigurationKey(
+    section: .backup, name: "keep", kind: .backupKeep, help: "which backups 'insula backup forget' keeps",
+    builtIn: { _ in BackupKeep.standard }, builtInWords: BackupKeep.standard)
 }

@@ -10,6 +10,8 @@ enum ConfigurationValue: Sendable {
   case mountOptions
   /// A name, with words for what it names.
   case name(String)
+  /// Which backups are kept.
+  case backupKeep
 
   /// For the manual.
   var help: String {
@@ -18,6 +20,7 @@ enum ConfigurationValue: Sendable {
     case .pathOrInHome: "a path that begins with '/' or '~/'"
     case .mountOptions: "mount options, separated by commas; 'insula help mount-options' lists them"
     case .name(let what): what
+    case .backupKeep: BackupKeep.words
     }
   }
 
@@ -28,6 +31,7 @@ enum ConfigurationValue: Sendable {
     case .pathOrInHome:
       return text.hasPrefix("/") || text.hasPrefix("~/") ? nil : "'\(text)' is not \(help)"
     case .name(let what): return text.isEmpty ? "is empty; it must be \(what)" : nil
+    case .backupKeep: return BackupKeep(text) == nil ? "'\(text)' is not \(help)" : nil
     case .mountOptions:
       do throws(MountOptions.Refusal) {
         let options = try MountOptions(reading: [text])

@@ -99,6 +99,9 @@ struct Console: Sendable {
     if isError { errors(line) } else { output(line) }
   }
 
+  /// Passes on a question of ours without the end of its line; a line's end alone is one.
+  func ask(_ question: String) { errors(Array((question == "\n" ? question : question.sanitized).utf8)) }
+
   /// Shows how far something is in place of what was shown before; nil only takes that away.
   func show(progress text: String?) {
     // Back to the start of the line, and away with what stands there.

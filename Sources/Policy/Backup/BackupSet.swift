@@ -59,7 +59,7 @@ package enum BackupSet {
   }
 
   /// The folder that is no home, though it is where those are.
-  static let shared = "Shared"
+  package static let shared = "Shared"
   private static func isShared(_ name: [UInt8]) -> Bool { name.elementsEqual(shared.utf8) }
 
   /// Why what is in a zone is not backed up, if that follows from the zone alone.

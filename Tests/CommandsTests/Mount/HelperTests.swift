@@ -125,6 +125,7 @@ internal import Testing
       ".local/lib/pkgconfig/insula.pc",
       ".local/share/bash-completion/completions/insula",
       ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/systemd/user/insula-agent.service",
+      ".local/share/systemd/user/insula-backup.service", ".local/share/systemd/user/insula-backup.timer",
       ".local/share/systemd/user/insula.service",
       ".local/share/zsh/site-functions/_insula",
     ]

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Policy
+package import Store
+
+/// Brings back what is in the directories of a tree that stay where they are: each thing in them is made
+/// beside, and takes the place of what has its name in one step.
+///
+/// What is there and not in the backup stays. Both sides are reached by descriptors and single names, so no
+/// link in either leads anywhere.
+package final class PlaceRestorer {
+  /// What is done about something in the backup.
+  package enum Step: Sendable {
+    /// What is in a directory is brought back, one by one, if there is such a directory.
+    case merge
+    /// It is brought back as a whole; but what is in a directory one by one, if that may not be renamed.
+    case replace
+    case skip
+  }
+
+  /// Something that was not brought back, and why; the rest was.
+  package struct Failure: Sendable {
+    package let path: String
+    package let reason: String
+  }
+
+  package var count: TreeCopy.Count { copy.count }
+  package var omissions: [DataCopy.Omission] { copy.omissions + unfinished }
+  package private(set) var failures: [Failure] = []
+  /// How many things there were already.
+  package private(set) var replaced = 0
+
+  private let access: SecurityAccess
+  private let step: ([[UInt8]]) -> Step
+  /// One for all, so that a file has its several names again wherever they are.
+  private let copy: DataCopy
+  private var unfinished: [DataCopy.Omission] = []
+  private static let prefix = ".insula-restore-"
+  private static let depthLimit = 250
+
+  /// `step` is asked about each thing, by the names that lead to it.
+  package init(
+    _ access: SecurityAccess, keepingOwners keepsOwners: Bool, progress: @escaping (TreeCopy.Count) -> Void,
+    step: @escaping ([[UInt8]]) -> Step
+  ) {
+    self.access = access
+    self.step = step
+    var rules = DataCopy.Rules(from: .package, to: access)
+    rules.keepsOwners = keepsOwners
+    rules.leavesTopOpen = true
+    rules.progress = progress
+    copy = DataCopy(rules)
+  }
+
+  /// Brings back what is in a directory of the backup.
+  ///
+  /// A rehearsal only counts what would be replaced.
+  package func restore(_ source: FD, to target: FD, isRehearsal: Bool) {
+    restore(source, to: target, at: [], isRehearsal)
+    do throws(TreeCopyFailure) { try copy.finish() } catch {
+      failures.append(.init(path: error.path, reason: "\(error)"))
+    }
+  }
+
+  private func restore(_ source: FD, to target: FD, at place: [[UInt8]], _ isRehearsal: Bool) {
+    let entries: [(name: [UInt8], type: UInt8)]
+    do throws(Errno) {
+      if !isRehearsal {
+        try Workshop(directory: target, prefix: Self.prefix).clear { (directory, name) throws(Errno) in
+          try access.removeTree(name, in: directory)
+        }
+      }
+      entries = try source.entries()
+    } catch {
+      return fail(place, "it can't be listed (\(error.message))")
+    }
+    for entry in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+      let path = place + [entry.name]
+      switch step(path) {
+      case .skip: continue
+      case .merge where source.hasDirectory(entry.name) && target.hasDirectory(entry.name):
+        merge(path, from: source, to: target, isRehearsal)
+      case .merge, .replace:
+        if isRehearsal {
+          if target.has(entry.name) { replaced += 1 }
+        } else {
+          replace(path, from: source, in: target)
+        }
+      }
+    }
+    if !isRehearsal { finish(target, as: source, place) }
+  }
+
+  private func merge(_ path: [[UInt8]], from source: FD, to target: FD, _ isRehearsal: Bool) {
+    guard let name = path.last else { return }
+    do throws(Errno) {
+      let below = try source.openDirectory(name)
+      let there = try target.openDirectory(name)
+      restore(below.fd, to: there.fd, at: path, isRehearsal)
+    } catch {
+      fail(path, "it can't be opened (\(error.message))")
+    }
+  }
+
+  private func replace(_ path: [[UInt8]], from source: FD, in target: FD) {
+    guard let name = path.last else { return }
+    let temporary = Workshop(directory: target, prefix: Self.prefix).newName()
+    do {
+      try copy.copy(
+        name, from: source, to: Array(temporary.utf8), in: target, place: path.dropLast().map(\.text))
+      try put(temporary, name, in: target)
+      let placed = try target.child(name)
+      let original = try source.child(name)
+      try secure(placed.fd, as: original.fd)
+    } catch {
+      try? access.removeTree(temporary, in: target)
+      // A directory that must stay is filled.
+      let mustStay = (error as? Errno).map { $0 == .EPERM || $0 == .EACCES } ?? false
+      if mustStay, path.count < Self.depthLimit, source.hasDirectory(name), target.hasDirectory(name) {
+        return merge(path, from: source, to: target, false)
+      }
+      fail(path, Self.reason(error))
+    }
+  }
+
+  /// Gives it its name; what had that goes.
+  private func put(_ temporary: String, _ name: [UInt8], in target: FD) throws(Errno) {
+    guard target.has(name) else {
+      return try target.rename(Array(temporary.utf8), to: target, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+    }
+    try target.rename(Array(temporary.utf8), to: target, name, flags: UInt32(CLX_RENAME_EXCHANGE))
+    replaced += 1
+    try? access.removeTree(temporary, in: target)
+  }
+
+  private func secure(_ copy: FD, as original: FD) throws(Errno) {
+    let package = SecurityAccess.package
+    if let acl = try package.acl(of: original) { try access.setACL(acl, on: copy) }
+    let flags = try package.flags(of: original)
+    let kept = ProcessID.user == 0 ? flags : flags.subtracting(.rootSettable)
+    if !kept.isEmpty { try access.setFlags(kept, on: copy) }
+  }
+
+  /// Gives a directory that was there what stands beside its contents, as far as its owner may.
+  private func finish(_ target: FD, as source: FD, _ place: [[UInt8]]) {
+    do throws(Errno) {
+      let status = try source.status()
+      try AttributesCopy().copy(from: source, to: target, where: KeptAttributes.contains)
+      if try target.status().permissions != status.permissions { try target.changeMode(status.permissions) }
+      let acl = try SecurityAccess.package.acl(of: source)
+      if try access.acl(of: target) != acl { try access.setACL(acl, on: target) }
+      try target.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
+    } catch {
+      unfinished.append(
+        .init(path: place.text, reason: "its mode, ACL or times stay as they were (\(error.message))"))
+    }
+  }
+
+  private func fail(_ place: [[UInt8]], _ reason: String) {
+    failures.append(Failure(path: place.text, reason: reason))
+  }
+
+  private static func reason(_ error: any Error) -> String {
+    switch error {
+    case let failure as TreeCopyFailure: "\(failure)"
+    case let error as Errno:
+      error == .EPERM || error == .EACCES
+        ? "what is there is protected by its ACL, its flags or its owner" : error.message
+    default: "it can't be copied"
+    }
+  }
+}
+
+extension FD {
+  fileprivate func hasDirectory(_ name: [UInt8]) -> Bool { (try? status(of: name))?.isDirectory == true }
+}
+
+extension [UInt8] {
+  fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}
+
+extension [[UInt8]] {
+  fileprivate var text: String { isEmpty ? "the home itself" : map(\.text).joined(separator: "/") }
+}
+
+extension TreeCopy.Count {
+  /// Both together.
+  package func adding(_ other: Self) -> Self {
+    var sum = self
+    sum.directories += other.directories
+    sum.files += other.files
+    sum.links += other.links
+    sum.bytes = bytes.adding(clamped: other.bytes)
+    return sum
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import Daemon
+internal import Glibc
+internal import JSON
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What a backup says of itself: which apps its data belong to, and what those were allowed.
+///
+/// ACLs and flags are not here: they travel with the files, as attributes.
+struct BackupManifest: Codable, Equatable {
+  static let name = "manifest.json"
+  /// What is backed up, beside it.
+  static let treeName = "tree"
+  /// The apps themselves, if those were asked for.
+  static let bundlesName = "apps"
+  private static let formatNow = 1
+
+  /// An app that was installed.
+  struct App: Codable, Equatable {
+    let identifier: String
+    let name: String
+    let version: String
+    let team: String
+    /// The digest of the root under which it was signed, if that is known.
+    let root: String?
+    /// The digest of its signature.
+    let seal: String
+    /// The home that it was installed in; nil for everyone's.
+    let home: String?
+    /// What its directory was called.
+    let bundle: String
+    /// As they were signed.
+    let entitlements: String?
+  }
+
+  private let format: Int
+  /// The program that made it.
+  let insula: String
+  /// In seconds since 1970.
+  let made: Int64
+  /// Where the store was.
+  let store: String
+  let apps: [App]
+  let grants: [GrantedPlace]
+  let consents: [ConsentStatus]
+
+  /// Of what is backed up now: all apps of a user, or of everyone.
+  init(_ access: any StoreAccess, store: String, user: UInt32?, only chosen: [AppIdentifier]) throws {
+    func isChosen(_ identifier: String) -> Bool {
+      chosen.isEmpty || chosen.contains { $0.text.lowercased() == identifier.lowercased() }
+    }
+    let user = access.orOneself(user)
+    format = Self.formatNow
+    insula = Insula.version
+    made = access.context.now()
+    self.store = store
+    apps = try access.apps(for: user).filter { isChosen($0.identifier) }.map { app in
+      App(
+        identifier: app.identifier, name: app.name, version: app.version, team: app.team,
+        root: app.root, seal: app.seal, home: app.home, bundle: app.path.splitAtName.name,
+        entitlements: Self.entitlements(of: "\(access.root)/\(app.path)"))
+    }
+    grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
+    consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
+  }
+
+  /// Nil where they can't be read: an app that is damaged has data all the same.
+  private static func entitlements(of bundle: String) -> String? {
+    guard let root = try? FD.cwd.openWithoutLinks(bundle, O_RDONLY | O_DIRECTORY),
+      let bundle = try? CodeBundle(in: root, name: bundle.splitAtName.name),
+      let bytes = try? bundle.signaturePart(SealLayout.codeEntitlements)
+    else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Reads what a backup says.
+  init(reading bytes: [UInt8]) throws {
+    do {
+      let format = try JSONText.decode(Format.self, from: bytes).format
+      guard format == Self.formatNow else {
+        throw CommandFailure(
+          .wrongFormat,
+          "this backup was made by another version of insula (format \(format), this one knows "
+            + "\(Self.formatNow)); restore it with that version")
+      }
+      self = try JSONText.decode(Self.self, from: bytes)
+    } catch let failure as CommandFailure {
+      throw failure
+    } catch {
+      throw CommandFailure(
+        .failed, "the \(Self.name) of this backup can't be read, so nothing was restored from it")
+    }
+  }
+
+  private struct Format: Decodable { let format: Int }
+
+  var encoded: [UInt8] { (try? JSONText.encode(self, .pretty)) ?? [] }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+
+/// `insula backup now`.
+struct BackupNowCommand: Command {
+  static let description = CommandDescription(
+    name: "backup now", summary: "Makes a backup with restic: encrypted, and only of what has changed.",
+    arguments: [
+      .init(
+        name: "ID", help: "apps whose containers to back up alone (default: everything)", kind: .app,
+        isRepeated: true)
+    ],
+    options: BackupRepository.options + [
+      .init(name: "with-apps", help: "put the apps themselves into it too, not only their data"),
+      .init(name: "dry-run", short: "n", help: "say what would be backed up, and write nothing"),
+      .init(
+        name: "user", value: "NAME",
+        help: "back up this user's home (default: your own; for root the whole tree)", kind: .account),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      The backup contains what 'insula backup run' shows, and a manifest: which apps there were, and what they
+      were allowed. Files may change while they are read: each is as it was at some moment, and files that
+      belong together may be of different moments. An app that wants more writes a copy of its own, as
+      'sqlite3 FILE ".backup COPY"' does.
+      """
+    ],
+    examples: ["insula backup now", "sudo insula backup now --quiet", "insula backup now com.example.notes"])
+
+  private let apps: [AppReference]
+  private let repository: BackupRepository.Named
+  private let hasBundles: Bool
+  private let isDryRun: Bool
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    apps = try arguments.positional.map { (word) throws(UsageError) in try Self.description.app(word) }
+    repository = try BackupRepository.Named(arguments, Self.description)
+    hasBundles = arguments.has("with-apps")
+    isDryRun = arguments.has("dry-run")
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let repository = try BackupRepository(repository, context)
+    let restic = try Restic(repository, context)
+    let user = try AppsAccess.user(user, context)
+    let access = try AppsAccess.find(store, context)
+    let apps = try apps.map { try access.identifier(of: $0, for: user) }
+    var daemon = try access.runner()
+    try repository.requireOutside(of: daemon.mountPoint)
+    try repository.requireThere()
+    let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
+    let contents = try BackupContents.mount(
+      manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil, by: &daemon)
+    let words =
+      ["backup", "--json", "--tag", SnapshotTag.all(apps, user).joined(separator: ",")]
+      + (isDryRun ? ["--dry-run"] : []) + ["--", contents.mountPoint]
+    let report = BackupReport(context.console)
+    let outcome = try report.show { try restic.run(words, line: report.take) }
+    return try report.end(restic, outcome, isDryRun: isDryRun, json: json)
+  }
+}
+
+/// What a snapshot's tags say: that it is one of ours, and of what.
+enum SnapshotTag {
+  static let own = "insula"
+  private static let appPrefix = "app="
+
+  static func all(_ apps: [AppIdentifier], _ user: UInt32?) -> [String] {
+    [own] + (user.map { ["user=\(Account.numbered($0)?.name ?? "\($0)")"] } ?? [])
+      + apps.map { appPrefix + $0.text }
+  }
+
+  /// The apps that it is of alone.
+  static func apps(_ tags: [String]) -> [String] {
+    tags.filter { $0.hasPrefix(appPrefix) }.map { String($0.dropFirst(appPrefix.count)) }
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import JSON
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+
+/// What comes of a backup while it is made, and what is told of it: a line on a terminal that goes along,
+/// now and then a line in a log.
+final class BackupReport: Sendable {
+  private struct State {
+    var last: ResticMessage?
+    var summary: ResticMessage?
+    var unread: [String] = []
+    var unreadCount = 0
+    var told: UInt64 = 0
+  }
+
+  /// How many files that can't be read are named.
+  private static let mostNames = 20
+  private static let pauseInLog: UInt64 = 60_000_000_000
+
+  private let console: Console
+  private let began = monotonicNanoseconds()
+  private let state = Mutex(State())
+
+  init(_ console: Console) { self.console = console }
+
+  /// Does it, and shows meanwhile how far it is.
+  func show<Result>(_ body: () throws -> Result) rethrows -> Result {
+    try ProgressLine.show(console, { self.text }, while: body)
+  }
+
+  /// Takes a line of restic's.
+  func take(_ line: [UInt8]) {
+    guard let message = try? JSONText.decode(ResticMessage.self, from: line) else { return }
+    let now = monotonicNanoseconds()
+    let isTold = state.withLock { state in
+      switch message.kind {
+      case .status: state.last = message
+      case .summary: state.summary = message
+      case .error:
+        state.unreadCount += 1
+        if state.unread.count < Self.mostNames {
+          let what = [message.item, message.error?.message].compactMap { $0 }.joined(separator: ": ")
+          state.unread.append(what)
+        }
+      case nil: break
+      }
+      guard now - max(state.told, began) >= Self.pauseInLog else { return false }
+      state.told = now
+      return true
+    }
+    if isTold, !console.showsProgress { console.inform(text) }
+  }
+
+  /// How far it is, with the rate and the time that is left.
+  private var text: String {
+    guard let last = state.withLock({ $0.last }) else {
+      return "backing up: reading what was backed up before"
+    }
+    let bytes = max(0, last.bytesDone ?? 0)
+    let share = min(max(last.done ?? 0, 0), 1)
+    let filled = Int(share * Double(Self.barWidth))
+    let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: Self.barWidth - filled)
+    let elapsed = Double(monotonicNanoseconds() - began) / 1e9
+    let rate = Int(clamping: Int64(clampingDouble: Double(bytes) / max(elapsed, 0.001)))
+    let left = last.secondsLeft.map { ", \(Self.time($0)) left" } ?? ""
+    return "[\(bar)] \(Int(share * 100)) %, \(last.filesDone ?? 0) files, \(Int(clamping: bytes).asSize), "
+      + "\(rate.asSize)/s\(left)"
+  }
+
+  private static let barWidth = 20
+
+  private static func time(_ seconds: Int64) -> String {
+    let seconds = min(max(seconds, 0), 359_999)
+    let digits = [seconds / 60 % 60, seconds % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }
+    return ([seconds >= 3600 ? "\(seconds / 3600)" : nil] + digits).compactMap { $0 }.joined(separator: ":")
+  }
+
+  // MARK: The end
+
+  /// What came of it, for programs.
+  private struct Told: Encodable {
+    let snapshot: String?
+    let filesNew: Int64
+    let filesChanged: Int64
+    let filesUnmodified: Int64
+    let files: Int64
+    let bytes: Int64
+    let bytesAdded: Int64
+    let seconds: Double
+    let filesNotRead: Int
+  }
+
+  /// Tells what came of it.
+  func end(
+    _ restic: Restic, _ outcome: Restic.Outcome, isDryRun: Bool, json: Bool
+  ) throws -> ExitCode {
+    let state = state.withLock { $0 }
+    // With 3 restic says that some of it could not be read; the rest is kept.
+    guard outcome.isDone || outcome.end == .exited(3), let summary = state.summary else {
+      throw restic.failure("make the backup", outcome)
+    }
+    if state.unreadCount > 0 {
+      console.note(
+        "\(state.unreadCount) \(state.unreadCount == 1 ? "file" : "files") could not be read and "
+          + "\(state.unreadCount == 1 ? "is" : "are") not in the backup:",
+        state.unread.map { "  \($0)" })
+    }
+    if json {
+      console.print(
+        json: Told(
+          snapshot: isDryRun ? nil : summary.snapshot, filesNew: summary.filesNew ?? 0,
+          filesChanged: summary.filesChanged ?? 0, filesUnmodified: summary.filesUnmodified ?? 0,
+          files: summary.filesProcessed ?? 0, bytes: summary.bytesProcessed ?? 0,
+          bytesAdded: summary.added ?? 0, seconds: summary.seconds ?? 0, filesNotRead: state.unreadCount))
+    } else {
+      console.say(Self.sentence(summary, isDryRun: isDryRun))
+    }
+    return state.unreadCount > 0 || !outcome.isDone ? .failed : .ok
+  }
+
+  private static func sentence(_ summary: ResticMessage, isDryRun: Bool) -> String {
+    let size = Int(clamping: summary.bytesProcessed ?? 0).asSize
+    let added = Int(clamping: summary.added ?? 0).asSize
+    let changes = "\(summary.filesNew ?? 0) new, \(summary.filesChanged ?? 0) changed"
+    let files = "\(summary.filesProcessed ?? 0) files (\(changes)), \(size)"
+    if isDryRun { return "This would back up \(files); \(added) would be added to the repository." }
+    let id = summary.snapshot.map { String($0.prefix(8)) } ?? ""
+    return "Backup \(id): \(files); \(added) were added to the repository."
+  }
+}
+
+extension Int64 {
+  fileprivate init(clampingDouble value: Double) {
+    self = value.isFinite ? Int64(Swift.min(Swift.max(value, 0), 9e18)) : 0
+  }
+}

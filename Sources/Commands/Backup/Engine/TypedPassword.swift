@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// A password that a person types, and that the terminal does not show.
+enum TypedPassword {
+  private static let limit = 1024
+
+  /// Asks for it, twice where it is a new one.
+  static func ask(isNew: Bool, _ context: Context) throws -> String {
+    guard isatty(0) == 1, isatty(2) == 1 else {
+      throw CommandFailure(
+        .usage,
+        "the password of the repository is not known, and there is no terminal to ask for it; give "
+          + "'--password-file' or '--password-command'")
+    }
+    let password = try read(
+      isNew ? "new password of the repository: " : "password of the repository: ", context.console)
+    guard !password.isEmpty else { throw CommandFailure(.failed, "the password is empty; nothing was done") }
+    if isNew, try read("the same once more: ", context.console) != password {
+      throw CommandFailure(.failed, "these were two different passwords; nothing was done")
+    }
+    return password
+  }
+
+  private static func read(_ prompt: String, _ console: Console) throws -> String {
+    let terminal = FD(0)
+    let before = try terminal.terminalAttributes()
+    var hidden = before
+    // Letter by letter, and ^C too, so that the terminal is as before whatever is typed.
+    hidden.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
+    try terminal.set(terminalAttributes: hidden)
+    console.ask(prompt)
+    var typed: [UInt8] = []
+    let isWhole = Result { () throws(Errno) in try readLine(into: &typed) }
+    try terminal.set(terminalAttributes: before)
+    console.ask("\n")
+    guard try isWhole.get(), let text = String(validating: typed, as: UTF8.self) else {
+      throw CommandFailure(.failed, "no password was given; nothing was done")
+    }
+    return text
+  }
+
+  /// False if it was broken off.
+  private static func readLine(into typed: inout [UInt8]) throws(Errno) -> Bool {
+    while let bytes = try FD(0).readAvailable(limit: 64) {
+      for byte in bytes {
+        switch byte {
+        case 10, 13: return true
+        case 3, 4, 28: return false
+        case 8, 127: typed = Array(String(decoding: typed, as: UTF8.self).dropLast().utf8)
+        case 21: typed = []
+        default: if typed.count < limit { typed.append(byte) }
+        }
+      }
+    }
+    return false
+  }
+}

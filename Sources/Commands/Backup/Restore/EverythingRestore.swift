@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Root's restore: each home by a process of its owner's, and what belongs to nobody's home by root itself.
+struct EverythingRestore {
+  let snapshot: SnapshotRestore
+  let choice: HomeRestore.Choice
+  let mountPoint: String
+  let context: Context
+
+  /// `words` is the command that a user carries out, by the path of what was brought back.
+  func run(_ words: (String) -> [String]) throws -> ExitCode {
+    let access = try AppsAccess.find(mountPoint, context)
+    var code = ExitCode.ok
+    if choice.apps.isEmpty { code = try restoreShared(access) }
+    for name in try snapshot.homes() {
+      guard let account = Account.named(name), (try? access.home(of: account.uid)) != nil else {
+        context.console.note(
+          "the home of \(name.sanitized) was left out: there is no such user, or no home; "
+            + "'insula user add' makes it"
+        )
+        code = .failed
+        continue
+      }
+      let ended = try restore(home: "Users/\(name)", of: account, words)
+      if ended != .ok { code = ended }
+    }
+    return code
+  }
+
+  /// Brings back a home, and has its owner go on with it.
+  ///
+  /// A snapshot may contain programs that run as root, and devices. So where the owner can reach it, in a
+  /// namespace of mounts that nobody else is in, it has none: elsewhere it lies behind a directory of root's.
+  func restore(home: String, of account: Account, _ words: (String) -> [String]) throws -> ExitCode {
+    let name = home.splitAtName.name
+    return try snapshot.bringBack(parts: ["Users/\(name)"]) { place, path in
+      let end: Subprocess.End
+      do throws(Errno) {
+        try Self.hand(path, in: place, to: account)
+        end = try Subprocess.runAsOurselves(
+          ["/proc/self/exe"] + words(place.path).inserting(["--user", account.name]), context)
+      } catch {
+        throw CommandFailure(error, "can't restore \(home.sanitized): \(error.message)")
+      }
+      _ = umount2(place.path, Int32(CLX_MNT_DETACH))
+      if case .exited(let status) = end { return ExitCode(rawValue: status) ?? .failed }
+      return .failed
+    }
+  }
+
+  private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {
+    try OwnNamespace.enterMounts()
+    let top = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
+    let mount = try DetachedMount.copy(
+      of: top.fd, adding: [.readOnly, .noSetUserID, .noDevices, .noPrograms])
+    try give(top.fd, to: account)
+    try top.fd.changeMode(0o700)
+    // Its own descriptor is of the namespace before.
+    let over = try FD.cwd.openFollowing(place.path, pathOnly | O_DIRECTORY)
+    guard try over.fd.status().st_ino == place.directory.status().st_ino else { throw .ESTALE }
+    try mount.fd.attach(over: over.fd)
+  }
+
+  /// Makes all of a tree that nobody else can reach somebody's: also what others had in their home.
+  private static func give(_ directory: FD, to account: Account) throws(Errno) {
+    var pending: [[[UInt8]]] = [[]]
+    while let path = pending.popLast() {
+      let opened = try directory.openDirectory(at: path)
+      for entry in try opened.fd.entries() {
+        let child = try opened.fd.child(entry.name)
+        if try child.fd.status().isDirectory { pending.append(path + [entry.name]) }
+        try child.fd.changeOwner(uid: account.uid, gid: account.gid)
+      }
+    }
+    try directory.changeOwner(uid: account.uid, gid: account.gid)
+  }
+
+  /// What is in the tree and nobody's home.
+  private func restoreShared(_ access: any StoreAccess) throws -> ExitCode {
+    try snapshot.bringBack(parts: ["Library", "Applications", "Users/\(BackupSet.shared)"]) { _, path in
+      let backup = try RestoredBackup(path, context)
+      let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
+        .install(backup.manifest.apps, for: nil, home: nil)
+      let root = try context.openDirectory(mountPoint)
+      let (source, target) = (backup.tree.fd, root.fd)
+      let rehearsal = PlaceRestorer(.mount, keepingOwners: true, progress: { _ in }, step: Self.step)
+      rehearsal.restore(source, to: target, isRehearsal: true)
+      try HomeRestore.ask(context, replaces: choice.replaces, files: rehearsal.replaced, containers: 0)
+      let done = CopyProgress.show("restoring what all users share", context.console) { note in
+        let restorer = PlaceRestorer(.mount, keepingOwners: true, progress: note, step: Self.step)
+        restorer.restore(source, to: target, isRehearsal: false)
+        return restorer
+      }
+      for omission in done.omissions { context.console.note("\(omission.path): \(omission.reason)") }
+      let failed =
+        missing.map { "\($0.identifier.sanitized): \($0.reason)" }
+        + done.failures.map { "\($0.path): \($0.reason)" }
+      context.console.say(
+        "Restored \(DataReport(count: done.count).words) that all users share.")
+      if failed.isEmpty { return .ok }
+      context.console.note("This was not restored:", failed.map { "  \($0)" })
+      return .failed
+    }
+  }
+
+  /// Only what is nobody's home: in directories of the tree that are always there.
+  private static func step(_ names: [[UInt8]]) -> PlaceRestorer.Step {
+    let path = names.map { String(decoding: $0, as: UTF8.self) }
+    switch path.first {
+    case "Users":
+      return path.count == 1 || path == ["Users", BackupSet.shared]
+        ? .merge : path[1] == BackupSet.shared ? .replace : .skip
+    case "Library", "Applications": return path.count <= 2 ? .merge : .replace
+    default: return .skip
+    }
+  }
+}
+
+extension [String] {
+  /// With options before the first `--`.
+  fileprivate func inserting(_ options: [String]) -> [String] {
+    let index = firstIndex(of: "--") ?? count
+    return Array(self[..<index]) + options + Array(self[index...])
+  }
+}

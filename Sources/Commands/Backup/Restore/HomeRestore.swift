@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Brings back a home from a backup: the apps first, then what is in their containers, then the rest.
+struct HomeRestore {
+  let backup: RestoredBackup
+  /// Whose home it was in the backup.
+  let name: String
+  let access: any StoreAccess
+  let choice: Choice
+
+  /// What a person wants of it.
+  struct Choice {
+    /// Of these apps alone.
+    var apps: [AppReference] = []
+    var bundles: String?
+    var replaces = false
+    var withRights = false
+  }
+
+  private var context: Context { access.context }
+  private var uid: UInt32 { context.uid }
+
+  /// An app's container in the backup, and here.
+  private struct Container {
+    let identifier: AppIdentifier
+    let package: DataPackage
+    let target: AppContainer
+  }
+
+  func run() throws -> ExitCode {
+    let home = try access.home(of: uid)
+    let wanted = try wantedApps()
+    let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
+      .install(wanted, for: uid, home: home.splitAtName.name)
+    let present = wanted.filter { app in !missing.contains { $0.identifier == app.identifier } }
+    var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
+    let containers = containers(of: present, &failed)
+    let places = Set(present.flatMap { placesBesideContainer(of: $0) })
+    let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
+    let filled = try containers.filter { try $0.target.hasData }.count
+    try Self.ask(context, replaces: choice.replaces, files: replaced, containers: filled)
+
+    var count = restore(containers, &failed)
+    let rest = try CopyProgress.show("restoring \(home)", context.console) { note in
+      try restoreRest(of: home, places, isRehearsal: false, note)
+    }
+    for omission in rest.omissions { context.console.note("\(omission.path): \(omission.reason)") }
+    failed += rest.failures.map { "\($0.path): \($0.reason)" }
+    count = count.adding(rest.count)
+    if choice.withRights { failed += restoreRights(of: present) }
+    context.console.say(
+      "Restored \(DataReport(count: count).words) to \(access.root)/\(home), with the data of "
+        + "\(containers.count) \(containers.count == 1 ? "app" : "apps").")
+    if failed.isEmpty { return .ok }
+    context.console.note(
+      "This was not restored; run the command again when it can be:", failed.map { "  \($0)" })
+    return .failed
+  }
+
+  /// Replaces what is in containers, each in one step.
+  private func restore(_ containers: [Container], _ failed: inout [String]) -> TreeCopy.Count {
+    var count = TreeCopy.Count()
+    for container in containers {
+      do {
+        let report = try CopyProgress.show("restoring \(container.identifier)", context.console) { note in
+          try container.target.importData(
+            from: container.package, replacing: true, emptiness: .leftOut, progress: note
+          ) { try access.replaceData(with: $0) }
+        }
+        report.tell(context.console)
+        count = count.adding(report.count)
+      } catch {
+        failed.append("\(container.identifier): \(CommandFailure(error).message)")
+      }
+    }
+    return count
+  }
+
+  /// Brings back what is in no app's own container.
+  private func restoreRest(
+    of home: String, _ places: Set<String>, isRehearsal: Bool,
+    _ note: @escaping (TreeCopy.Count) -> Void = { _ in }
+  ) throws -> PlaceRestorer {
+    let only = choice.apps.isEmpty ? nil : places
+    let restorer = PlaceRestorer(.mount, keepingOwners: false, progress: note) { names in
+      Self.step(names, only: only, places)
+    }
+    let source = try open("Users/\(name)", in: backup.tree.fd, backup.path)
+    let root = try context.openDirectory(access.root)
+    let target = try open(home, in: root.fd, access.root)
+    restorer.restore(source.fd, to: target.fd, isRehearsal: isRehearsal)
+    return restorer
+  }
+
+  // MARK: What is wanted
+
+  private func wantedApps() throws -> [BackupManifest.App] {
+    let all = backup.manifest.apps.filter { $0.home == nil || $0.home == name }
+    if choice.apps.isEmpty { return all }
+    return try choice.apps.map { wanted in
+      let found = all.first {
+        $0.identifier.lowercased() == wanted.text.lowercased()
+          || $0.name.lowercased() == wanted.text.lowercased()
+      }
+      guard let found else {
+        throw CommandFailure(
+          .failed, "the backup has no app '\(wanted.text)'; its apps are:",
+          lines: all.map {
+            "  \($0.identifier.sanitized)"
+          })
+      }
+      return found
+    }
+  }
+
+  /// The containers that there are of apps in the backup and here.
+  private func containers(of apps: [BackupManifest.App], _ failed: inout [String]) -> [Container] {
+    var found: [Container] = []
+    for app in apps {
+      do {
+        if let container = try container(of: app) { found.append(container) }
+      } catch {
+        failed.append("\(app.identifier): \(CommandFailure(error).message)")
+      }
+    }
+    return found
+  }
+
+  /// Nil where the backup has no data of it.
+  private func container(of app: BackupManifest.App) throws -> Container? {
+    guard let identifier = AppIdentifier(app.identifier) else { return nil }
+    let path = "Users/\(name)/\(ContainerLayout.path(of: identifier, .data))"
+    let directory: OwnedFD
+    do throws(Errno) {
+      directory = try backup.tree.fd.openDirectory(at: path)
+    } catch {
+      if error == .ENOENT { return nil }
+      throw CommandFailure(error, "can't open \(backup.path.sanitized)/\(path.sanitized): \(error.message)")
+    }
+    let package = try DataPackage(container: directory.fd, of: identifier, path: "\(backup.path)/\(path)")
+    return Container(
+      identifier: identifier, package: package, target: try access.container(identifier, for: uid))
+  }
+
+  /// Where an app that is here shares data with others.
+  private func placesBesideContainer(of app: BackupManifest.App) -> [String] {
+    guard let identifier = AppIdentifier(app.identifier), let known = try? access.app(identifier, for: uid)
+    else {
+      return []
+    }
+    let groups = known.groups.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .group) }
+    return groups + known.clouds.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .cloud) }
+  }
+
+  /// What is done about something in a home; `places` are the containers that may be filled beside those of
+  /// apps.
+  static func step(_ names: [[UInt8]], only: Set<String>?, _ places: Set<String>) -> PlaceRestorer.Step {
+    let path = names.map { String(decoding: $0, as: UTF8.self) }
+    let text = path.joined(separator: "/")
+    let shared = [ContainerLayout.directory(of: .group), ContainerLayout.directory(of: .cloud)]
+    if text == ContainerLayout.directory(of: .data) { return .skip }
+    if let directory = shared.first(where: { text.utf8.starts(with: "\($0)/".utf8) }) {
+      let depth = path.count - directory.split(separator: "/").count
+      let container = path.prefix(path.count - depth + 1).joined(separator: "/")
+      guard places.contains(container), path.last != ContainerLayout.metadataName else { return .skip }
+      return depth == 1 || (depth == 2 && path.last == "Documents") ? .merge : .replace
+    }
+    if shared.contains(text) || text == "Library" { return .merge }
+    if only != nil { return .skip }
+    let isStandard = HomeDirectory.all.contains { $0.path == text }
+    return path.count == 1 || (path.count == 2 && path[0] == "Library") || isStandard ? .merge : .replace
+  }
+
+  // MARK: Steps
+
+  private func open(_ path: String, in tree: FD, _ root: String) throws -> OwnedFD {
+    do throws(Errno) { return try tree.openDirectory(at: path) } catch {
+      throw CommandFailure(error, "can't open \(root.sanitized)/\(path.sanitized): \(error.message)")
+    }
+  }
+
+  /// Throws unless what is there may be replaced.
+  static func ask(_ context: Context, replaces: Bool, files: Int, containers: Int) throws {
+    if replaces || files + containers == 0 { return }
+    let what = [
+      containers > 0 ? "the data of \(containers) \(containers == 1 ? "app" : "apps")" : nil,
+      files > 0 ? "\(files) \(files == 1 ? "file or folder" : "files and folders")" : nil,
+    ].compactMap { $0 }.joined(separator: " and ")
+    guard isatty(0) == 1, isatty(2) == 1 else {
+      throw CommandFailure(
+        .failed, "\(what) would be replaced; nothing was changed; '--replace' replaces them")
+    }
+    context.console.ask("This replaces \(what). Go on? [y/N] ")
+    let answer = (try? FD(0).readAvailable(limit: 64)) ?? []
+    guard answer.first == UInt8(ascii: "y") || answer.first == UInt8(ascii: "Y") else {
+      throw CommandFailure(.failed, "nothing was changed")
+    }
+  }
+
+  /// Gives the apps again what they were allowed; what can't be is told.
+  private func restoreRights(of apps: [BackupManifest.App]) -> [String] {
+    var failed: [String] = []
+    func isPresent(_ identifier: String) -> Bool { apps.contains { $0.identifier == identifier } }
+    for grant in backup.manifest.grants where isPresent(grant.identifier) {
+      do {
+        guard let identifier = AppIdentifier(grant.identifier) else { continue }
+        let place = try access.place(of: "\(access.root)/\(grant.path)")
+        try access.perform(
+          .grant(identifier, path: place.path, inode: place.inode, grant.access, user: uid))
+      } catch {
+        failed.append("the grant of \(grant.path) to \(grant.identifier): \(CommandFailure(error).message)")
+      }
+    }
+    for consent in backup.manifest.consents where isPresent(consent.identifier) {
+      let decision: ConsentDecision? =
+        switch consent.state {
+        case .authorized: .allow
+        case .denied: .deny
+        case .restricted, .notDetermined: nil
+        }
+      guard let decision else { continue }
+      do {
+        _ = try access.consents(
+          .decide(app: consent.identifier, service: consent.service, as: decision, user: uid))
+      } catch {
+        failed.append("consent of \(consent.identifier): \(CommandFailure(error).message)")
+      }
+    }
+    return failed
+  }
+}
