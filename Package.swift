@@ -19,7 +19,8 @@ let strict: [SwiftSetting] = [
 /// No code asks at run time what the fields of a type are called, so a fiftieth of the program need not be
 /// there. What is printed of an enumeration without words of its own is the name of its type, not of its
 /// case.
-let program: [SwiftSetting] = strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"])]
+let program: [SwiftSetting] =
+  strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"], .when(configuration: .release))]
 
 /// For code that no request of the kernel's waits for: it takes less room, at a little less speed.
 let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]

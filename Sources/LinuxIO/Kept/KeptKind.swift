@@ -24,6 +24,23 @@ extension KeptState.Kind {
     }
   }
 
+  /// What the service manager calls such descriptors; other versions look for the same names.
+  var name: String {
+    switch self {
+    case .connection: "connection"
+    case .viewMemory: "viewMemory"
+    case .appProcess: "appProcess"
+    case .appLaunch: "appLaunch"
+    case .volumeMemory: "volumeMemory"
+    case .listener: "listener"
+    case .keepers: "keepers"
+    case .storeLock: "storeLock"
+    case .remover: "remover"
+    case .appListener: "appListener"
+    case .backup: "backup"
+    }
+  }
+
   /// The filesystem that all such descriptors are on.
   private static let processDevice: UInt64? = {
     guard let process = try? ProcessID.open(ProcessID.own) else { return nil }

@@ -178,7 +178,7 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// How a descriptor is called in the service manager's store.
-  private static func name(_ kind: Kind, _ view: UInt32) -> String { "\(kind)-\(view)" }
+  private static func name(_ kind: Kind, _ view: UInt32) -> String { "\(kind.name)-\(view)" }
 
   /// Whatever is noted has these numbers from now on; what has none is forgotten.
   package func renumber(_ numbers: [String: FD]) {
