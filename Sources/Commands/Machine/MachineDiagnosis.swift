@@ -17,7 +17,7 @@ struct MachineDiagnosis {
 
   var all: [Diagnosis] {
     [device, helper, allowOther, kernel, passthrough, epochs, resending, descriptors, sandbox, neighbours]
-      + LibraryDiagnosis.all
+      + LibraryDiagnosis.all(context)
   }
 
   var device: Diagnosis {

@@ -210,6 +210,20 @@ struct BackupEngineTests {
     #expect(try restore().errors.contains("can't be read"))
   }
 
+  @Test func dataOfAppsThatRunStay() throws {
+    let fixture = try BackupFixture()
+    let seen = try fixture.shell(
+      """
+      echo old >$DATA/Documents/notes; init; backup now --store "$POINT"; echo new >$DATA/Documents/notes
+      run sleep 60 & running 1
+      backup restore --to "$POINT" --replace; echo $?; cat $DATA/Documents/notes
+      insula kill $APP; wait; backup restore --to "$POINT" --replace; cat $DATA/Documents/notes
+      """)
+    #expect(
+      seen.output.contains("\n1\nnew\n") && seen.output.hasSuffix("old\n"), "\(seen.output)\(seen.errors)")
+    #expect(seen.errors.contains("the app is running; end it first"), "\(seen.errors)")
+  }
+
   @Test func otherTeamsGetNoData() throws {
     let fixture = try BackupFixture()
     _ = try fixture.succeed(
