@@ -4,7 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 package import Store
 
 /// Copies a user's data as they are, in parts that belong together.
@@ -42,8 +42,9 @@ package final class DataCopy {
     package var keepsSetID = false
     /// Whether copies belong to those whose the originals are; for root alone.
     package var keepsOwners = false
-    /// Whether what is copied itself, unlike what is in it, is to get its ACL and its flags later: with them
-    /// it might not be renamed any more.
+    /// Whether what is copied itself gets its flags later, and what its ACL has against its removal.
+    ///
+    /// With them it might not be renamed any more. ``DataCopy/top`` is for that.
     package var leavesTopOpen = false
     /// Attributes that all copied files and directories get, whatever they had.
     package var marks: [(name: String, value: [UInt8])] = []
@@ -68,6 +69,15 @@ package final class DataCopy {
   private var severalNames = SeveralNames()
   private var path: [[UInt8]] = []
   private var depthOfTop = 0
+  /// What was copied last, whatever its name leads to by now, with its ACL and flags; for
+  /// ``Rules/leavesTopOpen``.
+  package private(set) var top: Top?
+
+  package struct Top {
+    package let copy: SharedFD
+    package fileprivate(set) var acl: AccessControlList?
+    package fileprivate(set) var flags: FileFlags = []
+  }
 
   package init(_ rules: Rules) { self.rules = rules }
 
@@ -80,7 +90,7 @@ package final class DataCopy {
   ) throws(TreeCopyFailure) {
     path = place.map { Array($0.utf8) } + [name]
     depthOfTop = path.count
-    failure = nil
+    (failure, top) = (nil, nil)
     do throws(Errno) {
       let device = try doing("examine") { () throws(Errno) in UInt64(try source.status().st_dev) }
       try copyEntry(name, to: newName ?? name, from: source, in: target, device)
@@ -238,9 +248,14 @@ package final class DataCopy {
       try copy.changeMode(status.permissions & ~dropped)
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
-    guard keepsSecurity else { return }
-    let acl = try doing("read the ACL of") { () throws(Errno) in
+    guard rules.keepsSecurity else { return }
+    var acl = try doing("read the ACL of") { () throws(Errno) in
       try rules.source.acl(of: original)
+    }
+    if isOpenTop {
+      let shared = try doing("finish the copy of") { () throws(Errno) in SharedFD(try copy.duplicated()) }
+      top = Top(copy: shared, acl: acl)
+      acl = acl?.withoutRefusalOfRemoval
     }
     guard let acl else { return }
     try doing("set the ACL on the copy of") { () throws(Errno) in
@@ -248,10 +263,7 @@ package final class DataCopy {
     }
   }
 
-  /// Whether what is copied now gets its ACL and its flags.
-  private var keepsSecurity: Bool {
-    rules.keepsSecurity && !(rules.leavesTopOpen && path.count == depthOfTop)
-  }
+  private var isOpenTop: Bool { rules.leavesTopOpen && path.count == depthOfTop }
 
   private func owner(_ status: FileStatus) -> (uid: UInt32, gid: UInt32)? {
     rules.keepsOwners ? (status.st_uid, status.st_gid) : rules.owner
@@ -265,13 +277,15 @@ package final class DataCopy {
   }
 
   private func flags(of original: FD) throws(Errno) -> FileFlags {
-    guard keepsSecurity else { return [] }
+    guard rules.keepsSecurity else { return [] }
     let flags = try doing("read the flags of") { () throws(Errno) in try rules.source.flags(of: original) }
     let kept = rules.keepsSystemFlags ? flags : flags.subtracting(.rootSettable)
     if kept != flags {
       leaveOut("it was copied, but only root can set its flags \(flags.subtracting(kept).words)")
     }
-    return kept
+    guard isOpenTop else { return kept }
+    top?.flags = kept
+    return []
   }
 
   private func setFlags(of copy: FD, as original: FD) throws(Errno) {
@@ -301,5 +315,19 @@ package final class DataCopy {
   private func fail(_ reason: TreeCopyFailure.Reason) -> Errno {
     if failure == nil { failure = TreeCopyFailure(path: place, reason: reason) }
     return .EIO
+  }
+}
+
+extension AccessControlList {
+  /// The same but for what forbids to remove or rename what has it; nil if nothing is left.
+  fileprivate var withoutRefusalOfRemoval: AccessControlList? {
+    var open = self
+    open.entries = entries.compactMap { entry in
+      guard entry.kind == .deny, entry.rights.contains(.delete) else { return entry }
+      var entry = entry
+      entry.rights.remove(.delete)
+      return entry.rights.isEmpty ? nil : entry
+    }
+    return open.entries.isEmpty ? nil : open
   }
 }

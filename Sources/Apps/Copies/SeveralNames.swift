@@ -36,7 +36,13 @@ struct SeveralNames: ~Copyable {
     _ setFlags: (FD, FileFlags) throws(Errno) -> Void
   ) throws(Errno) -> Bool {
     guard status.st_nlink > 1, let found = known[Self.key(status)] else { return false }
-    try found.copy.fd.link(into: target, as: name)
+    do throws(Errno) {
+      try found.copy.fd.link(into: target, as: name)
+    } catch .ENOENT {
+      // The copy was removed meanwhile, with all of its names.
+      known[Self.key(status)] = nil
+      return false
+    }
     found.missing -= 1
     guard found.missing == 0 else { return true }
     known[Self.key(status)] = nil

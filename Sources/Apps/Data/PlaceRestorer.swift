@@ -17,6 +17,8 @@ package final class PlaceRestorer {
   package enum Step: Sendable {
     /// What is in a directory is brought back, one by one, if there is such a directory.
     case merge
+    /// The same, and the directory keeps its own mode, ACL and times: it is a standard one.
+    case fill
     /// It is brought back as a whole; but what is in a directory one by one, if that may not be renamed.
     case replace
     case skip
@@ -39,7 +41,8 @@ package final class PlaceRestorer {
   /// One for all, so that a file has its several names again wherever they are.
   private let copy: DataCopy
   private var unfinished: [DataCopy.Omission] = []
-  private static let prefix = ".insula-restore-"
+  /// How the names of things begin that are being made.
+  package static let prefix = ".insula-restore-"
   private static let depthLimit = 250
 
   /// `step` is asked about each thing, by the names that lead to it.
@@ -60,18 +63,22 @@ package final class PlaceRestorer {
   ///
   /// A rehearsal only counts what would be replaced.
   package func restore(_ source: FD, to target: FD, isRehearsal: Bool) {
-    restore(source, to: target, at: [], isRehearsal)
+    restore(source, to: target, at: [], isRehearsal, finishing: false)
     do throws(TreeCopyFailure) { try copy.finish() } catch {
       failures.append(.init(path: error.path, reason: "\(error)"))
     }
   }
 
-  private func restore(_ source: FD, to target: FD, at place: [[UInt8]], _ isRehearsal: Bool) {
+  private func restore(_ source: FD, to target: FD, at place: [[UInt8]], _ isRehearsal: Bool, finishing: Bool)
+  {
     let entries: [(name: [UInt8], type: UInt8)]
     do throws(Errno) {
       if !isRehearsal {
+        // What others have given such a name is not ours to wait for.
         try Workshop(directory: target, prefix: Self.prefix).clear { (directory, name) throws(Errno) in
-          try access.removeTree(name, in: directory)
+          if try directory.status(of: name).st_uid == ProcessID.user {
+            try access.removeTree(name, in: directory)
+          }
         }
       }
       entries = try source.entries()
@@ -80,11 +87,13 @@ package final class PlaceRestorer {
     }
     for entry in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       let path = place + [entry.name]
-      switch step(path) {
+      let step = step(path)
+      let isInBoth = source.hasDirectory(entry.name) && target.hasDirectory(entry.name)
+      switch step {
       case .skip: continue
-      case .merge where source.hasDirectory(entry.name) && target.hasDirectory(entry.name):
-        merge(path, from: source, to: target, isRehearsal)
-      case .merge, .replace:
+      case .merge where isInBoth, .fill where isInBoth:
+        merge(path, from: source, to: target, isRehearsal, finishing: step == .merge)
+      case .merge, .fill, .replace:
         if isRehearsal {
           if target.has(entry.name) { replaced += 1 }
         } else {
@@ -92,15 +101,17 @@ package final class PlaceRestorer {
         }
       }
     }
-    if !isRehearsal { finish(target, as: source, place) }
+    if finishing, !isRehearsal { finish(target, as: source, place) }
   }
 
-  private func merge(_ path: [[UInt8]], from source: FD, to target: FD, _ isRehearsal: Bool) {
+  private func merge(
+    _ path: [[UInt8]], from source: FD, to target: FD, _ isRehearsal: Bool, finishing: Bool
+  ) {
     guard let name = path.last else { return }
     do throws(Errno) {
       let below = try source.openDirectory(name)
       let there = try target.openDirectory(name)
-      restore(below.fd, to: there.fd, at: path, isRehearsal)
+      restore(below.fd, to: there.fd, at: path, isRehearsal, finishing: finishing)
     } catch {
       fail(path, "it can't be opened (\(error.message))")
     }
@@ -109,40 +120,52 @@ package final class PlaceRestorer {
   private func replace(_ path: [[UInt8]], from source: FD, in target: FD) {
     guard let name = path.last else { return }
     let temporary = Workshop(directory: target, prefix: Self.prefix).newName()
-    do {
+    do throws(TreeCopyFailure) {
       try copy.copy(
         name, from: source, to: Array(temporary.utf8), in: target, place: path.dropLast().map(\.text))
+    } catch {
+      try? access.removeTree(temporary, in: target)
+      return fail(path, "\(error)")
+    }
+    // Nothing is made of a pipe.
+    guard target.has(temporary) else { return }
+    do throws(Errno) {
       try put(temporary, name, in: target)
-      let placed = try target.child(name)
-      let original = try source.child(name)
-      try secure(placed.fd, as: original.fd)
     } catch {
       try? access.removeTree(temporary, in: target)
       // A directory that must stay is filled.
-      let mustStay = (error as? Errno).map { $0 == .EPERM || $0 == .EACCES } ?? false
+      let mustStay = error == .EPERM || error == .EACCES
       if mustStay, path.count < Self.depthLimit, source.hasDirectory(name), target.hasDirectory(name) {
-        return merge(path, from: source, to: target, false)
+        return merge(path, from: source, to: target, false, finishing: true)
       }
-      fail(path, Self.reason(error))
+      return fail(
+        path, mustStay ? "what is there is protected by its ACL, its flags or its owner" : error.message)
     }
-  }
-
-  /// Gives it its name; what had that goes.
-  private func put(_ temporary: String, _ name: [UInt8], in target: FD) throws(Errno) {
-    guard target.has(name) else {
-      return try target.rename(Array(temporary.utf8), to: target, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+    do throws(Errno) {
+      try secure()
+    } catch {
+      fail(path, "it is there, but its ACL or flags can't be set (\(error.message))")
     }
-    try target.rename(Array(temporary.utf8), to: target, name, flags: UInt32(CLX_RENAME_EXCHANGE))
-    replaced += 1
+    // What has this name now is the old one, if there was one.
     try? access.removeTree(temporary, in: target)
   }
 
-  private func secure(_ copy: FD, as original: FD) throws(Errno) {
-    let package = SecurityAccess.package
-    if let acl = try package.acl(of: original) { try access.setACL(acl, on: copy) }
-    let flags = try package.flags(of: original)
-    let kept = ProcessID.user == 0 ? flags : flags.subtracting(.rootSettable)
-    if !kept.isEmpty { try access.setFlags(kept, on: copy) }
+  /// Gives it its name, which what was there may have had before.
+  private func put(_ temporary: String, _ name: [UInt8], in target: FD) throws(Errno) {
+    let exists = target.has(name)
+    try target.rename(
+      Array(temporary.utf8), to: target, name,
+      flags: UInt32(exists ? CLX_RENAME_EXCHANGE : CLX_RENAME_NOREPLACE))
+    if exists { replaced += 1 }
+  }
+
+  /// Sets what would have stood against the rename: on what was made, whatever has its name by now.
+  private func secure() throws(Errno) {
+    guard let top = copy.top else { return }
+    try top.copy.use { (object) throws(Errno) in
+      if let acl = top.acl { try access.setACL(acl, on: object) }
+      if !top.flags.isEmpty { try access.setFlags(top.flags, on: object) }
+    }
   }
 
   /// Gives a directory that was there what stands beside its contents, as far as its owner may.
@@ -163,16 +186,6 @@ package final class PlaceRestorer {
   private func fail(_ place: [[UInt8]], _ reason: String) {
     failures.append(Failure(path: place.text, reason: reason))
   }
-
-  private static func reason(_ error: any Error) -> String {
-    switch error {
-    case let failure as TreeCopyFailure: "\(failure)"
-    case let error as Errno:
-      error == .EPERM || error == .EACCES
-        ? "what is there is protected by its ACL, its flags or its owner" : error.message
-    default: "it can't be copied"
-    }
-  }
 }
 
 extension FD {
@@ -184,7 +197,7 @@ extension [UInt8] {
 }
 
 extension [[UInt8]] {
-  fileprivate var text: String { isEmpty ? "the home itself" : map(\.text).joined(separator: "/") }
+  fileprivate var text: String { isEmpty ? "the top" : map(\.text).joined(separator: "/") }
 }
 
 extension TreeCopy.Count {

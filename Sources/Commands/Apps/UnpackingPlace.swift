@@ -52,9 +52,11 @@ final class UnpackingPlace: Sendable {
     defer { try? parent.fd.removeTree(name) }
     return try signals.watch(
       { [self] number in
-        changing.withLock { _ in
-          try? parent.fd.removeTree(name)
-          EndingSignals.end(by: number)
+        HelperProcess.end {
+          changing.withLock { _ in
+            try? parent.fd.removeTree(name)
+            EndingSignals.end(by: number)
+          }
         }
       }, while: body)
   }

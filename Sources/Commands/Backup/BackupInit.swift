@@ -42,6 +42,7 @@ struct BackupInitCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let repository = try BackupRepository(repository, context, isNew: true)
+    try repository.requireOutside(of: [])
     let restic = try Restic(repository, context)
     let created = try restic.run(["init"])
     if !created.isDone {

@@ -57,13 +57,13 @@ struct BackupNowCommand: Command {
     let access = try AppsAccess.find(store, context)
     let apps = try apps.map { try access.identifier(of: $0, for: user) }
     var daemon = try access.runner()
-    try repository.requireOutside(of: daemon.mountPoint)
+    try repository.requireOutside(of: [daemon.mountPoint, context.absolute(daemon.store)])
     try repository.requireThere()
     let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
     let contents = try BackupContents.mount(
       manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil, by: &daemon)
     let words =
-      ["backup", "--json", "--tag", SnapshotTag.all(apps, user).joined(separator: ",")]
+      ["backup", "--json", "--tag", SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")]
       + (isDryRun ? ["--dry-run"] : []) + ["--", contents.mountPoint]
     let report = BackupReport(context.console)
     let outcome = try report.show { try restic.run(words, line: report.take) }
@@ -75,10 +75,17 @@ struct BackupNowCommand: Command {
 enum SnapshotTag {
   static let own = "insula"
   private static let appPrefix = "app="
+  private static let userPrefix = "user="
 
+  /// Without a user it is everybody's.
   static func all(_ apps: [AppIdentifier], _ user: UInt32?) -> [String] {
-    [own] + (user.map { ["user=\(Account.numbered($0)?.name ?? "\($0)")"] } ?? [])
+    [own] + (user.map { [userPrefix + (Account.numbered($0)?.name ?? "\($0)")] } ?? [])
       + apps.map { appPrefix + $0.text }
+  }
+
+  /// Whose it is alone.
+  static func user(_ tags: [String]) -> String? {
+    tags.first { $0.hasPrefix(userPrefix) }.map { String($0.dropFirst(userPrefix.count)) }
   }
 
   /// The apps that it is of alone.

@@ -75,35 +75,39 @@ struct BackupRestoreCommand: Command {
       if let done = try ActingCommand.onMount(of: store, for: user, context, { words(source, $0, context) }) {
         return done
       }
-      return try restore(RestoredBackup(source, context), context)
+      return try restore(RestoredBackup(source, context), ofAnybody: true, context)
     }
     let repository = try BackupRepository(repository, context)
     let restic = try Restic(repository, context)
     try repository.requireThere()
-    let restore = try SnapshotRestore(restic, snapshot, choice.apps, context)
+    let name = Account.numbered(account?.uid ?? context.uid)?.name ?? "\(context.uid)"
+    let owner: SnapshotRestore.Owner = context.isRoot && account == nil ? .everybody : .user(name)
+    let snapshot = try SnapshotRestore(restic, snapshot, of: owner, choice.apps, context)
     guard context.isRoot else {
-      return try restore.bringBack(home: nil) { try self.restore(RestoredBackup($0, context), context) }
+      return try snapshot.bringBack(home: nil) {
+        try restore(RestoredBackup($0, context), ofAnybody: snapshot.isNamed, context)
+      }
     }
     let mountPoint = try DaemonSearch.require(store, context).status.mountPoint
     let everything = EverythingRestore(
-      snapshot: restore, choice: choice, mountPoint: mountPoint, context: context)
-    if let account {
-      return try everything.restore(
-        home: try AppsAccess.find(mountPoint, context).home(of: account.uid), of: account
-      ) {
-        words($0, mountPoint, context)
-      }
-    }
-    return try everything.run { words($0, mountPoint, context) }
+      snapshot: snapshot, choice: choice, mountPoint: mountPoint, context: context)
+    try everything.ask()
+    guard let account else { return try everything.run { words($0, mountPoint, context) } }
+    let home = try AppsAccess.find(mountPoint, context).home(of: account.uid)
+    return try everything.restore(home: home, of: account) { words($0, mountPoint, context) }
   }
 
   /// Restores the home of whoever runs this, or, as root, what is nobody's home.
-  private func restore(_ backup: RestoredBackup, _ context: Context) throws -> ExitCode {
+  ///
+  /// What another user had comes into a home only if the backup was named.
+  private func restore(
+    _ backup: RestoredBackup, ofAnybody isOfAnybody: Bool, _ context: Context
+  ) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
     _ = try access.runner()
     let own = try access.home(of: context.uid).splitAtName.name
     let homes = backup.homes
-    guard let name = homes.contains(own) ? own : homes.count == 1 ? homes.first : nil else {
+    guard let name = homes.contains(own) ? own : homes.count == 1 && isOfAnybody ? homes.first : nil else {
       throw CommandFailure(
         .failed, "the backup has no home called \(own.sanitized)",
         lines: homes.map { "  it has that of \($0.sanitized)" })
@@ -113,7 +117,7 @@ struct BackupRestoreCommand: Command {
 
   /// The command that a user carries out whom root names.
   private func words(_ source: String, _ mountPoint: String, _ context: Context) -> [String] {
-    ["backup", "restore", "--from", source, "--to", mountPoint] + (choice.replaces ? ["--replace"] : [])
+    ["backup", "restore", "--from", source, "--to", mountPoint, "--replace"]
       + (choice.withRights ? ["--rights"] : [])
       + (choice.bundles.map { ["--bundles", context.absolute($0)] } ?? []) + ["--"] + choice.apps.map(\.text)
   }

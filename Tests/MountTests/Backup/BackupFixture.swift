@@ -12,6 +12,7 @@ final class BackupFixture {
   let run: RunFixture
   let repository: String
   let password: String
+  let scratch: String
 
   init(rootless: Bool = false, store: String? = nil) throws {
     run = try RunFixture(rootless: rootless, store: store)
@@ -20,14 +21,21 @@ final class BackupFixture {
     repository = run.mounted.temporary.appending("backup/repository")
     password = try run.mounted.temporary.write("a secret\n", to: "backup/password")
     chmod(password, 0o644)
-    try run.mounted.temporary.makeDirectory("scratch", mode: 0o777)
+    // Where others can't rename it, which a restore insists on.
+    scratch = try Program.run(["mktemp", "-d", "/var/tmp/insula-test-XXXXXX"]).output.trimmingCharacters(
+      in: .whitespacesAndNewlines)
+    try #require(
+      scratch.hasPrefix("/var/tmp/insula-test-") && chown(scratch, run.user.uid, run.user.gid) == 0)
   }
+
+  deinit { try? FileManager.default.removeItem(atPath: scratch) }
 
   /// `backup VERB ...` with the repository, `init` makes that, `bring DIR` has restic bring the latest backup
   /// back there, and `look DIR` prints all that is known
   /// of what is in a directory.
   static let helpers = """
-    export TMPDIR="$SCRATCH"
+    export SCRATCH TMPDIR="$SCRATCH"
+    [ "$(id -u)" != 0 ] || TMPDIR=/var/tmp
     backup() {
       verb=$1; shift
       "$INSULA" backup $verb --repository "$REPOSITORY" --password-file "$PASSWORD" "$@"
@@ -65,8 +73,6 @@ final class BackupFixture {
     let variables = "REPOSITORY='\(repository)'; PASSWORD='\(password)'; SCRATCH='\(scratch)'\n"
     return try run.shell(variables + Self.helpers + script, as: account)
   }
-
-  var scratch: String { run.mounted.temporary.appending("scratch") }
 
   func succeed(_ script: String, as account: Account? = nil) throws -> String {
     let result = try shell("set -e\n" + script, as: account)

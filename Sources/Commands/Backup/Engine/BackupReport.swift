@@ -67,8 +67,9 @@ final class BackupReport: Sendable {
     let elapsed = Double(monotonicNanoseconds() - began) / 1e9
     let rate = Int(clamping: Int64(clampingDouble: Double(bytes) / max(elapsed, 0.001)))
     let left = last.secondsLeft.map { ", \(Self.time($0)) left" } ?? ""
+    let file = last.currentFiles?.first.map { ", \($0.splitAtName.name.prefix(30))" } ?? ""
     return "[\(bar)] \(Int(share * 100)) %, \(last.filesDone ?? 0) files, \(Int(clamping: bytes).asSize), "
-      + "\(rate.asSize)/s\(left)"
+      + "\(rate.asSize)/s\(left)\(file)"
   }
 
   private static let barWidth = 20

@@ -120,8 +120,11 @@ struct BackupRepository {
   }
 
   /// Throws for one in the tree that it would hold a backup of.
-  func requireOutside(of mountPoint: String) throws {
-    guard let address, "\(address)/".utf8.starts(with: "\(mountPoint)/".utf8) else { return }
+  func requireOutside(of trees: [String]) throws {
+    guard let address, Self.isLocal(address),
+      trees.contains(where: { "\(address)/".utf8.starts(with: "\($0)/".utf8) })
+        || DaemonSearch.mount(containing: address) != nil
+    else { return }
     throw CommandFailure(
       .failed,
       "the repository \(shown) is in the tree that is backed up; a backup belongs on another disk or machine")

@@ -42,15 +42,25 @@ struct Restic {
       (output.write.fd, STDOUT_FILENO), (errors.write.fd, STDERR_FILENO),
     ]
     if let typed { descriptors.append((FD(typed.number), Self.passwordNumber)) }
+    // Who writes where we are to clear up must not go on; all others have a lock to take away.
+    let command = HelperProcess.bound([program] + words, by: words.first == "restore" ? "KILL" : "INT")
+    let environment = withEnvironment
     let pid: Int32
     do throws(Errno) {
-      pid = try Subprocess.spawn(
-        program, ["restic"] + words, withEnvironment, descriptors: descriptors)
+      pid = try HelperProcess.start { () throws(Errno) in
+        try Subprocess.spawn(command[0], command, environment, descriptors: descriptors)
+      }
     } catch {
       throw CommandFailure(error, "can't start \(program): \(error.message)")
     }
-    let printed = output.takeRead()
-    let complained = errors.takeRead()
+    return try listen(to: pid, output.takeRead(), errors.takeRead(), line)
+  }
+
+  /// Takes what it prints, until it has ended.
+  private func listen(
+    to pid: Int32, _ printed: consuming OwnedFD, _ complained: consuming OwnedFD,
+    _ line: ([UInt8]) throws -> Void
+  ) throws -> Outcome {
     var lines = LineSplitter(limit: Self.lineLimit)
     var complaints: [UInt8] = []
     var failure: (any Error)?
@@ -75,7 +85,7 @@ struct Restic {
         complaints = Array((complaints + (bytes ?? [])).suffix(Self.complaintLimit))
       }
     }
-    let end = try Subprocess.wait(pid)
+    let end = try HelperProcess.wait(for: pid)
     if let failure { throw failure }
     return Outcome(end: end, complaints: Self.lines(complaints))
   }

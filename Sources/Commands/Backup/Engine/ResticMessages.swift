@@ -19,6 +19,7 @@ struct ResticMessage: Decodable {
   let bytes: Int64?
   let bytesDone: Int64?
   let secondsLeft: Int64?
+  let currentFiles: [String]?
   // What could not be read.
   let item: String?
   let error: Complaint?
@@ -40,6 +41,7 @@ struct ResticMessage: Decodable {
     case bytes = "total_bytes"
     case bytesDone = "bytes_done"
     case secondsLeft = "seconds_remaining"
+    case currentFiles = "current_files"
     case item, error
     case filesNew = "files_new"
     case filesChanged = "files_changed"

@@ -42,18 +42,35 @@ struct EverythingRestore {
   func restore(home: String, of account: Account, _ words: (String) -> [String]) throws -> ExitCode {
     let name = home.splitAtName.name
     return try snapshot.bringBack(parts: ["Users/\(name)"]) { place, path in
+      // Throws for what is no backup, before anything is anybody's.
+      _ = try RestoredBackup(path, context)
       let end: Subprocess.End
-      do throws(Errno) {
+      do {
         try Self.hand(path, in: place, to: account)
-        end = try Subprocess.runAsOurselves(
-          ["/proc/self/exe"] + words(place.path).inserting(["--user", account.name]), context)
-      } catch {
+        let words = ["insula"] + words(place.path).inserting(["--user", account.name])
+        // In a session of its own: what is theirs can't type into our terminal.
+        // Copies: what the child has by these numbers is closed first.
+        let output = try FD(STDOUT_FILENO).duplicated()
+        let errors = try FD(STDERR_FILENO).duplicated()
+        let streams = [(output.fd, STDOUT_FILENO), (errors.fd, STDERR_FILENO)]
+        let pid = try HelperProcess.start { () throws(Errno) in
+          try Subprocess.spawn(
+            "/proc/self/exe", words, context, descriptors: streams, inOwnSession: true)
+        }
+        end = try HelperProcess.wait(for: pid)
+      } catch let error as Errno {
         throw CommandFailure(error, "can't restore \(home.sanitized): \(error.message)")
       }
       _ = umount2(place.path, Int32(CLX_MNT_DETACH))
       if case .exited(let status) = end { return ExitCode(rawValue: status) ?? .failed }
+      context.console.note("the restore of \(home.sanitized) \(end.words)")
       return .failed
     }
+  }
+
+  /// Asks once, for all that is to come.
+  func ask() throws {
+    try HomeRestore.ask(context, replaces: choice.replaces, "what is there of the same names")
   }
 
   private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {
@@ -70,13 +87,21 @@ struct EverythingRestore {
   }
 
   /// Makes all of a tree that nobody else can reach somebody's: also what others had in their home.
+  ///
+  /// What is neither a file nor a directory nor a link goes.
   private static func give(_ directory: FD, to account: Account) throws(Errno) {
     var pending: [[[UInt8]]] = [[]]
     while let path = pending.popLast() {
       let opened = try directory.openDirectory(at: path)
       for entry in try opened.fd.entries() {
         let child = try opened.fd.child(entry.name)
-        if try child.fd.status().isDirectory { pending.append(path + [entry.name]) }
+        let status = try child.fd.status()
+        if status.isDirectory {
+          pending.append(path + [entry.name])
+        } else if !status.isRegular, !status.isSymlink {
+          try opened.fd.remove(entry.name, directory: false)
+          continue
+        }
         try child.fd.changeOwner(uid: account.uid, gid: account.gid)
       }
     }
@@ -85,15 +110,12 @@ struct EverythingRestore {
 
   /// What is in the tree and nobody's home.
   private func restoreShared(_ access: any StoreAccess) throws -> ExitCode {
-    try snapshot.bringBack(parts: ["Library", "Applications", "Users/\(BackupSet.shared)"]) { _, path in
+    try snapshot.bringBack(parts: ["Library", "Users/\(BackupSet.shared)"]) { _, path in
       let backup = try RestoredBackup(path, context)
       let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
         .install(backup.manifest.apps, for: nil, home: nil)
       let root = try context.openDirectory(mountPoint)
       let (source, target) = (backup.tree.fd, root.fd)
-      let rehearsal = PlaceRestorer(.mount, keepingOwners: true, progress: { _ in }, step: Self.step)
-      rehearsal.restore(source, to: target, isRehearsal: true)
-      try HomeRestore.ask(context, replaces: choice.replaces, files: rehearsal.replaced, containers: 0)
       let done = CopyProgress.show("restoring what all users share", context.console) { note in
         let restorer = PlaceRestorer(.mount, keepingOwners: true, progress: note, step: Self.step)
         restorer.restore(source, to: target, isRehearsal: false)
@@ -111,14 +133,15 @@ struct EverythingRestore {
     }
   }
 
-  /// Only what is nobody's home: in directories of the tree that are always there.
+  /// Only what is nobody's home: in directories of the tree that are always there, and stay as they are.
   private static func step(_ names: [[UInt8]]) -> PlaceRestorer.Step {
     let path = names.map { String(decoding: $0, as: UTF8.self) }
     switch path.first {
     case "Users":
-      return path.count == 1 || path == ["Users", BackupSet.shared]
-        ? .merge : path[1] == BackupSet.shared ? .replace : .skip
-    case "Library", "Applications": return path.count <= 2 ? .merge : .replace
+      if path.count == 1 { return .fill }
+      guard path[1] == BackupSet.shared else { return .skip }
+      return path.count == 2 ? .fill : .replace
+    case "Library": return path.count <= 2 ? .fill : .replace
     default: return .skip
     }
   }

@@ -46,7 +46,8 @@ struct HomeRestore {
     let places = Set(present.flatMap { placesBesideContainer(of: $0) })
     let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
     let filled = try containers.filter { try $0.target.hasData }.count
-    try Self.ask(context, replaces: choice.replaces, files: replaced, containers: filled)
+    try ask(files: replaced, containers: filled)
+    let grants = try access.grants(nil, of: uid)
 
     var count = restore(containers, &failed)
     let rest = try CopyProgress.show("restoring \(home)", context.console) { note in
@@ -55,6 +56,7 @@ struct HomeRestore {
     for omission in rest.omissions { context.console.note("\(omission.path): \(omission.reason)") }
     failed += rest.failures.map { "\($0.path): \($0.reason)" }
     count = count.adding(rest.count)
+    failed += keep(grants)
     if choice.withRights { failed += restoreRights(of: present) }
     context.console.say(
       "Restored \(DataReport(count: count).words) to \(access.root)/\(home), with the data of "
@@ -177,12 +179,14 @@ struct HomeRestore {
       let depth = path.count - directory.split(separator: "/").count
       let container = path.prefix(path.count - depth + 1).joined(separator: "/")
       guard places.contains(container), path.last != ContainerLayout.metadataName else { return .skip }
-      return depth == 1 || (depth == 2 && path.last == "Documents") ? .merge : .replace
+      return depth == 1 || (depth == 2 && path.last == "Documents") ? .fill : .replace
     }
-    if shared.contains(text) || text == "Library" { return .merge }
+    if shared.contains(text) || text == "Library" { return .fill }
     if only != nil { return .skip }
-    let isStandard = HomeDirectory.all.contains { $0.path == text }
-    return path.count == 1 || (path.count == 2 && path[0] == "Library") || isStandard ? .merge : .replace
+    // An app comes by an installation alone.
+    if path[0] == "Applications", text.hasSuffix(".app") { return .skip }
+    if HomeDirectory.all.contains(where: { $0.path == text }) { return .fill }
+    return path.count == 1 || (path.count == 2 && path[0] == "Library") ? .merge : .replace
   }
 
   // MARK: Steps
@@ -193,16 +197,21 @@ struct HomeRestore {
     }
   }
 
-  /// Throws unless what is there may be replaced.
-  static func ask(_ context: Context, replaces: Bool, files: Int, containers: Int) throws {
-    if replaces || files + containers == 0 { return }
+  private func ask(files: Int, containers: Int) throws {
+    if files + containers == 0 { return }
     let what = [
       containers > 0 ? "the data of \(containers) \(containers == 1 ? "app" : "apps")" : nil,
       files > 0 ? "\(files) \(files == 1 ? "file or folder" : "files and folders")" : nil,
     ].compactMap { $0 }.joined(separator: " and ")
+    try Self.ask(context, replaces: choice.replaces, what)
+  }
+
+  /// Throws unless what is there may be replaced.
+  static func ask(_ context: Context, replaces: Bool, _ what: String) throws {
+    if replaces { return }
     guard isatty(0) == 1, isatty(2) == 1 else {
       throw CommandFailure(
-        .failed, "\(what) would be replaced; nothing was changed; '--replace' replaces them")
+        .failed, "\(what) would be replaced; nothing was changed; '--replace' replaces that")
     }
     context.console.ask("This replaces \(what). Go on? [y/N] ")
     let answer = (try? FD(0).readAvailable(limit: 64)) ?? []
@@ -216,14 +225,7 @@ struct HomeRestore {
     var failed: [String] = []
     func isPresent(_ identifier: String) -> Bool { apps.contains { $0.identifier == identifier } }
     for grant in backup.manifest.grants where isPresent(grant.identifier) {
-      do {
-        guard let identifier = AppIdentifier(grant.identifier) else { continue }
-        let place = try access.place(of: "\(access.root)/\(grant.path)")
-        try access.perform(
-          .grant(identifier, path: place.path, inode: place.inode, grant.access, user: uid))
-      } catch {
-        failed.append("the grant of \(grant.path) to \(grant.identifier): \(CommandFailure(error).message)")
-      }
+      if let why = give(grant) { failed.append(why) }
     }
     for consent in backup.manifest.consents where isPresent(consent.identifier) {
       let decision: ConsentDecision? =
@@ -241,5 +243,34 @@ struct HomeRestore {
       }
     }
     return failed
+  }
+
+  /// Has apps keep what they were granted: what a grant was for has been replaced by what has its name now.
+  private func keep(_ grants: [GrantedPlace]) -> [String] {
+    let now = (try? access.grants(nil, of: uid)) ?? []
+    for grant in now where grant.isMissing && grant.path.includes("/\(PlaceRestorer.prefix)") {
+      guard let identifier = AppIdentifier(grant.identifier) else { continue }
+      _ = try? access.perform(.revoke(identifier, path: grant.path, user: uid))
+    }
+    return grants.filter { grant in
+      !grant.isMissing && !now.contains { $0.identifier == grant.identifier && $0.path == grant.path }
+    }.compactMap(give)
+  }
+
+  /// Grants an app what is at a path, and no link there; nil, or why not.
+  private func give(_ grant: GrantedPlace) -> String? {
+    do {
+      guard let identifier = AppIdentifier(grant.identifier) else { return nil }
+      let root = try context.openDirectory(access.root)
+      let status = try root.fd.status(at: grant.path)
+      guard status.isDirectory == grant.isDirectory, status.isDirectory || status.isRegular else {
+        throw CommandFailure(.failed, "it is something else by now")
+      }
+      try access.perform(
+        .grant(identifier, path: grant.path, inode: UInt64(status.st_ino), grant.access, user: uid))
+      return nil
+    } catch {
+      return "the grant of \(grant.path) to \(grant.identifier): \(CommandFailure(error).message)"
+    }
   }
 }

@@ -14,11 +14,31 @@ struct SnapshotRestore {
   /// Where in the snapshot our own directories are.
   private let top: String
 
+  /// Whether a person has said which one.
+  let isNamed: Bool
+
+  /// Whose backup is meant where none is named.
+  enum Owner {
+    case everybody
+    case user(String)
+
+    fileprivate func has(_ snapshot: ResticSnapshot) -> Bool {
+      let user = SnapshotTag.user(snapshot.tags ?? [])
+      switch self {
+      case .everybody: return user == nil
+      case .user(let name): return user == nil || user == name
+      }
+    }
+  }
+
   /// Finds the backup that is meant.
-  init(_ restic: Restic, _ id: String?, _ apps: [AppReference], _ context: Context) throws {
+  init(
+    _ restic: Restic, _ id: String?, of owner: Owner, _ apps: [AppReference], _ context: Context
+  ) throws {
     let all = try restic.snapshots()
+    isNamed = id != nil && id != "latest"
     let found: ResticSnapshot?
-    if let id, id != "latest" {
+    if let id, isNamed {
       let matching = all.filter { $0.id.hasPrefix(id) }
       guard matching.count < 2 else {
         throw CommandFailure(
@@ -29,28 +49,47 @@ struct SnapshotRestore {
       // One of some apps alone is the latest only for these.
       found = all.last { snapshot in
         let only = SnapshotTag.apps(snapshot.tags ?? [])
-        return only.isEmpty
+        let hasApps =
+          only.isEmpty
           || (!apps.isEmpty
             && apps.allSatisfy { app in only.contains { $0.lowercased() == app.text.lowercased() } })
+        return hasApps && snapshot.hostname == hostName() && owner.has(snapshot)
       }
     }
-    guard let found, let top = found.paths.first, found.paths.count == 1 else {
+    guard let found else {
       throw CommandFailure(
         .failed,
-        id.map { "there is no backup '\($0)' of insula's in \(restic.repository.shown)" }
-          ?? "there is no backup of insula's in \(restic.repository.shown) yet",
+        isNamed
+          ? "there is no backup '\(id ?? "")' of insula's in \(restic.repository.shown)"
+          : "there is no backup of insula's in \(restic.repository.shown) that was made on this machine "
+            + "for you; name one to restore another",
         lines: ["  'insula backup list' lists the backups"])
+    }
+    // Whoever can write to the repository may have put anything there.
+    guard let top = found.paths.first, found.paths.count == 1, Self.isPlain(top),
+      found.id.utf8.allSatisfy(\.isLowercaseHexadecimal)
+    else {
+      throw CommandFailure(
+        .failed,
+        "insula has not made the backup \(found.shortID.sanitized): it is of '\(found.paths.first ?? "")'")
     }
     (self.restic, snapshot, self.top, self.context) = (restic, found, top, context)
     context.console.inform(
       "restoring the backup \(found.shortID) of \(found.moment), made on \(found.hostname)")
   }
 
+  /// Whether a path leads from the root to a directory below it, by names that mean nothing else.
+  private static func isPlain(_ path: String) -> Bool {
+    let names = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    return path.hasPrefix("/") && !names.isEmpty
+      && names.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." && !$0.utf8.contains(0) }
+  }
+
   /// The homes that are in it.
   func homes() throws -> [String] {
     let place = "\(top)/\(BackupManifest.treeName)/Users"
     var names: [String] = []
-    let outcome = try restic.run(["ls", "--json", snapshot.id, place]) { line in
+    let outcome = try restic.run(["ls", "--json", "--", snapshot.id, place]) { line in
       guard let node = try? JSONText.decode(ResticNode.self, from: line), node.type == "dir",
         let path = node.path,
         path.utf8.starts(with: "\(place)/".utf8)
@@ -68,10 +107,10 @@ struct SnapshotRestore {
   ///
   /// `parts` are paths in the tree; all of it without any. Nothing else is in that directory, which is ours
   /// alone.
-  func bringBack<Result>(parts: [String]? = nil, _ body: (UnpackingPlace, _ path: String) throws -> Result)
-    throws
-    -> Result
-  {
+  func bringBack<Result>(
+    parts: [String]? = nil, _ body: (UnpackingPlace, _ path: String) throws -> Result
+  ) throws -> Result {
+    try requireSafeDirectory()
     let place = try UnpackingPlace(context, for: "restore")
     return try place.use {
       try check(place.directory)
@@ -81,8 +120,11 @@ struct SnapshotRestore {
           ["\(top)/\(BackupManifest.name)", "\(top)/\(BackupManifest.bundlesName)"]
             + parts.map { "\(tree)/\($0)" }
         } ?? []
+      // One level deeper, so that the directory that others can't enter is always above.
+      let target = "\(place.path)/\(Self.innerName)"
       let words =
-        ["restore", snapshot.id, "--target", place.path] + wanted.flatMap { ["--include", Self.pattern($0)] }
+        ["restore", "--target", target] + wanted.flatMap { ["--include", Self.pattern($0)] }
+        + ["--", snapshot.id]
       let outcome = try ProgressLine.show(context.console, { "bringing back what is in the backup" }) {
         try restic.run(words)
       }
@@ -92,7 +134,31 @@ struct SnapshotRestore {
           failure.code, failure.message,
           lines: failure.lines + ["  nothing was changed; TMPDIR can name another directory with more room"])
       }
-      return try body(place, "\(place.path)\(top == "/" ? "" : top)")
+      return try body(place, target + top)
+    }
+  }
+
+  private static let innerName = "restored"
+
+  /// Throws where others could put something else in the place of what restic writes, or where it would be
+  /// backed up.
+  private func requireSafeDirectory() throws {
+    let base = context.absolute(context.unpackingDirectory)
+    func refuse(_ why: String) -> CommandFailure {
+      CommandFailure(
+        .failed, "can't restore by way of \(base.sanitized): \(why); set TMPDIR to another directory")
+    }
+    if DaemonSearch.mount(containing: base) != nil { throw refuse("it is in an insula mount") }
+    var path = ""
+    for name in [""] + base.split(separator: "/").map(String.init) {
+      path += name.isEmpty ? "" : "/" + name
+      guard let directory = try? FD.cwd.openWithoutLinks(path.isEmpty ? "/" : path, pathOnly | O_DIRECTORY),
+        let status = try? directory.fd.status()
+      else { throw refuse("it can't be opened") }
+      let isOurs = status.st_uid == 0 || status.st_uid == context.uid
+      guard isOurs, status.permissions & 0o022 == 0 || status.permissions & 0o1000 != 0 else {
+        throw refuse("others can rename what is in \(path.isEmpty ? "/" : path)")
+      }
     }
   }
 
