@@ -190,6 +190,8 @@ def starts(program, helper, given):
         words = mount.words(mount.program, "run", "--store", mount.point, APPS["Measured"], "--", name, "start")
         failures, began = {}, time.monotonic()
         for number in range(given.starts):
+            if number % 1000 == 0:
+                print(f"{number:,} starts, {purges[0]:,} purges", flush=True)
             done = subprocess.run(words, cwd="/", env=mount.environment, stderr=subprocess.PIPE, text=True)
             if done.returncode:
                 failures[done.returncode] = failures.get(done.returncode, 0) + 1

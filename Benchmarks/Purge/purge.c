@@ -3,10 +3,10 @@
 // What Benchmarks/purge.py runs, within an app's view and outside of it.
 //
 //   purge fill DIR FILES UID GID   makes so many small files below DIR, a thousand in each directory
-//   purge open FILES SECONDS       opens, reads and closes files of its own; prints a line "BUCKET COUNT" for each
-//                                  bucket of times, 256 of which double the time
-//   purge start                    makes files in both directories that may be purged, and looks for them; 7, 8 or 9
-//                                  where one is missing
+//   purge open FILES SECONDS       opens, reads and closes files of its own; prints a line "BUCKET COUNT" for
+//                                  each bucket of times, 256 of which double the time
+//   purge start                    makes files in both directories that may be purged, and looks for them;
+//                                  7, 8 or 9 where one is missing
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

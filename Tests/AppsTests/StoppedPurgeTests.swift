@@ -36,7 +36,8 @@ internal import Testing
         done
         [ $(id -u) != 0 ] || chown -R \(fixture.account.uid):\(fixture.account.gid) .
       ); done
-      cp -a . \(fixture.temporary.appending("made")); rm -r \(fixture.temporary.appending("made"))/*/Data/Documents
+      cp -a . \(fixture.temporary.appending("made"))
+      rm -r \(fixture.temporary.appending("made"))/*/Data/Documents
       """)
   }
 

@@ -102,7 +102,8 @@ internal import Testing
   @Test(arguments: ["-t tmpfs none", "--bind ../../Documents"]) func mountsAreNotEntered(mount: String) throws
   {
     try shell(
-      "as_owner mkdir d d/m; as_owner touch d/goes ../../Documents/kept; mount \(mount) d/m; as_owner touch d/m/kept"
+      "as_owner mkdir d d/m; as_owner touch d/goes ../../Documents/kept; "
+        + "mount \(mount) d/m; as_owner touch d/m/kept"
     )
     defer { _ = try? shell("findmnt -rno TARGET | grep -F '\(fixture.path)/tree/' | xargs -r umount -l") }
     let left = try purge().left

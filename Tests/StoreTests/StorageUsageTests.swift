@@ -108,7 +108,8 @@ internal import Testing
           fallocate -l \(size) $f; done
         fallocate -l \(size / 2) short.mp4; truncate -s 1T holes.mp4
         setfattr -n user.com.apple.metadata:com_apple_backup_excludeItem -v x excluded.mp4 out
-        setfattr -n user.xdg.robots.backup -v false other.mp4; setfattr -n user.xdg.robots.backup -v true film.mp4
+        setfattr -n user.xdg.robots.backup -v false other.mp4
+        setfattr -n user.xdg.robots.backup -v true film.mp4
         """)
     let advice = try measure().advice
     #expect(advice.map(\.kind) == [.largeMedia])

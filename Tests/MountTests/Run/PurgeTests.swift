@@ -95,7 +95,8 @@ struct PurgeTests {
     try #require(try fixture.inside(Self.fill).status == 0)
     func ask(_ goal: String) throws -> String {
       try fixture.ask(
-        #"{"verb":"order","order":{"action":"purge","purge":{"apps":[],"places":["tmp"],"isDryRun":false,"goal":"#
+        #"{"verb":"order","order":{"action":"purge","purge":{"apps":[],"places":["tmp"],"#
+          + #""isDryRun":false,"goal":"#
           + goal + #"},"allowsDowngrade":false,"keepsData":false}}"#)
     }
     for goal in [
