@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -60,8 +60,12 @@ programs: build ## twelve programs of the machine as apps that work in their vie
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Programs/programs.py $(TABLE) $(PROGRAMS)
 
 # The tests stop at two hundred calls of each.
-stops: ## install, update and remove an app, killed at each of their system calls; some minutes
-	INSULA_STOPS=all swift test --filter '^AppsTests\.StoppedInstallerTests'
+stops: ## install, update and remove an app, purge, killed at each of their system calls; some minutes
+	INSULA_STOPS=all swift test --filter '^AppsTests\.Stopped(Installer|Purge)Tests'
+
+# PURGE="starts --starts 500" does less of one. The tests do a share of the starts.
+purges: build ## ten thousand starts of an app raced against purges; what others notice of one of a million files; an hour, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/purge.py $(PURGE)
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root

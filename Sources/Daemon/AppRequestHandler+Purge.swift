@@ -12,13 +12,20 @@ extension AppRequestHandler {
   /// `reason` is told in the log; nil where somebody has asked for it.
   package func purge(
     _ request: PurgeRequest, by caller: CallerIdentity, because reason: String? = nil,
-    isCancelled: () -> Bool
+    isCancelled: @escaping () -> Bool
   ) throws(ControlFailure) -> PurgeReport {
-    let pace = Pace()
+    // A job has a thread of its own, and so has a command.
+    Pace.giveWay()
+    let pace = Pace(most: reason == nil ? .max : Pace.usually)
     return try explaining { () throws(AppFailure) in
       let purger = Purger(
-        store, registry, containers: try openContainers(), observer: observer, rest: { pace.rest() })
+        store, registry, containers: try openContainers(), observer: observer
+      ) { () throws(Errno) in
+        // What was taken by then is removed by the thread for purges, or by the next process.
+        try pace.rest(orEndIf: isCancelled)
+      }
       return try purger.purge(request, by: caller, isCancelled: isCancelled) { item in
+        pace.begin()
         guard item.freed.count > 0 else { return }
         log([LogEntry(item, by: reason == nil ? caller.uid : nil, because: reason)])
       }

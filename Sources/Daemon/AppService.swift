@@ -124,8 +124,11 @@ final class AppService: Sendable {
     return .job(request.queue) { [self] reporter in
       let caller = call.callerIdentity()
       defer {
-        noteContainers()
-        reconcileTrust()
+        // A purge changes neither apps nor containers.
+        if request.queue == .changes {
+          noteContainers()
+          reconcileTrust()
+        }
       }
       let registry: Registry
       do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
@@ -153,15 +156,22 @@ final class AppService: Sendable {
     }
   }
 
-  /// Throws away what apps can make again, where nobody has asked for it.
-  func purge(_ request: PurgeRequest, because reason: String, _ isCancelled: () -> Bool) {
-    guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else { return }
+  /// Throws away what apps can make again, where nobody has asked for it; whether there was anything.
+  @discardableResult
+  func purge(
+    _ request: PurgeRequest, because reason: String, _ isCancelled: @escaping () -> Bool
+  ) -> Bool {
+    guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else {
+      return false
+    }
     do throws(ControlFailure) {
-      noteUsage(
-        try handler(registry, tree).purge(
-          request, by: .ourselves, because: reason, isCancelled: isCancelled))
+      let report = try handler(registry, tree).purge(
+        request, by: .ourselves, because: reason, isCancelled: isCancelled)
+      noteUsage(report)
+      return report.freed.bytes > 0
     } catch {
       if !isCancelled() { DaemonLog.write("can't purge what apps can make again: \(error.message)") }
+      return false
     }
   }
 

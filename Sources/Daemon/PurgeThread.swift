@@ -16,19 +16,36 @@ final class PurgeThread: Sendable {
   private static let interval = 15_000
   /// How often for files that are too old, in such intervals.
   private static let intervalsBetweenAges = 240
+  /// How much of the time may go into purges that free nothing, as its part.
+  private static let share: UInt64 = 20
 
   init(_ apps: AppService, _ rule: PurgeRule) throws(Errno) {
     let isOver = isOver
     thread = try JoinableThread(name: "purges") {
       guard !apps.isReadOnly else { return }
-      apps.finishPurges()
-      guard rule != .never else { return }
+      Pace.giveWay()
       let isCancelled = { isOver.withLock { $0 } }
+      var problem: String?
+      func finish() {
+        let before = problem
+        problem = apps.finishPurges(isCancelled)
+        guard let problem, problem != before else { return }
+        DaemonLog.write("can't remove what an interrupted purge has left: \(problem)")
+      }
+      finish()
       var round = 0
+      var next: UInt64 = 0
       while !isOver.wait(milliseconds: Self.interval, until: { $0 }) {
+        // Who has asked for a purge may have left before its end.
+        finish()
+        guard rule != .never else { continue }
         if round % Self.intervalsBetweenAges == 0 { apps.purgeOldTemporaryFiles(isCancelled) }
-        apps.purge(by: rule, isCancelled)
         round += 1
+        guard monotonicNanoseconds() >= next else { continue }
+        let began = monotonicNanoseconds()
+        let isWorthIt = apps.purge(by: rule, isCancelled)
+        // What others have put into caches is looked through in vain, and there may be much of it.
+        next = isWorthIt ? 0 : monotonicNanoseconds() &+ (monotonicNanoseconds() &- began) &* Self.share
       }
     }
   }
@@ -41,24 +58,27 @@ final class PurgeThread: Sendable {
 }
 
 extension AppService {
-  /// Removes what another process was stopped in.
-  func finishPurges() {
+  /// Removes what others were stopped in; gives why some of it stays.
+  func finishPurges(_ isCancelled: @escaping () -> Bool) -> String? {
+    let pace = Pace(most: Pace.usually)
     do {
-      if try knownRegistry() != nil { try containers().finishPurges() }
+      guard try knownRegistry() != nil else { return nil }
+      try containers().finishPurges { () throws(Errno) in try pace.rest(orEndIf: isCancelled) }
+      return nil
     } catch {
-      DaemonLog.write("can't remove what an interrupted purge has left: \(error)")
+      return isCancelled() || pace.isOver ? nil : "\(error)"
     }
   }
 
-  /// Throws away what the rule asks for, if the disk is as full as that.
-  func purge(by rule: PurgeRule, _ isCancelled: () -> Bool) {
-    guard let disk = try? diskSpace(), let goal = rule.goal(on: disk) else { return }
+  /// Throws away what the rule asks for, if the disk is as full as that; whether there was anything.
+  func purge(by rule: PurgeRule, _ isCancelled: @escaping () -> Bool) -> Bool {
+    guard let disk = try? diskSpace(), let goal = rule.goal(on: disk) else { return false }
     var request = PurgeRequest()
     request.goal = goal
-    purge(request, because: "the disk is nearly full", isCancelled)
+    return purge(request, because: "the disk is nearly full", isCancelled)
   }
 
-  func purgeOldTemporaryFiles(_ isCancelled: () -> Bool) {
+  func purgeOldTemporaryFiles(_ isCancelled: @escaping () -> Bool) {
     var request = PurgeRequest()
     request.places = [.tmp]
     request.unusedSince = wallMilliseconds() / 1000 - PurgeRule.temporaryFilesLast

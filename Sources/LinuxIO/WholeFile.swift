@@ -73,16 +73,52 @@ extension FD {
   /// A name in this directory of the object with a number; nil if it has none.
   package func name(ofInode inode: UInt64) throws(Errno) -> [UInt8]? {
     let listing = try reopened(O_RDONLY | O_DIRECTORY)
+    var name: [UInt8]?
+    try listing.fd.readPortions { (entries) throws(Errno) in
+      while name == nil, let entry = entries.next() {
+        if entry.inode == inode, entry.name.isComponent { name = Array(entry.name.buffer) }
+      }
+      return name == nil
+    }
+    return name
+  }
+
+  /// Reads a directory from its start, and shows a portion at a time; until `body` has seen enough.
+  private func readPortions(_ body: (inout DirectoryEntries) throws(Errno) -> Bool) throws(Errno) {
+    _ = try seek(0, SEEK_SET)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
     defer { buffer.deallocate() }
     while true {
-      let count = try listing.fd.readDirectory(into: buffer)
-      if count == 0 { return nil }
+      let count = try readDirectory(into: buffer)
+      if count == 0 { return }
       var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      while let entry = entries.next() {
-        if entry.inode == inode, entry.name.isComponent { return Array(entry.name.buffer) }
-      }
+      if try !body(&entries) { return }
     }
+  }
+
+  /// The names in a directory with their types, some `size` of them at a time, so that few take memory at
+  /// once; those of a portion in the order of their inodes, in which a disk has them together.
+  ///
+  /// Those of a portion may be removed or moved meanwhile. What is new may be shown or not.
+  package func inPortions(
+    of size: Int, _ body: (_ entries: [(name: [UInt8], type: UInt8)]) throws(Errno) -> Void
+  ) throws(Errno) {
+    var found: [(name: [UInt8], type: UInt8, inode: UInt64)] = []
+    func show() throws(Errno) {
+      found.sort { $0.inode < $1.inode }
+      let entries = found.map { (name: $0.name, type: $0.type) }
+      found = []
+      try body(entries)
+    }
+    try readPortions { (entries) throws(Errno) in
+      while let entry = entries.next() {
+        guard entry.name.isComponent else { continue }
+        found.append((Array(entry.name.buffer), entry.type, entry.inode))
+      }
+      if found.count >= size { try show() }
+      return true
+    }
+    if !found.isEmpty { try show() }
   }
 
   /// The names in a directory as bytes, each with its `DT_*` type, without `.` and `..`; only those that are
@@ -93,20 +129,16 @@ extension FD {
   package func entries(
     atMost limit: Int = .max, where isWanted: (_ name: Name, _ type: UInt8) -> Bool = { _, _ in true }
   ) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
-    _ = try seek(0, SEEK_SET)
     var found: [(name: [UInt8], type: UInt8)] = []
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
-    defer { buffer.deallocate() }
-    while true {
-      let count = try readDirectory(into: buffer)
-      if count == 0 { return found }
-      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    try readPortions { (entries) throws(Errno) in
       while let entry = entries.next() {
         guard entry.name.isComponent, isWanted(entry.name, entry.type) else { continue }
         guard found.count < limit else { throw .EOVERFLOW }
         found.append((Array(entry.name.buffer), entry.type))
       }
+      return true
     }
+    return found
   }
 
   /// Opens a child directory for reading its entries; never a link, never another filesystem's root.

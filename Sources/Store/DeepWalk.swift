@@ -52,7 +52,7 @@ package struct DeepWalk {
 
   /// Shows all that is below a directory to `look`, what is in a directory after the directory itself.
   ///
-  /// What is in a directory takes no memory, save the names of directories that are to be visited. Where
+  /// What is in a directory takes little memory, save the names of directories that are to be visited. Where
   /// these are `mostWaiting` already, others are left out; returns whether none was.
   @discardableResult
   package static func through(
@@ -62,6 +62,9 @@ package struct DeepWalk {
     try walk.run(root, look)
     return !walk.hasLeftOut
   }
+
+  /// Users can have more in a directory than there is memory for: so many names are known at a time.
+  private static let portion = 16_384
 
   private init(mostWaiting: Int) { self.mostWaiting = mostWaiting }
 
@@ -116,33 +119,20 @@ package struct DeepWalk {
       let names = levels.dropFirst().prefix(most).map(\.name)
       return names.count < most ? names + [name] : names
     }
-    var failure: Errno?
-    // None is kept: a user can have more in a directory than there is memory for. The first that is would be
-    // one too many, which ends it.
-    func see(_ entry: Name, _ type: UInt8) -> Bool {
-      let name = Array(entry.buffer)
-      let first = isTop ? name : levels.count > 1 ? levels[1].name : level.name
-      do throws(Errno) {
+    try directory.inPortions(of: Self.portion) { (entries) throws(Errno) in
+      for (name, type) in entries {
+        let first = isTop ? name : levels.count > 1 ? levels[1].name : level.name
         let isEntered = try look(
           Entry(
             name: name, type: type, directory: directory, first: first, depth: levels.count, visit: visits,
             above: above))
-        guard isEntered else { return false }
+        guard isEntered else { continue }
         if waiting + level.directories.count < mostWaiting {
           level.directories.append(name)
         } else {
           level.hasLeftOut = true
         }
-        return false
-      } catch {
-        failure = error
-        return true
       }
-    }
-    do throws(Errno) {
-      _ = try directory.entries(atMost: 0, where: see)
-    } catch {
-      throw failure ?? error
     }
     return level
   }

@@ -8,9 +8,10 @@ internal import Policy
 internal import Store
 
 /// What can be done to a store's apps: the words are the kind of work, the store, a home or `-` for all
-/// users, and a bundle or an identifier.
+/// users, and a bundle or an identifier; for a purge how many bytes are to become free, 0 for all.
 enum AppWork {
   static func run(_ words: [String], _ store: Store, _ registry: Registry) throws {
+    guard words[0] != "purge" else { return try purge(Int64(words[3]) ?? 0, store, registry) }
     let installer = Installer(
       store, registry, containers: try Containers(store, registry), trust: try StoreTrust.read(store))
     let domain: AppDomain = words[2] == "-" ? .everyone : .user(words[2])
@@ -37,6 +38,17 @@ enum AppWork {
     } else {
       _ = try installer.update(source.fd, named: name, for: domain, by: .ourselves)
     }
+  }
+}
+
+extension AppWork {
+  private static func purge(_ bytes: Int64, _ store: Store, _ registry: Registry) throws {
+    var request = PurgeRequest()
+    if bytes > 0 { request.goal = .bytes(try store.tree.diskSpace().free + bytes) }
+    let containers = try Containers(store, registry)
+    let purger = Purger(store, registry, containers: containers, observer: NoTreeObserver()) {}
+    let report = try purger.purge(request, by: .ourselves)
+    guard report.items.allSatisfy({ $0.refusal == nil && $0.left.isEmpty }) else { throw Work.Unknown() }
   }
 }
 

@@ -27,7 +27,7 @@ enum Work {
       try Containers(store, registry).removeMarked()
     case "install": try copy(words[2], into: store) { try $0.place(as: "Editor.app", in: $1) }
     case "replace": try copy(words[2], into: store) { try $0.replace("Editor.app", in: $1) }
-    case "install-app", "update-app", "uninstall-app", "keep-update", "place-update":
+    case "install-app", "update-app", "uninstall-app", "keep-update", "place-update", "purge":
       try AppWork.run(words, store, registry)
     case "update-system", "rollback-system": try TreeWork.runOnSystem(words, store, registry)
     case "import-data", "export-data", "deliver": try TreeWork.runOnData(words, store, registry)

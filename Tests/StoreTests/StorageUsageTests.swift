@@ -97,17 +97,19 @@ internal import Testing
     #expect(support.bytes >= 20000 && advice.count == 2)
   }
 
-  /// Of media that no backup contains nothing is told, whether the file or a directory has the attribute.
+  /// Of media that no backup contains nothing is told, whether the file or a directory is marked.
   @Test func largeMediaAreTold() throws {
     let size = StorageAdvice.largeBytes
     _ = try shell(
       Self.container + """
 
         cd Data/Documents; mkdir -p out/deep
-        for f in film.mp4 excluded.mp4 out/deep/film.mov text.txt a/b/song.flac; do
+        for f in film.mp4 excluded.mp4 other.mp4 out/deep/film.mov text.txt a/b/song.flac; do
           fallocate -l \(size) $f; done
         fallocate -l \(size / 2) short.mp4; truncate -s 1T holes.mp4
         setfattr -n user.com.apple.metadata:com_apple_backup_excludeItem -v x excluded.mp4 out
+        setfattr -n user.xdg.robots.backup -v false other.mp4
+        setfattr -n user.xdg.robots.backup -v true film.mp4
         """)
     let advice = try measure().advice
     #expect(advice.map(\.kind) == [.largeMedia])

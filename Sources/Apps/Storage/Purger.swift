@@ -13,12 +13,11 @@ package struct Purger {
   private let registry: Registry
   private let containers: Containers
   private let observer: any TreeObserver
-  /// Called after each name that is gone.
-  private let rest: () -> Void
+  private let rest: Pause
 
   package init(
     _ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver,
-    rest: @escaping () -> Void
+    rest: @escaping Pause
   ) {
     self.store = store
     self.registry = registry
@@ -43,7 +42,10 @@ package struct Purger {
     var wouldFree: Int64 = 0
     var disk = try space()
     for (candidate, record) in try candidates(request, of: user) {
-      if isCancelled() { throw .cancelled }
+      if isCancelled() {
+        guard items.isEmpty else { break }
+        throw .cancelled
+      }
       if let goal = request.goal, goal.missing(on: disk) <= wouldFree { break }
       let missing = request.goal.map { $0.missing(on: disk) }
       let item = result(of: candidate, record, enough: missing, isDryRun: request.isDryRun)
@@ -66,11 +68,11 @@ package struct Purger {
     let noted: [ContainerRecord]
     do throws(StoreError) {
       noted = try registry.containers(kind: .data, user: user, isMarkedForRemoval: false)
-      for identifier in request.apps where !noted.contains(where: { $0.identifier.isSame(as: identifier) }) {
-        // One that was never used has nothing yet.
-        guard try registry.apps().contains(where: { $0.identifier.isSame(as: identifier) }) else {
-          throw StoreError.noApp(identifier: identifier.text)
-        }
+      // One that was never used has nothing yet.
+      let known =
+        noted.map(\.identifier) + (request.apps.isEmpty ? [] : try registry.apps().map(\.identifier))
+      for identifier in request.apps where !known.contains(where: { $0.isSame(as: identifier) }) {
+        throw StoreError.noApp(identifier: identifier.text)
       }
     } catch {
       throw .store(error)
@@ -107,7 +109,7 @@ package struct Purger {
   ) -> PurgeReport.Item {
     do throws(Errno) {
       if isDryRun {
-        let size = try containers.measure(candidate.place, of: record)
+        let size = try containers.measure(candidate.place, of: record, pause: rest)
         if size.count > 0, observer.runs(candidate.app, of: candidate.user) { throw .EBUSY }
         return .init(candidate, size)
       }
@@ -119,6 +121,8 @@ package struct Purger {
       return .init(candidate, purge)
     } catch .EBUSY {
       return .init(candidate, refusal: "the app is running")
+    } catch .EINTR {
+      return .init(candidate, refusal: "the purge was interrupted; what is left of it is deleted later")
     } catch {
       return .init(candidate, refusal: error.message)
     }

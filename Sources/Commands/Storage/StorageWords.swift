@@ -35,8 +35,7 @@ extension StorageAdvice {
     switch kind {
     case .largeMedia:
       return "\(files("large media file")) in Documents (\(size)): every backup would contain \(them). "
-        + "Exclude \(them) with the attribute user.com.apple.metadata:com_apple_backup_excludeItem, "
-        + "or keep in Caches what can be made or fetched again"
+        + "'insula backup exclude' leaves \(them) out; what can be made or fetched again belongs in Caches"
     case .misplaced:
       return "\(files("file")) (\(size)) outside of Documents, tmp and the directories of Library, "
         + "where an app is to keep nothing: move or delete \(them)"

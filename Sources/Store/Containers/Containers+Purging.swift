@@ -39,32 +39,37 @@ extension Containers {
   }
 
   /// What a purge would free; nothing where it would not touch the directory.
-  package func measure(_ place: PurgePlace, of record: ContainerRecord) throws(Errno) -> FreedSpace {
+  package func measure(
+    _ place: PurgePlace, of record: ContainerRecord, pause: Pause = {}
+  ) throws(Errno) -> FreedSpace {
     var size = FreedSpace()
     try withDirectory(place, of: record) { (_, _, directory, stays) throws(Errno) in
       guard stays == nil else { return }
-      try DeepWalk.through(directory) { (entry) throws(Errno) in
-        guard
-          let status = try? entry.name.withName({ (name) throws(Errno) in
-            try entry.directory.status(of: name)
+      let removal = OwnersRemoval(
+        for: record.user, metadata, device: UInt64(try directory.status().st_dev))
+      try DeepWalk.through(directory, mostWaiting: StorageUsage.mostWaiting) { (entry) throws(Errno) in
+        try pause()
+        guard entry.depth > 0 || !CacheDirectoryTag.isName(entry.name),
+          let status = try entry.name.withName({ (name) throws(Errno) in
+            removal.statusIfRemoved(name, in: entry.directory)
           })
         else { return false }
-        if entry.depth > 0 || !CacheDirectoryTag.isName(entry.name) { size.add(status) }
+        size.add(status)
         return status.isDirectory
       }
     }
     return size
   }
 
-  /// Throws away what is in one of an app's directories, and calls `rest` after each name that is gone.
+  /// Throws away what is in one of an app's directories.
   ///
   /// With `enough` it is only so much that as many bytes become free, if that is less than all.
   package func purge(
-    _ place: PurgePlace, of record: ContainerRecord, enough: Int64? = nil, rest: @escaping () -> Void,
+    _ place: PurgePlace, of record: ContainerRecord, enough: Int64? = nil, rest: @escaping Pause,
     whileClosed: WhileClosed
   ) throws(Errno) -> Purge {
     let contents = PurgedContents(place, of: record)
-    return try contents.inTurn { () throws(Errno) in
+    return try contents.inTurn(rest) { () throws(Errno) in
       // What somebody was stopped in.
       var purge = try remove(contents, of: record, rest)
       try withDirectory(place, of: record) { (parent, name, directory, stays) throws(Errno) in
@@ -72,7 +77,7 @@ extension Containers {
         guard try directory.hasContents() else { return }
         let selection = try enough.flatMap { (bytes) throws(Errno) in
           try PurgeSelection(
-            freeing: bytes, of: directory, owner: record.user, isBare: metadata.isBare(_:in:))
+            freeing: bytes, of: directory, owner: record.user, isBare: metadata.isBare(_:in:), pause: rest)
         }
         try whileClosed { () throws(Errno) in
           guard let selection else { return try take(contents, directory, name, in: parent) }
@@ -86,8 +91,8 @@ extension Containers {
     }
   }
 
-  /// Removes what others were stopped in.
-  package func finishPurges() throws(StoreError) {
+  /// Removes what others were stopped in; not what somebody is just removing.
+  package func finishPurges(rest: @escaping Pause = {}) throws(StoreError) {
     let listing = try explaining("list", path) { () throws(Errno) in
       try workshop.directory.reopened(O_RDONLY | O_DIRECTORY)
     }
@@ -95,20 +100,27 @@ extension Containers {
     let unfinished = names.filter { PurgedContents.isName($0) }
     guard !unfinished.isEmpty else { return }
     let records = try registry.containers(kind: .data)
-    for name in unfinished {
+    var failure: StoreError?
+    // Not always in the same order, where one takes too long.
+    for name in unfinished.shuffled() {
       let contents = PurgedContents(name: name)
       let record = records.first { $0.uuid == contents?.container }
-      try explaining("clear", path) { () throws(Errno) in
+      do throws(Errno) {
         if let contents, let record {
-          _ = try contents.inTurn { () throws(Errno) in try remove(contents, of: record) {} }
+          _ = try contents.inTurn(nil) { () throws(Errno) in try remove(contents, of: record, rest) }
         } else {
           // Its container is gone.
           try name.withName { (name) throws(Errno) in
             try access.removeTree(name, in: workshop.directory)
           }
         }
+      } catch .EBUSY {
+        continue
+      } catch {
+        failure = StoreError(error, doing: "clear", path: path)
       }
     }
+    if let failure { throw failure }
   }
 
   // MARK: The directory
@@ -160,14 +172,9 @@ extension Containers {
         try exchange { (_, _) in }
         throw .EAGAIN
       }
-      // The new directory has one of its own.
-      let contents = try workshop.directory.openDirectory(contents.name)
-      try? contents.fd.remove(CacheDirectoryTag.name, directory: false)
     } catch {
       // This is the empty one. Should the contents have been taken all the same, they stay for the next time.
-      if let made = try? workshop.directory.openDirectory(contents.name) {
-        try? made.fd.remove(CacheDirectoryTag.name, directory: false)
-      }
+      removeTag(contents)
       try? workshop.directory.remove(contents.name, directory: true)
       throw error
     }
@@ -198,9 +205,16 @@ extension Containers {
 
   // MARK: What was taken
 
+  /// Whoever's it is: one that was not made to its end is still ours.
+  private func removeTag(_ contents: PurgedContents) {
+    guard let taken = try? workshop.directory.openDirectory(contents.name) else { return }
+    try? taken.fd.remove(CacheDirectoryTag.name, directory: false)
+  }
+
   private func remove(
-    _ contents: PurgedContents, of record: ContainerRecord, _ rest: @escaping () -> Void
+    _ contents: PurgedContents, of record: ContainerRecord, _ rest: @escaping Pause
   ) throws(Errno) -> Purge {
+    removeTag(contents)
     var purge = Purge()
     let device = UInt64(try workshop.directory.status().st_dev)
     var removal = OwnersRemoval(for: record.user, metadata, device: device, rest: rest)
@@ -227,20 +241,26 @@ extension Containers {
       let taken = try workshop.directory.openDirectory(contents.name)
       let place = "\(record.path)/\(contents.place.path)"
       let directory = try tree.fd.openDirectory(at: place)
-      let listing = try taken.fd.reopened(O_RDONLY | O_DIRECTORY)
-      let stays = Workshop(directory: taken.fd, prefix: "", visibly: workshop.visibly)
-      for entry in try listing.fd.entries() {
-        do throws(Errno) {
-          try stays.give(entry.name, to: directory.fd, as: entry.name)
-        } catch .EEXIST {
-          // Its owner has made another one meanwhile.
-          try stays.give(entry.name, to: directory.fd, as: ".left-\(UUIDText.random())")
+      // Nobody else's directory gets anything.
+      guard try directory.fd.status().st_uid == record.user else { throw .ENOTDIR }
+      let flags = UInt32(CLX_RENAME_NOREPLACE)
+      try taken.fd.inPortions(of: 1000) { (entries) throws(Errno) in
+        try workshop.visibly(directory.fd) { () throws(Errno) in
+          for (name, _) in entries {
+            do throws(Errno) {
+              try taken.fd.rename(name, to: directory.fd, name, flags: flags)
+            } catch .EEXIST {
+              // Its owner has made another one meanwhile.
+              try taken.fd.rename(name, to: directory.fd, ".left-\(UUIDText.random())", flags: flags)
+            }
+          }
         }
       }
+      try directory.fd.synchronize(dataOnly: false)
       try workshop.directory.remove(contents.name, directory: true)
       return place
-    } catch .ENOENT, .ENOTDIR, .ELOOP {
-      // There is no such directory any more.
+    } catch {
+      // There is no such directory any more, or something can't be moved by itself.
       return try contents.name.withName { (name) throws(Errno) in try putBeside(name, record) }
     }
   }

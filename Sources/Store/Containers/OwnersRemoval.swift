@@ -30,16 +30,17 @@ struct OwnersRemoval {
   private let owner: UInt32
   private let metadata: Metadata
   private let device: UInt64
-  /// Called after each name that is gone.
-  private let rest: () -> Void
+  private let rest: Pause
   private var moved = 0
 
   static let most = 100
   /// Directories that are open at a time; what lies deeper is first moved to the top.
   private static let deepest = 64
+  /// How many names of each of them are known at a time.
+  private static let portion = 2048
 
   /// `device` is the filesystem that everything is on.
-  init(for owner: UInt32, _ metadata: Metadata, device: UInt64, rest: @escaping () -> Void = {}) {
+  init(for owner: UInt32, _ metadata: Metadata, device: UInt64, rest: @escaping Pause = {}) {
     self.owner = owner
     self.metadata = metadata
     self.device = device
@@ -62,14 +63,14 @@ struct OwnersRemoval {
     }
     guard status.isDirectory else {
       try parent.remove(name, directory: false)
-      note(status)
+      try note(status)
       return true
     }
     let directory = try openToEmpty(name, status, in: parent)
     guard try removeContents(of: directory.fd, top: top ?? directory.fd, path) else { return false }
     do throws(Errno) {
       try parent.remove(name, directory: true)
-      note(status)
+      try note(status)
       return true
     } catch .ENOTEMPTY {
       keep(path, .changing)
@@ -77,40 +78,48 @@ struct OwnersRemoval {
     }
   }
 
-  private mutating func note(_ gone: FileStatus) {
+  private mutating func note(_ gone: FileStatus) throws(Errno) {
     freed.add(gone)
-    rest()
+    try rest()
   }
 
   private mutating func removeContents(of directory: FD, top: FD, _ path: [[UInt8]]) throws(Errno) -> Bool {
     var isEmpty = true
-    var known: Set<[UInt8]> = []
+    // What stays. Others can have made more of it than there is memory for their names.
+    var known: Set<Int> = []
     // Again, for what was moved here meanwhile; whoever has it open and fills it again and again does not
     // keep us for ever.
     for _ in 0..<(path.isEmpty ? 10_000 : 100) {
-      let entries = try directory.entries().filter { !known.contains($0.name) }
-      if entries.isEmpty { return isEmpty }
-      for entry in entries {
-        let isGone = try entry.name.withName { (name) throws(Errno) in
-          do throws(Errno) {
-            if path.count >= Self.deepest, try moveUp(name, in: directory, to: top) { return true }
-            return try removeEntry(name, in: directory, top: top, path + [entry.name])
-          } catch .ENOENT {
-            // Someone else has removed it.
-            return true
-          } catch .EPERM, .EACCES {
-            keep(path + [entry.name], .refused)
-            return false
-          }
-        }
-        if !isGone {
+      var isNew = false
+      try directory.inPortions(of: Self.portion) { (entries) throws(Errno) in
+        for (name, _) in entries where !known.contains(name.hashValue) {
+          isNew = true
+          guard try !removeEntry(name, of: directory, top: top, path) else { continue }
           isEmpty = false
-          known.insert(entry.name)
+          known.insert(name.hashValue)
         }
       }
+      if !isNew { return isEmpty }
     }
     keep(path, .changing)
     return false
+  }
+
+  private mutating func removeEntry(
+    _ entry: [UInt8], of directory: FD, top: FD, _ path: [[UInt8]]
+  ) throws(Errno) -> Bool {
+    try entry.withName { (name) throws(Errno) in
+      do throws(Errno) {
+        if path.count >= Self.deepest, try moveUp(name, in: directory, to: top) { return true }
+        return try removeEntry(name, in: directory, top: top, path + [entry])
+      } catch .ENOENT {
+        // Someone else has removed it.
+        return true
+      } catch .EPERM, .EACCES, .EBUSY, .EXDEV {
+        keep(path + [entry], .refused)
+        return false
+      }
+    }
   }
 
   private func reasonToKeep(_ name: Name, _ status: FileStatus, in parent: FD) throws(Errno) -> KeptReason? {
@@ -122,6 +131,16 @@ struct OwnersRemoval {
     }
     let kind: Object.Kind = status.isDirectory ? .directory : status.isSymlink ? .symlink : .file
     return Policy.reasonToKeep(uid: status.st_uid, kind: kind, flags: flags, whenRemovedFor: owner)
+  }
+
+  /// The status of what would go; nil for what would stay.
+  func statusIfRemoved(_ name: Name, in parent: FD) -> FileStatus? {
+    do throws(Errno) {
+      let status = try parent.status(of: name)
+      return try reasonToKeep(name, status, in: parent) == nil ? status : nil
+    } catch {
+      return nil
+    }
   }
 
   private mutating func keep(_ path: [[UInt8]], _ reason: KeptReason) {

@@ -11,27 +11,28 @@ struct PurgeSelection {
   /// By the directories that they are in, below the one that is looked at.
   private(set) var files: [[[UInt8]]: [[UInt8]]] = [:]
 
-  /// More are not moved while an app that is started may wait for it.
+  /// Of more names none is chosen: an app that is started may wait while they are moved.
   private static let most = 10_000
 
   /// So many of them that `bytes` become free; nil where all may go as well.
   ///
   /// `isBare` says whether no flag can protect what has a name.
   init?(
-    freeing bytes: Int64, of directory: FD, owner: UInt32, isBare: (Name, FD) -> Bool
+    freeing bytes: Int64, of directory: FD, owner: UInt32, isBare: (Name, FD) -> Bool, pause: Pause
   ) throws(Errno) {
     var found: [(path: [[UInt8]], used: Int64, bytes: Int64)] = []
     var all = FreedSpace()
     do throws(Errno) {
       try DeepWalk.through(directory) { (entry) throws(Errno) in
-        try entry.name.withName { (name) throws(Errno) in
+        try pause()
+        return try entry.name.withName { (name) throws(Errno) in
           if entry.depth == 0, CacheDirectoryTag.isName(entry.name) { return false }
           guard let status = try? entry.directory.status(of: name) else { return false }
           all.add(status)
+          guard all.count <= Self.most else { throw .EOVERFLOW }
           guard status.isRegular, status.st_nlink == 1, status.st_uid == owner,
             isBare(name, entry.directory)
           else { return status.isDirectory }
-          guard found.count < Self.most else { throw .EOVERFLOW }
           let used = max(status.st_atim.tv_sec, status.st_mtim.tv_sec)
           found.append((entry.path, Int64(used), max(0, Int64(clamping: status.st_blocks)) * 512))
           return false

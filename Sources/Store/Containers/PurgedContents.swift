@@ -32,9 +32,14 @@ struct PurgedContents: Hashable, Sendable {
 
   static func isName(_ name: [UInt8]) -> Bool { name.starts(with: prefix.utf8) }
 
-  /// Does something while nobody else in this process has to do with the same contents.
-  func inTurn<Result>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
-    Self.inUse.wait(until: { !$0.contains(self) }) { _ = $0.insert(self) }
+  /// Does something while nobody else in this process has to do with the same contents; EBUSY if somebody
+  /// has and there is no `pause` to wait with.
+  func inTurn<Result>(_ pause: Pause?, _ body: () throws(Errno) -> Result) throws(Errno) -> Result {
+    while !Self.inUse.withLock({ $0.insert(self).inserted }) {
+      guard let pause else { throw .EBUSY }
+      try pause()
+      _ = Self.inUse.wait(milliseconds: 100) { !$0.contains(self) }
+    }
     defer { Self.inUse.change { _ = $0.remove(self) } }
     return try body()
   }

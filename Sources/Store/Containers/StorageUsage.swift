@@ -10,6 +10,9 @@ package import Policy
 // meanwhile: no link is followed, no other filesystem entered, little is kept in memory, and what disappears
 // is not counted.
 
+/// Is called for each name, and rests for as long as it likes; it ends what is done by throwing EINTR.
+package typealias Pause = () throws(Errno) -> Void
+
 /// What a directory takes on the disk, with all that is below it.
 package struct StorageUsage: Equatable, Sendable {
   package private(set) var sizes = StorageSizes()
@@ -23,13 +26,16 @@ package struct StorageUsage: Equatable, Sendable {
 
   package init() {}
 
+  /// So many directories may be known and not visited yet.
+  package static let mostWaiting = 500_000
+
   /// Walks through a directory; `pause` is called for each name, and ends it by throwing EINTR.
   ///
   /// Of more than `most` names the rest is not counted, since somebody can add names for ever; nor is what is
   /// in directories beyond those `waiting` that may be known and not visited yet.
   package init(
     of directory: FD, as zone: StorageZone, _ owner: StorageOwner, most: Int64 = 50_000_000,
-    waiting: Int = 500_000, pause: () throws(Errno) -> Void = {}
+    waiting: Int = mostWaiting, pause: Pause = {}
   ) throws(Errno) {
     var walk = UsageWalk(zone, owner, most, waiting)
     do throws(Errno) {
@@ -147,10 +153,10 @@ private struct UsageWalk {
 
   // MARK: Backups
 
-  /// Whether a file, or a directory that it is in, has the attribute that keeps it out of backups.
+  /// Whether a file, or a directory that it is in, is marked to be left out of backups.
   private mutating func isExcludedFromBackups(_ entry: DeepWalk.Entry) -> Bool {
     let own = try? entry.name.withName { (name) throws(Errno) in try entry.directory.child(name) }
-    if let own, own.fd.isExcludedFromBackups { return true }
+    if let own, Self.isMarked(own.fd) { return true }
     if let isExcluded { return isExcluded }
     let known = isInExcluded(entry)
     isExcluded = known
@@ -161,25 +167,13 @@ private struct UsageWalk {
     guard var directory = try? entry.directory.duplicated() else { return false }
     // Not above the container, which is three directories above what is in Documents.
     for _ in 0..<min(Self.mostParents, entry.depth) {
-      if directory.fd.isExcludedFromBackups { return true }
+      if Self.isMarked(directory.fd) { return true }
       guard let parent = try? directory.fd.openParent() else { return false }
       directory = parent
     }
     return false
   }
-}
 
-extension FD {
-  private static let exclusions: [StaticString] = [
-    "user.com.apple.metadata:com_apple_backup_excludeItem", "user.com.apple.MobileBackup",
-  ]
-
-  fileprivate var isExcludedFromBackups: Bool {
-    Self.exclusions.contains { name in
-      let length = try? attribute(
-        UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self),
-        into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
-      return length != nil
-    }
-  }
+  /// The marks are the same in every store.
+  private static func isMarked(_ object: FD) -> Bool { !Metadata(isSystem: true).marks(of: object).isEmpty }
 }

@@ -12,7 +12,10 @@ internal import Testing
 // - have others' files removed, or directories that are none of the two: `PurgingTests`
 // - have a running app's files removed: `appThatRunsKeepsEverything`, `startsAreRacedAgainstPurges`
 // - purge what others have: `othersAreNotPurged`
-// - keep the space by a protective flag, or by filling the directory again: that is theirs to do
+// - have a purge never end, so that others' never begin: `whoIsInsideFillsNothingForEver`
+// - ask for what no disk has: `absurdGoalsAreRefused`
+// - prepare what is hard to remove: `HostilePurgeTests`
+// - keep the space by a protective flag, or by starting the app again and again: that is theirs to do
 
 /// `insula purge` on a mounted store.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
@@ -86,6 +89,26 @@ struct PurgeTests {
     #expect(try fixture.shell(Self.list).output.contains("cache"))
   }
 
+  /// In the socket's own words, since no command would say this.
+  @Test func absurdGoalsAreRefused() throws {
+    let fixture = try RunFixture()
+    try #require(try fixture.inside(Self.fill).status == 0)
+    func ask(_ goal: String) throws -> String {
+      try fixture.ask(
+        #"{"verb":"order","order":{"action":"purge","purge":{"apps":[],"places":["tmp"],"#
+          + #""isDryRun":false,"goal":"#
+          + goal + #"},"allowsDowngrade":false,"keepsData":false}}"#)
+    }
+    for goal in [
+      #""0%""#, #""100%""#, #""-5G""#, #""9223372036854775807T""#, #""1e9""#, #""""#, "7", "{}", "[]",
+    ] {
+      #expect(try ask(goal).contains(#""ok":false"#), "\(goal)")
+    }
+    #expect(try fixture.shell(Self.list).output.contains("./tmp/c/temporary"))
+    let answer = try ask(#""9223372036854775807""#)
+    #expect(answer.contains(#""missing":"#) && answer.contains(#""count":3"#), "\(answer)")
+  }
+
   /// Each start makes files and looks for them; each purge throws away what it may.
   @Test func startsAreRacedAgainstPurges() throws {
     let fixture = try RunFixture()
@@ -111,6 +134,40 @@ struct PurgeTests {
       insula log --json | grep -c '"event":"purged"'
       """)
     #expect(Int(result.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0 > 2, "\(result)")
+  }
+
+  /// Nobody who unmounts waits for a purge; the next process ends it.
+  @Test func unmountDoesNotWait() throws {
+    let fixture = try RunFixture()
+    let made = try fixture.inside(
+      "cd $HOME/tmp; for d in $(seq 100); do mkdir $d; (cd $d; seq 200 | xargs touch); done")
+    try #require(made.status == 0)
+    let result = try fixture.shell(
+      """
+      insula purge >/dev/null 2>&1 & purge=$!
+      until [ $(ls $DATA/tmp | wc -l) = 1 ]; do sleep 0.02; done
+      "$INSULA" unmount "$POINT"; echo $?; wait $purge
+      """, as: RunFixture.root)
+    #expect(result.output == "0\n", "\(result)")
+    try fixture.mounted.mount()
+    #expect(try fixture.shell("ls $DATA/tmp").output == "CACHEDIR.TAG\n")
+    let staging = fixture.mounted.store + "/state/staging"
+    #expect(try eventually { try FileManager.default.contentsOfDirectory(atPath: staging).isEmpty })
+  }
+
+  /// Who works in a directory goes on in it as long as it is there.
+  @Test func whoIsInsideFillsNothingForEver() throws {
+    let fixture = try RunFixture()
+    try #require(try fixture.inside("true").status == 0)
+    let result = try fixture.shell(
+      """
+      mkdir -p $DATA/tmp/d/e; cd $DATA/tmp/d/e
+      (while :; do i=$((i + 1)); mkdir $i && : >$i/f || exit; done) 2>/dev/null & filler=$!
+      insula purge --json >/dev/null; echo $?
+      kill $filler 2>/dev/null; wait $filler
+      cd /; ls $DATA/tmp
+      """)
+    #expect(result.output == "0\nCACHEDIR.TAG\n", "\(result)")
   }
 
   /// What was taken when the process that serves is killed is gone by the next one's doing.
