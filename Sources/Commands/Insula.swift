@@ -37,7 +37,7 @@ package enum Insula {
       title: "Backup",
       commands: [
         BackupRunCommand.self, BackupExcludeCommand.self, BackupIncludeCommand.self, BackupWhyCommand.self,
-        BackupOffCommand.self, BackupOnCommand.self,
+        BackupOffCommand.self, BackupOnCommand.self, BackupExportCommand.self, BackupImportCommand.self,
       ]),
     CommandGroup(
       title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),

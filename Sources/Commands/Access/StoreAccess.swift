@@ -33,8 +33,8 @@ protocol StoreAccess {
   /// The path of a user's home below ``root``.
   func home(of user: UInt32) throws -> String
 
-  /// Opens an app's container; what is missing of it is made.
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer
+  /// Opens the tree, to work on what a user has in it.
+  func openTree(for user: UInt32?) throws -> OpenedTree
 
   /// The store itself, to look at, whoever serves it.
   func openedStore() throws -> Store
@@ -122,11 +122,24 @@ extension StoreAccess {
     try ProgressLine.show(context.console, InstallProgress.text, while: body)
   }
 
+  /// Opens an app's container; what is missing of it is made.
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+    let path = try pathOfContainer(identifier, for: user)
+    let tree = try openTree(for: user)
+    return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access)
+  }
+
   /// The path of an app's container, below ``root``.
   func pathOfContainer(_ identifier: AppIdentifier, for user: UInt32?) throws -> String {
     let home = try path(of: .home, identifier, for: user)
     return String(home.dropLast(ContainerLayout.dataName.utf8.count + 1))
   }
+}
+
+/// The tree of a store, and how a command gets at ACLs and flags in it.
+struct OpenedTree: ~Copyable {
+  let directory: OwnedFD
+  let access: SecurityAccess
 }
 
 extension GrantPage {
