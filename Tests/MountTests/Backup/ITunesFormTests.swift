@@ -21,7 +21,8 @@ struct ITunesFormTests {
     setfattr -n user.com.example.tag -v value Documents/in1/in
     insula acl +a 'everyone deny delete' Documents/in1/in; insula flags hidden Documents/in1
     insula flags uchg Documents/in1/in-empty
-    mkdir Documents/out; echo x >Documents/out/out; insula backup exclude Documents/out
+    mkdir Documents/out; echo x >Documents/out/out; echo x >Documents/out-marked
+    insula backup exclude Documents/out Documents/out-marked
     mkfifo Documents/out-fifo; chmod 500 Documents/in1/deep
     mkdir -p "$group/Library/Caches" "$group/in"; echo shared >"$group/in/in"
     echo x >"$group/Library/Caches/out"
@@ -150,6 +151,7 @@ struct ITunesFormTests {
       save $work/place/B; insula uninstall org.example.viewer --store $store; echo other >$documents/file
       load $work/place/B --replace; echo "status $?"; cat $documents/file
       load $work/place/B org.example.none; echo "status $?"
+      insula uninstall $app --store $store >&2; load $work/place/B
       """)
     let words = [
       "Exported 3 containers", "Imported the data of org.example.editor", "status 1\ntext\nstatus 1\n",
@@ -157,6 +159,7 @@ struct ITunesFormTests {
     #expect(words.allSatisfy { result.output.contains($0) }, "\(result.output)\(result.errors)")
     for words in [
       "org.example.viewer: it is not installed, so its data were not imported; install it first",
+      "group.org.example: no app of this group is installed",
       "org.example.none: ", "has no data of this app; nothing was changed",
     ] {
       #expect(result.errors.contains(words), "\(words)\n\(result.errors)")
