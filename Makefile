@@ -10,7 +10,7 @@ DESTDIR ?=
 SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
 RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
 
-.PHONY: purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -107,6 +107,10 @@ storage-page: build ## the page of 'insula storage --html' in Chromium; requires
 
 neighbours: build ## one user takes all they can while another works: how much slower that becomes; half an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/Neighbours/neighbours.py --save
+
+# It takes pyiosbackup from PyPI into a virtual environment of its own. ITUNES_FORM=--damage must fail.
+itunes-form: build ## a backup in the form of iTunes, read by a program of somebody else's and imported again; a minute, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Backup/itunes_form.py $(ITUNES_FORM)
 
 docs: ## reference documentation, in .build/docs
 	swift package dump-symbol-graph --minimum-access-level package

@@ -31,6 +31,7 @@ FUNCTION(int, sqlite3_open_v2, (const char *a, sqlite3 **b, int c, const char *d
 FUNCTION(int, sqlite3_prepare_v3,
          (sqlite3 *a, const char *b, int c, unsigned int d, sqlite3_stmt **e, const char **f),
          (a, b, c, d, e, f))
+FUNCTION(void, sqlite3_progress_handler, (sqlite3 *a, int b, int (*c)(void *), void *d), (a, b, c, d))
 FUNCTION(int, sqlite3_step, (sqlite3_stmt *a), (a))
 FUNCTION(int, sqlite3_system_errno, (sqlite3 *a), (a))
 FUNCTION(sqlite3_vfs *, sqlite3_vfs_find, (const char *a), (a))

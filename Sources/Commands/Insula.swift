@@ -36,7 +36,7 @@ package enum Insula {
       title: "Backup",
       commands: [
         BackupInitCommand.self, BackupNowCommand.self, BackupListCommand.self, BackupRestoreCommand.self,
-        BackupForgetCommand.self, BackupCheckCommand.self,
+        BackupForgetCommand.self, BackupCheckCommand.self, BackupExportCommand.self, BackupImportCommand.self,
       ]),
     CommandGroup(
       title: "Backup set",

@@ -18,6 +18,16 @@ package final class AttributesCopy {
   package func copy(
     from source: FD, to target: FD, where isWanted: (Slice<UnsafeRawBufferPointer>) -> Bool
   ) throws(Errno) {
+    try read(from: source, where: isWanted) { (name, value) throws(Errno) in
+      try target.setAttribute(name.bytes, to: value, flags: 0)
+    }
+  }
+
+  /// Hands over those whose names are wanted.
+  package func read(
+    from source: FD, where isWanted: (Slice<UnsafeRawBufferPointer>) -> Bool,
+    _ body: (Name, UnsafeRawBufferPointer) throws(Errno) -> Void
+  ) throws(Errno) {
     let length: Int
     do throws(Errno) {
       length = try source.attributeNames(into: names)
@@ -35,8 +45,7 @@ package final class AttributesCopy {
           // Someone has just removed it.
           return
         }
-        try target.setAttribute(
-          name.bytes, to: UnsafeRawBufferPointer(rebasing: value[..<count]), flags: 0)
+        try body(name, UnsafeRawBufferPointer(rebasing: value[..<count]))
       }
     }
   }

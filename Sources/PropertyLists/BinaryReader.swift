@@ -16,15 +16,17 @@ struct BinaryReader {
   /// The containers that are being read, the outermost first.
   private var open: [Int] = []
   private var values = 0
+  private let valueLimit: Int
   /// Long values that were read, so that many references to one take no more memory than one.
   private var known: [Int: PropertyList] = [:]
 
-  init(_ bytes: [UInt8]) throws(PropertyListError) {
+  init(_ bytes: [UInt8], atMost valueLimit: Int) throws(PropertyListError) {
     guard bytes.starts(with: "bplist0".utf8), bytes.count >= 8 + 32 else {
       throw PropertyListError("a binary property list of an unknown version, or truncated")
     }
     let trailer = bytes.count - 32
     self.bytes = bytes
+    self.valueLimit = valueLimit
     offsetSize = Int(bytes[trailer + 6])
     referenceSize = Int(bytes[trailer + 7])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
@@ -53,7 +55,7 @@ struct BinaryReader {
 
   private mutating func object(_ index: Int) throws(PropertyListError) -> PropertyList {
     values += 1
-    guard values <= PropertyList.valueLimit else { throw PropertyListError("too many values", at: table) }
+    guard values <= valueLimit else { throw PropertyListError("too many values", at: table) }
     guard index < count, let offset = Self.number(bytes, table + index * offsetSize, offsetSize),
       offset >= 8, offset < table
     else { throw PropertyListError("a reference to an object that does not exist", at: table) }

@@ -82,7 +82,8 @@ internal import Testing
       container, in: fixture.store.tree, at: fixture.tree, access: .store(Metadata(isSystem: true)))
   }
 
-  @Test func importedDataAreTheOldOnesOrTheNew() throws {
+  @Test(arguments: ["import-data", "import-backup"])
+  func importedDataAreTheOldOnesOrTheNew(work: String) throws {
     try install()
     let data = fixture.tree + "/" + container + "/Data"
     func write(_ text: String) throws {
@@ -97,9 +98,14 @@ internal import Testing
     try write("new")
     let temporary = try fixture.temporary.open()
     let app = try #require(try AppQueries(fixture.store, fixture.registry).apps(for: nil).first)
-    _ = try open().export(app, to: "E.xcappdata", in: temporary.fd, at: fixture.temporary.path)
+    if work == "import-data" {
+      _ = try open().export(app, to: "E.xcappdata", in: temporary.fd, at: fixture.temporary.path)
+    } else {
+      try StoppedWork(words: ["export-backup", store, container, fixture.temporary.appending("E.xcappdata")])
+        .finish()
+    }
     let before = fixture.text("\(container)/\(ContainerLayout.metadataName)")
-    let words = ["import-data", store, container, fixture.temporary.appending("E.xcappdata")]
+    let words = [work, store, container, fixture.temporary.appending("E.xcappdata")]
     try StoppedWork(words: words).forEachStop {
       try write("old")
     } check: { at in
@@ -112,7 +118,8 @@ internal import Testing
     }
   }
 
-  @Test func packageIsThereOrNot() throws {
+  @Test(arguments: [("export-data", 12), ("export-backup", 12)])
+  func packageIsThereOrNot(work: String, count: Int) throws {
     try install()
     let data = fixture.tree + "/" + container + "/Data"
     try shell(
@@ -120,7 +127,7 @@ internal import Testing
         + "echo x >Documents/$n/file; done; chown -R nobody Documents",
       in: data)
     try fixture.temporary.makeDirectory("out")
-    let words = ["export-data", store, container, fixture.temporary.appending("out/E.xcappdata")]
+    let words = [work, store, container, fixture.temporary.appending("out/E.xcappdata")]
     try StoppedWork(words: words).forEachStop {
       let out = try TemporaryDirectory.open(fixture.temporary.path)
       try "out".withName { (name) throws(Errno) in try out.fd.removeTree(name) }
@@ -128,7 +135,7 @@ internal import Testing
     } check: { at in
       if try fixture.temporary.names(in: "out").contains("E.xcappdata") {
         let files = try Program.run(["find", "out/E.xcappdata", "-type", "f"], in: fixture.temporary.path)
-        #expect(files.output.split(separator: "\n").count == 12, "\(files.output) at \(at)")
+        #expect(files.output.split(separator: "\n").count == count, "\(files.output) at \(at)")
       }
     }
   }

@@ -33,11 +33,22 @@ enum TreeWork {
       let directory = try open(words[3])
       _ = try container.importData(
         from: DataPackage(directory.fd, path: words[3]), replacing: true
-      ) { new in
-        let replacer = DataReplacer(
-          store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
-        try replacer.replace(new, by: .ourselves)
+      ) { try replace(with: $0, store, registry) }
+    case "import-backup":
+      let directory = try open(words[3])
+      let backup = try ITunesBackup(directory.fd, path: words[3])
+      _ = try container.importData(from: backup, replacing: true) {
+        try replace(with: $0, store, registry)
       }
+    case "export-backup":
+      guard let uid = try registry.containers().first?.user, let app = try registry.apps().first else {
+        throw Work.Unknown()
+      }
+      let description = try AppQueries(store, registry).app(app.identifier, for: uid)
+      let directory = try open(parent)
+      let device = BackupDevice(name: "machine", home: "home", now: 1_700_000_000)
+      _ = try ITunesExport(tree: store.tree, access: .store(metadata), device: device).write(
+        [description], to: name, in: directory.fd, at: parent)
     case "deliver":
       let directory = try open(parent)
       let delivery = try container.prepareDelivery(of: name, in: directory.fd)
@@ -49,6 +60,12 @@ enum TreeWork {
       let directory = try open(parent)
       _ = try container.export(app, to: name, in: directory.fd, at: parent)
     }
+  }
+
+  private static func replace(with new: NewData, _ store: Store, _ registry: Registry) throws {
+    let replacer = DataReplacer(
+      store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
+    try replacer.replace(new, by: .ourselves)
   }
 
   private static func open(_ path: String) throws -> OwnedFD {

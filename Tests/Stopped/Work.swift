@@ -30,7 +30,8 @@ enum Work {
     case "install-app", "update-app", "uninstall-app", "keep-update", "place-update", "purge":
       try AppWork.run(words, store, registry)
     case "update-system", "rollback-system": try TreeWork.runOnSystem(words, store, registry)
-    case "import-data", "export-data", "deliver": try TreeWork.runOnData(words, store, registry)
+    case "import-data", "export-data", "import-backup", "export-backup", "deliver":
+      try TreeWork.runOnData(words, store, registry)
     default: throw Unknown()
     }
   }

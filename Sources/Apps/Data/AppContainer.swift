@@ -4,17 +4,18 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 package import Store
 
-/// A container of an app in a user's home, open so that its data can be moved: in the store, or through a
-/// mount, where whoever does it may do what the user's directories let them.
+/// A container of an app or a group of apps in a user's home, open so that its data can be moved: in the
+/// store, or through a mount, where whoever does it may do what the user's directories let them.
 package final class AppContainer {
   /// The directory in which the home has its containers.
   let containers: OwnedFD
   /// The container itself.
   let directory: OwnedFD
-  /// What the app has as its home, in it.
+  let kind: ContainerKind
+  /// What the app has as its home, in it; a group's is that itself.
   let data: OwnedFD
   /// The container's name.
   let name: String
@@ -26,17 +27,19 @@ package final class AppContainer {
 
   /// `path` is the container's below the root of the tree, which can be seen at `root`.
   package init(
-    _ path: String, in tree: FD, at root: String, access: SecurityAccess
+    _ path: String, in tree: FD, at root: String, access: SecurityAccess, kind: ContainerKind = .data
   ) throws(DataFailure) {
     location = path
     self.path = "\(root)/\(path)"
     self.access = access
+    self.kind = kind
     let (above, name) = path.splitAtName
     self.name = name
     do throws(Errno) {
       containers = try tree.openDirectory(at: above)
       directory = try containers.fd.openDirectory(name)
-      data = try directory.fd.openDirectory(ContainerLayout.dataName)
+      data =
+        try kind == .data ? directory.fd.openDirectory(ContainerLayout.dataName) : directory.fd.duplicated()
       let status = try directory.fd.status()
       owner = (status.st_uid, status.st_gid)
     } catch {
@@ -115,6 +118,12 @@ package final class AppContainer {
     get throws(DataFailure) {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("search", path) { () throws(Errno) in
+        if kind != .data {
+          let own = try directory.fd.entries { name, _ in
+            !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8)
+          }
+          return !own.isEmpty
+        }
         for path in known {
           for entry in try entries(of: path) {
             let name = String(decoding: entry.name, as: UTF8.self)

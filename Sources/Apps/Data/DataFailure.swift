@@ -6,9 +6,12 @@ package import LinuxIO
 /// Why an app's data are not moved; nothing has changed then.
 package enum DataFailure: Error, Equatable, Sendable {
   case notAPackage(path: String, reason: String)
+  case badBackup(path: String, reason: String)
+  case encrypted(path: String)
   case otherApp(path: String, identifier: String)
   case hasData(path: String)
   case exists(path: String)
+  case notEmpty(path: String)
   case readOnly(path: String)
   case notCopied(from: String, TreeCopyFailure)
   case failed(doing: String, path: String, errno: Errno)
@@ -19,12 +22,19 @@ extension DataFailure: CustomStringConvertible {
     switch self {
     case .notAPackage(let path, let reason):
       "\(path) is not a package of an app's data: \(reason); 'insula export' and Xcode create such packages"
+    case .badBackup(let path, let reason):
+      "\(path) can't be imported as a backup in iTunes' form: \(reason); nothing was changed"
+    case .encrypted(let path):
+      "\(path) is an encrypted backup, which insula can't read; make one without encryption "
+        + "(on a Mac, turn off 'Encrypt local backup'), or decrypt it with another program first"
     case .otherApp(let path, let identifier):
       "\(path) has the data of \(identifier), which is not installed here; to import it into another app, "
         + "use '--to ID'"
     case .hasData(let path):
       "\(path) already has data; nothing was changed; '--replace' replaces all of it"
     case .exists(let path): "\(path) already exists; nothing was changed; give the package another name"
+    case .notEmpty(let path):
+      "\(path) already exists and is not an empty directory; nothing was changed; name a new or empty one"
     case .readOnly(let path):
       "nothing can be put into \(path): it is mounted read-only; mount the store read-write first"
     case .notCopied(let from, let failure): "\(from): \(failure); nothing was changed"

@@ -16,6 +16,28 @@ extension AppContainer {
     from package: DataPackage, replacing: Bool, emptiness: DataCopy.Emptiness = .refused,
     progress: @escaping (TreeCopy.Count) -> Void = { _ in }, exchange: (NewData) throws -> Void
   ) throws -> DataReport {
+    var rules = DataCopy.Rules(from: .package, to: access)
+    rules.owner = owner
+    rules.emptiness = emptiness
+    rules.progress = progress
+    let copy = DataCopy(rules)
+    try replaceData(replacing: replacing, exchange: exchange) { (data) throws(DataFailure) in
+      do throws(TreeCopyFailure) {
+        for name in package.names {
+          try copy.copy(name, from: package.data.fd, in: data, place: [DataPackage.dataName])
+        }
+        try copy.finish()
+      } catch {
+        throw .notCopied(from: package.path, error)
+      }
+    }
+    return DataReport(count: copy.count, omissions: copy.omissions)
+  }
+
+  /// The same with data that `fill` puts into a new directory.
+  func replaceData(
+    replacing: Bool, exchange: (NewData) throws -> Void, fill: (FD) throws(DataFailure) -> Void
+  ) throws {
     try refuseReadOnly()
     if !replacing, try hasData { throw DataFailure.hasData(path: path) }
     guard let identifier = AppIdentifier(name), let home = Homes.name(in: location) else {
@@ -23,14 +45,9 @@ extension AppContainer {
     }
     let workshop = self.workshop(Workshop.importPrefix)
     try clear(workshop)
-    var rules = DataCopy.Rules(from: .package, to: access)
-    rules.owner = owner
-    rules.emptiness = emptiness
-    rules.progress = progress
-    let copy = DataCopy(rules)
     let temporary = workshop.newName()
     do {
-      try build(temporary, package, copy)
+      try build(temporary, fill)
       try synchronize()
     } catch {
       discard(temporary)
@@ -38,7 +55,8 @@ extension AppContainer {
     }
     let built = try? ObjectIdentity(of: temporary, in: containers.fd)
     do {
-      try exchange(NewData(copy: temporary, home: home, identifier: identifier))
+      try exchange(
+        NewData(copy: temporary, home: home, identifier: identifier, kind: kind == .data ? nil : kind))
     } catch {
       // Whoever fails may have exchanged them before, and then this is the name of the user's own data.
       if let built, (try? ObjectIdentity(of: temporary, in: containers.fd)) == built { discard(temporary) }
@@ -46,28 +64,23 @@ extension AppContainer {
     }
     // What has this name now is the old one. Should it stay, the next import takes it away.
     discard(temporary)
-    return DataReport(count: copy.count, omissions: copy.omissions)
   }
 
-  /// Makes a container of the package's data and of what the old one has of its own.
+  /// Makes a container of new data and of what the old one has of its own.
   ///
   /// Until it is finished it is ours alone.
-  private func build(_ name: String, _ package: DataPackage, _ copy: DataCopy) throws(DataFailure) {
+  private func build(_ name: String, _ fill: (FD) throws(DataFailure) -> Void) throws(DataFailure) {
     let top = try makeOwnDirectory(name, in: containers.fd)
     // What the directories above pass on is not the container's.
     try? access.setACL(nil, on: top.fd)
-    let data = try makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
-    do throws(TreeCopyFailure) {
-      for name in package.names {
-        try copy.copy(name, from: package.data.fd, in: data.fd, place: [DataPackage.dataName])
-      }
-      try copy.finish()
-    } catch {
-      throw .notCopied(from: package.path, error)
-    }
+    let data =
+      try kind == .data
+      ? makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
+      : explaining("open", path) { () throws(Errno) in try top.fd.duplicated() }
+    try fill(data.fd)
     try keepOwn(top.fd, data.fd)
     try explaining("complete", path) { () throws(Errno) in
-      for path in ContainerLayout.directories(of: .data) { try complete(path, in: top.fd) }
+      for path in ContainerLayout.directories(of: kind) { try complete(path, in: top.fd) }
       try give(data.fd)
       try give(top.fd)
     }
@@ -79,7 +92,7 @@ extension AppContainer {
     rules.owner = owner
     let copy = DataCopy(rules)
     let links = try explaining("list", path) { () throws(Errno) in
-      try self.data.fd.entries(where: ContainerLayout.isBundleLink).map(\.name)
+      kind == .data ? try self.data.fd.entries(where: ContainerLayout.isBundleLink).map(\.name) : []
     }
     do throws(TreeCopyFailure) {
       try copy.copy(Array(ContainerLayout.metadataName.utf8), from: directory.fd, in: top)

@@ -11,9 +11,11 @@ package import Store
 package struct NewData: Codable, Equatable, Sendable {
   /// What it is called there.
   package let copy: String
-  /// The home and the app whose container it is to be.
+  /// The home, and the app or the group whose container it is to be.
   package let home: String
   package let identifier: AppIdentifier
+  /// Nil for an app's own.
+  package let kind: ContainerKind?
 }
 
 /// Puts containers that users have made of packages in the place of those that there are.
@@ -36,11 +38,11 @@ package struct DataReplacer {
   /// Exchanges a container with the new one beside it, which has the old one's name there afterwards.
   package func replace(_ new: NewData, by caller: CallerIdentity) throws(AppFailure) {
     let container = try NotedContainer(
-      new.identifier, home: new.home, store, registry, doing: "replace", by: caller)
+      new.identifier, new.kind ?? .data, home: new.home, store, registry, doing: "replace", by: caller)
     try checkCopy(new.copy, container)
     do throws(StoreError) {
       // What describes it and what it consists of is ours to say, whatever was put there.
-      let app = try registry.app(new.identifier, for: container.record.user)
+      let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
       try containers.complete(container.record, named: new.copy, in: container.parent.fd, app)
       // Before anything changes: the disk may have no room for it.
       let noted = try containers.noteIdentity(of: container.record, named: new.copy, in: container.parent.fd)
@@ -72,13 +74,17 @@ package struct DataReplacer {
   /// It is a directory of the user's that was made for this, and has nothing in it that no container has.
   private func checkCopy(_ name: String, _ container: borrowing NotedContainer) throws(AppFailure) {
     let path = "\(store.path)/tree/\(container.above)/\(name)"
-    guard name.hasPrefix(Workshop.importPrefix), NotedContainer.isName(name) else {
+    guard name.hasPrefix(Workshop.importPrefix), NotedContainer.isName(name),
+      container.record.kind != .cloud
+    else {
       throw .failed(doing: "replace a container by", path: path, errno: .EINVAL)
     }
     let top = [ContainerLayout.dataName, ContainerLayout.metadataName]
     do throws(Errno) {
       let copy = try container.parent.fd.openDirectory(name)
       guard try copy.fd.status().st_uid == container.record.user else { throw .EPERM }
+      // What a group has is its apps' own affair.
+      if container.record.kind == .group { return }
       let strange = try copy.fd.entries { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
       let data = try copy.fd.openDirectory(ContainerLayout.dataName)
       // A link is the one to the bundle, or goes when the container is completed.

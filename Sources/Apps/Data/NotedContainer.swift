@@ -5,8 +5,8 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-/// The container of an app in a home, as the registry has it, for an order of someone who may move things in
-/// this home.
+/// The container of an app or a group in a home, as the registry has it, for an order of someone who may move
+/// things in this home.
 struct NotedContainer: ~Copyable {
   let record: ContainerRecord
   /// The directory that it is in, below the root of the tree, and open.
@@ -15,11 +15,11 @@ struct NotedContainer: ~Copyable {
   var path: String { record.path }
 
   init(
-    _ identifier: AppIdentifier, home: String, _ store: Store, _ registry: Registry, doing: String,
-    by caller: CallerIdentity
+    _ identifier: AppIdentifier, _ kind: ContainerKind = .data, home: String, _ store: Store,
+    _ registry: Registry, doing: String, by caller: CallerIdentity
   ) throws(AppFailure) {
-    let above = "Users/\(home)/\(ContainerLayout.directory(of: .data))"
-    let path = "\(above)/\(ContainerLayout.name(of: identifier, .data))"
+    let above = "Users/\(home)/\(ContainerLayout.directory(of: kind))"
+    let path = "\(above)/\(ContainerLayout.name(of: identifier, kind))"
     guard Self.isName(home), (try? Homes.checkName(home)) != nil else {
       throw .failed(doing: doing, path: path, errno: .EINVAL)
     }
@@ -35,7 +35,7 @@ struct NotedContainer: ~Copyable {
     let noted: [ContainerRecord]
     do throws(StoreError) {
       noted = try registry.containers(
-        kind: .data, identifier: identifier, user: owner, isMarkedForRemoval: false)
+        kind: kind, identifier: identifier, user: owner, isMarkedForRemoval: false)
     } catch {
       throw .store(error)
     }

@@ -193,7 +193,7 @@ struct AppAccess: StoreAccess {
 
 // What only the tree's users do: commands that call for it are refused before they come to this.
 extension AppAccess {
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+  func openTree(for user: UInt32?) throws -> OpenedTree {
     throw Self.refusal("work on containers")
   }
 

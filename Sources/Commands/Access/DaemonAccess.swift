@@ -51,8 +51,7 @@ struct DaemonAccess: StoreAccess {
     return "Users/\(home)"
   }
 
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
-    let path = try pathOfContainer(identifier, for: user)
+  func openTree(for user: UInt32?) throws -> OpenedTree {
     guard user == nil || user == context.uid else {
       throw CommandFailure(
         .busy,
@@ -60,8 +59,7 @@ struct DaemonAccess: StoreAccess {
           + "which is not visible from here; run this command where it is, "
           + "or unmount the store first")
     }
-    let tree = try context.openDirectory(root)
-    return try AppContainer(path, in: tree.fd, at: root, access: .mount)
+    return OpenedTree(directory: try context.openDirectory(root), access: .mount)
   }
 
   func openedStore() throws -> Store { try Store(opening: status.store, .inspect) }

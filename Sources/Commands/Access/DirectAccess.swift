@@ -35,10 +35,9 @@ struct DirectAccess: StoreAccess {
 
   func home(of user: UInt32) throws -> String { try AppQueries(store).home(of: user) }
 
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+  func openTree(for user: UInt32?) throws -> OpenedTree {
     let metadata = Metadata(isSystem: store.description.mode == .system)
-    return try AppContainer(
-      pathOfContainer(identifier, for: user), in: store.tree, at: root, access: .store(metadata))
+    return OpenedTree(directory: try store.tree.duplicated(), access: .store(metadata))
   }
 
   func openedStore() -> Store { store }

@@ -33,8 +33,8 @@ protocol StoreAccess {
   /// The path of a user's home below ``root``.
   func home(of user: UInt32) throws -> String
 
-  /// Opens an app's container; what is missing of it is made.
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer
+  /// Opens the tree, to work on what a user has in it.
+  func openTree(for user: UInt32?) throws -> OpenedTree
 
   /// The store itself, to look at, whoever serves it.
   func openedStore() throws -> Store
@@ -115,6 +115,14 @@ extension StoreAccess {
   /// Who is meant where no user is named.
   func orOneself(_ user: UInt32?) -> UInt32? { user ?? (context.isRoot ? nil : context.uid) }
 
+  /// Throws for an app that runs: it would go on with what it has read of its data before.
+  func requireEnded(_ identifier: AppIdentifier, for user: UInt32?) throws {
+    guard
+      try running(for: user).contains(where: { $0.identifier.lowercased() == identifier.text.lowercased() })
+    else { return }
+    throw CommandFailure(.busy, "the app is running; end it first ('insula kill \(identifier)')")
+  }
+
   /// Does what takes its time, and shows meanwhile how far it is.
   func showingProgress<Result>(
     _ body: (_ note: @escaping @Sendable (InstallProgress) -> Void) throws -> Result
@@ -122,11 +130,24 @@ extension StoreAccess {
     try ProgressLine.show(context.console, InstallProgress.text, while: body)
   }
 
+  /// Opens an app's container; what is missing of it is made.
+  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
+    let path = try pathOfContainer(identifier, for: user)
+    let tree = try openTree(for: user)
+    return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access)
+  }
+
   /// The path of an app's container, below ``root``.
   func pathOfContainer(_ identifier: AppIdentifier, for user: UInt32?) throws -> String {
     let home = try path(of: .home, identifier, for: user)
     return String(home.dropLast(ContainerLayout.dataName.utf8.count + 1))
   }
+}
+
+/// The tree of a store, and how a command gets at ACLs and flags in it.
+struct OpenedTree: ~Copyable {
+  let directory: OwnedFD
+  let access: SecurityAccess
 }
 
 extension GrantPage {

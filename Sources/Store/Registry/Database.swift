@@ -23,6 +23,18 @@ struct Database: ~Copyable {
   /// The connection finds its files through this descriptor, so it is closed after the connection.
   private let directory: OwnedFD
   private let journal: String
+  /// How much longer a statement may go on; nil where it may for ever.
+  private let steps: UnsafeMutablePointer<Int32>?
+
+  /// What a database is to us.
+  enum Use {
+    /// It outlasts all that can happen.
+    case kept
+    /// It is being made, and thrown away if that does not end well.
+    case new
+    /// Somebody else has made it, with what intent we don't know; it is only read.
+    case strange
+  }
 
   /// What a change may need: the pages that it touches in the journal, those that it adds in the database.
   private static let reserve: Int64 = 128 << 10
@@ -37,7 +49,7 @@ struct Database: ~Copyable {
   /// `patience` is how many milliseconds are waited for another process that writes. On a filesystem that is
   /// read-only it can be read.
   static func open(
-    _ name: String, in directory: FD, path: String, patience: Int32
+    _ name: String, in directory: FD, path: String, patience: Int32, as use: Use = .kept
   ) throws(StoreError) -> Database {
     let directory = try explaining("open", path) { () throws(Errno) in try directory.duplicated() }
     guard AnchoredFiles.areRegistered else {
@@ -45,11 +57,13 @@ struct Database: ~Copyable {
         doing: "open", path: path, message: "SQLite does not accept insula's file access layer")
     }
     var opened: OpaquePointer?
+    let access = use == .strange ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE
     let flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
-      | SQLITE_OPEN_EXRESCODE
+      access | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE
+    let file = "/proc/self/fd/\(directory.fd.raw)/\(name)"
+    // A stranger's is read as it is: no lock, no journal of theirs that would be played back.
     let code = sqlite3_open_v2(
-      "/proc/self/fd/\(directory.fd.raw)/\(name)", &opened, flags, AnchoredFiles.name)
+      use == .strange ? "file:\(file)?immutable=1" : file, &opened, flags, AnchoredFiles.name)
     guard let opened else {
       throw .registryFailed(doing: "open", path: path, message: "out of memory")
     }
@@ -58,21 +72,42 @@ struct Database: ~Copyable {
       sqlite3_close_v2(opened)
       throw failure
     }
-    let database = Database(handle: opened, path: path, directory: directory, journal: name + "-journal")
-    try database.prepare(patience)
+    let database = Database(
+      handle: opened, path: path, directory: directory, journal: name + "-journal", isBounded: use == .strange
+    )
+    try database.prepare(patience, use)
     return database
   }
 
-  private init(handle: OpaquePointer, path: String, directory: consuming OwnedFD, journal: String) {
+  private init(
+    handle: OpaquePointer, path: String, directory: consuming OwnedFD, journal: String, isBounded: Bool
+  ) {
     self.handle = handle
     self.path = path
     self.directory = directory
     self.journal = journal
+    steps = isBounded ? .allocate(capacity: 1) : nil
+    guard let steps else { return }
+    steps.initialize(to: Self.mostSteps)
+    let end: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { left in
+      guard let left = left?.assumingMemoryBound(to: Int32.self) else { return 1 }
+      left.pointee -= 1
+      return left.pointee < 0 ? 1 : 0
+    }
+    sqlite3_progress_handler(handle, 10_000, end, steps)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  /// In ten thousand instructions of SQLite's machine: three million rows, and, before a statement can run,
+  /// some hundred thousand tables.
+  private static let mostSteps: Int32 = 3000
+  private static let mostStepsOfSchema: Int32 = 200
 
-  private func prepare(_ patience: Int32) throws(StoreError) {
+  deinit {
+    sqlite3_close_v2(handle)
+    steps?.deallocate()
+  }
+
+  private func prepare(_ patience: Int32, _ use: Use) throws(StoreError) {
     sqlite3_busy_timeout(handle, patience)
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.longestValue)
     sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0)
@@ -83,6 +118,17 @@ struct Database: ~Copyable {
     try check(csqlite_set_option(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), "open")
     try run("PRAGMA cell_size_check = ON")
     try run("PRAGMA temp_store = MEMORY")
+    switch use {
+    case .kept: break
+    case .new:
+      try run("PRAGMA journal_mode = OFF")
+      return try run("PRAGMA synchronous = OFF")
+    case .strange:
+      for option in [SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER] {
+        try check(csqlite_set_option(handle, option, 0), "open")
+      }
+      return
+    }
     // The journal's header is overwritten to commit: removing and making the file would need an inode.
     try run("PRAGMA journal_mode = PERSIST")
     // Also what commits has reached the disk when a change is done.
@@ -111,13 +157,26 @@ struct Database: ~Copyable {
   ) throws(StoreError) -> [Row] {
     let prepared = try self.prepared(query, values)
     var rows: [Row] = []
-    while try step(prepared) {
+    try each(prepared) { (columns) throws(StoreError) in
       guard rows.count < Self.mostRows else {
         throw .registryDamaged(path: path, what: "a table has more than \(Self.mostRows) rows")
       }
-      rows.append(try read(Columns(prepared.handle, path)))
+      rows.append(try read(columns))
     }
     return rows
+  }
+
+  /// Looks at one row of a query after the other.
+  func each(
+    _ query: StaticString, _ values: [Value] = [], look: (Columns) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    try each(try prepared(query, values), look)
+  }
+
+  private func each(
+    _ statement: borrowing Statement, _ look: (Columns) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    while try step(statement) { try look(Columns(statement.handle, path)) }
   }
 
   /// Does all that `body` does, or nothing; another process that wants to write meanwhile waits.
@@ -172,10 +231,12 @@ struct Database: ~Copyable {
   var lastRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
   private func prepared(_ text: StaticString, _ values: [Value]) throws(StoreError) -> Statement {
+    steps?.pointee = Self.mostStepsOfSchema
     var prepared: OpaquePointer?
     let start = UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
     let code = sqlite3_prepare_v3(handle, start, Int32(clamping: text.utf8CodeUnitCount), 0, &prepared, nil)
     guard code == SQLITE_OK, let prepared else { throw Self.failure(code, "use", of: handle, path) }
+    steps?.pointee = Self.mostSteps
     let statement = Statement(handle: prepared)
     for (value, index) in zip(values, Int32(1)...) { try check(statement.bind(value, to: index), "use") }
     return statement
@@ -256,6 +317,12 @@ struct Columns {
   func text(_ index: Int32) throws(StoreError) -> String {
     try require(SQLITE_TEXT, index)
     return String(decoding: bytes(at: sqlite3_column_text(statement, index), index), as: UTF8.self)
+  }
+
+  /// A text as it is there, which may not be UTF-8.
+  func textBytes(_ index: Int32) throws(StoreError) -> [UInt8] {
+    try require(SQLITE_TEXT, index)
+    return Array(bytes(at: sqlite3_column_text(statement, index), index))
   }
 
   func bytes(_ index: Int32) throws(StoreError) -> [UInt8] {

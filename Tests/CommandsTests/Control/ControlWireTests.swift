@@ -14,6 +14,7 @@ internal import Testing
 @Suite struct ControlWireTests {
   private static let editor = "com.example.editor"
   private static let delivery = #"{"copy":"c","name":"n","home":"h","identifier":"a.b"}"#
+  private static let group = #"{"copy":"c","home":"h","identifier":"a.b","kind":"group"}"#
   private static let new = #"{"action":"install","bundle":"E.app","allowsDowngrade":false,"keepsData":false}"#
   private static let grant =
     #"{"action":"grant","identifier":"a.b","path":"x","inode":3,"access":"read-only"}"#
@@ -49,6 +50,7 @@ internal import Testing
       #"{"verb":"order","order":{"action":"rollbackSystem"}}"#,
       #"{"verb":"order","order":{"action":"deliver","delivery":\#(delivery)}}"#,
       #"{"verb":"order","order":{"action":"replaceData","newData":\#(delivery)}}"#,
+      #"{"verb":"order","order":{"action":"replaceData","newData":\#(group)}}"#,
     ])
   func requestsAreReadAndWritten(line: String) throws {
     let request = try decoded(ControlRequest.self, line)

@@ -85,18 +85,23 @@ struct FullDiskTests {
     }
   }
 
-  @Test func importThatFailsChangesNothing() throws {
+  @Test(arguments: [["import"], ["backup", "import"]])
+  func importThatFailsChangesNothing(words: [String]) throws {
     let fixture = try Fixture()
     let apps = fixture.apps
     let home = try String(apps.nobody("path", "com.example.editor", "home").output.dropLast())
     try apps.shell("echo new >Documents/new", in: home)
     let package = apps.mounted.temporary.appending("Editor.xcappdata")
-    #expect(try apps.nobody("export", "com.example.editor", package).status == 0)
+    let exporting =
+      words.count == 1
+      ? try apps.nobody("export", "com.example.editor", package)
+      : try apps.nobody("backup", "export", package, "com.example.editor")
+    #expect(exporting.status == 0, "\(exporting.errors)")
     try apps.shell("rm Documents/new; echo own >Documents/own", in: home)
     var failures = 0
     for room in stride(from: 0, through: 160, by: 4) {
       try fixture.fill(leaving: room)
-      let result = try apps.nobody("import", package, "--replace")
+      let result = try apps.nobody(words + [package, "--replace"])
       try fixture.empty()
       let names = try FileManager.default.contentsOfDirectory(atPath: fixture.container + "/Data/Documents")
       let identities = try fixture.identities()
@@ -110,7 +115,7 @@ struct FullDiskTests {
       }
     }
     #expect(failures > 1, "the disk was never full")
-    #expect(try apps.nobody("import", package, "--replace").status == 0)
+    #expect(try apps.nobody(words + [package, "--replace"]).status == 0)
     #expect(try apps.problems().isEmpty)
   }
 

@@ -59,7 +59,9 @@ struct AppFixture {
   }
 
   /// As nobody, about this store.
-  func nobody(_ words: String...) throws -> ProgramResult {
+  func nobody(_ words: String...) throws -> ProgramResult { try nobody(words) }
+
+  func nobody(_ words: [String]) throws -> ProgramResult {
     try Program.runAsNobody(
       [Program.insula] + words + ["--store", store], environment: ["HOME": "/nonexistent"])
   }

@@ -147,12 +147,7 @@ struct HomeRestore {
       if error == .ENOENT { return nil }
       throw CommandFailure(error, "can't open \(backup.path.sanitized)/\(path.sanitized): \(error.message)")
     }
-    // It would go on with what it has read of the data before.
-    if try access.running(for: uid).contains(where: {
-      $0.identifier.lowercased() == app.identifier.lowercased()
-    }) {
-      throw CommandFailure(.busy, "the app is running; end it first ('insula kill \(identifier)')")
-    }
+    try access.requireEnded(identifier, for: uid)
     let package = try DataPackage(container: directory.fd, of: identifier, path: "\(backup.path)/\(path)")
     return Container(
       identifier: identifier, package: package, target: try access.container(identifier, for: uid))

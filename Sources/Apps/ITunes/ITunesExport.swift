@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+internal import Policy
+internal import PropertyLists
+package import Store
+
+/// Makes a backup in iTunes' form, not encrypted, of what of apps' containers is backed up.
+package struct ITunesExport {
+  /// The tree, and where it is to be seen.
+  private let tree: FD
+  private let access: SecurityAccess
+  private let device: BackupDevice
+  private let progress: (TreeCopy.Count) -> Void
+
+  package init(
+    tree: FD, access: SecurityAccess, device: BackupDevice,
+    progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+  ) {
+    (self.tree, self.access, self.device, self.progress) = (tree, access, device, progress)
+  }
+
+  /// What was written of one container.
+  package struct Part: Codable, Sendable {
+    package let domain: String
+    package var files = 0
+    package var directories = 0
+    package var links = 0
+    package var bytes: Int64 = 0
+    /// Nothing was, as it is marked, or something that it is in.
+    package var isLeftOut = false
+  }
+
+  /// Writes it to a directory that is not there or is empty; it is there whole or not at all.
+  package func write(
+    _ apps: [AppDescription], to name: String, in parent: FD, at parentPath: String
+  ) throws(DataFailure) -> (parts: [Part], omissions: [DataCopy.Omission]) {
+    let target = "\(parentPath)/\(name)"
+    if parent.has(name), !Self.isEmptyDirectory(name, in: parent) { throw .notEmpty(path: target) }
+    let workshop = Workshop(directory: parent, prefix: ".\(name).export-")
+    var result: (parts: [Part], omissions: [DataCopy.Omission]) = ([], [])
+    var failure: DataFailure?
+    do throws(Errno) {
+      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
+      // An empty directory gives way to it.
+      try workshop.put(name, in: parent, flags: 0) { (workshop, name) throws(Errno) in
+        do throws(DataFailure) {
+          let backup = try explaining("make", target) { () throws(Errno) in
+            try workshop.makeAndOpenDirectory(name)
+          }
+          result = try fill(backup.fd, apps, target)
+        } catch {
+          failure = error
+          throw .EIO
+        }
+      }
+    } catch .ENOTEMPTY, .EEXIST, .ENOTDIR {
+      throw .notEmpty(path: target)
+    } catch {
+      throw failure ?? .failed(doing: "create", path: target, errno: error)
+    }
+    return result
+  }
+
+  private static func isEmptyDirectory(_ name: String, in parent: FD) -> Bool {
+    guard let directory = try? parent.openDirectory(name) else { return false }
+    return (try? directory.fd.entries(atMost: 1))?.isEmpty ?? false
+  }
+
+  private func fill(
+    _ backup: FD, _ apps: [AppDescription], _ path: String
+  ) throws(DataFailure) -> ([Part], [DataCopy.Omission]) {
+    let walk = try ITunesWalk(tree: tree, access: access, backup: backup, path: path, progress: progress)
+    for container in apps.flatMap({ $0.containers ?? [] }) {
+      guard let identifier = AppIdentifier(container.identifier) else { continue }
+      switch ContainerKind(rawValue: container.kind) {
+      case .data: try walk.copy(.app(identifier), "\(container.path)/\(ContainerLayout.dataName)")
+      case .group: try walk.copy(.group(identifier), container.path)
+      case .cloud, nil: continue
+      }
+    }
+    try walk.finish()
+    for (name, list) in device.lists(apps) {
+      try explaining("write", "\(path)/\(name)") { () throws(Errno) in
+        guard let bytes = try? list.xml() else { throw .EINVAL }
+        try backup.replaceContents(of: name, with: bytes, mode: 0o600)
+      }
+    }
+    try explaining("write", path) { () throws(Errno) in try backup.synchronizeFilesystem() }
+    return (walk.parts, walk.omissions)
+  }
+}

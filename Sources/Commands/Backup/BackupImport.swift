@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// `insula backup import`.
+struct BackupImportCommand: Command {
+  static let description = CommandDescription(
+    name: "backup import", summary: "Replaces apps' data by those of a backup in the form of iTunes.",
+    arguments: [
+      .init(name: "DIR", help: "the backup, which must not be encrypted", isRequired: true, kind: .directory),
+      .init(
+        name: "ID", help: "apps whose data to import (default: all in the backup)", kind: .app,
+        isRepeated: true),
+    ],
+    options: [
+      .init(name: "replace", help: "delete the apps' present data, if there is any"),
+      AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      The apps must be installed, and should not be running. For each app either all of the data is replaced,
+      in one step, or nothing is. Apps that are not installed are skipped and named, and the exit status is 1.
+      """,
+      """
+      The containers of the apps' groups are imported too. The rest of a home or of a phone is not.
+      """,
+    ],
+    examples: ["insula backup import ~/phone-backup com.example.notes --replace"])
+
+  private let source: String
+  private let apps: [AppReference]
+  private let replaces: Bool
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    source = arguments.argument(0) ?? ""
+    apps = try arguments.positional.dropFirst().map { (word) throws(UsageError) in
+      try Self.description.app(word)
+    }
+    replaces = arguments.has("replace")
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  /// What came of the data of one app or group, for programs.
+  private struct Outcome: Codable {
+    let name: String
+    var isImported = false
+    var files = 0
+    var links = 0
+    var bytes: Int64 = 0
+    var omissions: [BackupOmission] = []
+    /// Why it was not imported.
+    var reason: String?
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      {
+        ["backup", "import", "--store", $0] + (replaces ? ["--replace"] : []) + (json ? ["--json"] : [])
+          + ["--", context.absolute(source)] + apps.map(\.text)
+      })
+    {
+      return done
+    }
+    let user = try AppsAccess.user(user, context)
+    let directory = try context.openDirectory(source)
+    let backup = try ITunesBackup(directory.fd, path: source)
+    let access = try AppsAccess.find(store, writing: true, context)
+    let wanted = try apps.map { try access.identifier(of: $0, for: user) }
+    let installed = try access.apps(for: user ?? context.uid)
+    var outcomes: [Outcome] = []
+    func note(_ words: String, _ body: () throws -> DataReport) {
+      var outcome = Outcome(name: words)
+      do {
+        let report = try body()
+        (outcome.isImported, outcome.files, outcome.links) = (true, report.count.files, report.count.links)
+        outcome.bytes = report.count.bytes
+        outcome.omissions = report.omissions.map(BackupOmission.init)
+        if !json {
+          report.tell(context.console)
+          context.console.say("Imported the data of \(words) (\(report.words)).")
+        }
+      } catch {
+        let message = CommandFailure(error).message
+        outcome.reason = message
+        if !json { context.console.note("\(words): \(message)") }
+      }
+      outcomes.append(outcome)
+    }
+    for identifier in wanted.isEmpty ? backup.apps : wanted {
+      note("\(identifier)") {
+        guard backup.apps.contains(identifier) else {
+          throw CommandFailure(.failed, "\(source) has no data of this app; nothing was changed")
+        }
+        try access.requireEnded(identifier, for: user ?? context.uid)
+        return try copy(backup, to: try container(of: identifier, user, access), access)
+      }
+    }
+    for group in backup.groups {
+      let member = installed.first { app in
+        app.groups.contains(group.text)
+          && (wanted.isEmpty || wanted.contains { $0.text.utf8.elementsEqual(app.identifier.utf8) })
+      }
+      if member == nil, !wanted.isEmpty { continue }
+      note("\(group)") {
+        guard let member = member.flatMap({ AppIdentifier($0.identifier) }) else {
+          throw CommandFailure(
+            .failed, "no app of this group is installed; install one first ('insula install')")
+        }
+        let path = try access.path(of: .group(group), member, for: user)
+        let tree = try access.openTree(for: user)
+        let container = try AppContainer(
+          path, in: tree.directory.fd, at: access.root, access: tree.access, kind: .group)
+        return try copy(backup, to: container, access)
+      }
+    }
+    if json { context.console.print(json: outcomes) }
+    if outcomes.isEmpty {
+      throw CommandFailure(.failed, "\(source) has no data of apps; nothing was changed")
+    }
+    if backup.hasOthers, !json, wanted.isEmpty {
+      context.console.note("\(source) also has data that are no app's, which are not imported")
+    }
+    return outcomes.allSatisfy(\.isImported) ? .ok : .failed
+  }
+
+  private func container(
+    of identifier: AppIdentifier, _ user: UInt32?, _ access: any StoreAccess
+  ) throws -> AppContainer {
+    do {
+      return try access.container(identifier, for: user)
+    } catch StoreError.noApp {
+      throw CommandFailure(
+        .failed,
+        "it is not installed, so its data were not imported; install it first ('insula install'), "
+          + "and run 'insula backup import \(source.sanitized) \(identifier)'")
+    }
+  }
+
+  private func copy(
+    _ backup: ITunesBackup, to container: AppContainer, _ access: any StoreAccess
+  ) throws -> DataReport {
+    try CopyProgress.show("importing", access.context.console) { note in
+      try container.importData(from: backup, replacing: replaces, progress: note) { new in
+        try access.replaceData(with: new)
+      }
+    }
+  }
+}
