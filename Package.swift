@@ -98,7 +98,7 @@ let package = Package(
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: program),
     .target(
       name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],
-      swiftSettings: program),
+      swiftSettings: program + small),
     .target(
       name: "Apps", dependencies: ["Store", "Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux"],
       swiftSettings: program + small),

@@ -40,7 +40,7 @@ package final class DataPackage {
       throw .failed(doing: "read", path: path, errno: error)
     }
     identifier = try Self.identifier(bytes, refuse)
-    names = try Self.names(in: data.fd, path, refuse)
+    names = try Self.names(in: data.fd, path, isContainer: false, refuse)
   }
 
   /// Takes a container for one that a backup program has brought back somewhere.
@@ -51,7 +51,7 @@ package final class DataPackage {
     data = try explaining("open", path) { () throws(Errno) in
       try container.openDirectory(ContainerLayout.dataName)
     }
-    names = try Self.names(in: data.fd, path, refuse)
+    names = try Self.names(in: data.fd, path, isContainer: true, refuse)
   }
 
   private static func identifier(
@@ -71,11 +71,13 @@ package final class DataPackage {
   }
 
   private static func names(
-    in data: FD, _ path: String, _ refuse: (String) -> DataFailure
+    in data: FD, _ path: String, isContainer: Bool, _ refuse: (String) -> DataFailure
   ) throws(DataFailure) -> [[UInt8]] {
     let entries = try explaining("list", "\(path)/\(dataName)") { () throws(Errno) in
-      // The link to the bundle is no data.
-      try data.entries(where: { !ContainerLayout.isBundleLink($0, $1) }).map { entry throws(Errno) in
+      try data.entries(where: { name, type in
+        // The link to the bundle is no data.
+        !isContainer || !ContainerLayout.isBundleLink(name, type) || ContainerLayout.isDataName(name.buffer)
+      }).map { entry throws(Errno) in
         (entry.name, try data.status(of: entry.name))
       }
     }
