@@ -86,7 +86,7 @@ internal import Testing
 
   @Test func aUserHasNoSayInWhatRootDecides() {
     for key in ConfigurationKey.all {
-      let value = key.section == .mount ? "ro" : "/x"
+      let value = key.section == .mount ? "ro" : key.name == "keep" ? "daily=1" : "/x"
       let text = read("[\(key.section.rawValue)]\n\(key.name) = \(value)", isMachines: false)
       #expect(text.entries.isEmpty == (key.section == .machine), "\(key.path)")
       #expect(text.problems.isEmpty == (key.section != .machine), "\(key.path)")
