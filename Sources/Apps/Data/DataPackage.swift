@@ -44,14 +44,24 @@ package final class DataPackage {
   }
 
   /// Takes a container for one that a backup program has brought back somewhere.
-  package init(container: FD, of identifier: AppIdentifier, path: String) throws(DataFailure) {
+  package init(
+    container: FD, _ kind: ContainerKind, of identifier: AppIdentifier, path: String
+  ) throws(DataFailure) {
     func refuse(_ reason: String) -> DataFailure { .notAPackage(path: path, reason: reason) }
     self.path = path
     self.identifier = identifier
     data = try explaining("open", path) { () throws(Errno) in
-      try container.openDirectory(ContainerLayout.dataName)
+      try kind == .data ? container.openDirectory(ContainerLayout.dataName) : container.duplicated()
     }
-    names = try Self.names(in: data.fd, path, isContainer: true, refuse)
+    guard kind != .data else {
+      names = try Self.names(in: data.fd, path, isContainer: true, refuse)
+      return
+    }
+    let data = data.fd
+    names = try explaining("list", path) { () throws(Errno) in
+      try data.entries { name, _ in !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8) }.map(
+        \.name)
+    }
   }
 
   private static func identifier(

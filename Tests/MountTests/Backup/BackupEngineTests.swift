@@ -319,4 +319,19 @@ struct BackupEngineTests {
     #expect(!parts[1].contains("Secrets  "), "\(seen)")
   }
 
+  @Test func groupsContainersAreReplacedAsAWhole() throws {
+    let fixture = try BackupFixture()
+    let group = "group.org.example.shared"
+    let rights = "<key>com.apple.security.application-groups</key><array><string>\(group)</string></array>"
+    try fixture.run.install("Grouped", entitlements: rights)
+    let seen = try fixture.succeed(
+      """
+      place="$("$INSULA" path org.example.grouped group:\(group) --store "$POINT")"
+      echo old >"$place/file"; mkdir "$place/d"; echo a >"$place/d/a"; init; backup now --store "$POINT"
+      echo new >"$place/file"; echo more >"$place/more"; rm -r "$place/d"
+      backup restore --to "$POINT" --replace; cd "$place"; cat file; find . -type f | sort
+      """)
+    #expect(
+      seen.hasSuffix("old\n./.com.apple.mobile_container_manager.metadata.plist\n./d/a\n./file\n"), "\(seen)")
+  }
 }

@@ -34,7 +34,7 @@ final class BackupFixture {
   /// back there, and `look DIR` prints all that is known
   /// of what is in a directory.
   static let helpers = """
-    export SCRATCH TMPDIR="$SCRATCH"
+    export SCRATCH TMPDIR="$SCRATCH" RESTIC_CACHE_DIR="$(dirname "$PASSWORD")/cache-$(id -u)"
     [ "$(id -u)" != 0 ] || TMPDIR=/var/tmp
     backup() {
       verb=$1; shift

@@ -30,6 +30,7 @@ struct HomeRestore {
 
   /// An app's container in the backup, and here.
   private struct Container {
+    let kind: ContainerKind
     let identifier: AppIdentifier
     let package: DataPackage
     let target: AppContainer
@@ -43,7 +44,7 @@ struct HomeRestore {
     let present = wanted.filter { app in !missing.contains { $0.identifier == app.identifier } }
     var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
     let containers = containers(of: present, &failed)
-    let places = Set(present.flatMap { placesBesideContainer(of: $0) })
+    let places = Set(present.flatMap { clouds(of: $0) })
     let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
     let filled = try containers.filter { try $0.target.hasData }.count
     try ask(files: replaced, containers: filled)
@@ -58,9 +59,10 @@ struct HomeRestore {
     count = count.adding(rest.count)
     failed += keep(grants)
     if choice.withRights { failed += restoreRights(of: present) }
+    let apps = containers.filter { $0.kind == .data }.count
     context.console.say(
       "Restored \(DataReport(count: count).words) to \(access.root)/\(home), with the data of "
-        + "\(containers.count) \(containers.count == 1 ? "app" : "apps").")
+        + "\(apps) \(apps == 1 ? "app" : "apps").")
     if failed.isEmpty { return .ok }
     context.console.note(
       "This was not restored; run the command again when it can be:", failed.map { "  \($0)" })
@@ -123,23 +125,29 @@ struct HomeRestore {
     }
   }
 
-  /// The containers that there are of apps in the backup and here.
+  /// The containers that there are in the backup and here: of apps, and of groups that these are in.
   private func containers(of apps: [BackupManifest.App], _ failed: inout [String]) -> [Container] {
     var found: [Container] = []
     for app in apps {
-      do {
-        if let container = try container(of: app) { found.append(container) }
-      } catch {
-        failed.append("\(app.identifier): \(CommandFailure(error).message)")
+      guard let identifier = AppIdentifier(app.identifier) else { continue }
+      let groups = (try? access.app(identifier, for: uid))?.groups.compactMap { AppIdentifier($0) } ?? []
+      for (kind, name) in [(ContainerKind.data, identifier)] + groups.map({ (.group, $0) })
+      where !found.contains(where: { $0.kind == kind && $0.identifier == name }) {
+        do {
+          if let container = try container(kind, name, of: identifier) { found.append(container) }
+        } catch {
+          failed.append("\(name): \(CommandFailure(error).message)")
+        }
       }
     }
     return found
   }
 
   /// Nil where the backup has no data of it.
-  private func container(of app: BackupManifest.App) throws -> Container? {
-    guard let identifier = AppIdentifier(app.identifier) else { return nil }
-    let path = "Users/\(name)/\(ContainerLayout.path(of: identifier, .data))"
+  private func container(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of app: AppIdentifier
+  ) throws -> Container? {
+    let path = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
     let directory: OwnedFD
     do throws(Errno) {
       directory = try backup.tree.fd.openDirectory(at: path)
@@ -147,20 +155,25 @@ struct HomeRestore {
       if error == .ENOENT { return nil }
       throw CommandFailure(error, "can't open \(backup.path.sanitized)/\(path.sanitized): \(error.message)")
     }
-    try access.requireEnded(identifier, for: uid)
-    let package = try DataPackage(container: directory.fd, of: identifier, path: "\(backup.path)/\(path)")
-    return Container(
-      identifier: identifier, package: package, target: try access.container(identifier, for: uid))
+    try access.requireEnded(app, for: uid)
+    let package = try DataPackage(
+      container: directory.fd, kind, of: identifier, path: "\(backup.path)/\(path)")
+    let target: AppContainer
+    if kind == .data {
+      target = try access.container(identifier, for: uid)
+    } else {
+      let there = try access.path(of: .group(identifier), app, for: uid)
+      let root = try context.openDirectory(access.root)
+      target = try AppContainer(there, in: root.fd, at: access.root, access: .mount, kind: kind)
+    }
+    return Container(kind: kind, identifier: identifier, package: package, target: target)
   }
 
-  /// Where an app that is here shares data with others.
-  private func placesBesideContainer(of app: BackupManifest.App) -> [String] {
+  /// Where an app that is here keeps what goes to iCloud.
+  private func clouds(of app: BackupManifest.App) -> [String] {
     guard let identifier = AppIdentifier(app.identifier), let known = try? access.app(identifier, for: uid)
-    else {
-      return []
-    }
-    let groups = known.groups.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .group) }
-    return groups + known.clouds.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .cloud) }
+    else { return [] }
+    return known.clouds.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .cloud) }
   }
 
   /// What is done about something in a home; `places` are the containers that may be filled beside those of
@@ -168,15 +181,16 @@ struct HomeRestore {
   static func step(_ names: [[UInt8]], only: Set<String>?, _ places: Set<String>) -> PlaceRestorer.Step {
     let path = names.map { String(decoding: $0, as: UTF8.self) }
     let text = path.joined(separator: "/")
-    let shared = [ContainerLayout.directory(of: .group), ContainerLayout.directory(of: .cloud)]
-    if text == ContainerLayout.directory(of: .data) { return .skip }
-    if let directory = shared.first(where: { text.utf8.starts(with: "\($0)/".utf8) }) {
-      let depth = path.count - directory.split(separator: "/").count
-      let container = path.prefix(path.count - depth + 1).joined(separator: "/")
-      guard places.contains(container), path.last != ContainerLayout.metadataName else { return .skip }
+    if [ContainerKind.data, .group].contains(where: { ContainerLayout.directory(of: $0) == text }) {
+      return .skip
+    }
+    let clouds = ContainerLayout.directory(of: .cloud)
+    if text.utf8.starts(with: "\(clouds)/".utf8) {
+      let depth = path.count - 2
+      guard places.contains(path.prefix(3).joined(separator: "/")) else { return .skip }
       return depth == 1 || (depth == 2 && path.last == "Documents") ? .fill : .replace
     }
-    if shared.contains(text) || text == "Library" { return .fill }
+    if text == clouds || text == "Library" { return .fill }
     if only != nil { return .skip }
     // An app comes by an installation alone.
     if path[0] == "Applications", text.hasSuffix(".app") { return .skip }
