@@ -11,12 +11,12 @@ internal import Testing
 
 /// What is thrown away of a container, and what is not.
 @Suite(.enabled(if: Program.isRoot, "only root can make what belongs to others")) struct PurgingTests {
-  private let fixture: TestFixture
-  private let containers: Containers
-  private let record: ContainerRecord
-  private var data: String { fixture.home + "/Library/Containers/com.example.editor/Data" }
-  private var caches: String { data + "/Library/Caches" }
-  private var staging: String { fixture.path + "/state/staging" }
+  let fixture: TestFixture
+  let containers: Containers
+  let record: ContainerRecord
+  var data: String { fixture.home + "/Library/Containers/com.example.editor/Data" }
+  var caches: String { data + "/Library/Caches" }
+  var staging: String { fixture.path + "/state/staging" }
 
   init() throws {
     fixture = try TestFixture()
@@ -26,23 +26,27 @@ internal import Testing
     record = try #require(try containers.make(for: app, home: fixture.account.name).first)
   }
 
-  private func shell(_ script: String) throws {
+  @discardableResult
+  func shell(_ script: String) throws -> String {
     let script = """
       as_owner() {
         setpriv --reuid=\(fixture.account.uid) --regid=\(fixture.account.gid) --clear-groups "$@"; }
       protect() { setfattr -n trusted.insula.flags -v "$1" "$2"; }
       \(script)
       """
-    let result = try Program.run(["sh", "-ec", script], in: data)
+    let result = try Program.run(["bash", "-ec", script], in: data)
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+    return result.output
   }
 
-  private func purge(_ place: PurgePlace = .caches) throws -> Containers.Purge {
-    try containers.purge(place, of: record, rest: {}) { (step) throws(Errno) in try step() }
+  func purge(
+    _ place: PurgePlace = .caches, enough: Int64? = nil, rest: @escaping Pause = {}
+  ) throws -> Containers.Purge {
+    try containers.purge(place, of: record, enough: enough, rest: rest) { (step) throws(Errno) in try step() }
   }
 
   /// Without the tag that such a directory has.
-  private func names(_ path: String) -> [String] {
+  func names(_ path: String) -> [String] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
     return names.filter { $0 != CacheDirectoryTag.name }.sorted()
   }

@@ -22,7 +22,7 @@ package final class DataCopy {
   package enum Emptiness: Sendable { case leftOut, refused }
 
   /// Something that did not come over, and why.
-  package struct Omission: Equatable, Sendable {
+  package struct Omission: Codable, Equatable, Sendable {
     package let path: String
     package let reason: String
   }

@@ -119,10 +119,7 @@ package final class AppContainer {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("search", path) { () throws(Errno) in
         if kind != .data {
-          let own = try directory.fd.entries { name, _ in
-            !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8)
-          }
-          return !own.isEmpty
+          return try !DataPackage.namesOfGroup(in: directory.fd).isEmpty
         }
         for path in known {
           for entry in try entries(of: path) {

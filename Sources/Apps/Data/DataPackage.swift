@@ -58,10 +58,13 @@ package final class DataPackage {
       return
     }
     let data = data.fd
-    names = try explaining("list", path) { () throws(Errno) in
-      try data.entries { name, _ in !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8) }.map(
-        \.name)
-    }
+    names = try explaining("list", path) { () throws(Errno) in try Self.namesOfGroup(in: data) }
+  }
+
+  /// What is there in the container of a group, but what describes it.
+  static func namesOfGroup(in container: FD) throws(Errno) -> [[UInt8]] {
+    try container.entries { name, _ in !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8) }.map(
+      \.name)
   }
 
   private static func identifier(

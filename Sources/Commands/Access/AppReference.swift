@@ -22,6 +22,13 @@ struct AppReference: Equatable {
 
   /// Who is meant among the apps that there are.
   func identifier(among apps: [AppDescription]) throws(CommandFailure) -> AppIdentifier {
+    try identifier(among: apps.map { ($0.identifier, $0.name) })
+  }
+
+  /// The same where no more is known of them.
+  func identifier(
+    among apps: [(identifier: String, name: String)]
+  ) throws(CommandFailure) -> AppIdentifier {
     let own = AppIdentifier(text)
     if let own, apps.contains(where: { $0.identifier.lowercased() == own.text.lowercased() }) { return own }
     // A name that a terminal would not show as it is could look like another one.

@@ -118,7 +118,7 @@ extension StoreAccess {
   /// Throws for an app that runs: it would go on with what it has read of its data before.
   func requireEnded(_ identifier: AppIdentifier, for user: UInt32?) throws {
     guard
-      try running(for: user).contains(where: { $0.identifier.lowercased() == identifier.text.lowercased() })
+      try running(for: user).contains(where: { AppIdentifier($0.identifier)?.isSame(as: identifier) == true })
     else { return }
     throw CommandFailure(.busy, "the app is running; end it first ('insula kill \(identifier)')")
   }
@@ -135,6 +135,15 @@ extension StoreAccess {
     let path = try pathOfContainer(identifier, for: user)
     let tree = try openTree(for: user)
     return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access)
+  }
+
+  /// The same for the container of a group that an app is in.
+  func container(
+    ofGroup group: AppIdentifier, in app: AppIdentifier, for user: UInt32?
+  ) throws -> AppContainer {
+    let path = try path(of: .group(group), app, for: user)
+    let tree = try openTree(for: user)
+    return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access, kind: .group)
   }
 
   /// The path of an app's container, below ``root``.

@@ -19,20 +19,19 @@ struct BackupCheckCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let repository = try BackupRepository(repository, context)
-    let restic = try Restic(repository, context)
-    try repository.requireThere()
-    let outcome = try ProgressLine.show(context.console, { "checking \(repository.shown)" }) {
+    let restic = try Restic.opening(repository, context)
+    let place = restic.repository.shown
+    let outcome = try ProgressLine.show(context.console, { "checking \(place)" }) {
       try restic.run(["check"] + (readsData ? ["--read-data"] : []))
     }
     if !outcome.isDone {
       if let known = restic.knownFailure("check the backups", outcome) { throw known }
       throw CommandFailure(
         .problemsFound,
-        "the repository \(repository.shown) is damaged; make a new one soon, and keep this one:",
+        "the repository \(place) is damaged; make a new one soon, and keep this one:",
         lines: outcome.complaints.suffix(10).map { "  restic: \($0)" })
     }
-    context.console.say("The backups in \(repository.shown) are whole.")
+    context.console.say("The backups in \(place) are whole.")
     return .ok
   }
 }

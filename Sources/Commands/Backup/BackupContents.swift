@@ -11,14 +11,12 @@ internal import Policy
 /// the manifest, and beside it the view of what is backed up.
 ///
 /// So all of it is in one snapshot, at the same paths each time.
-struct BackupContents {
-  let mountPoint: String
-
+enum BackupContents {
   /// Mounts it; enters a namespace of our own.
   static func mount(
     _ manifest: BackupManifest, _ request: BackupRequest, withBundlesOf access: (any StoreAccess)?,
     by daemon: inout RunningDaemon
-  ) throws -> BackupContents {
+  ) throws {
     let mountPoint = daemon.mountPoint
     try BackupView.enterNamespace()
     // Before the tree is covered, and in the namespace that they are to be mounted in once more.
@@ -45,7 +43,6 @@ struct BackupContents {
       throw CommandFailure(.failed, "can't put the backup together over \(mountPoint): \(error.message)")
     }
     try BackupView.mount(at: "\(mountPoint)/\(BackupManifest.treeName)", request, by: &daemon)
-    return BackupContents(mountPoint: mountPoint)
   }
 
   private static func bundles(

@@ -37,9 +37,7 @@ struct BackupExportCommand: Command {
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     target = arguments.argument(0) ?? ""
-    apps = try arguments.positional.dropFirst().map { (word) throws(UsageError) in
-      try Self.description.app(word)
-    }
+    apps = try Self.description.apps(arguments.positional.dropFirst())
     user = arguments.value("user")
     store = arguments.value("store")
     json = arguments.has("json")
@@ -49,7 +47,7 @@ struct BackupExportCommand: Command {
   private struct Report: Codable {
     let path: String
     let containers: [ITunesExport.Part]
-    let omissions: [BackupOmission]
+    let omissions: [DataCopy.Omission]
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -83,7 +81,7 @@ struct BackupExportCommand: Command {
     if json {
       context.console.print(
         json: Report(
-          path: context.absolute(target), containers: parts, omissions: omissions.map(BackupOmission.init)))
+          path: context.absolute(target), containers: parts, omissions: omissions))
       return .ok
     }
     for part in parts where part.isLeftOut {
@@ -98,12 +96,4 @@ struct BackupExportCommand: Command {
         + "(\(files) \(files == 1 ? "file" : "files"), \(bytes) bytes).")
     return .ok
   }
-}
-
-/// What did not come over, for programs.
-struct BackupOmission: Codable {
-  let path: String
-  let reason: String
-
-  init(_ omission: DataCopy.Omission) { (path, reason) = (omission.path, omission.reason) }
 }

@@ -37,9 +37,7 @@ struct BackupForgetCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let repository = try BackupRepository(repository, context)
-    let restic = try Restic(repository, context)
-    try repository.requireThere()
+    let restic = try Restic.opening(repository, context)
     guard let keep = keep ?? BackupKeep(context.ownValue(.backupKeep) ?? BackupKeep.standard) else {
       throw CommandFailure(.usage, "backup.keep of the configuration is not \(BackupKeep.words)")
     }

@@ -40,9 +40,7 @@ struct BackupImportCommand: Command {
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     source = arguments.argument(0) ?? ""
-    apps = try arguments.positional.dropFirst().map { (word) throws(UsageError) in
-      try Self.description.app(word)
-    }
+    apps = try Self.description.apps(arguments.positional.dropFirst())
     replaces = arguments.has("replace")
     user = arguments.value("user")
     store = arguments.value("store")
@@ -56,7 +54,7 @@ struct BackupImportCommand: Command {
     var files = 0
     var links = 0
     var bytes: Int64 = 0
-    var omissions: [BackupOmission] = []
+    var omissions: [DataCopy.Omission] = []
     /// Why it was not imported.
     var reason: String?
   }
@@ -84,7 +82,7 @@ struct BackupImportCommand: Command {
         let report = try body()
         (outcome.isImported, outcome.files, outcome.links) = (true, report.count.files, report.count.links)
         outcome.bytes = report.count.bytes
-        outcome.omissions = report.omissions.map(BackupOmission.init)
+        outcome.omissions = report.omissions
         if !json {
           report.tell(context.console)
           context.console.say("Imported the data of \(words) (\(report.words)).")
@@ -116,11 +114,7 @@ struct BackupImportCommand: Command {
           throw CommandFailure(
             .failed, "no app of this group is installed; install one first ('insula install')")
         }
-        let path = try access.path(of: .group(group), member, for: user)
-        let tree = try access.openTree(for: user)
-        let container = try AppContainer(
-          path, in: tree.directory.fd, at: access.root, access: tree.access, kind: .group)
-        return try copy(backup, to: container, access)
+        return try copy(backup, to: access.container(ofGroup: group, in: member, for: user), access)
       }
     }
     if json { context.console.print(json: outcomes) }

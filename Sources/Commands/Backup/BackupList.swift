@@ -29,10 +29,7 @@ struct BackupListCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let repository = try BackupRepository(repository, context)
-    let restic = try Restic(repository, context)
-    try repository.requireThere()
-    let snapshots = try restic.snapshots()
+    let snapshots = try Restic.opening(repository, context).snapshots()
     let rows = snapshots.map {
       Row(
         id: $0.id, time: $0.time, host: $0.hostname, user: $0.username, paths: $0.paths, tags: $0.tags ?? [])

@@ -41,7 +41,7 @@ struct BackupNowCommand: Command {
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    apps = try arguments.positional.map { (word) throws(UsageError) in try Self.description.app(word) }
+    apps = try Self.description.apps(arguments.positional)
     repository = try BackupRepository.Named(arguments, Self.description)
     hasBundles = arguments.has("with-apps")
     isDryRun = arguments.has("dry-run")
@@ -51,20 +51,20 @@ struct BackupNowCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let repository = try BackupRepository(repository, context)
-    let restic = try Restic(repository, context)
+    let restic = try Restic(BackupRepository(repository, context), context)
     let user = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, context)
     let apps = try apps.map { try access.identifier(of: $0, for: user) }
     var daemon = try access.runner()
-    try repository.requireOutside(of: [daemon.mountPoint, context.absolute(daemon.store)])
-    try repository.requireThere()
+    let mountPoint = daemon.mountPoint
+    try restic.repository.requireOutside(of: [mountPoint, context.absolute(daemon.store)])
+    try restic.repository.requireThere()
     let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
-    let contents = try BackupContents.mount(
+    try BackupContents.mount(
       manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil, by: &daemon)
     let words =
       ["backup", "--json", "--tag", SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")]
-      + (isDryRun ? ["--dry-run"] : []) + ["--", contents.mountPoint]
+      + (isDryRun ? ["--dry-run"] : []) + ["--", mountPoint]
     let report = BackupReport(context.console)
     let outcome = try report.show { try restic.run(words, line: report.take) }
     return try report.end(restic, outcome, isDryRun: isDryRun, json: json)

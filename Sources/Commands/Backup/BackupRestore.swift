@@ -51,7 +51,7 @@ struct BackupRestoreCommand: Command {
     var words = arguments.positional[...]
     snapshot = words.first.flatMap { Self.isSnapshot($0) ? $0 : nil }
     if snapshot != nil { words = words.dropFirst() }
-    choice.apps = try words.map { (word) throws(UsageError) in try Self.description.app(word) }
+    choice.apps = try Self.description.apps(words)
     choice.bundles = arguments.value("bundles")
     choice.replaces = arguments.has("replace")
     choice.withRights = arguments.has("rights")
@@ -77,15 +77,13 @@ struct BackupRestoreCommand: Command {
       }
       return try restore(RestoredBackup(source, context), ofAnybody: true, context)
     }
-    let repository = try BackupRepository(repository, context)
-    let restic = try Restic(repository, context)
-    try repository.requireThere()
+    let restic = try Restic.opening(repository, context)
     let name = Account.numbered(account?.uid ?? context.uid)?.name ?? "\(context.uid)"
     let owner: SnapshotRestore.Owner = context.isRoot && account == nil ? .everybody : .user(name)
     let snapshot = try SnapshotRestore(restic, snapshot, of: owner, choice.apps, context)
     guard context.isRoot else {
-      return try snapshot.bringBack(home: nil) {
-        try restore(RestoredBackup($0, context), ofAnybody: snapshot.isNamed, context)
+      return try snapshot.bringBack { _, path in
+        try restore(RestoredBackup(path, context), ofAnybody: snapshot.isNamed, context)
       }
     }
     let mountPoint = try DaemonSearch.require(store, context).status.mountPoint

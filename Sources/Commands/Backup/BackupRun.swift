@@ -53,9 +53,7 @@ struct BackupRunCommand: Command {
     guard let count = arguments.countBeforeDashes else {
       throw Self.description.error("write '--' before COMMAND: 'insula backup run -- restic backup ...'")
     }
-    apps = try arguments.positional.prefix(count).map { (word) throws(UsageError) in
-      try Self.description.app(word)
-    }
+    apps = try Self.description.apps(arguments.positional.prefix(count))
     command = Array(arguments.positional.dropFirst(count))
     guard let program = command.first else {
       throw Self.description.error("COMMAND is missing (any program with its arguments, after '--')")

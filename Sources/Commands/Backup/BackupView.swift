@@ -20,7 +20,7 @@ enum BackupView {
   /// Has the view served, and mounts it over a directory.
   static func mount(at path: String, _ request: BackupRequest, by daemon: inout RunningDaemon) throws {
     let connection = daemon.isRootless ? try mountOwn(at: path) : nil
-    let mount = try daemon.beginBackup(request, over: connection).1
+    let mount = try daemon.beginBackup(request, over: connection)
     do throws(Errno) {
       let place = try FD.cwd.open(path, pathOnly | O_DIRECTORY)
       if let mount {

@@ -13,4 +13,9 @@ extension CommandDescription {
     }
     return app
   }
+
+  /// Several of them.
+  func apps(_ words: some Sequence<String>) throws(UsageError) -> [AppReference] {
+    try words.map { (word) throws(UsageError) in try app(word) }
+  }
 }

@@ -41,10 +41,10 @@ struct RunningDaemon {
   /// The same for the view of a backup.
   mutating func beginBackup(
     _ request: BackupRequest, over connection: SharedFD?
-  ) throws -> (BackupPlan, SharedFD?) {
+  ) throws -> SharedFD? {
     let reply = try askInTurn(.backup(request), connection)
-    let plan = try reply.orFailure { if case .backup(let plan) = $0 { plan } else { nil } }
-    return (plan, client.takePassed())
+    _ = try reply.orFailure { if case .backup(let plan) = $0 { plan } else { nil } }
+    return client.takePassed()
   }
 
   private mutating func askInTurn(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {

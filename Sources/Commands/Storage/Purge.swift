@@ -48,9 +48,7 @@ struct PurgeCommand: Command {
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    var apps: [AppReference] = []
-    for text in arguments.positional { apps.append(try Self.description.app(text)) }
-    self.apps = apps
+    apps = try Self.description.apps(arguments.positional)
     let named = PurgePlace.allCases.filter { arguments.has($0.rawValue) }
     places = named.isEmpty ? PurgePlace.allCases : named
     goal = try arguments.value("to").map { (text) throws(UsageError) in

@@ -14,7 +14,7 @@ internal import Testing
 // - purge what others have: `othersAreNotPurged`
 // - have a purge never end, so that others' never begin: `whoIsInsideFillsNothingForEver`
 // - ask for what no disk has: `absurdGoalsAreRefused`
-// - prepare what is hard to remove: `HostilePurgeTests`
+// - prepare what is hard to remove: `PurgingTests`
 // - keep the space by a protective flag, or by starting the app again and again: that is theirs to do
 
 /// `insula purge` on a mounted store.

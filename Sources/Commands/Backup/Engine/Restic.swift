@@ -33,6 +33,13 @@ struct Restic {
     self.context = context
   }
 
+  /// For a repository that is there already.
+  static func opening(_ named: BackupRepository.Named, _ context: Context) throws -> Restic {
+    let restic = try Restic(BackupRepository(named, context), context)
+    try restic.repository.requireThere()
+    return restic
+  }
+
   /// Runs it to its end; `line` gets each line that it prints.
   func run(_ words: [String], line: ([UInt8]) throws -> Void = { _ in }) throws -> Outcome {
     let output = try pipe()

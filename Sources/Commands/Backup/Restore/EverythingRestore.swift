@@ -70,7 +70,7 @@ struct EverythingRestore {
 
   /// Asks once, for all that is to come.
   func ask() throws {
-    try HomeRestore.ask(context, replaces: choice.replaces, "what is there of the same names")
+    if !choice.replaces { try HomeRestore.ask(context, "what is there of the same names") }
   }
 
   private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {

@@ -45,9 +45,10 @@ struct HomeRestore {
     var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
     let containers = containers(of: present, &failed)
     let places = Set(present.flatMap { clouds(of: $0) })
-    let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
-    let filled = try containers.filter { try $0.target.hasData }.count
-    try ask(files: replaced, containers: filled)
+    if !choice.replaces {
+      let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
+      try ask(files: replaced, containers: containers.filter { try $0.target.hasData }.count)
+    }
     let grants = try access.grants(nil, of: uid)
 
     var count = restore(containers, &failed)
@@ -110,16 +111,12 @@ struct HomeRestore {
     let all = backup.manifest.apps.filter { $0.home == nil || $0.home == name }
     if choice.apps.isEmpty { return all }
     return try choice.apps.map { wanted in
-      let found = all.first {
-        $0.identifier.lowercased() == wanted.text.lowercased()
-          || $0.name.lowercased() == wanted.text.lowercased()
-      }
-      guard let found else {
+      let identifier = try wanted.identifier(among: all.map { ($0.identifier, $0.name) })
+      guard let found = all.first(where: { AppIdentifier($0.identifier)?.isSame(as: identifier) == true })
+      else {
         throw CommandFailure(
           .failed, "the backup has no app '\(wanted.text)'; its apps are:",
-          lines: all.map {
-            "  \($0.identifier.sanitized)"
-          })
+          lines: all.map { "  \($0.identifier.sanitized)" })
       }
       return found
     }
@@ -158,14 +155,9 @@ struct HomeRestore {
     try access.requireEnded(app, for: uid)
     let package = try DataPackage(
       container: directory.fd, kind, of: identifier, path: "\(backup.path)/\(path)")
-    let target: AppContainer
-    if kind == .data {
-      target = try access.container(identifier, for: uid)
-    } else {
-      let there = try access.path(of: .group(identifier), app, for: uid)
-      let root = try context.openDirectory(access.root)
-      target = try AppContainer(there, in: root.fd, at: access.root, access: .mount, kind: kind)
-    }
+    let target =
+      try kind == .data
+      ? access.container(identifier, for: uid) : access.container(ofGroup: identifier, in: app, for: uid)
     return Container(kind: kind, identifier: identifier, package: package, target: target)
   }
 
@@ -212,12 +204,11 @@ struct HomeRestore {
       containers > 0 ? "the data of \(containers) \(containers == 1 ? "app" : "apps")" : nil,
       files > 0 ? "\(files) \(files == 1 ? "file or folder" : "files and folders")" : nil,
     ].compactMap { $0 }.joined(separator: " and ")
-    try Self.ask(context, replaces: choice.replaces, what)
+    try Self.ask(context, what)
   }
 
   /// Throws unless what is there may be replaced.
-  static func ask(_ context: Context, replaces: Bool, _ what: String) throws {
-    if replaces { return }
+  static func ask(_ context: Context, _ what: String) throws {
     guard isatty(0) == 1, isatty(2) == 1 else {
       throw CommandFailure(
         .failed, "\(what) would be replaced; nothing was changed; '--replace' replaces that")

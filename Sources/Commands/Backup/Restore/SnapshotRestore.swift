@@ -46,6 +46,7 @@ struct SnapshotRestore {
       }
       found = matching.first
     } else {
+      let here = hostName()
       // One of some apps alone is the latest only for these.
       found = all.last { snapshot in
         let only = SnapshotTag.apps(snapshot.tags ?? [])
@@ -53,7 +54,7 @@ struct SnapshotRestore {
           only.isEmpty
           || (!apps.isEmpty
             && apps.allSatisfy { app in only.contains { $0.lowercased() == app.text.lowercased() } })
-        return hasApps && snapshot.hostname == hostName() && owner.has(snapshot)
+        return hasApps && snapshot.hostname == here && owner.has(snapshot)
       }
     }
     guard let found else {
@@ -160,10 +161,6 @@ struct SnapshotRestore {
         throw refuse("others can rename what is in \(path.isEmpty ? "/" : path)")
       }
     }
-  }
-
-  func bringBack<Result>(home: String?, _ body: (String) throws -> Result) throws -> Result {
-    try bringBack(parts: home.map { ["Users/\($0)"] }) { try body($1) }
   }
 
   /// Throws where ACLs and flags would be lost on the way.

@@ -21,45 +21,9 @@ internal import Testing
 // - a link or another directory there while it is taken: `PurgingTests`
 
 /// Purges of what somebody has prepared for them.
-@Suite(.enabled(if: Program.isRoot, "only root can make what belongs to others")) struct HostilePurgeTests {
-  private let fixture: TestFixture
-  private let containers: Containers
-  private let record: ContainerRecord
-  private var data: String { fixture.home + "/Library/Containers/com.example.editor/Data" }
-  private var caches: String { data + "/Library/Caches" }
-  private var staging: String { fixture.path + "/state/staging" }
-
-  init() throws {
-    fixture = try TestFixture()
-    containers = try fixture.containers()
-    let app = try InstalledApp.example()
-    try fixture.registry.add(app)
-    record = try #require(try containers.make(for: app, home: fixture.account.name).first)
-  }
-
+extension PurgingTests {
   @discardableResult
-  private func shell(_ script: String) throws -> String {
-    let script = """
-      as_owner() {
-        setpriv --reuid=\(fixture.account.uid) --regid=\(fixture.account.gid) --clear-groups "$@"; }
-      cd Library/Caches
-      \(script)
-      """
-    let result = try Program.run(["bash", "-ec", script], in: data)
-    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
-    return result.output
-  }
-
-  private func purge(enough: Int64? = nil, rest: @escaping Pause = {}) throws -> Containers.Purge {
-    try containers.purge(.caches, of: record, enough: enough, rest: rest) { (step) throws(Errno) in try step()
-    }
-  }
-
-  /// Without the tag that such a directory has.
-  private func names(_ path: String) -> [String] {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-    return names.filter { $0 != CacheDirectoryTag.name }.sorted()
-  }
+  private func inCaches(_ script: String) throws -> String { try shell("cd Library/Caches\n" + script) }
 
   @Test(arguments: [
     "touch $(printf '%0255d' 7) $'\\xff\\xfe' $'\\e[31m' '.removing-1' '.left-x'; mkdir $(printf '%0255d' 8)",
@@ -69,7 +33,7 @@ internal import Testing
     "mkdir a; setfacl -m u:daemon:--- a; touch a/x; chmod 555 a .; setfacl -d -m u::r a",
   ])
   func allOfItGoes(script: String) throws {
-    try shell("export LC_ALL=C; as_owner bash -ec \"$(cat <<'END'\n\(script)\nEND\n)\"")
+    try inCaches("export LC_ALL=C; as_owner bash -ec \"$(cat <<'END'\n\(script)\nEND\n)\"")
     let expected = try containers.measure(.caches, of: record)
     let purge = try purge()
     #expect(purge.left.isEmpty && purge.freed.count == expected.count + 1)
@@ -78,7 +42,8 @@ internal import Testing
 
   /// Their bytes are not freed, and nobody says so.
   @Test func otherNamesOfFilesStay() throws {
-    try shell("as_owner sh -ec 'head -c 500000 /dev/zero >../../Documents/a; ln ../../Documents/a a; ln a b'")
+    try inCaches(
+      "as_owner sh -ec 'head -c 500000 /dev/zero >../../Documents/a; ln ../../Documents/a a; ln a b'")
     #expect(try containers.measure(.caches, of: record).bytes == 0)
     // What goes is the directory itself, which another one has replaced.
     #expect(try purge().freed.bytes < 100_000)
@@ -87,25 +52,25 @@ internal import Testing
 
   /// Root alone can protect files in such a way, and may have done it in the store.
   @Test func whatCannotBeMovedBackIsPutBeside() throws {
-    try shell("as_owner touch a held; chattr +i held")
-    defer { _ = try? shell("chattr -R -i ../../../../") }
+    try inCaches("as_owner touch a held; chattr +i held")
+    defer { _ = try? inCaches("chattr -R -i ../../../../") }
     let left = try purge().left
     #expect(left.count == 1 && left.first?.path.hasSuffix("/held") == true, "\(left)")
     #expect(left.allSatisfy { FileManager.default.fileExists(atPath: fixture.path + "/tree/" + $0.path) })
     #expect(names(caches) == [] && names(staging) == [])
     // And nothing stands in the way of the next one.
-    try shell("as_owner touch b")
+    try inCaches("as_owner touch b")
     #expect(try purge().left.isEmpty && names(caches) == [])
   }
 
   /// Neither another filesystem nor another place of this one.
   @Test(arguments: ["-t tmpfs none", "--bind ../../Documents"]) func mountsAreNotEntered(mount: String) throws
   {
-    try shell(
+    try inCaches(
       "as_owner mkdir d d/m; as_owner touch d/goes ../../Documents/kept; "
         + "mount \(mount) d/m; as_owner touch d/m/kept"
     )
-    defer { _ = try? shell("findmnt -rno TARGET | grep -F '\(fixture.path)/tree/' | xargs -r umount -l") }
+    defer { _ = try? inCaches("findmnt -rno TARGET | grep -F '\(fixture.path)/tree/' | xargs -r umount -l") }
     let left = try purge().left
     #expect(left.map(\.reason) == ["the backing filesystem refuses to remove it"], "\(left)")
     let path = try #require(left.first).path
@@ -116,7 +81,7 @@ internal import Testing
 
   /// Putting each of them back to the disk by itself took minutes.
   @Test func whatOthersPlantedIsPutBackAtOnce() throws {
-    try shell("touch {1..3000}; as_owner touch {3001..4000}")
+    try inCaches("touch {1..3000}; as_owner touch {3001..4000}")
     #expect(try containers.measure(.caches, of: record).count == 1000)
     let purge = try purge()
     #expect(purge.left.count == OwnersRemoval.most && purge.freed.count == 1000)
@@ -125,7 +90,7 @@ internal import Testing
   }
 
   @Test func timesOfOtherCenturiesAreOrdered() throws {
-    try shell(
+    try inCaches(
       """
       as_owner sh -ec 'for f in a b c d; do head -c 65536 /dev/zero >$f; done
         touch -d @-2000000000 c; touch -d @4102444800 a; touch -d @0 d'
@@ -137,7 +102,8 @@ internal import Testing
   }
 
   @Test func whatWasGivenUpIsFinished() throws {
-    try shell("as_owner sh -ec 'mkdir a; touch a/1 a/2 a/3 b c; echo x >../../Documents/kept'; touch roots")
+    try inCaches(
+      "as_owner sh -ec 'mkdir a; touch a/1 a/2 a/3 b c; echo x >../../Documents/kept'; touch roots")
     var count = 0
     let error = #expect(throws: Errno.self) {
       try purge { () throws(Errno) in
@@ -151,7 +117,7 @@ internal import Testing
   }
 
   @Test func directoriesOfOthersGetNothing() throws {
-    try shell("touch roots; mkdir ../Roots")
+    try inCaches("touch roots; mkdir ../Roots")
     let caches = caches
     let purge = try containers.purge(.caches, of: record, rest: {}) { (step) throws(Errno) in
       try step()
