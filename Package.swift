@@ -23,7 +23,11 @@ let program: [SwiftSetting] =
   strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"], .when(configuration: .release))]
 
 /// For code that no request of the kernel's waits for: it takes less room, at a little less speed.
-let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+///
+/// Instructions that occur more than once become functions of their own.
+let small: [SwiftSetting] = [
+  .unsafeFlags(["-Osize", "-Xllvm", "-enable-machine-outliner=always"], .when(configuration: .release))
+]
 
 /// How the program is linked.
 ///

@@ -4,8 +4,9 @@
 internal import CLinux
 internal import Glibc
 
-// Whole-file locks that belong to the open file: another open file of the same process counts as a stranger,
-// and the kernel lets go when the last descriptor is closed, however the process ends.
+// Locks that belong to the open file, on all of it or on some of its bytes: another open file of the same
+// process counts as a stranger, and the kernel lets go when the last descriptor is closed, however the
+// process ends.
 
 extension FD {
   /// Takes the lock without waiting; false if someone else has it.
@@ -14,14 +15,7 @@ extension FD {
   ///
   /// An exclusive lock needs a descriptor that is open for writing.
   package func tryLock(exclusive: Bool) throws(Errno) -> Bool {
-    var lock = Self.wholeFile(exclusive ? F_WRLCK : F_RDLCK)
-    do throws(Errno) {
-      try retrying { clx_fcntl_lock(raw, CLX_F_OFD_SETLK, &lock) }
-      return true
-    } catch {
-      guard error == .EAGAIN || error == .EACCES else { throw error }
-      return false
-    }
+    try tryLock(Self.wholeFile(exclusive ? F_WRLCK : F_RDLCK))
   }
 
   /// Gives it back, whoever else has inherited this descriptor.
@@ -41,7 +35,41 @@ extension FD {
     return lock.l_type != Int16(F_UNLCK)
   }
 
-  private static func wholeFile(_ type: Int32) -> flock {
-    flock(l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: 0, l_len: 0, l_pid: 0)
+  /// Takes a shared lock on some bytes without waiting; false if someone else has one against it.
+  package func tryShare(_ bytes: Range<Int64>) throws(Errno) -> Bool {
+    try tryLock(Self.lock(F_RDLCK, bytes))
+  }
+
+  /// Gives some bytes back.
+  package func unlock(_ bytes: Range<Int64>) throws(Errno) {
+    var lock = Self.lock(F_UNLCK, bytes)
+    try retrying { clx_fcntl_lock(raw, CLX_F_OFD_SETLK, &lock) }
+  }
+
+  /// Whether someone else has some bytes exclusively.
+  package func isLockedByAnother(_ bytes: Range<Int64>) throws(Errno) -> Bool {
+    var lock = Self.lock(F_RDLCK, bytes)
+    try check(clx_fcntl_lock(raw, CLX_F_OFD_GETLK, &lock))
+    return lock.l_type != Int16(F_UNLCK)
+  }
+
+  private func tryLock(_ wanted: flock) throws(Errno) -> Bool {
+    var lock = wanted
+    do throws(Errno) {
+      try retrying { clx_fcntl_lock(raw, CLX_F_OFD_SETLK, &lock) }
+      return true
+    } catch {
+      guard error == .EAGAIN || error == .EACCES else { throw error }
+      return false
+    }
+  }
+
+  private static func wholeFile(_ type: Int32) -> flock { lock(type, 0..<0) }
+
+  /// An empty range that begins with the first byte is the whole file, however long it becomes.
+  private static func lock(_ type: Int32, _ bytes: Range<Int64>) -> flock {
+    flock(
+      l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: off_t(bytes.lowerBound),
+      l_len: off_t(bytes.count), l_pid: 0)
   }
 }

@@ -12,14 +12,15 @@ internal import Policy
 ///
 /// So all of it is in one snapshot, at the same paths each time.
 enum BackupContents {
-  /// Mounts it; enters a namespace of our own.
+  /// Mounts it, in a namespace of our own.
+  ///
+  /// `databases` is where databases are that are copied before.
   static func mount(
     _ manifest: BackupManifest, _ request: BackupRequest, withBundlesOf access: (any StoreAccess)?,
-    by daemon: inout RunningDaemon
+    databases: FD?, by daemon: inout RunningDaemon
   ) throws {
     let mountPoint = daemon.mountPoint
-    try BackupView.enterNamespace()
-    // Before the tree is covered, and in the namespace that they are to be mounted in once more.
+    // Before the tree is covered.
     let bundles = try access.map { try Self.bundles(of: manifest, $0) } ?? []
     do throws(Errno) {
       try OwnNamespace.mountMemory(at: mountPoint)
@@ -31,18 +32,24 @@ enum BackupContents {
       try file.fd.writeAll(manifest.encoded)
       for bundle in bundles {
         let parent = try top.fd.openDirectory(BackupManifest.bundlesName)
-        try parent.fd.makeDirectory(bundle.name, mode: 0o755)
-        let place = try parent.fd.child(bundle.name)
         try bundle.directory.use { (directory) throws(Errno) in
-          let copy = try DetachedMount.copy(of: directory, adding: .readOnly)
-          try copy.fd.attach(over: place.fd)
+          try show(directory, as: bundle.name, in: parent.fd)
         }
       }
+      if let databases { try show(databases, as: BackupManifest.databasesName, in: top.fd) }
       try check(chdir("/"))
     } catch {
       throw CommandFailure(.failed, "can't put the backup together over \(mountPoint): \(error.message)")
     }
     try BackupView.mount(at: "\(mountPoint)/\(BackupManifest.treeName)", request, by: &daemon)
+  }
+
+  /// Mounts a directory read-only at a new name.
+  private static func show(_ directory: FD, as name: String, in parent: FD) throws(Errno) {
+    try parent.makeDirectory(name, mode: 0o755)
+    let place = try parent.child(name)
+    let copy = try DetachedMount.copy(of: directory, adding: .readOnly)
+    try copy.fd.attach(over: place.fd)
   }
 
   private static func bundles(

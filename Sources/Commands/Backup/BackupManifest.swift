@@ -19,6 +19,8 @@ struct BackupManifest: Codable, Equatable {
   static let treeName = "tree"
   /// The apps themselves, if those were asked for.
   static let bundlesName = "apps"
+  /// Databases of apps that ran, each as of one moment, at their paths in the tree.
+  static let databasesName = "databases"
   private static let formatNow = 1
 
   /// An app that was installed.

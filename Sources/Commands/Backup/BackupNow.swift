@@ -25,9 +25,9 @@ struct BackupNowCommand: Command {
     details: [
       """
       The backup contains what 'insula backup run' shows, and a manifest: which apps there were, and what they
-      were allowed. Files may change while they are read: each is as it was at some moment, and files that
-      belong together may be of different moments. An app that wants more writes a copy of its own, as
-      'sqlite3 FILE ".backup COPY"' does.
+      were allowed. SQLite databases of apps that run are each copied as of one moment first, into TMPDIR or
+      /var/tmp. Other files may change while they are read, and files that belong together may be of different
+      moments; one that its app replaces as a whole is always a whole one.
       """
     ],
     examples: ["insula backup now", "sudo insula backup now --quiet", "insula backup now com.example.notes"])
@@ -60,14 +60,28 @@ struct BackupNowCommand: Command {
     try restic.repository.requireOutside(of: [mountPoint, context.absolute(daemon.store)])
     try restic.repository.requireThere()
     let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
-    try BackupContents.mount(
-      manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil, by: &daemon)
-    let words =
-      ["backup", "--json", "--tag", SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")]
-      + (isDryRun ? ["--dry-run"] : []) + ["--", mountPoint]
-    let report = BackupReport(context.console)
-    let outcome = try report.show { try restic.run(words, line: report.take) }
-    return try report.end(restic, outcome, isDryRun: isDryRun, json: json)
+    let databases = try RunningDatabases(access, user: user, only: apps)
+    let tags = SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")
+    // A process with several threads can't; and what is to be mounted once more must be opened in it.
+    try BackupView.enterNamespace()
+    func backUp(databasesIn place: FD?) throws -> ExitCode {
+      try BackupContents.mount(
+        manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil,
+        databases: place, by: &daemon)
+      let treePath = "\(mountPoint)/\(BackupManifest.treeName)"
+      if let place {
+        let tree = try context.openDirectory(treePath)
+        databases.copy(from: tree.fd, to: place)
+      }
+      let words = ["backup", "--json", "--tag", tags] + (isDryRun ? ["--dry-run"] : []) + ["--", mountPoint]
+      let report = BackupReport(
+        context.console, dispensable: Set(databases.companions.map { "\(treePath)/\($0)" }))
+      let outcome = try report.show { try restic.run(words, line: report.take, complaint: report.take) }
+      return try report.end(restic, outcome, isDryRun: isDryRun, json: json)
+    }
+    if isDryRun || databases.isEmpty { return try backUp(databasesIn: nil) }
+    let place = try UnpackingPlace(context, for: "backup")
+    return try place.use { try backUp(databasesIn: place.directory) }
   }
 }
 

@@ -75,7 +75,14 @@ struct BackupRestoreCommand: Command {
       if let done = try ActingCommand.onMount(of: store, for: user, context, { words(source, $0, context) }) {
         return done
       }
-      return try restore(RestoredBackup(source, context), ofAnybody: true, context)
+      let backup = try RestoredBackup(source, context)
+      do throws(Errno) { try RestoredDatabases.putInPlace(in: backup.directory.fd) } catch {
+        context.console.note(
+          "databases of apps that ran are restored as they were read, perhaps amid a change: can't move "
+            + "those in \(source.sanitized)/\(BackupManifest.databasesName) to their places "
+            + "(\(error.message))")
+      }
+      return try restore(backup, ofAnybody: true, context)
     }
     let restic = try Restic.opening(repository, context)
     let name = Account.numbered(account?.uid ?? context.uid)?.name ?? "\(context.uid)"

@@ -119,8 +119,9 @@ extension View {
     _ plan: OpenPlan, _ backing: Backings.Backing?, _ node: NodeID, byRoot isRoot: Bool
   ) throws(Errno) -> OpenPlan.Route {
     guard let backing else {
-      // Each view's kernel has pages of its own then, and no map of what it opens past them.
-      if plan.isRevocable && plan.access.writes || isWrittenElsewhere(node) {
+      // Each view's kernel has pages of its own then, and no map of what it opens past them. A backup only
+      // copies what is there.
+      if plan.isRevocable && plan.access.writes || !isForBackup && isWrittenElsewhere(node) {
         try gate.refuseSharedMemory(node)
       }
       let isDirect = plan.appends || plan.isRevocable || plan.appendsWholeWrites

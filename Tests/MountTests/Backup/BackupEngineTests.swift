@@ -32,23 +32,10 @@ struct BackupEngineTests {
     #expect(try fixture.succeed("backup list").contains(fixture.run.mounted.point))
     #expect(try fixture.succeed("backup check").contains("are whole"))
 
-    let other = try MountedStore(owner: rootless ? fixture.run.user : nil)
-    try other.mount()
-    for words in [
-      ["trust", "add", fixture.run.mounted.temporary.appending("store/root.pem"), "--store", other.store],
-      ["user", "add", fixture.run.user.name, "--store", other.store],
-    ] {
-      let result = try other.run(words)
-      try #require(result.status == 0, "\(words): \(result.errors)")
-    }
+    let (other, bundles) = try fixture.anotherStore()
     // Without the app its data are left out, and that is said.
     let without = try fixture.shell("backup restore --to '\(other.point)'")
     #expect(without.status != 0 && without.errors.contains("--bundles"), "\(without.output)\(without.errors)")
-    let bundles = fixture.run.mounted.temporary.appending("bundles")
-    let copied = try Program.run([
-      "cp", "-r", fixture.run.mounted.temporary.appending("store/Notes-made"), bundles,
-    ])
-    try #require(copied.status == 0 && chmod(bundles, 0o755) == 0)
     let restored = try fixture.shell("backup restore --to '\(other.point)' --bundles '\(bundles)' --replace")
     #expect(restored.status == 0, "\(restored.output)\(restored.errors)")
     #expect(restored.output.contains("Installed Notes"))

@@ -13,8 +13,10 @@ final class BackupFixture {
   let repository: String
   let password: String
   let scratch: String
+  private let isRootless: Bool
 
   init(rootless: Bool = false, store: String? = nil) throws {
+    isRootless = rootless
     run = try RunFixture(rootless: rootless, store: store)
     try #require(try run.inside("true").status == 0)
     try run.mounted.temporary.makeDirectory("backup", mode: 0o777)
@@ -110,5 +112,24 @@ final class BackupFixture {
         "Library/Containers/$APP/Data/Library/Application Support"; do look "$home/$place"; done
       cat "$home/Library/Containers/$APP/Data/.rc"
       """)
+  }
+
+  /// An empty store that trusts the same, and a directory with the app to restore there.
+  func anotherStore() throws -> (MountedStore, bundles: String) {
+    let other = try MountedStore(owner: isRootless ? run.user : nil)
+    try other.mount()
+    for words in [
+      ["trust", "add", run.mounted.temporary.appending("store/root.pem"), "--store", other.store],
+      ["user", "add", run.user.name, "--store", other.store],
+    ] {
+      let result = try other.run(words)
+      try #require(result.status == 0, "\(words): \(result.errors)")
+    }
+    let bundles = run.mounted.temporary.appending("bundles")
+    let copied = try Program.run([
+      "cp", "-r", run.mounted.temporary.appending("store/Notes-made"), bundles,
+    ])
+    try #require(copied.status == 0 && chmod(bundles, 0o755) == 0)
+    return (other, bundles)
   }
 }

@@ -14,6 +14,8 @@ final class BackupReport: Sendable {
     var summary: ResticMessage?
     var unread: [String] = []
     var unreadCount = 0
+    /// How many were removed meanwhile, or may be missing.
+    var goneCount = 0
     var told: UInt64 = 0
   }
 
@@ -24,8 +26,13 @@ final class BackupReport: Sendable {
   private let console: Console
   private let began = monotonicNanoseconds()
   private let state = Mutex(State())
+  /// What may be missing.
+  private let dispensable: Set<String>
 
-  init(_ console: Console) { self.console = console }
+  init(_ console: Console, dispensable: Set<String>) {
+    self.console = console
+    self.dispensable = dispensable
+  }
 
   /// Does it, and shows meanwhile how far it is.
   func show<Result>(_ body: () throws -> Result) rethrows -> Result {
@@ -40,10 +47,13 @@ final class BackupReport: Sendable {
       switch message.kind {
       case .status: state.last = message
       case .summary: state.summary = message
+      case .error where message.isOfScan: break
+      case .error where isNothingMissing(message): state.goneCount += 1
       case .error:
         state.unreadCount += 1
         if state.unread.count < Self.mostNames {
-          let what = [message.item, message.error?.message].compactMap { $0 }.joined(separator: ": ")
+          let why = message.error?.message ?? message.error?.number.map { Errno($0).message }
+          let what = [message.item, why].compactMap { $0 }.joined(separator: ": ")
           state.unread.append(what)
         }
       case nil: break
@@ -53,6 +63,10 @@ final class BackupReport: Sendable {
       return true
     }
     if isTold, !console.showsProgress { console.inform(text) }
+  }
+
+  private func isNothingMissing(_ message: ResticMessage) -> Bool {
+    message.error?.isOfNoFile == true || message.item.map(dispensable.contains) == true
   }
 
   /// How far it is, with the rate and the time that is left.
@@ -100,7 +114,7 @@ final class BackupReport: Sendable {
     _ restic: Restic, _ outcome: Restic.Outcome, isDryRun: Bool, json: Bool
   ) throws -> ExitCode {
     let state = state.withLock { $0 }
-    // With 3 restic says that some of it could not be read; the rest is kept.
+    // With 3 restic says that some of it could not be read, or was not there any more; the rest is kept.
     guard outcome.isDone || outcome.end == .exited(3), let summary = state.summary else {
       throw restic.failure("make the backup", outcome)
     }
@@ -120,7 +134,8 @@ final class BackupReport: Sendable {
     } else {
       console.say(Self.sentence(summary, isDryRun: isDryRun))
     }
-    return state.unreadCount > 0 || !outcome.isDone ? .failed : .ok
+    let isComplete = state.unreadCount == 0 && (outcome.isDone || state.goneCount > 0)
+    return isComplete ? .ok : .failed
   }
 
   private static func sentence(_ summary: ResticMessage, isDryRun: Bool) -> String {

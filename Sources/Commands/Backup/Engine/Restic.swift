@@ -40,8 +40,10 @@ struct Restic {
     return restic
   }
 
-  /// Runs it to its end; `line` gets each line that it prints.
-  func run(_ words: [String], line: ([UInt8]) throws -> Void = { _ in }) throws -> Outcome {
+  /// Runs it to its end; `line` gets each line that it prints, and `complaint` each of what it complains of.
+  func run(
+    _ words: [String], line: ([UInt8]) throws -> Void = { _ in }, complaint: ([UInt8]) -> Void = { _ in }
+  ) throws -> Outcome {
     let output = try pipe()
     let errors = try pipe()
     let typed = try passwordPipe()
@@ -60,15 +62,16 @@ struct Restic {
     } catch {
       throw CommandFailure(error, "can't start \(program): \(error.message)")
     }
-    return try listen(to: pid, output.takeRead(), errors.takeRead(), line)
+    return try listen(to: pid, output.takeRead(), errors.takeRead(), line, complaint)
   }
 
   /// Takes what it prints, until it has ended.
   private func listen(
     to pid: Int32, _ printed: consuming OwnedFD, _ complained: consuming OwnedFD,
-    _ line: ([UInt8]) throws -> Void
+    _ line: ([UInt8]) throws -> Void, _ complaint: ([UInt8]) -> Void
   ) throws -> Outcome {
     var lines = LineSplitter(limit: Self.lineLimit)
+    var complaintLines = LineSplitter(limit: Self.complaintLimit)
     var complaints: [UInt8] = []
     var failure: (any Error)?
     var isOpen = (true, true)
@@ -88,6 +91,7 @@ struct Restic {
       if isOpen.1, ready[1] {
         let bytes = try complained.fd.readAvailable(limit: 1 << 16)
         isOpen.1 = bytes != nil
+        complaintLines.take(bytes).forEach(complaint)
         // The last ones say why it failed.
         complaints = Array((complaints + (bytes ?? [])).suffix(Self.complaintLimit))
       }

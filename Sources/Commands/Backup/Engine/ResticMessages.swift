@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
+internal import LinuxIO
+
 // What restic prints as JSON; it has more fields than these.
 
 /// A line of `restic backup --json`.
 struct ResticMessage: Decodable {
   enum Kind: String { case status, summary, error }
 
-  struct Complaint: Decodable { let message: String? }
+  /// Before 0.17 it is one of Go's errors: a number at best.
+  struct Complaint: Decodable {
+    let message: String?
+    let number: Int32?
+
+    var isOfNoFile: Bool { number == ENOENT || message?.includes("no such file or directory") == true }
+
+    private enum CodingKeys: String, CodingKey {
+      case message
+      case number = "Err"
+    }
+  }
 
   var kind: Kind? { Kind(rawValue: type) }
   private let type: String
+
+  /// Whether something can't be counted, which only the progress depends on.
+  var isOfScan: Bool { during == "scan" }
 
   // How far it is.
   let done: Double?
@@ -22,6 +39,7 @@ struct ResticMessage: Decodable {
   let currentFiles: [String]?
   // What could not be read.
   let item: String?
+  let during: String?
   let error: Complaint?
   // What came of it.
   let filesNew: Int64?
@@ -42,7 +60,7 @@ struct ResticMessage: Decodable {
     case bytesDone = "bytes_done"
     case secondsLeft = "seconds_remaining"
     case currentFiles = "current_files"
-    case item, error
+    case item, during, error
     case filesNew = "files_new"
     case filesChanged = "files_changed"
     case filesUnmodified = "files_unmodified"

@@ -119,7 +119,7 @@ struct SnapshotRestore {
       let wanted =
         parts.map { parts in
           ["\(top)/\(BackupManifest.name)", "\(top)/\(BackupManifest.bundlesName)"]
-            + parts.map { "\(tree)/\($0)" }
+            + parts.flatMap { ["\(tree)/\($0)", "\(top)/\(BackupManifest.databasesName)/\($0)"] }
         } ?? []
       // One level deeper, so that the directory that others can't enter is always above.
       let target = "\(place.path)/\(Self.innerName)"
@@ -134,6 +134,10 @@ struct SnapshotRestore {
         throw CommandFailure(
           failure.code, failure.message,
           lines: failure.lines + ["  nothing was changed; TMPDIR can name another directory with more room"])
+      }
+      let backup = try context.openDirectory(target + top)
+      do throws(Errno) { try RestoredDatabases.putInPlace(in: backup.fd) } catch {
+        throw CommandFailure(error, "can't put databases in place in \(place.path): \(error.message)")
       }
       return try body(place, target + top)
     }

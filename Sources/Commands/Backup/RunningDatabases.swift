@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// The SQLite databases of apps that run while a backup is made.
+///
+/// A program that backs up reads a database piece by piece, and what it gets is of several moments, which no
+/// database survives. So each of them is copied first, while it is held.
+final class RunningDatabases {
+  private let context: Context
+  /// Paths in the tree.
+  private let containers: [String]
+  private let copy: DataCopy
+  /// The paths in the tree of what stands beside databases that were copied: of no use without those.
+  private(set) var companions: Set<String> = []
+  private var count = 0
+  /// How much longer is waited in all for databases that are in use, in steps.
+  private var patience = 15_000
+
+  private static let patienceForOne = 3000
+  /// In microseconds: whoever writes all the time lets go of the database for less than a millisecond.
+  private static let step: UInt32 = 1000
+  /// An app can make as many as it likes.
+  private static let most = 10_000
+
+  /// Finds the containers of those that run; of these apps alone if some are named.
+  init(_ access: any StoreAccess, user: UInt32?, only chosen: [AppIdentifier]) throws {
+    context = access.context
+    var found: Set<String> = []
+    for running in try access.running(for: access.orOneself(user)) {
+      guard let identifier = AppIdentifier(running.identifier),
+        chosen.isEmpty || chosen.contains(where: { $0.isSame(as: identifier) }),
+        let home = try? access.home(of: running.user),
+        let app = try? access.app(identifier, for: running.user)
+      else { continue }
+      for (kind, names) in [
+        (ContainerKind.data, [identifier]), (.group, app.groups.compactMap { AppIdentifier($0) }),
+        (.cloud, app.clouds.compactMap { AppIdentifier($0) }),
+      ] {
+        found.formUnion(names.map { "\(home)/\(ContainerLayout.path(of: $0, kind))" })
+      }
+    }
+    containers = found.sorted()
+    var rules = DataCopy.Rules(from: .mount, to: .package)
+    rules.keepsOwners = ProcessID.user == 0
+    // A flag would stand against the copy's removal; it comes back with the file itself.
+    rules.keepsSystemFlags = false
+    copy = DataCopy(rules)
+  }
+
+  var isEmpty: Bool { containers.isEmpty }
+
+  /// Copies all of them, to their paths in another directory.
+  func copy(from tree: FD, to place: FD) {
+    for path in containers {
+      guard let container = try? tree.openDirectory(at: path) else { continue }
+      _ = try? DeepWalk.through(container.fd, mostWaiting: 100_000) { (entry) throws(Errno) in
+        if entry.type == DT_DIR { return true }
+        guard entry.type == DT_REG || entry.type == DT_UNKNOWN, !isCompanion(entry.name),
+          let status = try? entry.directory.status(of: entry.name), DatabaseHold.canBe(status)
+        else { return false }
+        let names = path.split(separator: "/").map { Array($0.utf8) } + entry.path
+        do throws(Errno) {
+          if try copyDatabase(entry.name, in: entry.directory, names.dropLast(), place) {
+            companions.formUnion(
+              DatabaseHold.suffixes.map { Self.text(names) + String(decoding: $0, as: UTF8.self) })
+          }
+        } catch {
+          note(names, error)
+        }
+        return false
+      }
+    }
+  }
+
+  private func isCompanion(_ name: [UInt8]) -> Bool {
+    DatabaseHold.suffixes.contains { name.suffix($0.count).elementsEqual($0) }
+  }
+
+  private func note(_ names: [[UInt8]], _ error: Errno) {
+    // It was removed, or can't be read, which whoever backs up says.
+    if error == .ENOENT || error == .EACCES || error == .EPERM { return }
+    let why = error == .EBUSY ? "an app has it for itself" : error.message
+    context.console.note(
+      "\(Self.text(names).sanitized): this database is in use, and is backed up as it is read (\(why))")
+  }
+
+  private static func text(_ names: [[UInt8]]) -> String {
+    names.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+  }
+
+  /// False if it is no database; EBUSY if its app does not let go of it.
+  private func copyDatabase(
+    _ name: [UInt8], in directory: FD, _ above: ArraySlice<[UInt8]>, _ place: FD
+  ) throws(Errno) -> Bool {
+    for _ in 0..<Self.patienceForOne {
+      do throws(Errno) {
+        guard let hold = try DatabaseHold.take(name, in: directory) else { return false }
+        count += 1
+        guard count <= Self.most else { throw .EMFILE }
+        let target = try Self.directory(above, in: place)
+        let files = [name] + hold.companions
+        let isCopied = try copyFiles(files, from: directory, to: target.fd)
+        if isCopied, hold.isKept(in: directory) { return true }
+        for file in files { try? target.fd.remove(file, directory: false) }
+      } catch {
+        guard error == .EBUSY else { throw error }
+      }
+      guard patience > 0 else { break }
+      patience -= 1
+      // A wait for a lock has no end of its own.
+      usleep(Self.step)
+    }
+    throw .EBUSY
+  }
+
+  /// False if one of them was removed meanwhile.
+  private func copyFiles(_ files: [[UInt8]], from directory: FD, to target: FD) throws(Errno) -> Bool {
+    do throws(TreeCopyFailure) {
+      for file in files { try copy.copy(file, from: directory, in: target) }
+      return true
+    } catch {
+      guard case .failed(_, let code) = error.reason, code == .ENOENT else {
+        for file in files { try? target.remove(file, directory: false) }
+        guard case .failed(_, let code) = error.reason else { throw .EIO }
+        throw code
+      }
+      return false
+    }
+  }
+
+  /// Makes the directories on the way as far as they are missing.
+  private static func directory(_ names: ArraySlice<[UInt8]>, in place: FD) throws(Errno) -> OwnedFD {
+    var here = try place.duplicated()
+    for name in names {
+      do throws(Errno) { try here.fd.makeDirectory(name, mode: 0o700) } catch {
+        guard error == .EEXIST else { throw error }
+      }
+      here = try here.fd.openDirectory(name)
+    }
+    return here
+  }
+}
