@@ -31,25 +31,45 @@ package final class KeptUsage: Sendable {
     var kept: [String: Kept] = [:]
     /// How many are kept of each user; of nil, what is there for all.
     var counts: [UInt32?: Int] = [:]
+    /// What another daemon has left, of places that nobody has asked about yet.
+    var remembered: [String: RememberedUsage.Place]
     /// To be looked at again, by their keys.
     var wanted: [String: StoragePlace] = [:]
+
+    init(remembered: [String: RememberedUsage.Place]) { self.remembered = remembered }
+
+    /// Keeps it, if there is room.
+    @discardableResult
+    mutating func keep(_ new: Kept) -> Kept {
+      let (key, user) = (new.place.key, new.place.owner.user)
+      if kept[key] == nil {
+        guard kept.count < KeptUsage.most.all, counts[user, default: 0] < KeptUsage.most.ofUser else {
+          return new
+        }
+        counts[user, default: 0] += 1
+      }
+      kept[key] = new
+      return new
+    }
   }
 
-  private let state = Condition(State())
+  private let state: Condition<State>
   private let walk: Walk
   private let clock: @Sendable () -> UInt64
 
   /// Of more places nothing is kept: of all, and of one user.
-  private static let most = (all: 4000, ofUser: 1000)
+  fileprivate static let most = (all: 4000, ofUser: 1000)
   /// What was found within that time is told again, in nanoseconds.
   private static let rest: UInt64 = 30_000_000_000
   /// How often a place is walked through again, as the share of the time that goes into that.
   private static let share: UInt64 = 20
 
   package init(
-    clock: @escaping @Sendable () -> UInt64 = monotonicNanoseconds,
-    walk: @escaping Walk
+    _ remembered: RememberedUsage = RememberedUsage(),
+    clock: @escaping @Sendable () -> UInt64 = monotonicNanoseconds, walk: @escaping Walk
   ) {
+    state = Condition(
+      State(remembered: Dictionary(remembered.places.map { ($0.key, $0) }) { first, _ in first }))
     self.clock = clock
     self.walk = walk
   }
@@ -61,8 +81,7 @@ package final class KeptUsage: Sendable {
     of place: StoragePlace, allowance: inout UInt64, pause: () throws(Errno) -> Void
   ) throws(Errno) -> MeasuredUsage {
     let began = clock()
-    let known = state.withLock { $0.kept[place.key] }
-    guard let known, !known.isPast else { return try measure(place, pause) }
+    guard let known = known(of: place), !known.isPast else { return try measure(place, pause) }
     let left = allowance
     if known.cost <= left {
       defer { allowance -= min(allowance, clock() &- began) }
@@ -79,6 +98,25 @@ package final class KeptUsage: Sendable {
     return known.measured
   }
 
+  private func known(of place: StoragePlace) -> Kept? {
+    state.withLock { state in
+      if let kept = state.kept[place.key] { return kept }
+      guard let left = state.remembered.removeValue(forKey: place.key) else { return nil }
+      // It was found before this machine was started, perhaps: it is looked at as soon as may be.
+      return state.keep(Kept(place: place, measured: left.measured, cost: left.cost, ended: 0))
+    }
+  }
+
+  /// What is known now, for the next daemon.
+  package var remembered: RememberedUsage {
+    state.withLock { state in
+      RememberedUsage(
+        state.kept.filter { !$0.value.isPast }.map {
+          RememberedUsage.Place(key: $0.key, measured: $0.value.measured, cost: $0.value.cost)
+        } + state.remembered.values)
+    }
+  }
+
   /// Walks through a place, and keeps what is found.
   @discardableResult
   package func measure(
@@ -90,14 +128,8 @@ package final class KeptUsage: Sendable {
     let ended = clock()
     state.withLock { state in
       state.wanted[place.key] = nil
-      let user = place.owner.user
-      if state.kept[place.key] == nil {
-        guard state.kept.count < Self.most.all, state.counts[user, default: 0] < Self.most.ofUser else {
-          return
-        }
-        state.counts[user, default: 0] += 1
-      }
-      state.kept[place.key] = Kept(place: place, measured: measured, cost: ended &- began, ended: ended)
+      state.remembered[place.key] = nil
+      state.keep(Kept(place: place, measured: measured, cost: ended &- began, ended: ended))
     }
     return measured
   }
@@ -128,6 +160,7 @@ package final class KeptUsage: Sendable {
       state.kept = state.kept.filter { keys.contains($0.key) }
       state.counts = Dictionary(state.kept.values.map { ($0.place.owner.user, 1) }, uniquingKeysWith: +)
       state.wanted = state.wanted.filter { keys.contains($0.key) }
+      state.remembered = state.remembered.filter { keys.contains($0.key) }
     }
   }
 

@@ -43,7 +43,9 @@ final class StorageService: Sendable {
   ) {
     (self.store, self.views, self.rule) = (store, views, rule)
     (self.registry, self.answered) = (registry, answered)
-    kept = KeptUsage { (place, pause) throws(Errno) in try place.measure(in: store.tree, pause: pause) }
+    kept = KeptUsage(RememberedUsage(in: store)) { (place, pause) throws(Errno) in
+      try place.measure(in: store.tree, pause: pause)
+    }
   }
 
   // MARK: Reports
@@ -128,6 +130,7 @@ final class StorageService: Sendable {
     kept.wake()
     let thread = thread.withLock { $0.take() }
     thread?.join()
+    kept.remembered.leave(in: store)
   }
 
   private func keepUp() {
@@ -141,6 +144,7 @@ final class StorageService: Sendable {
         let places = (try? meter().places()) ?? []
         kept.keepOnly(places)
         for place in places { look(at: place, pace) }
+        kept.remembered.leave(in: store)
         next = monotonicNanoseconds() &+ Self.round &* 1_000_000
       } else {
         let left = next &- monotonicNanoseconds()

@@ -53,7 +53,7 @@ package struct StoragePlace: Equatable, Sendable {
 }
 
 /// What a place was found to take, and when, in seconds since 1970.
-package struct MeasuredUsage: Equatable, Sendable {
+package struct MeasuredUsage: Codable, Equatable, Sendable {
   package let usage: StorageUsage
   package let time: Int64
 

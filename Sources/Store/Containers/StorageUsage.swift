@@ -14,7 +14,7 @@ package import Policy
 package typealias Pause = () throws(Errno) -> Void
 
 /// What a directory takes on the disk, with all that is below it.
-package struct StorageUsage: Equatable, Sendable {
+package struct StorageUsage: Codable, Equatable, Sendable {
   package private(set) var sizes = StorageSizes()
   /// Of everything that has a name.
   package private(set) var count: Int64 = 0

@@ -24,11 +24,20 @@ internal import Testing
   private let world = World()
   private let kept: KeptUsage
   private let places: [StoragePlace]
+  private let store: Store
+  private let made: TestStore
   private static let millisecond: UInt64 = 1_000_000
 
   init() throws {
-    let world = world
-    kept = KeptUsage(clock: { world.now.withLock { $0 } }) { (_, pause) throws(Errno) in
+    kept = Self.kept(in: world)
+    let fixture = try AppsOfAStore()
+    (places, store, made) = (fixture.places, fixture.store, fixture.made)
+  }
+
+  private static func kept(
+    _ remembered: RememberedUsage = RememberedUsage(), in world: World
+  ) -> KeptUsage {
+    KeptUsage(remembered, clock: { world.now.withLock { $0 } }) { (_, pause) throws(Errno) in
       let names = world.names.withLock { $0 }
       let cost = world.cost.withLock { $0 }
       for _ in 0..<names {
@@ -39,8 +48,6 @@ internal import Testing
       world.walks.withLock { $0 += 1 }
       return StorageUsage()
     }
-    let fixture = try AppsOfAStore()
-    places = fixture.places
   }
 
   private func ask(_ allowance: UInt64 = 25 * millisecond, _ place: Int = 0) throws -> UInt64 {
@@ -125,6 +132,28 @@ internal import Testing
     #expect(walks == 3)
   }
 
+  /// A daemon need not walk through millions of files before it can tell what the one before has found.
+  @Test func whatWasLeftIsToldAndLookedAtLater() throws {
+    cost(1000)
+    _ = try ask(0, 0)
+    pass(3_600_000)
+    kept.remembered.leave(in: store)
+    let next = Self.kept(RememberedUsage(in: store), in: world)
+    var left: UInt64 = 0
+    let told = try next.usage(of: places[0], allowance: &left) {}
+    #expect(walks == 1 && told.time > 0)
+    #expect(next.nextWanted() == places[0])
+    // What nobody has asked about is left for the one after.
+    #expect(Self.kept(RememberedUsage(in: store), in: world).remembered.places.map(\.key) == [places[0].key])
+    _ = try next.usage(of: places[1], allowance: &left) {}
+    #expect(walks == 2)
+    next.keepOnly([])
+    #expect(next.remembered.places.isEmpty)
+
+    try store.state.replaceContents(of: "storage.json", with: Array("{\"places\":[{}]}".utf8), mode: 0o600)
+    #expect(RememberedUsage(in: store).places.isEmpty)
+  }
+
   @Test func whoeverDoesNotWaitEndsIt() throws {
     cost(1000, names: 1000)
     var left: UInt64 = 0
@@ -168,10 +197,12 @@ extension KeptUsageTests {
 /// A bundle and a container, as a registry has them.
 private struct AppsOfAStore {
   let places: [StoragePlace]
+  let store: Store
+  let made: TestStore
 
   init() throws {
-    let made = try TestStore()
-    let store = try made.open()
+    made = try TestStore()
+    store = try made.open()
     let registry = try Registry(state: store.state, path: made.path + "/state")
     let identifier = try #require(AppIdentifier("com.example.editor"))
     try registry.add(
