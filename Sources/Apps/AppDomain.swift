@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// For whom an app is installed.
+internal import Policy
+
+/// Where an app is installed, and for whom.
 package enum AppDomain: Hashable, Sendable {
   /// In `/Applications`, for all users of the machine.
   case everyone
+  /// The same, in `/Applications/Utilities`.
+  case utilities
+  /// The same, in the `Applications` of the network.
+  case network
   /// In the `Applications` of the home of that name.
   case user(String)
 
@@ -12,7 +18,29 @@ package enum AppDomain: Hashable, Sendable {
   package var path: String {
     switch self {
     case .everyone: "Applications"
+    case .utilities: "Applications/Utilities"
+    case .network: "Network/Applications"
     case .user(let name): "Users/\(name)/Applications"
+    }
+  }
+
+  /// Where an app for everyone is that has this path.
+  package init(ofEveryones path: String) {
+    self = [.utilities, .network].first { path.utf8.starts(with: "\($0.path)/".utf8) } ?? .everyone
+  }
+
+  /// Whether the app is there for all users.
+  package var isForEveryone: Bool {
+    if case .user = self { false } else { true }
+  }
+
+  /// What a bundle is in there.
+  var zone: Zone {
+    switch self {
+    case .everyone: .applications
+    case .utilities: .utilities
+    case .network: .networkApplications
+    case .user: .homeApplications
     }
   }
 }

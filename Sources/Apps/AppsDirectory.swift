@@ -65,19 +65,32 @@ extension Installer {
     _ domain: AppDomain, by caller: CallerIdentity, doing: String, making: Bool
   ) throws(AppFailure) -> AppsDirectory {
     switch domain {
-    case .everyone: try openEveryones(by: caller, doing)
+    case .everyone, .utilities, .network: try openEveryones(domain, by: caller, doing, making: making)
     case .user(let name): try openUsers(name, by: caller, doing, making: making)
     }
   }
 
-  private func openEveryones(by caller: CallerIdentity, _ doing: String) throws(AppFailure) -> AppsDirectory {
-    let path = AppDomain.everyone.path
-    let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(path) }
-    try authorize(directory.fd, path, .applications, caller, doing)
+  private func openEveryones(
+    _ domain: AppDomain, by caller: CallerIdentity, _ doing: String, making: Bool
+  ) throws(AppFailure) -> AppsDirectory {
+    let path = domain.path
     let own = try opening("") { () throws(Errno) in try store.directory.status() }
+    if making, domain == .network, caller.uid == own.st_uid { try makeNetworks(own, path) }
+    let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(at: path) }
+    try authorize(directory.fd, path, domain.zone, caller, doing)
     return AppsDirectory(
       directory: directory, path: path, user: nil, uid: own.st_uid,
       gid: store.description.mode == .system ? store.description.adminGroup.gid : own.st_gid)
+  }
+
+  /// A tree begins without it: it is a network's administrator who has apps there.
+  private func makeNetworks(_ owner: FileStatus, _ path: String) throws(AppFailure) {
+    let place = BundlePlace(path: path)
+    let network = try opening(place.parent) { () throws(Errno) in
+      try store.tree.openDirectory(at: place.parent)
+    }
+    guard try isMissing(place.name, in: network.fd, path) else { return }
+    try makeApplications(in: network.fd, owner, path, isProtected: false)
   }
 
   private func openUsers(
@@ -133,7 +146,9 @@ extension Installer {
     in home: FD, _ owner: FileStatus, _ path: String, making: Bool
   ) throws(AppFailure) -> OwnedFD {
     let name = "Applications"
-    if making, try isMissing(name, in: home, path) { try makeApplications(in: home, owner, path) }
+    if making, try isMissing(name, in: home, path) {
+      try makeApplications(in: home, owner, path, isProtected: true)
+    }
     do throws(Errno) {
       let directory = try home.openDirectory(name)
       guard try directory.fd.status().st_uid == owner.st_uid else { throw .EPERM }
@@ -159,15 +174,21 @@ extension Installer {
   }
 
   /// Made where its owner can't reach it, so that nothing of theirs is taken for it.
-  private func makeApplications(in home: FD, _ owner: FileStatus, _ path: String) throws(AppFailure) {
+  ///
+  /// In a home it is protected as the standard directories there are.
+  private func makeApplications(
+    in home: FD, _ owner: FileStatus, _ path: String, isProtected: Bool
+  ) throws(AppFailure) {
     let made = try registered { () throws(StoreError) in
       try StagedTree(emptyIn: store, uid: owner.st_uid, gid: owner.st_gid, mode: 0o755)
     }
     let place = BundlePlace(path: path)
     do throws(Errno) {
       let directory = try made.open()
-      try SecurityAccess.store(Metadata(isSystem: store.description.mode == .system)).give(
-        HomeDirectory.staying, to: directory.fd)
+      if isProtected {
+        try SecurityAccess.store(Metadata(isSystem: store.description.mode == .system)).give(
+          HomeDirectory.staying, to: directory.fd)
+      }
       try observer.changing(.directory(name: place.name, in: place.parent)) { () throws(Errno) in
         try made.place(as: place.name, in: home)
       }

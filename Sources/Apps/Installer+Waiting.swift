@@ -103,7 +103,7 @@ extension Installer {
   private static let workOnUpdates = Mutex(())
 
   private func domain(of waiting: WaitingUpdate) throws(AppFailure) -> AppDomain {
-    guard waiting.app.user != nil else { return .everyone }
+    guard waiting.app.user != nil else { return AppDomain(ofEveryones: waiting.app.path) }
     guard let home = Homes.name(in: waiting.app.path) else {
       throw .notInstalled(identifier: waiting.app.identifier.text, domain: "/\(waiting.app.path)")
     }

@@ -37,7 +37,7 @@ extension AppRequest: Codable {
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed, purge
+    case whenClosed, purge, utilities, network
   }
 
   package init(from decoder: any Decoder) throws {
@@ -45,7 +45,8 @@ extension AppRequest: Codable {
     func name() throws -> String { try fields.decode(String.self, forKey: .bundle) }
     func flag(_ key: Key) throws -> Bool { try fields.decodeIfPresent(Bool.self, forKey: key) ?? false }
     func domain() throws -> AppDomain {
-      try fields.decodeIfPresent(String.self, forKey: .home).map(AppDomain.user) ?? .everyone
+      if let home = try fields.decodeIfPresent(String.self, forKey: .home) { return .user(home) }
+      return try flag(.utilities) ? .utilities : try flag(.network) ? .network : .everyone
     }
     self =
       switch try fields.decode(Action.self, forKey: .action) {
@@ -73,7 +74,12 @@ extension AppRequest: Codable {
     func encode(_ action: Action, named name: String? = nil, for domain: AppDomain = .everyone) throws {
       try fields.encode(action, forKey: .action)
       try fields.encodeIfPresent(name, forKey: .bundle)
-      if case .user(let home) = domain { try fields.encode(home, forKey: .home) }
+      switch domain {
+      case .everyone: break
+      case .utilities: try fields.encode(true, forKey: .utilities)
+      case .network: try fields.encode(true, forKey: .network)
+      case .user(let home): try fields.encode(home, forKey: .home)
+      }
     }
     // A daemon of an earlier version wants both in every request.
     var (allowsDowngrade, keepsData) = (false, false)

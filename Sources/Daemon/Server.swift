@@ -111,9 +111,7 @@ package final class Server: Sendable {
     _ mountPoint: String, _ options: ServeOptions, _ remover: MountRemover?, _ kept: KeptState?,
     _ left: LeftDescriptors?
   ) throws {
-    self.log = log
-    self.kept = kept
-    self.left = left
+    (self.log, self.kept, self.left) = (log, kept, left)
     self.store = store
     self.remover = remover
     self.mountPoint = mountPoint
@@ -122,6 +120,7 @@ package final class Server: Sendable {
     settings.isSystem = store.description.mode == .system
     settings.callerGroup = options.callerGroup
     settings.localLocks = options.localLocks
+    settings.appUmask = store.description.appUmask
     settings.allowsDirectStart = store.description.allowsDirectStart
     if !settings.isSystem {
       settings.sparesFileTimes = options.accessTimes.files == .never
@@ -358,6 +357,7 @@ package final class Server: Sendable {
     report.fileHandles = usesHandles
     report.writableCode = store.description.allowsWritableCode
     report.directStart = store.description.allowsDirectStart
+    report.appUmask = String(store.description.appUmask, radix: 8)
     report.allMusic = store.description.offersAllMusic
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles

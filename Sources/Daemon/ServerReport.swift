@@ -18,6 +18,7 @@ package struct ServerReport: Codable, Sendable {
   package var directStart = false
   /// Whether the media library is all of the Music folder; earlier daemons don't say.
   package var allMusic: Bool?
+  package var appUmask: String?
   package var nodes = 0
   package var openFiles = 0
   package var openDirectories = 0

@@ -66,6 +66,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case containerOwn
   /// `/.Trash`, in which each user has a directory for what they throw away: a standard directory.
   case trashes
+  /// The Documents of an app in iCloud, which its user sees there.
+  case cloudDocuments
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
@@ -88,7 +90,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .containerDocuments: name.elementsEqual(ContainerLayout.inboxName.utf8) ? .inbox : .user
     case .inbox, .delivered: .delivered
     case .groupContainer: name.elementsEqual(ContainerLayout.metadataName.utf8) ? .containerFixture : .user
-    case .sharedStandard, .trashes, .homeApplications, .cloudContainer, .containerFixture, .containerOwn,
+    case .cloudContainer: name.elementsEqual("Documents".utf8) ? .cloudDocuments : .user
+    case .sharedStandard, .trashes, .homeApplications, .cloudDocuments, .containerFixture, .containerOwn,
       .user:
       .user
     case .system, .localApp, .networkApp, .userApp: self
@@ -103,8 +106,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .homeApplications: .userApp
     case .top, .system, .library, .localStandard, .local, .networkStandard, .network, .users, .sharedStandard,
       .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
-      .macContainerData, .groupContainer, .cloudContainer, .containerFixture, .containerDocuments, .inbox,
-      .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp, .userApp:
+      .macContainerData, .groupContainer, .cloudContainer, .cloudDocuments, .containerFixture,
+      .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp,
+      .userApp:
       nil
     }
   }
@@ -129,7 +133,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
       .cloudContainers, .container, .containerData, .macContainerData, .groupContainer, .cloudContainer,
-      .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .userApp:
+      .cloudDocuments, .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .trashes,
+      .user, .userApp:
       .user
     }
   }
@@ -153,8 +158,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .groupContainer,
-      .cloudContainer, .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .user,
-      .localApp, .networkApp, .userApp:
+      .cloudContainer, .cloudDocuments, .containerFixture, .containerDocuments, .inbox, .delivered,
+      .containerOwn, .user, .localApp, .networkApp, .userApp:
       false
     }
   }
@@ -164,7 +169,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   /// Whether a directory here keeps what has a name of the zone `child` in it.
   package func keeps(_ child: Zone) -> Bool {
-    self == .container || isContainerData && child != .containerOwn
+    self == .container || child == .cloudDocuments || isContainerData && child != .containerOwn
   }
 
   /// Whether a directory here may get a name of the zone `child`, as far as the name decides it.
@@ -183,7 +188,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether a directory here is neither renamed nor moved by anyone: it is a container, or leads to some.
   package var keepsItsPlace: Bool {
     isContainer || self == .containers || self == .groupContainers || self == .cloudContainers
-      || self == .homeLibrary
+      || self == .homeLibrary || self == .cloudDocuments
   }
 
   /// Whether what is here is changed by the daemon alone.
@@ -205,10 +210,10 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     switch self {
     case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .containerDocuments,
-      .groupContainer:
+      .groupContainer, .cloudContainer:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
-      .trashes, .homeApplications, .cloudContainer, .containerFixture, .inbox, .delivered, .containerOwn,
+      .trashes, .homeApplications, .cloudDocuments, .containerFixture, .inbox, .delivered, .containerOwn,
       .user, .localApp, .networkApp, .userApp:
       false
     }

@@ -48,6 +48,16 @@ package struct StoreDescription: Equatable, Sendable {
   /// Whether consent to the media library gives all of the Music folder.
   package var offersAllMusic: Bool { options[Self.allMusic] == Self.allowed }
 
+  /// What apps in their views can't give to others when they make something, unless it is granted.
+  package var appUmask: UInt32 {
+    let mask = options[Self.umask].flatMap { UInt32($0, radix: 8) } ?? Self.usualAppUmask
+    return mask <= 0o777 ? mask : Self.usualAppUmask
+  }
+
+  /// With which what an app makes is its user's alone.
+  package static let usualAppUmask: UInt32 = 0o077
+
+  private static let umask = "AppUmask"
   private static let writableCode = "WritableCode"
   private static let directStart = "DirectStart"
   private static let allMusic = "AllMusic"
@@ -55,7 +65,8 @@ package struct StoreDescription: Equatable, Sendable {
 
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
-    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false
+    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false,
+    appUmask: UInt32 = usualAppUmask
   ) {
     format = Self.currentFormat
     self.uuid = uuid
@@ -66,6 +77,7 @@ package struct StoreDescription: Equatable, Sendable {
     if allowsWritableCode { options[Self.writableCode] = Self.allowed }
     if allowsDirectStart { options[Self.directStart] = Self.allowed }
     if offersAllMusic { options[Self.allMusic] = Self.allowed }
+    if appUmask != Self.usualAppUmask { options[Self.umask] = String(appUmask, radix: 8) }
     self.options = options
   }
 

@@ -26,6 +26,8 @@ package struct VolumeSettings: Sendable {
   package var backoffSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.
   package var localLocks = false
+  /// What apps in their views can't give to others when they make something, unless it is granted.
+  package var appUmask: UInt32 = 0
   /// Whether programs of sandboxed apps may be started outside of their views.
   package var allowsDirectStart = false
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and

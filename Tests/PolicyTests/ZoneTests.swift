@@ -61,7 +61,8 @@ internal import Testing
       ("/Users/anna/Library/Mobile Documents", .cloudContainers),
       ("/Users/anna/Library/Mobile Documents/iCloud~x", .cloudContainer),
       ("/Users/anna/Library/Mobile Documents/.x", .user),
-      ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents", .user),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents", .cloudDocuments),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents/Documents", .user),
       ("/Users/anna/Library/Mobile Documents/iCloud~x/file", .user), ("/Volumes", .localStandard),
       ("/Volumes/disk", .local),
     ] as [(String, Zone)])
@@ -176,7 +177,7 @@ internal import Testing
   /// Numbers of zones lie in memory that another version of the program takes over.
   @Test func numbersOfZonesStay() {
     #expect(Zone.top.rawValue == 0 && Zone.containerData.rawValue == 19 && Zone.userApp.rawValue == 29)
-    #expect(Zone.allCases.suffix(3) == [.macContainerData, .containerOwn, .trashes])
+    #expect(Zone.allCases.suffix(4) == [.macContainerData, .containerOwn, .trashes, .cloudDocuments])
     #expect(Zone.allCases.map { Int($0.rawValue) } == Array(Zone.allCases.indices))
   }
 

@@ -36,7 +36,7 @@ package struct AppLaunch: Sendable {
   package var data: String { "\(container)/\(ContainerLayout.dataName)" }
 
   /// Where what it runs may lie, below the root of the tree.
-  package var executablePlaces: [String] { [app.path, "System"] }
+  package var executablePlaces: [String] { [app.path, "Library/Frameworks", "System"] }
 
   /// The part of the tree that there is for it, before the user has granted anything.
   package var places: [ScopePlace] {

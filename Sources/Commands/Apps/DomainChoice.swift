@@ -37,6 +37,14 @@ struct DomainChoice {
     user.map(AppDomain.user) ?? (isForEveryone ? .everyone : nil)
   }
 
+  /// Where everyone's app is; in /Applications if there is none.
+  private func everyones(_ identifier: AppIdentifier, _ access: any StoreAccess) throws -> AppDomain {
+    let all = try access.apps(for: nil)
+    return all.first {
+      $0.home == nil && $0.identifier.lowercased() == identifier.text.lowercased()
+    }.map { AppDomain(of: $0) } ?? .everyone
+  }
+
   /// For whom a new app is: for everyone if the caller may do that, otherwise for the caller alone.
   func forNewApp(_ access: any StoreAccess) throws -> AppDomain {
     if let explicit { return explicit }
@@ -59,16 +67,16 @@ struct DomainChoice {
   func forInstalled(
     _ identifier: AppIdentifier, _ access: any StoreAccess, isStrict: Bool
   ) throws -> AppDomain {
-    if let explicit { return explicit }
+    if let explicit { return explicit == .everyone ? try everyones(identifier, access) : explicit }
     guard access.context.isRoot else {
       do {
-        return AppDomain(home: try access.app(identifier, for: nil).home)
+        return AppDomain(of: try access.app(identifier, for: nil))
       } catch StoreError.noApp {
         return try forNewApp(access)
       }
     }
     let all = try access.apps(for: nil).filter { $0.identifier.lowercased() == identifier.text.lowercased() }
-    if let only = all.first, all.count == 1 { return AppDomain(home: only.home) }
+    if let only = all.first, all.count == 1 { return AppDomain(of: only) }
     let homes = all.compactMap(\.home)
     guard isStrict || homes.count == all.count, !all.isEmpty else {
       if !homes.isEmpty {
@@ -76,7 +84,7 @@ struct DomainChoice {
           "\(homes.sorted().joined(separator: ", ")): these users have the app for themselves too, and that "
             + "stays as it is; '--user' names one of them")
       }
-      return .everyone
+      return try everyones(identifier, access)
     }
     throw CommandFailure(
       .usage, "\(identifier) is installed more than once; say which one is meant:",
@@ -104,6 +112,11 @@ struct DomainChoice {
 }
 
 extension AppDomain {
+  /// Where an app is.
+  init(of app: AppDescription) {
+    self = app.home.map(AppDomain.user) ?? AppDomain(ofEveryones: app.path)
+  }
+
   /// Of a home that was named, or of everyone.
   init(home: String?) { self = home.map(AppDomain.user) ?? .everyone }
 

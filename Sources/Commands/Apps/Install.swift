@@ -15,7 +15,11 @@ struct InstallCommand: Command {
         name: "BUNDLE", help: "a signed bundle: Name.app, or a file of 'insula pack'", isRequired: true,
         kind: .file)
     ],
-    options: DomainChoice.options("") + [AppsAccess.storeOption, CommandDescription.json],
+    options: DomainChoice.options("") + [
+      .init(name: "utilities", help: "for everyone, in /Applications/Utilities"),
+      .init(name: "network", help: "for everyone, in /Network/Applications"), AppsAccess.storeOption,
+      CommandDescription.json,
+    ],
     details: [
       """
       An administrator installs an app for everyone, in /Applications; anybody else for themselves, in the
@@ -38,12 +42,20 @@ struct InstallCommand: Command {
 
   private let bundle: String
   private let choice: DomainChoice
+  private let place: AppDomain?
   private let store: String?
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     bundle = arguments.argument(0) ?? ""
     choice = try DomainChoice(arguments, of: Self.description)
+    let places: [(name: String, domain: AppDomain)] = [("utilities", .utilities), ("network", .network)]
+    let chosen = places.filter { arguments.has($0.name) }
+    if chosen.count > 1 || (!chosen.isEmpty && arguments.value("user") != nil) {
+      throw Self.description.error(
+        "an app is in one place; give only one of '--user', '--utilities' and '--network'")
+    }
+    place = chosen.first?.domain
     store = arguments.value("store")
     json = arguments.has("json")
   }
@@ -51,7 +63,7 @@ struct InstallCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let source = try context.openBundleSource(bundle)
     let access = try AppsAccess.find(store, writing: true, context)
-    let domain = try choice.forNewApp(access)
+    let domain = try place ?? choice.forNewApp(access)
     let app = try context.withBundle(source) { (directory, name) in
       try access.install(directory, named: name, for: domain)
     }
@@ -59,7 +71,7 @@ struct InstallCommand: Command {
       context.console.print(json: app)
     } else {
       context.console.say(
-        "Installed \(app.title)\(domain == .everyone ? "" : " " + domain.words(context)) "
+        "Installed \(app.title)\(domain.isForEveryone ? "" : " " + domain.words(context)) "
           + "at \(access.root)/\(app.path)."
       )
     }

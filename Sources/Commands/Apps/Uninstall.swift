@@ -55,7 +55,7 @@ struct UninstallCommand: Command {
       context.console.print(json: app)
     } else if let app {
       context.console.say(
-        "Removed \(app.title)\(domain == .everyone ? "" : ", which was " + domain.words(context))"
+        "Removed \(app.title)\(domain.isForEveryone ? "" : ", which was " + domain.words(context))"
           + "\(keepsData ? "; its containers are kept" : "")."
       )
     } else {

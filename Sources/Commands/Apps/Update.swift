@@ -177,7 +177,7 @@ struct UpdateCommand: Command {
       }
       let domain = try choice.forInstalled(identifier, access, isStrict: false)
       apps = apps.filter {
-        $0.identifier.lowercased() == identifier.text.lowercased() && AppDomain(home: $0.home) == domain
+        $0.identifier.lowercased() == identifier.text.lowercased() && AppDomain(of: $0) == domain
       }
       if apps.isEmpty { throw StoreError.noApp(identifier: identifier.text) }
     } else {

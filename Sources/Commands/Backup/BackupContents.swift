@@ -57,8 +57,7 @@ enum BackupContents {
   ) throws -> [(name: String, directory: SharedFD)] {
     var found: [(name: String, directory: SharedFD)] = []
     for app in manifest.apps {
-      let above = AppDomain(home: app.home).path
-      let path = "\(access.root)/\(above)/\(app.bundle)"
+      let path = "\(access.root)/\(app.domain.path)/\(app.bundle)"
       do throws(Errno) {
         let directory = SharedFD(try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY))
         found.append((name: "\(app.seal).app", directory: directory))

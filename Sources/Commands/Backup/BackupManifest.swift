@@ -37,9 +37,15 @@ struct BackupManifest: Codable, Equatable {
     let home: String?
     /// What its directory was called.
     let bundle: String
+    /// Where that was, if not among the apps of all or of a user.
+    let place: String?
     /// As they were signed.
     let entitlements: String?
   }
+
+  fileprivate static let places: [(name: String, domain: AppDomain)] = [
+    ("utilities", .utilities), ("network", .network),
+  ]
 
   private let format: Int
   /// The program that made it.
@@ -66,6 +72,7 @@ struct BackupManifest: Codable, Equatable {
       App(
         identifier: app.identifier, name: app.name, version: app.version, team: app.team,
         root: app.root, seal: app.seal, home: app.home, bundle: app.path.splitAtName.name,
+        place: Self.places.first { $0.domain == AppDomain(of: app) }?.name,
         entitlements: Self.entitlements(of: "\(access.root)/\(app.path)"))
     }
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
@@ -103,4 +110,11 @@ struct BackupManifest: Codable, Equatable {
   private struct Format: Decodable { let format: Int }
 
   var encoded: [UInt8] { (try? JSONText.encode(self, .pretty)) ?? [] }
+}
+
+extension BackupManifest.App {
+  /// Where it was.
+  var domain: AppDomain {
+    home.map(AppDomain.user) ?? BackupManifest.places.first { $0.name == place }?.domain ?? .everyone
+  }
 }

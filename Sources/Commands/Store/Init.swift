@@ -29,6 +29,9 @@ struct InitCommand: Command {
       .init(
         name: "all-music",
         help: "count all of a user's Music folder as the media library, not only the libraries in it"),
+      .init(
+        name: "app-umask", value: "MODE",
+        help: "which rights nobody gets to what apps make in their containers (default: 077)"),
     ],
     details: [
       """
@@ -43,13 +46,20 @@ struct InitCommand: Command {
   private let allowsWritableCode: Bool
   private let allowsDirectStart: Bool
   private let offersAllMusic: Bool
+  private let appUmask: UInt32
 
-  init(_ arguments: ParsedArguments) {
+  init(_ arguments: ParsedArguments) throws(UsageError) {
     store = arguments.argument(0)
     adminGroup = arguments.value("admin-group")
     allowsWritableCode = arguments.has("allow-writable-code")
     allowsDirectStart = arguments.has("allow-direct-start")
     offersAllMusic = arguments.has("all-music")
+    let umask = arguments.value("app-umask") ?? String(StoreDescription.usualAppUmask, radix: 8)
+    guard let mode = UInt32(umask, radix: 8), mode <= 0o777, !umask.hasPrefix("+") else {
+      throw Self.description.error(
+        "'\(umask)' is no mode for '--app-umask'; give three octal digits such as 022")
+    }
+    appUmask = mode
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -61,7 +71,7 @@ struct InitCommand: Command {
     let group = try chooseGroup(context)
     let description = StoreDescription(
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
-      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic)
+      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic, appUmask: appUmask)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")

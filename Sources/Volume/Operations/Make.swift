@@ -114,6 +114,8 @@ extension View {
     let isDirectory = kind == .directory
     let gid = groupOfNew(in: place, by: caller)
     var mode = gate.allowedMode(mode, gid: gid, isDirectory: isDirectory, by: caller)
+    // What was granted is its user's to share.
+    if gate.isApps, !place.reach.isRevocable { mode &= ~volume.settings.appUmask }
     // As mkdir(2) does it: what is asked for does not count, what the directory has does.
     if isDirectory { mode = mode & ~S_ISGID | place.mode & S_ISGID }
     return NewObject(

@@ -70,7 +70,7 @@ extension Zone {
   fileprivate var isOfContainer: Bool {
     switch self {
     case .containers, .groupContainers, .cloudContainers, .container, .containerData, .macContainerData,
-      .groupContainer, .cloudContainer, .containerFixture, .containerDocuments:
+      .groupContainer, .cloudContainer, .cloudDocuments, .containerFixture, .containerDocuments:
       true
     default: false
     }

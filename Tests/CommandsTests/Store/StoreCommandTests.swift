@@ -66,6 +66,23 @@ internal import Testing
     #expect(try Store(opening: store, .inspect).description.offersAllMusic == isAll)
   }
 
+  @Test func storeTellsTheUmaskOfApps() throws {
+    for (words, mask) in [([], 0o077), (["--app-umask", "022"], 0o022), (["--app-umask", "0"], 0)] {
+      let path = "store-\(mask)"
+      #expect(shell.run(["init", path] + words).code == .ok)
+      let status = Data(shell.run("status", path, "--json").output.utf8)
+      let fields = try JSONSerialization.jsonObject(with: status) as? [String: Any]
+      #expect(fields?["appUmask"] as? String == String(mask, radix: 8))
+      let description = try Store(opening: "\(shell.temporary.path)/\(path)", .inspect).description
+      #expect(description.appUmask == UInt32(mask))
+    }
+    for text in ["1000", "u=rwx", "-1", "+7", "8"] {
+      let result = shell.run("init", "other", "--app-umask", text)
+      #expect(result.code == .usage, "\(text)")
+      #expect(result.errors.includes("three octal digits"), "\(text): \(result.errors)")
+    }
+  }
+
   @Test func everyCommandTellsThatThereIsNoStore() {
     for words in [
       ["mount", "x", "y", "-f"], ["status", "x"], ["check", "x"], ["user", "list", "--store", "x"],

@@ -45,7 +45,9 @@ enum ContainerRows {
     """)
 
   /// What it consists of stays: `"$fixed"` is each of these in turn.
-  static let fixed = ["$data", "$documents", "$data/Library", "$data/tmp", "$metadata", "$link"]
+  static let fixed = [
+    "$data", "$documents", "$data/Library", "$data/tmp", "$metadata", "$link", "$cloud/Documents",
+  ]
   static let goings = InboxRows.lines(
     """
     mv "$fixed" "$away/moved"

@@ -85,6 +85,25 @@ struct RunTests {
     }
   }
 
+  /// Unless the store says otherwise, or it is granted.
+  @Test(arguments: [nil, "022"]) func whatAppsMakeIsTheirUsersAlone(umask: String?) throws {
+    let fixture = try RunFixture(
+      entitlements: "<key>com.apple.security.files.user-selected.read-write</key><true/>",
+      initOptions: umask.map { ["--app-umask", $0] } ?? [])
+    let shared = umask == nil ? "600 700 600 644 666" : "644 755 644 644 666"
+    let result = try fixture.shell(
+      """
+      set -e; folder="$POINT/Users/$(id -un)/Documents/Shared"; mkdir "$folder"
+      insula grant "$APP" "$folder" >/dev/null
+      export FOLDER="$folder"; umask 022
+      run sh -c 'cd ~/Documents; umask 022; echo x >file; mkdir directory
+        mkfifo pipe; echo x >changed; chmod 644 changed
+        umask 0; echo x >"$1/granted"
+        stat -c %a file directory pipe changed "$1/granted" | xargs echo' - "$folder"
+      """)
+    #expect(result.output == shared + "\n", "\(result.output)\(result.errors)")
+  }
+
   @Test func limitsAndDescriptorsAreThoseOfTheCaller() throws {
     let fixture = try RunFixture()
     let result = try fixture.shell(

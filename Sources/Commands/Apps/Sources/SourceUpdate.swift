@@ -100,7 +100,7 @@ struct SourceUpdate {
     guard !isDryRun else { return result(.available) }
     do {
       let outcome = try fetch(entry) { (directory, name) in
-        let domain = AppDomain(home: app.home)
+        let domain = AppDomain(of: app)
         guard !whenClosed else {
           return try access.updateWhenClosed(
             directory, named: name, for: domain, allowingDowngrade: allowsDowngrade)

@@ -38,7 +38,8 @@ struct AppRestore {
           there = (known.team, known.root)
         } else if let bundle = try bundle(of: app) {
           let domain: AppDomain =
-            try app.home == nil ? DomainChoice().forNewApp(access) : AppDomain(home: home)
+            try app.home != nil
+            ? AppDomain(home: home) : app.domain == .everyone ? DomainChoice().forNewApp(access) : app.domain
           let installed = try access.install(bundle.fd, named: app.bundle, for: domain)
           access.context.console.say("Installed \(installed.title).")
           there = (installed.team, installed.root?.asHexadecimal)
