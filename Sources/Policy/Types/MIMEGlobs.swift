@@ -11,6 +11,9 @@ package struct MIMEGlobs: Sendable {
 
   package var count: Int { types.count }
 
+  /// The extensions that have a type.
+  package var extensions: [String] { Array(types.keys) }
+
   package subscript(nameExtension: String) -> String? { types[nameExtension]?.type }
 
   /// Nothing, where the package is not installed.

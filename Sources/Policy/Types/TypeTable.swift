@@ -40,6 +40,11 @@ package struct TypeTable: Sendable {
   /// All that are declared.
   package var all: [DeclaredType] { layers.flatMap(\.types) }
 
+  /// The types of files of which only the machine's MIME type is known.
+  package var allKnownByMIMEType: [DeclaredType] {
+    globs.extensions.filter { type(forExtension: $0, isFolder: false) == nil }.map(undeclared)
+  }
+
   // MARK: Looking up
 
   /// The type of that identifier; nil for one that nobody has declared.
@@ -106,6 +111,9 @@ package struct TypeTable: Sendable {
     let usual = NameExtension.of(name).flatMap { globs[$0] }
     return usual.flatMap { type.mimeTypes.contains($0) ? $0 : nil } ?? type.mimeTypes.first ?? usual
   }
+
+  /// The MIME type that the machine has for an extension.
+  package func registeredMIMEType(forExtension name: String) -> String? { globs[name] }
 
   /// What a person calls something of this type: what it is called itself, or else by what it is.
   package func kind(of type: DeclaredType) -> String {
