@@ -100,6 +100,7 @@ internal import Testing
         "a", "b", "c",
       ])
     #expect(TypeCircle.find(in: [type("a", "b")], among: [type("b", "a")]) == ["a", "b"])
+    #expect(TypeCircle.find(in: [type("a", "fine", "b"), type("b", "a"), type("fine")]) == ["a", "b"])
     // A circle of others is not these types' fault.
     #expect(TypeCircle.find(in: [type("x", "a")], among: [type("a", "b"), type("b", "a")]) == nil)
     let long = (0..<2000).map { type("t\($0)", "t\(($0 + 1) % 2000)") }
