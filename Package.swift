@@ -143,7 +143,8 @@ let package = Package(
       name: "ContentLinesTests", dependencies: ["ContentLines", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "LinuxIOTests", dependencies: ["LinuxIO", "CLinux", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "PolicyTests", dependencies: ["Policy", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "PolicyTests", dependencies: ["Policy", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "BundlesTests",
       dependencies: ["Bundles", "PropertyLists", "Policy", "LinuxIO", "CLinux", "TestSupport"],

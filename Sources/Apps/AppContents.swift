@@ -19,6 +19,8 @@ struct AppContents: Equatable {
   let root: [UInt8]
   let groups: [AppIdentifier]
   let clouds: [AppIdentifier]
+  /// What it says of types and documents.
+  let declarations: AppDeclarations
 
   /// Throws what is wrong with the signature, or with what is signed.
   init(_ bundle: CodeBundle, _ verification: Verification) throws(AppFailure) {
@@ -48,6 +50,9 @@ struct AppContents: Equatable {
         "com.apple.developer.icloud-container-identifiers",
         "com.apple.developer.ubiquity-container-identifiers",
       ], in: verification.entitlements)
+    do throws(Bundles.Finding) { declarations = try info.declarations() } catch {
+      throw .refused(bundle: bundle.name, [error])
+    }
   }
 
   /// What several entitlements list, each once, the first first.

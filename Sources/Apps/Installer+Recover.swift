@@ -31,6 +31,7 @@ extension Installer {
     }
     forgetUnknownUpdates()
     try noteRoots()
+    noteDeclarations()
     if clearing { try clear() }
     return failures
   }

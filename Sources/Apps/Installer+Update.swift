@@ -123,6 +123,7 @@ extension Installer {
     if !mayRun { try refuseUpdateWhileRunning(known) }
     try checkTeam(contents, among: apps, for: directory.user)
     try contents.checkIsLater(than: known, allowingDowngrade)
+    try checkTypes(contents, named: name, for: directory.user)
     if known.bundleName != name {
       let others = apps.filter { $0 != known }
       try directory.check(name, among: others, besides: known.bundleName, in: treePath)

@@ -94,6 +94,7 @@ package final class Installer: Sendable {
       throw .alreadyInstalled(identifier: known.identifier.text, path: "/\(known.path)")
     }
     try checkTeam(contents, among: apps, for: directory.user)
+    try checkTypes(contents, named: name, for: directory.user)
     try directory.check(name, among: apps, in: treePath)
   }
 
@@ -107,6 +108,7 @@ package final class Installer: Sendable {
       }
     }
     try registered { () throws(StoreError) in try registry.finish(noted) }
+    noteDeclarations()
   }
 }
 

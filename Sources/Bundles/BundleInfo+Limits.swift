@@ -32,5 +32,5 @@ extension BundleInfo {
     return limits
   }
 
-  private static func refusal(_ detail: String) -> Finding { Finding(.badInfoPlist, detail: detail) }
+  static func refusal(_ detail: String) -> Finding { Finding(.badInfoPlist, detail: detail) }
 }

@@ -6,17 +6,6 @@ package import PropertyLists
 
 /// What a bundle says of itself in its Info.plist.
 package struct BundleInfo: Sendable {
-  /// One entry of CFBundleDocumentTypes.
-  package struct DocumentType: Equatable, Sendable {
-    package var name: String
-    package var role: String
-    package var extensions: [String]
-    package var contentTypes: [String]
-    /// Whether documents of this type are directories that look like one file.
-    package var isPackage: Bool
-    package var rank: String
-  }
-
   /// CFBundleIdentifier.
   package let identifier: String
   /// CFBundleName; empty if it is not there.
@@ -27,8 +16,6 @@ package struct BundleInfo: Sendable {
   package let buildVersion: String
   /// CFBundleShortVersionString: the release; empty if it is not there.
   package let shortVersion: String
-  /// CFBundleDocumentTypes.
-  package let documentTypes: [DocumentType]
   /// The keys that end in UsageDescription: what the app wants with the user's things, in its words.
   package let usageDescriptions: [(key: String, text: String)]
   /// InsulaLimits: what the app may use of the machine.
@@ -71,9 +58,6 @@ package struct BundleInfo: Sendable {
     } else {
       executable = nil
     }
-    documentTypes = (list["CFBundleDocumentTypes"]?.array ?? []).compactMap {
-      $0.dictionary.map(DocumentType.init)
-    }
     usageDescriptions = list.entries.compactMap { entry in
       guard entry.key.hasSuffix("UsageDescription"), let text = entry.value.string else { return nil }
       return (entry.key, text)
@@ -106,17 +90,5 @@ package struct BundleInfo: Sendable {
     guard name != ".", name != "..", !name.utf8.contains(0), name.utf8.count <= 255 else {
       throw refuse("its name can't be a file name")
     }
-  }
-}
-
-extension BundleInfo.DocumentType {
-  fileprivate init(_ entry: PropertyList.Dictionary) {
-    func texts(_ key: String) -> [String] { (entry[key]?.array ?? []).compactMap(\.string) }
-    name = entry["CFBundleTypeName"]?.string ?? ""
-    role = entry["CFBundleTypeRole"]?.string ?? ""
-    extensions = texts("CFBundleTypeExtensions")
-    contentTypes = texts("LSItemContentTypes")
-    isPackage = entry["LSTypeIsPackage"]?.boolean ?? false
-    rank = entry["LSHandlerRank"]?.string ?? ""
   }
 }

@@ -64,7 +64,12 @@ package enum Insula {
         SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
         SystemVerifyCommand.self,
       ]),
-    CommandGroup(title: "Files", commands: [ACLCommand.self, FlagsCommand.self, ListCommand.self]),
+    CommandGroup(
+      title: "Files",
+      commands: [
+        OpenCommand.self, HandlersCommand.self, TypeCommand.self, TypesCommand.self, ACLCommand.self,
+        FlagsCommand.self, ListCommand.self,
+      ]),
     CommandGroup(
       title: "Signing",
       commands: [

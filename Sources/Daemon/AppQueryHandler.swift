@@ -36,6 +36,30 @@ struct AppQueryHandler {
     }
   }
 
+  /// What apps say of types and documents, and what the user has chosen.
+  func documents(of user: UInt32?, after: Int) -> ControlReply {
+    answer(about: user) { (_, user) throws(StoreError) in
+      .documents(try DocumentsPage(apps.knownRegistry(), for: user ?? caller.uid, after: after))
+    }
+  }
+
+  /// Notes which app a user wants documents of a type to be opened by; with none, that any may be.
+  func choose(_ identifier: AppIdentifier?, for type: String, of user: UInt32?) -> ControlReply {
+    guard !apps.isReadOnly else { return .failure(ControlFailure(StoreError.mountedReadOnly)) }
+    guard type.utf8.count <= 200 else { return .failure(ControlFailure("there is no such type", .EINVAL)) }
+    return answer(about: user) { (_, user) throws(StoreError) in
+      let user = user ?? caller.uid
+      let registry = try apps.openRegistry()
+      var app: InstalledApp?
+      if let identifier {
+        app = try registry.app(identifier, for: user)
+        guard app != nil else { throw StoreError.noApp(identifier: identifier.text) }
+      }
+      try registry.choose(app, for: type, of: user)
+      return .done
+    }
+  }
+
   private func answer(
     about user: UInt32?, _ body: (AppQueries, UInt32?) throws(StoreError) -> ControlReply
   ) -> ControlReply {

@@ -14,7 +14,8 @@ extension ControlMessage: Codable {
     case ok, errno, message, failure, finding
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
-      roots, version, consents, task, because, items, unread, purged, backup, storage, space
+      roots, version, consents, task, because, items, unread, purged, backup, storage, space,
+      documents
     case own = "self"
   }
 
@@ -51,6 +52,7 @@ extension ControlMessage: Codable {
     if fields.contains(.launch) { return .launch(try value(.launch)) }
     if fields.contains(.backup) { return .backup(try value(.backup)) }
     if fields.contains(.requests) { return .requests(try value(.requests)) }
+    if fields.contains(.documents) { return .documents(try value(.documents)) }
     if fields.contains(.consents) { return .consents(try value(.consents)) }
     if fields.contains(.items) {
       return .items(
@@ -149,6 +151,7 @@ extension ControlMessage: Codable {
     case .roots(let roots): try fields.encode(roots, forKey: .roots)
     case .log(let page): try fields.encode(page, forKey: .log)
     case .own(let app): try fields.encode(app, forKey: .own)
+    case .documents(let page): try fields.encode(page, forKey: .documents)
     case .consents(let consents): try fields.encode(consents, forKey: .consents)
     case .items(let page):
       try fields.encode(page.items, forKey: .items)

@@ -53,6 +53,9 @@ package enum ControlReply: Equatable, Sendable {
   /// What was decided about apps and services.
   case consents([ConsentStatus])
 
+  /// What apps say of types and documents.
+  case documents(DocumentsPage)
+
   /// What an app wanted to be told.
   case items(ItemPage)
 

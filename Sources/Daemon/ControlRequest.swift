@@ -24,6 +24,10 @@ package enum ControlRequest: Equatable, Sendable {
   case app(AppIdentifier, user: UInt32?)
   /// Where does one have its things? What is missing of its containers is made.
   case path(of: AppPlace, AppIdentifier, user: UInt32?)
+  /// What do apps say of types and documents, and what has the user chosen? In parts.
+  case documents(user: UInt32?, after: Int)
+  /// Let an app open the user's documents of a type; with none, any that does.
+  case choose(AppIdentifier?, type: String, user: UInt32?)
   /// Let an app have something of the user's, or take it back.
   case grant(GrantRequest)
   /// What have apps been granted? In parts: what comes after the grant of that number.
@@ -93,7 +97,8 @@ extension ControlRequest {
   /// Whether it comes to the same if it is carried out twice.
   var mayBeRepeated: Bool {
     switch self {
-    case .status, .apps, .app, .path, .grants, .running, .log, .roots, .storage, .space: true
+    case .status, .apps, .app, .path, .documents, .choose, .grants, .running, .log, .roots, .storage, .space:
+      true
     // A view that was begun for the first one ends with the connection over which it was asked for.
     case .run, .backup, .trace: true
     // What comes second changes nothing.
@@ -118,7 +123,7 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, backup, running, end, ended,
-      log, trace, traced, roots, pass, endpoint, consent, items, storage, space
+      log, trace, traced, roots, pass, endpoint, consent, items, storage, space, documents, choose
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
@@ -131,7 +136,7 @@ extension ControlRequest: Codable {
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage
+      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -149,6 +154,12 @@ extension ControlRequest: Codable {
       case .apps: .apps(user: try user())
       case .app: .app(try Self.identifier(fields), user: try user())
       case .path: .path(of: try Self.place(fields), try Self.identifier(fields), user: try user())
+      case .documents:
+        .documents(user: try user(), after: try fields.decodeIfPresent(Int.self, forKey: .after) ?? 0)
+      case .choose:
+        .choose(
+          try Self.identifierIfPresent(fields), type: try fields.decode(String.self, forKey: .type),
+          user: try user())
       case .grant: .grant(try fields.decode(GrantRequest.self, forKey: .grant))
       case .grants:
         .grants(
@@ -276,6 +287,13 @@ extension ControlRequest: Codable {
       try fields.encodeIfPresent(identifier, forKey: .identifier)
       try fields.encodeIfPresent(user, forKey: .user)
       try fields.encode(after, forKey: .after)
+    case .documents(let user, let after):
+      try fields.encodeIfPresent(user, forKey: .user)
+      try fields.encode(after, forKey: .after)
+    case .choose(let identifier, let type, let user):
+      try fields.encodeIfPresent(identifier, forKey: .identifier)
+      try fields.encode(type, forKey: .type)
+      try fields.encodeIfPresent(user, forKey: .user)
     case .end(let identifier, let user, let signal):
       try fields.encode(identifier, forKey: .identifier)
       try fields.encodeIfPresent(user, forKey: .user)
@@ -292,6 +310,8 @@ extension ControlRequest: Codable {
     case .apps: .apps
     case .app: .app
     case .path: .path
+    case .documents: .documents
+    case .choose: .choose
     case .grant: .grant
     case .grants: .grants
     case .run: .run

@@ -27,6 +27,13 @@ package enum DaemonProcess {
   /// Corresponds to `setsid(2)`: the terminal's signals no longer reach us.
   package static func leaveSession() { _ = setsid() }
 
+  /// How many descriptors this process may have.
+  static func descriptorLimit() -> Int {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+    return Int(clamping: limit.rlim_cur)
+  }
+
   /// The soft limit becomes the hard one.
   private static func raise(_ resource: __rlimit_resource) {
     var limit = rlimit()

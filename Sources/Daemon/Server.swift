@@ -139,7 +139,7 @@ package final class Server: Sendable {
       options.fileHandles && settings.isSystem && Volume.canUseHandles(parts.tree.fd)
     settings.isRemote = (try? parts.tree.fd.filesystemKind().isRemote) ?? true
     if let seconds = options.cacheSeconds { settings.cacheSeconds = seconds }
-    let descriptorLimit = Self.descriptorLimit()
+    let descriptorLimit = DaemonProcess.descriptorLimit()
     settings.descriptors = min(max(descriptorLimit / 2 - 64, 64), 8192)
     usesHandles = settings.fileHandles
     // Names, what is kept for users, and a sixteenth for the daemon itself.
@@ -148,9 +148,11 @@ package final class Server: Sendable {
     var poolSettings = PoolSettings()
     if let threads = options.threads { poolSettings.threads = threads }
     if let poll = options.pollMicroseconds { poolSettings.pollNanoseconds = UInt64(poll) * 1000 }
+    let types = KnownTypes(registry)
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, noatimeTree: noatimeTree?.root, settings: settings,
-      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept, refusals: log
+      budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept,
+      refusals: log, types: { types.table(for: $0) }
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
     // A kernel that looks at it already would not learn of them; the next mount makes them.
@@ -209,13 +211,6 @@ package final class Server: Sendable {
   ) throws(Errno) -> PrivateMount? {
     let rule = options.accessTimes
     return rule == AccessTimeRule() ? nil : try PrivateMount(of: store, rule)
-  }
-
-  /// How many descriptors this process may have.
-  private static func descriptorLimit() -> Int {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
-    return Int(clamping: limit.rlim_cur)
   }
 
   private func connect() throws {

@@ -314,6 +314,10 @@ package enum Service {
       return .job(.queries) { _ in queries.app(identifier, of: user) }
     case .path(let place, let identifier, let user):
       return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
+    case .documents(let user, let after):
+      return .job(.queries) { _ in queries.documents(of: user, after: after) }
+    case .choose(let identifier, let type, let user):
+      return .job(.grants) { _ in queries.choose(identifier, for: type, of: user) }
     case .log(let query): return .job(.queries) { _ in log.answer(query, for: call.caller) }
     case .storage(let request):
       return .job(.storage) { reporter in

@@ -41,6 +41,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case notEntitled(identifier: String, to: String, has: [String])
   case tooManyGrants(identifier: String)
   case tooManyGrantsOfUser(user: UInt32)
+  case tooManyChoices(limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case containerOfOtherTeam(path: String, team: String, other: String)
 
@@ -160,6 +161,9 @@ extension StoreError: CustomStringConvertible {
     case .tooManyGrantsOfUser(let user):
       "uid \(user) has as many grants as a user can have; "
         + "grant folders instead of the files in them, or revoke grants (see 'insula grants')"
+    case .tooManyChoices(let limit):
+      "you have chosen apps for \(limit) types, which is as many as you can; "
+        + "take choices back with 'insula handlers TYPE --reset'"
     }
   }
 }
@@ -190,7 +194,7 @@ extension StoreError {
       .homeExists, .noHome,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser, .teamOfOtherRoot, .containerOfOtherTeam:
+      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam:
       .failed
     }
   }

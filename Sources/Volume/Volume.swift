@@ -4,6 +4,7 @@
 package import Fuse
 internal import Glibc
 package import LinuxIO
+package import Policy
 internal import Store
 
 /// How a volume behaves; the same for all its views.
@@ -88,6 +89,8 @@ package final class Volume: Sendable {
   let intents: Intents
   /// Wants to know what is refused.
   let refusals: (any RefusalListener)?
+  /// The types that a user's files may have.
+  let types: @Sendable (_ user: UInt32) -> TypeTable
   /// Has people asked for their consent.
   let consentKeeper = OrderedMutex(.leaf, ConsentKeeperReference())
   /// The same locks on the ends of files: two appends to one file are made one after the other.
@@ -101,12 +104,14 @@ package final class Volume: Sendable {
     tree: FD, staging: FD? = nil, noatimeTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     slow: SlowWork? = nil, kept: KeptState? = nil, refusals: (any RefusalListener)? = nil,
+    types: @escaping @Sendable (_ user: UInt32) -> TypeTable = { _ in .base },
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree
     self.budget = budget
     self.kept = kept
     self.refusals = refusals
+    self.types = types
     let memory = VolumeMemory(in: kept)
     intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.restarts ?? 0)
     locks = LockTable(budget, kept: KeptLocks(in: memory?.locks))

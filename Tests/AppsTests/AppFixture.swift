@@ -90,6 +90,8 @@ final class AppFixture {
     var groups: [String] = []
     var clouds: [String] = []
     var entitlements: String?
+    /// More of its Info.plist.
+    var info: [(String, String)] = []
     var files: [String: String] = [
       "Resources/page.html": "<p>page</p>\n", "Resources/de.lproj/Words": "Wort\n",
     ]
@@ -106,12 +108,14 @@ final class AppFixture {
     }
     let executable = "editor"
     try write(
-      Self.list([
-        ("CFBundleIdentifier", "<string>\(plan.identifier)</string>"),
-        ("CFBundleExecutable", "<string>\(executable)</string>"), ("CFBundleName", "<string>Editor</string>"),
-        ("CFBundleVersion", "<string>\(plan.version)</string>"),
-        ("CFBundleShortVersionString", "<string>\(plan.shortVersion)</string>"),
-      ]), to: "\(name)/Contents/Info.plist")
+      Self.list(
+        [
+          ("CFBundleIdentifier", "<string>\(plan.identifier)</string>"),
+          ("CFBundleExecutable", "<string>\(executable)</string>"),
+          ("CFBundleName", "<string>Editor</string>"),
+          ("CFBundleVersion", "<string>\(plan.version)</string>"),
+          ("CFBundleShortVersionString", "<string>\(plan.shortVersion)</string>"),
+        ] + plan.info), to: "\(name)/Contents/Info.plist")
     try write("#!/bin/sh\necho \(plan.version)\n", to: "\(name)/Contents/MacOS/\(executable)")
     chmod("\(path)/Contents/MacOS/\(executable)", 0o755)
     for (place, text) in plan.files { try write(text, to: "\(name)/Contents/\(place)") }

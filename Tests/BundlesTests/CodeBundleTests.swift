@@ -5,6 +5,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import PropertyLists
 internal import TestSupport
 internal import Testing
@@ -143,10 +144,8 @@ internal import Testing
         && info.executable == nil)
     #expect(info.usageDescriptions.map(\.key) == ["NSCameraUsageDescription"])
     #expect(
-      info.documentTypes == [
-        .init(
-          name: "Text", role: "Editor", extensions: ["txt"], contentTypes: ["public.text"], isPackage: true,
-          rank: "")
+      try info.declarations().claims == [
+        .init(name: "Text", rank: .default, isPackage: true, types: ["public.text"], extensions: ["txt"])
       ])
   }
 

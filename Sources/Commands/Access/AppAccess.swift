@@ -34,6 +34,8 @@ struct AppAccess: StoreAccess {
   }
 
   var root: String { own.root }
+  /// An app knows no other path of it.
+  var storePath: String { own.root }
 
   // MARK: What there is
 
@@ -227,6 +229,8 @@ extension AppAccess {
     throw Self.refusal("remove apps")
   }
 
+  func documents(for user: UInt32?) throws -> DocumentsPage { throw Self.refusal("see what other apps open") }
+  func choose(_ identifier: AppIdentifier?, for type: String) throws { throw Self.refusal("choose apps") }
   func deliver(_ delivery: Delivery) throws -> String { throw Self.refusal("deliver files") }
   func replaceData(with newData: NewData) throws { throw Self.refusal("replace data") }
   func purge(_ request: PurgeRequest) throws -> PurgeReport { throw Self.refusal("purge data") }

@@ -21,6 +21,7 @@ struct DaemonAccess: StoreAccess {
   }
 
   var root: String { status.mountPoint }
+  var storePath: String { status.store }
 
   // MARK: What there is
 
@@ -77,6 +78,14 @@ struct DaemonAccess: StoreAccess {
     return Trust(roots: roots.isEmpty ? [] : try Certificate.all(inPEM: Array(roots.utf8)))
   }
 
+  func documents(for user: UInt32?) throws -> DocumentsPage {
+    try DocumentsPage.all { after in
+      try ask(.documents(user: user ?? context.uid, after: after)) {
+        if case .documents(let page) = $0 { page } else { nil }
+      }
+    }
+  }
+
   // MARK: Changes
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
@@ -121,6 +130,10 @@ struct DaemonAccess: StoreAccess {
     try change(.uninstall(identifier, of: domain, keepsData: keepingData)) {
       if case .uninstalled(let app, let left) = $0 { (app, left) } else { nil }
     }
+  }
+
+  func choose(_ identifier: AppIdentifier?, for type: String) throws {
+    try ask(.choose(identifier, type: type, user: context.uid), about: identifier) { $0 == .done ? () : nil }
   }
 
   func deliver(_ delivery: Delivery) throws -> String { try change(.deliver(delivery)) { $0.path } }

@@ -15,6 +15,7 @@ struct DirectAccess: StoreAccess {
   let context: Context
 
   var root: String { store.path + "/tree" }
+  var storePath: String { store.path }
 
   // MARK: What there is
 
@@ -46,7 +47,25 @@ struct DirectAccess: StoreAccess {
 
   func trust() throws -> Trust { try StoreTrust.read(store) }
 
+  func documents(for user: UInt32?) throws -> DocumentsPage {
+    let registry = try Registry.existing(of: store)
+    return try DocumentsPage.all { after in
+      try DocumentsPage(registry, for: user ?? context.uid, after: after)
+    }
+  }
+
   // MARK: Changes
+
+  func choose(_ identifier: AppIdentifier?, for type: String) throws {
+    let registry = try Registry(of: store)
+    let app = try identifier.map { identifier in
+      guard let app = try registry.app(identifier, for: context.uid) else {
+        throw StoreError.noApp(identifier: identifier.text)
+      }
+      return app
+    }
+    try registry.choose(app, for: type, of: context.uid)
+  }
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp {
     try changing { (handler, wait) throws(ControlFailure) in

@@ -20,6 +20,9 @@ protocol StoreAccess {
   /// Where the tree is to be seen.
   var root: String { get }
 
+  /// Which store it is.
+  var storePath: String { get }
+
   // MARK: What there is
 
   /// All apps that a user has.
@@ -45,7 +48,13 @@ protocol StoreAccess {
   /// The judge of signatures who trusts whom the store trusts.
   func trust() throws -> Trust
 
+  /// What apps say of types and documents, and what the user has chosen.
+  func documents(for user: UInt32?) throws -> DocumentsPage
+
   // MARK: Changes
+
+  /// Lets an app open the user's documents of a type; with none, any that does.
+  func choose(_ identifier: AppIdentifier?, for type: String) throws
 
   func install(_ bundle: FD, named name: String, for domain: AppDomain) throws -> InstalledApp
 

@@ -67,6 +67,7 @@ struct InstallCommand: Command {
     let app = try context.withBundle(source) { (directory, name) in
       try access.install(directory, named: name, for: domain)
     }
+    DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: app)
     } else {

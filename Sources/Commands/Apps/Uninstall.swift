@@ -50,6 +50,7 @@ struct UninstallCommand: Command {
     let identifier = try access.identifier(of: self.app, for: nil)
     let domain = try choice.forInstalled(identifier, access, isStrict: true)
     let (app, left) = try access.uninstall(identifier, of: domain, keepingData: keepsData)
+    DesktopEntries.refresh(access, context)
     left.tell(in: access.root, context.console)
     if json {
       context.console.print(json: app)

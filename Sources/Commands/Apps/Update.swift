@@ -131,6 +131,7 @@ struct UpdateCommand: Command {
         ? try access.updateWhenClosed(
           directory, named: name, for: domain, allowingDowngrade: allowsDowngrade)
         : try access.updated(directory, named: name, for: domain, allowingDowngrade: allowsDowngrade)
+      DesktopEntries.refresh(access, context)
       tell(outcome, domain, access)
       return .ok
     }
@@ -184,6 +185,7 @@ struct UpdateCommand: Command {
       apps = apps.filter { choice.includes($0, access) }
     }
     let results = try update.update(apps)
+    DesktopEntries.refresh(access, context)
     update.tell(results, json: json)
     return results.contains { $0.result == .failed } ? .failed : .ok
   }

@@ -36,7 +36,7 @@ enum Habits {
   }
 
   private static let advice: [(words: [String], text: String)] = [
-    (["start", "launch", "open", "exec"], "'insula run ID' runs an app"),
+    (["start", "launch", "exec"], "'insula run ID' runs an app"),
     (["stop", "end", "quit"], "'insula kill ID' ends an app, and 'insula unmount' unmounts a store"),
     (
       ["rm", "remove", "delete", "del"],

@@ -52,7 +52,8 @@ extension Context {
 
   private func makeConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD {
     let path = "\(configurationDirectory)/\(name)"
-    try refuseSomebodyElsesHome()
+    try refuseSomebodyElses(
+      environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home)
     Self.makeDirectories(path)
     guard let made = try openConfiguration(name) else {
       throw CommandFailure(.failed, "can't create \(path); set XDG_CONFIG_HOME to use another directory")
@@ -63,8 +64,7 @@ extension Context {
   /// Throws if what is made there would be in another user's hands, who can put something else in its place.
   ///
   /// Root comes there by a su or sudo that keeps HOME.
-  private func refuseSomebodyElsesHome() throws(CommandFailure) {
-    let place = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+  func refuseSomebodyElses(_ place: String) throws(CommandFailure) {
     guard let directory = try? FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY),
       let owner = try? directory.fd.status().st_uid, owner != uid, owner != 0
     else { return }

@@ -53,11 +53,7 @@ struct DeliverCommand: Command {
     var failures = 0
     for file in files {
       do {
-        // What a link leads to is what is meant, under the name that it really has.
-        let full = context.absolute(file)
-        let (parent, name) = try full.splitAtFile()
-        let directory = try context.openDirectory(parent)
-        let delivered = try deliver(name, in: directory.fd, to: container, access)
+        let delivered = try access.deliver(file, to: container)
         context.console.print(path: "\(access.root)/\(delivered)")
       } catch {
         failures += 1
@@ -66,14 +62,19 @@ struct DeliverCommand: Command {
     }
     return failures == 0 ? .ok : .failed
   }
+}
 
-  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon.
-  private func deliver(
-    _ name: String, in directory: FD, to container: AppContainer, _ access: any StoreAccess
-  ) throws -> String {
-    let delivery = try container.prepareDelivery(of: name, in: directory)
+extension StoreAccess {
+  /// Puts a copy of a file into an app's Inbox, and gives where that is, below ``root``.
+  ///
+  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon. What a link leads to is
+  /// what is meant, under the name that it really has.
+  func deliver(_ file: String, to container: AppContainer) throws -> String {
+    let (parent, name) = try context.absolute(file).splitAtFile()
+    let directory = try context.openDirectory(parent)
+    let delivery = try container.prepareDelivery(of: name, in: directory.fd)
     do {
-      return try access.deliver(delivery)
+      return try deliver(delivery)
     } catch {
       container.discard(delivery)
       throw error

@@ -38,7 +38,7 @@ extension Registry {
 
   /// Notes an app that was not there.
   package func add(_ app: InstalledApp) throws(StoreError) {
-    try change { (database) throws(StoreError) in try Self.add(app, to: database) }
+    try changeTypes { (database) throws(StoreError) in try Self.add(app, to: database) }
   }
 
   static func add(_ app: InstalledApp, to database: borrowing Database) throws(StoreError) {
@@ -63,7 +63,7 @@ extension Registry {
   ///
   /// The containers of groups that it is in no more are marked for removal where they have no other member.
   package func update(_ app: InstalledApp) throws(StoreError) {
-    try change { (database) throws(StoreError) in try Self.update(app, in: database) }
+    try changeTypes { (database) throws(StoreError) in try Self.update(app, in: database) }
   }
 
   static func update(_ app: InstalledApp, in database: borrowing Database) throws(StoreError) {
@@ -83,6 +83,7 @@ extension Registry {
     try database.run("DELETE FROM app_groups WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM updates WHERE app = ?", .integer(known.id))
+    try database.run("DELETE FROM declarations WHERE app = ?", .integer(known.id))
     try noteBelongings(of: app, in: database)
     try doomEmpty(groups, in: database)
     try keepGrants(onlyOf: app, in: database)
@@ -98,7 +99,7 @@ extension Registry {
   package func remove(
     _ identifier: AppIdentifier, of user: UInt32?, keepingData: Bool
   ) throws(StoreError) -> InstalledApp {
-    try change { (database) throws(StoreError) in
+    try changeTypes { (database) throws(StoreError) in
       try Self.remove(identifier, of: user, keepingData: keepingData, from: database)
     }
   }

@@ -27,6 +27,11 @@ package final class Registry: Sendable {
     self.database = Mutex(database)
   }
 
+  /// How often apps, their declarations or users' choices have changed through this object: for those who
+  /// keep what they have read.
+  package var typesVersion: Int { typesChanges.load(ordering: .acquiring) }
+  private let typesChanges = Atomic<Int>(0)
+
   private init(_ database: consuming sending Database) { self.database = Mutex(database) }
 
   /// The registry if the store has one already; looking makes none.
@@ -75,6 +80,14 @@ package final class Registry: Sendable {
     try database.withLock { (database) throws(StoreError) in
       try database.transaction { () throws(StoreError) in try body(database) }
     }
+  }
+
+  /// Like ``change(_:)``, of what files' types and apps for them depend on.
+  func changeTypes<Result: Sendable>(
+    _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    defer { typesChanges.wrappingAdd(1, ordering: .releasing) }
+    return try change(body)
   }
 
   // MARK: Making it what it should be

@@ -197,5 +197,28 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 8",
       ]),
+    Step(
+      name: "types and documents",
+      statements: [
+        // What apps say of them (AppDeclarations); where a row is missing, the bundle has not been asked yet.
+        """
+        CREATE TABLE declarations (
+          app INTEGER PRIMARY KEY REFERENCES apps ON DELETE CASCADE,
+          text TEXT NOT NULL
+        ) STRICT
+        """,
+        // Which app a user has chosen for a type: it counts while an app of that team is there.
+        """
+        CREATE TABLE openers (
+          user INTEGER NOT NULL,
+          type TEXT NOT NULL COLLATE NOCASE,
+          identifier TEXT NOT NULL COLLATE NOCASE,
+          team TEXT NOT NULL,
+          root BLOB,
+          PRIMARY KEY (user, type)
+        ) STRICT
+        """,
+        "PRAGMA user_version = 9",
+      ]),
   ]
 }

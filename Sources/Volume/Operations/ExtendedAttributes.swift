@@ -24,6 +24,12 @@ extension View {
       guard value.count <= buffer.count else { throw .ERANGE }
       buffer.copyBytes(from: value)
       return value.count
+    case .type(let attribute):
+      let value = try typeValue(attribute, of: try nodes.reference(to: node), by: caller)
+      guard buffer.count > 0 else { return value.count }
+      guard value.count <= buffer.count else { throw .ERANGE }
+      buffer.copyBytes(from: value)
+      return value.count
     case .posixACL: throw .EOPNOTSUPP
     case .trusted where caller.uid != 0: throw .ENODATA
     case .user:
@@ -150,12 +156,13 @@ extension View {
       case .user where BackupMark(name) == nil: .user
       case .user: app == nil || volume.isInContainer(fd) ? .backupMark : .reserved
       case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
-      case .posixACL, .security, .other: .other
+      case .posixACL, .security, .type, .other: .other
       }
     try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
     switch family {
     case .ours, .user, .trusted, .capability, .kernel, .label: return
-    case .posixACL: throw .EOPNOTSUPP
+    // What something is follows from its name.
+    case .posixACL, .type: throw .EOPNOTSUPP
     // These have ways of their own.
     case .security: throw .EINVAL
     case .other: if isRoots, caller.uid != 0 { throw .EOPNOTSUPP }
@@ -174,7 +181,7 @@ extension View {
       let length = name.length + 1
       let isShown =
         switch AttributeFamily(name) {
-        case .ours, .posixACL, .security: false
+        case .ours, .posixACL, .security, .type: false
         case .trusted: caller.uid == 0
         case .user, .kernel, .label, .capability, .other: true
         }
@@ -232,6 +239,8 @@ private enum AttributeFamily {
   case label
   /// Stands for the object's list or flags.
   case security(XattrAlias)
+  /// Says what something is.
+  case type(TypeAttribute)
 
   init(_ name: Name) {
     if let alias = XattrAlias(name) {
@@ -249,6 +258,8 @@ private enum AttributeFamily {
       self =
         strcmp(name.bytes, "security.capability") == 0
         ? .capability : strcmp(name.bytes, "security.selinux") == 0 ? .label : .kernel
+    } else if begins(TypeAttribute.prefix), let attribute = TypeAttribute(name) {
+      self = .type(attribute)
     } else {
       self = begins("system.posix_acl_") ? .posixACL : .other
     }

@@ -68,7 +68,7 @@ internal import Testing
     #expect(refusal("Letter.md", texts).hasPrefix("chosen"))
     #expect(
       refusal("Picture.PNG", texts)
-        == "'Picture.PNG' is not of a type that the app wants; it must end in .txt, .md, .markdown.")
+        == "'Picture.PNG' is not of a type that the app wants; it must end in .txt, .md, .markdown, .mkd.")
     #expect(refusal("Picture.PNG", PanelRequest(.file, types: ["public.image"])).hasPrefix("chosen"))
     // Nobody here knows which files are of that type.
     #expect(

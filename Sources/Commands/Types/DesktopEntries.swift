@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// What a desktop finds the apps of a store by, in the user's own directory of data: an entry for each app,
+/// and MIME types for what apps open that the machine has none for.
+///
+/// Each MIME type is in the entry of the app that comes first for it, so that a desktop comes to the same app
+/// as `insula open`.
+struct DesktopEntries {
+  private static let prefix = "insula-"
+  /// What our entries have and no other.
+  private static let mark = "X-Insula-App="
+  private static let types = "insula.xml"
+
+  /// Where the entries are.
+  let place: String
+  private let data: String
+  private let known: KnownDocuments
+  private let command: String
+  private let context: Context
+
+  init(_ known: KnownDocuments, _ access: any StoreAccess, _ context: Context) {
+    self.known = known
+    self.context = context
+    data = Self.dataHome(context)
+    place = data + "/applications"
+    let program = realPath("/proc/self/exe") ?? "insula"
+    command = [program, "open", "--store", access.storePath].map(\.inDesktopExec).joined(separator: " ")
+  }
+
+  private static func dataHome(_ context: Context) -> String {
+    if let place = context.environment["XDG_DATA_HOME"], place.hasPrefix("/") { return place }
+    return context.home + "/.local/share"
+  }
+
+  /// Brings up to date what has been written before, if it has: a failure is told, and no reason to fail.
+  static func refresh(_ access: any StoreAccess, _ context: Context) {
+    let packages = dataHome(context) + "/mime/packages"
+    guard let directory = try? FD.cwd.openFollowing(packages, O_RDONLY | O_DIRECTORY),
+      (try? directory.fd.status(of: types)) != nil
+    else { return }
+    do {
+      try DesktopEntries(KnownDocuments(try access.documents(for: nil)), access, context).write()
+    } catch {
+      context.console.note("the desktop's entries are not up to date: \(CommandFailure(error).message)")
+    }
+  }
+
+  /// Writes all that there is to be, and removes what was of apps that have gone.
+  func write() throws {
+    try context.refuseSomebodyElses(context.home)
+    let handled = handledTypes()
+    let packages = data + "/mime/packages"
+    try replace(Self.types, in: packages, with: xml(handled.unregistered))
+    var names: Set<String> = []
+    for (app, mimeTypes) in zip(known.apps, handled.mimeTypes) {
+      let name = "\(Self.prefix)\(app.identifier).desktop"
+      names.insert(name)
+      try replace(name, in: place, with: entry(app, mimeTypes))
+    }
+    try removeOthers(than: names)
+    register(with: "update-mime-database", data + "/mime", package: "shared-mime-info")
+    register(with: "update-desktop-database", place, package: "desktop-file-utils")
+  }
+
+  /// Has a program of the desktop's read what was written.
+  private func register(with program: String, _ directory: String, package: String) {
+    let ended = try? Subprocess.run("/usr/bin/\(program)", [program, directory], context)
+    guard ended?.end != .exited(0) else { return }
+    context.console.note(
+      "\(program) could not be run, so the desktop may not know of the new entries; "
+        + "it is in the package \(package)")
+  }
+
+  // MARK: What there is to be
+
+  private struct Unregistered {
+    let mimeType: String
+    let kind: String
+    let extensions: [String]
+  }
+
+  /// For each app the MIME types that it is the first to open, and what the machine has no MIME type for.
+  private func handledTypes() -> (mimeTypes: [Set<String>], unregistered: [Unregistered]) {
+    let positions = Dictionary(known.apps.enumerated().map { ($1.identifier, $0) }) { first, _ in first }
+    var mimeTypes = [Set<String>](repeating: [], count: known.apps.count)
+    var unregistered: [Unregistered] = []
+    let table = known.table
+    for type in table.all + table.allKnownByMIMEType + known.claimedAlone {
+      guard !table.conforms(type.identifier, to: TypeTable.directory),
+        let first = known.openers(of: type).first, let app = positions[first.identifier]
+      else { continue }
+      let unknown = type.extensions.filter { name in
+        table.registeredMIMEType(forExtension: name) == nil
+          && !name.utf8.contains { "*?[]\\".utf8.contains($0) }
+      }
+      var all = type.mimeTypes + type.extensions.compactMap { table.registeredMIMEType(forExtension: $0) }
+      if !unknown.isEmpty {
+        let own = type.mimeTypes.first ?? "application/x-insula-\(type.identifier.lowercased())"
+        unregistered.append(Unregistered(mimeType: own, kind: table.kind(of: type), extensions: unknown))
+        all.append(own)
+      }
+      mimeTypes[app].formUnion(all)
+    }
+    return (mimeTypes, unregistered)
+  }
+
+  private func entry(_ app: AppDocuments, _ mimeTypes: Set<String>) -> String {
+    let name = app.name.sanitized.beginning(100)
+    var lines = [
+      "[Desktop Entry]", "Type=Application", "Version=1.0", "Name=\(name.inDesktopValue)",
+      "Exec=\(command) --with \(app.identifier) -- %F", "Terminal=false", Self.mark + app.identifier,
+    ]
+    if !mimeTypes.isEmpty { lines.append("MimeType=\(mimeTypes.sorted().joined(separator: ";"));") }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private func xml(_ types: [Unregistered]) -> String {
+    var lines = [
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+      "<mime-info xmlns=\"http://www.freedesktop.org/standards/shared-mime-info\">",
+    ]
+    for type in types {
+      lines.append("  <mime-type type=\"\(type.mimeType.inXML)\"><comment>\(type.kind.inXML)</comment>")
+      lines += type.extensions.map { "    <glob pattern=\"*.\($0.inXML)\"/>" }
+      lines.append("  </mime-type>")
+    }
+    return (lines + ["</mime-info>"]).joined(separator: "\n") + "\n"
+  }
+
+  // MARK: Files
+
+  private func replace(_ name: String, in directory: String, with text: String) throws {
+    Context.makeDirectories(directory)
+    do throws(Errno) {
+      let opened = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
+      try opened.fd.replaceContents(of: name, with: text.utf8, mode: 0o644)
+    } catch {
+      throw CommandFailure(error, "can't write \(directory.sanitized)/\(name): \(error.message)")
+    }
+  }
+
+  private func removeOthers(than names: Set<String>) throws {
+    guard let directory = try? FD.cwd.openFollowing(place, O_RDONLY | O_DIRECTORY) else { return }
+    for entry in (try? directory.fd.entries()) ?? [] {
+      let name = String(decoding: entry.name, as: UTF8.self)
+      guard name.hasPrefix(Self.prefix), name.hasSuffix(".desktop"), !names.contains(name),
+        let bytes = try? directory.fd.contents(of: name, limit: 1 << 16),
+        String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains(where: {
+          $0.hasPrefix(Self.mark)
+        })
+      else { continue }
+      _ = try? name.withName { (name) throws(Errno) in try directory.fd.remove(name, directory: false) }
+    }
+  }
+}
+
+extension String {
+  /// As a value of a desktop entry.
+  fileprivate var inDesktopValue: String {
+    let escaped = map { $0 == "\\" ? "\\\\" : String($0) }.joined()
+    return escaped.hasPrefix(" ") ? "\\s" + escaped.dropFirst() : escaped
+  }
+
+  /// As an argument in the value of `Exec`: quoted where it must be, and that as a value.
+  ///
+  /// `xdg-open` knows nothing of quotes, so a plain word has none.
+  fileprivate var inDesktopExec: String {
+    if unicodeScalars.allSatisfy({
+      $0.properties.isAlphabetic || "0123456789/._+:,@=-".unicodeScalars.contains($0)
+    }) {
+      return self
+    }
+    let quoted = map { "\"`$\\".contains($0) ? "\\\($0)" : $0 == "%" ? "%%" : String($0) }.joined()
+    return "\"\(quoted)\"".inDesktopValue
+  }
+
+  fileprivate var inXML: String {
+    map { character in
+      switch character {
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      case "\"": "&quot;"
+      default: String(character)
+      }
+    }.joined()
+  }
+}

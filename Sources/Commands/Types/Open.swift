@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+
+/// `insula open`.
+struct OpenCommand: Command {
+  static let description = CommandDescription(
+    name: "open", summary: "Opens files in the app that knows them.",
+    arguments: [
+      .init(
+        name: "FILE", help: "a file, or a directory that is a single document", kind: .file, isRepeated: true)
+    ],
+    options: [
+      .init(
+        name: "with", value: "ID", help: "open them with this app, whatever it says of itself", kind: .app),
+      .init(name: "print-only", help: "print which app would open each file, and do nothing"),
+      AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      The app gets a copy of the file in its Inbox, as by 'insula deliver'. An app that opens documents in
+      place (LSSupportsOpeningDocumentsInPlace) is granted the file itself if it is in the tree, as by 'insula
+      grant'; what is in the app's own container it has already. Then the app is started as by 'insula run',
+      with the paths as its arguments, also if it runs already.
+      """,
+      """
+      Which app opens a file says 'insula handlers'. With --with and no FILE, the app is only started. The
+      exit status is that of the app; where several are started, it is 0 if each was.
+      """,
+    ],
+    examples: ["insula open Letter.txt", "insula open --with com.example.viewer *.png"])
+
+  private let files: [String]
+  private let chosen: AppReference?
+  private let printsOnly: Bool
+  private let user: String?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    files = arguments.positional
+    chosen = try arguments.value("with").map { (text) throws(UsageError) in try Self.description.app(text) }
+    printsOnly = arguments.has("print-only")
+    user = arguments.value("user")
+    store = arguments.value("store")
+    json = arguments.has("json")
+    guard !files.isEmpty || chosen != nil && !printsOnly else {
+      throw Self.description.error("name a FILE to open")
+    }
+    guard !json || printsOnly else {
+      throw Self.description.error("'--json' is for '--print-only'; the app itself prints what it likes")
+    }
+  }
+
+  /// One file, and what opens it.
+  private struct Plan: Encodable {
+    enum Manner: String, Encodable {
+      case copy
+      case inPlace = "in place"
+    }
+
+    let file: String
+    let type: String
+    let identifier: String
+    var manner: Manner
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let words = (chosen.map { ["--with", $0.text] } ?? []) + (printsOnly ? ["--print-only"] : [])
+    if let done = try ActingCommand.onMount(
+      of: store, for: user, context,
+      { ["open", "--store", $0] + words + (json ? ["--json"] : []) + ["--"] + files.map(context.absolute) })
+    {
+      return done
+    }
+    let access = try AppsAccess.find(store, writing: !printsOnly, context)
+    let known = KnownDocuments(try access.documents(for: nil))
+    let with = try chosen.map { try opener($0, known, access) }
+    // Nothing is done for some of the files before it is known who opens the others.
+    let plans = try files.map { try plan($0, with, known, access) }
+    if printsOnly {
+      context.console.print(list: plans, json: json, none: "", columns: ["APP", "MANNER", "FILE"]) {
+        [$0.identifier, $0.manner.rawValue, $0.file.sanitized]
+      }
+      return .ok
+    }
+    let store = try access.runner().store
+    var starts: [(identifier: String, paths: [String])] = with.map { [($0.identifier, [])] } ?? []
+    for plan in plans {
+      let path = try hand(plan, access)
+      if let index = starts.firstIndex(where: { $0.identifier == plan.identifier }) {
+        starts[index].paths.append(path)
+      } else {
+        starts.append((plan.identifier, [path]))
+      }
+    }
+    let runs = starts.map {
+      ["run", "--store", store, $0.identifier] + ($0.paths.isEmpty ? [] : ["--args"] + $0.paths)
+    }
+    guard runs.count != 1 else {
+      return try RunCommand(ParsedArguments(Array(runs[0].dropFirst()), for: RunCommand.description)).run(
+        in: context)
+    }
+    return try Self.run(several: runs, context)
+  }
+
+  private func opener(
+    _ app: AppReference, _ known: KnownDocuments, _ access: any StoreAccess
+  ) throws -> KnownDocuments.Opener {
+    let identifier = try access.identifier(of: app, for: nil)
+    guard let opener = known.opener(identifier) else {
+      // It says why.
+      _ = try access.app(identifier, for: nil)
+      throw CommandFailure(.failed, "\(identifier) can't be asked what it opens; see 'insula check'")
+    }
+    return opener
+  }
+
+  private func plan(
+    _ file: String, _ with: KnownDocuments.Opener?, _ known: KnownDocuments, _ access: any StoreAccess
+  ) throws -> Plan {
+    let found = try ExaminedFile(file, followingLinks: true, access.context)
+    guard found.status.isRegular || found.status.isDirectory else {
+      throw CommandFailure(.failed, "\(file.sanitized) is neither a file nor a directory")
+    }
+    let type = found.type(in: known.table)
+    let name = NameExtension.of(found.name)
+    guard let opener = with ?? known.openers(of: type, nameExtension: name).first else {
+      throw CommandFailure(
+        .failed,
+        "no app opens \(file.sanitized) (\(known.table.kind(of: type)), \(type.identifier)); "
+          + "choose one with 'insula open --with ID', or for all such files with "
+          + "'insula handlers \(type.identifier) --set ID'")
+    }
+    let full = access.context.absolute(file)
+    let isInTree = full.utf8.starts(with: (access.context.absolute(access.root) + "/").utf8)
+    return Plan(
+      file: full, type: type.identifier, identifier: opener.identifier,
+      manner: isInTree && opener.opensInPlace ? .inPlace : .copy)
+  }
+
+  /// Sees to it that the app has the file; the path by which it finds it.
+  private func hand(_ plan: Plan, _ access: any StoreAccess) throws -> String {
+    guard let identifier = AppIdentifier(plan.identifier) else {
+      throw CommandFailure(.failed, "'\(plan.identifier.sanitized)' is no identifier of an app")
+    }
+    let container = try access.pathOfContainer(identifier, for: nil)
+    let own = access.context.absolute("\(access.root)/\(container)") + "/\(ContainerLayout.dataName)/"
+    if plan.file.utf8.starts(with: own.utf8) { return plan.file }
+    if plan.manner == .inPlace {
+      let place = try access.place(of: plan.file)
+      do {
+        try access.perform(.grant(identifier, path: place.path, inode: place.inode, nil, user: nil))
+        return "\(access.root)/\(place.path)"
+      } catch {
+        access.context.console.inform(
+          "\(plan.file.sanitized) is opened as a copy: \(CommandFailure(error).message)")
+      }
+    }
+    let delivered = try access.deliver(plan.file, to: try access.container(identifier, for: nil))
+    return "\(access.root)/\(delivered)"
+  }
+
+  /// Starts several apps beside each other, and waits for all of them.
+  private static func run(several runs: [[String]], _ context: Context) throws -> ExitCode {
+    var running: [Int32] = []
+    var code = ExitCode.ok
+    for words in runs {
+      do throws(Errno) {
+        let output = try FD(1).duplicated()
+        let errors = try FD(2).duplicated()
+        running.append(
+          try Subprocess.spawn(
+            "/proc/self/exe", ["insula"] + context.console.manner.words + words, context,
+            descriptors: [(output.fd, 1), (errors.fd, 2)]))
+      } catch {
+        context.console.note("can't start 'insula \(words[0]) \(words[3])': \(error.message)")
+        code = .failed
+      }
+    }
+    for pid in running where try Subprocess.wait(pid) != .exited(0) { code = .failed }
+    return code
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// An extended attribute that says what something is, for whoever asks: none is stored, listed or set.
+enum TypeAttribute: String {
+  /// Its uniform type identifier.
+  case type
+  /// What a person calls something of that type.
+  case kind
+  /// `1` for a directory that is shown as one document, else `0`.
+  case package
+
+  static let prefix: StaticString = "system.insula."
+
+  init?(_ name: Name) {
+    guard let text = String(validatingCString: name.bytes) else { return nil }
+    self.init(rawValue: String(text.dropFirst(Self.prefix.utf8CodeUnitCount)))
+  }
+}
+
+extension View {
+  /// What something is, by the name that it has now; ENODATA where it has none any more.
+  func typeValue(
+    _ attribute: TypeAttribute, of node: borrowing NodeTable.Reference, by caller: Caller
+  ) throws(Errno) -> [UInt8] {
+    let status = try node.fd.status()
+    let object = object(status, node)
+    if object.hasACL { try gate.authorize(.readAttributes, on: object, by: caller) }
+    guard let path = volume.kernelPath(of: node.fd), let name = path.last ?? (node.id == .root ? [] : nil)
+    else { throw .ENODATA }
+    let table = volume.types(caller.uid)
+    // Who may not read attributes is not told of this one either.
+    let hasBundleBit =
+      object.isDirectory && (try? gate.authorize(.readExtended, on: object, by: caller)) != nil
+      && node.fd.hasBundleBit
+    return name.withUnsafeBufferPointer { name in
+      let type = table.type(of: name, TypeTable.Form(object.kind, status), hasBundleBit: hasBundleBit)
+      switch attribute {
+      case .type: return Array(type.identifier.utf8)
+      case .kind: return Array(table.kind(of: type).utf8)
+      case .package:
+        let isPackage = object.isDirectory && table.isPackage(name, hasBundleBit: hasBundleBit)
+        return [isPackage ? UInt8(ascii: "1") : UInt8(ascii: "0")]
+      }
+    }
+  }
+}
+
+extension TypeTable.Form {
+  fileprivate init(_ kind: Object.Kind, _ status: FileStatus) {
+    self =
+      switch kind {
+      case .file: status.st_mode & 0o111 != 0 ? .program : .file
+      case .directory: .folder
+      case .symlink: .link
+      case .special: .special
+      }
+  }
+}
