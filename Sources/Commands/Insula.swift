@@ -64,7 +64,9 @@ package enum Insula {
         SystemSignCommand.self, SystemUpdateCommand.self, SystemRollbackCommand.self, SystemInfoCommand.self,
         SystemVerifyCommand.self,
       ]),
-    CommandGroup(title: "Files", commands: [ACLCommand.self, FlagsCommand.self, ListCommand.self]),
+    CommandGroup(
+      title: "Files",
+      commands: [ACLCommand.self, FlagsCommand.self, ListCommand.self, NameCommand.self]),
     CommandGroup(
       title: "Signing",
       commands: [

@@ -48,6 +48,10 @@ package struct StoreDescription: Equatable, Sendable {
   /// Whether consent to the media library gives all of the Music folder.
   package var offersAllMusic: Bool { options[Self.allMusic] == Self.allowed }
 
+  /// Whether the extensions of documents are shown to people where nothing else is said of them.
+  package var showsExtensions: Bool { options[Self.extensions] == Self.allowed }
+
+  private static let extensions = "Extensions"
   private static let writableCode = "WritableCode"
   private static let directStart = "DirectStart"
   private static let allMusic = "AllMusic"
@@ -55,7 +59,8 @@ package struct StoreDescription: Equatable, Sendable {
 
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
-    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false
+    allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false,
+    showsExtensions: Bool = false
   ) {
     format = Self.currentFormat
     self.uuid = uuid
@@ -66,6 +71,7 @@ package struct StoreDescription: Equatable, Sendable {
     if allowsWritableCode { options[Self.writableCode] = Self.allowed }
     if allowsDirectStart { options[Self.directStart] = Self.allowed }
     if offersAllMusic { options[Self.allMusic] = Self.allowed }
+    if showsExtensions { options[Self.extensions] = Self.allowed }
     self.options = options
   }
 

@@ -29,6 +29,9 @@ struct InitCommand: Command {
       .init(
         name: "all-music",
         help: "count all of a user's Music folder as the media library, not only the libraries in it"),
+      .init(
+        name: "show-extensions",
+        help: "show names of documents with their extensions, in 'insula name' and 'insula ls --finder'"),
     ],
     details: [
       """
@@ -43,6 +46,7 @@ struct InitCommand: Command {
   private let allowsWritableCode: Bool
   private let allowsDirectStart: Bool
   private let offersAllMusic: Bool
+  private let showsExtensions: Bool
 
   init(_ arguments: ParsedArguments) {
     store = arguments.argument(0)
@@ -50,6 +54,7 @@ struct InitCommand: Command {
     allowsWritableCode = arguments.has("allow-writable-code")
     allowsDirectStart = arguments.has("allow-direct-start")
     offersAllMusic = arguments.has("all-music")
+    showsExtensions = arguments.has("show-extensions")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -61,7 +66,8 @@ struct InitCommand: Command {
     let group = try chooseGroup(context)
     let description = StoreDescription(
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
-      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic)
+      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic,
+      showsExtensions: showsExtensions)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")
