@@ -66,7 +66,10 @@ package enum Insula {
       ]),
     CommandGroup(
       title: "Files",
-      commands: [ACLCommand.self, FlagsCommand.self, ListCommand.self, NameCommand.self]),
+      commands: [
+        ACLCommand.self, FlagsCommand.self, ListCommand.self, NameCommand.self, DefaultsReadCommand.self,
+        DefaultsWriteCommand.self, DefaultsDeleteCommand.self, DefaultsDomainsCommand.self,
+      ]),
     CommandGroup(
       title: "Signing",
       commands: [
