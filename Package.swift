@@ -171,7 +171,7 @@ let package = Package(
       name: "CommandsTests",
       dependencies: [
         "Commands", "Daemon", "Volume", "Fuse", "Apps", "Bundles", "Store", "Policy", "JSON", "LinuxIO",
-        "CLinux", "TestSupport",
+        "PropertyLists", "CLinux", "TestSupport",
         "insula", "insula-app-caller",
       ],
       swiftSettings: strict),

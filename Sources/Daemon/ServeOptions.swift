@@ -4,6 +4,8 @@
 internal import Glibc
 internal import LinuxIO
 package import Policy
+internal import Store
+internal import Volume
 
 /// A flag of mount(2), named as in its option.
 package enum MountFlag: String, Sendable, CaseIterable {
@@ -48,8 +50,27 @@ package struct ServeOptions: Sendable, Equatable {
   package var purges = PurgeRule.usual
   /// For how long the kernel may keep what it was told; nil leaves it to us.
   package var cacheSeconds: Double?
+  /// The languages in which names are shown to programs that ask for no other.
+  package var languages = Languages.none
 
   package init() {}
+
+  /// How the volume of a store behaves that is served so.
+  func volumeSettings(for description: StoreDescription) -> VolumeSettings {
+    var settings = VolumeSettings()
+    settings.isSystem = description.mode == .system
+    settings.callerGroup = callerGroup
+    settings.localLocks = localLocks
+    settings.appUmask = description.appUmask
+    settings.allowsDirectStart = description.allowsDirectStart
+    settings.hidesExtensions = !description.showsExtensions
+    settings.languages = languages
+    if !settings.isSystem {
+      settings.sparesFileTimes = accessTimes.files == .never
+      settings.sparesDirectoryTimes = settings.sparesFileTimes || accessTimes.sparesDirectories
+    }
+    return settings
+  }
 
   /// All bits of mount(2) that these ask for.
   package var mountBits: UInt {

@@ -116,16 +116,7 @@ package final class Server: Sendable {
     self.remover = remover
     self.mountPoint = mountPoint
     self.options = options
-    var settings = VolumeSettings()
-    settings.isSystem = store.description.mode == .system
-    settings.callerGroup = options.callerGroup
-    settings.localLocks = options.localLocks
-    settings.appUmask = store.description.appUmask
-    settings.allowsDirectStart = store.description.allowsDirectStart
-    if !settings.isSystem {
-      settings.sparesFileTimes = options.accessTimes.files == .never
-      settings.sparesDirectoryTimes = settings.sparesFileTimes || options.accessTimes.sparesDirectories
-    }
+    var settings = options.volumeSettings(for: store.description)
     do throws(Errno) {
       privateStore = try settings.isSystem ? Self.privateMount(of: store.directory, options) : nil
       parts = try Store.openParts(of: privateStore?.root ?? store.directory)

@@ -28,6 +28,15 @@ package enum AppPlace: Hashable, Sendable {
     ("bundle", .bundle), ("home", .home), ("icloud", .cloud(nil)),
   ]
 
+  /// What LiveCode calls places, as scripts of its apps ask for them: there, an app's home is its bundle.
+  package static let liveCode: [(word: String, place: AppPlace)] = [
+    ("documents", .documents), ("library", .library), ("temporary", .temporary), ("cache", .caches),
+    ("support", .applicationSupport), ("preferences", .preferences), ("resources", .bundle),
+    ("engine", .bundle), ("home", .bundle),
+  ]
+  /// LiveCode's word for a place that is the user's and not the app's.
+  package static let liveCodeDesktop = "desktop"
+
   /// Understands a word; nil if it means no place.
   package init?(_ word: String) {
     if let found = Self.known.first(where: { $0.0 == word }) {

@@ -23,6 +23,14 @@ package struct StandardDirectory: Sendable {
   package let mode: UInt32
   package let group: Group
 
+  /// The flags that it begins with: a person is not shown where disks are mounted.
+  package var flags: FileFlags { path == "Volumes" ? .hidden : [] }
+
+  /// Whether trees that earlier versions made may lack it, so that it is not missed in what is signed.
+  package var isOptional: Bool {
+    path.hasPrefix(DomainTree.systemLibrary) && DomainTree.systemNames.contains { path.hasSuffix("/\($0)") }
+  }
+
   init(_ path: String, _ mode: UInt32, _ group: Group) {
     self.path = path
     self.mode = mode
@@ -41,6 +49,19 @@ package enum DomainTree {
   ///
   /// Everyone may make that, and only its owner sees who has one. Stores of earlier versions don't have it.
   package static let trash = StandardDirectory(".Trash", 0o1733, .root)
+
+  /// Whether people are shown the directory at a path under its name in their language, since it is there in
+  /// every tree and nobody can give it another.
+  package static func isLocalized(_ path: [[UInt8]]) -> Bool {
+    path.count <= 2 && path.last?.first != UInt8(ascii: ".")
+      && directories.contains { directory in
+        directory.path.split(separator: "/").elementsEqual(path) { $0.utf8.elementsEqual($1) }
+      }
+  }
+
+  /// What the system's Library has since there is a seal of it: trees that were signed before lack them.
+  fileprivate static let systemNames = ["Application Support", "Caches", "Frameworks", "Preferences"]
+  fileprivate static let systemLibrary = "System/Library/"
 
   /// The standard directories, parents before children.
   package static let directories: [StandardDirectory] =
@@ -69,6 +90,9 @@ package enum DomainTree {
       StandardDirectory("System/Library/CoreServices", 0o755, .root),
       StandardDirectory("System/Library/LaunchDaemons", 0o755, .root),
       StandardDirectory("System/Library/Templates", 0o755, .root),
+    ]
+    + systemNames.map { StandardDirectory(systemLibrary + $0, 0o755, .root) }
+    + [
       StandardDirectory("Users", 0o755, .admin),
       StandardDirectory("Users/Shared", 0o1777, .root),
       StandardDirectory("Volumes", 0o755, .root),
@@ -104,15 +128,23 @@ package struct HomeDirectory: Sendable {
   /// The flags that it begins with.
   package var flags: FileFlags { path == "Library" ? .hidden : [] }
 
+  /// Whether people are to see what it is called in their language: see ``DisplayName``.
+  package var isLocalized: Bool { !path.hasPrefix(".") && !path.hasPrefix("Library/") }
+
   /// The home itself: others may walk through it to Public, and can't list it.
   package static let homeMode: UInt32 = 0o711
 
-  /// The eleven standard directories, and the box in Public in which others leave things unseen.
+  /// The eleven standard directories, what the Library of a Mac begins with, and the box in Public in which
+  /// others leave things unseen.
   package static let all: [HomeDirectory] =
     [
       ".Trash", "Applications", "Desktop", "Documents", "Downloads", "Library", "Movies", "Music", "Pictures",
       "Sites",
     ].map { HomeDirectory($0, 0o700) }
+    + [
+      "Application Support", "Autosave Information", "Caches", "Fonts", "Frameworks", "Input Methods",
+      "Keychains", "LaunchAgents", "Logs", "PreferencePanes", "Preferences", "Sounds",
+    ].map { HomeDirectory("Library/" + $0, 0o700) }
     + [
       HomeDirectory("Public", 0o755),
       HomeDirectory("Public/Drop Box", 0o733),

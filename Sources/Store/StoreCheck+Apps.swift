@@ -47,6 +47,16 @@ extension StoreCheck {
     checkUnrecorded(among: Set(containers.map(\.path)))
   }
 
+  /// Whether the system domain is signed, as far as that can be told: then nothing is to be added to it.
+  var hasSealedSystem: Bool {
+    do throws(StoreError) {
+      let registry = try Registry.existing(state: store.state, path: "\(store.path)/state")
+      return try registry?.systemVersions().current.root.isEmpty == false
+    } catch {
+      return true
+    }
+  }
+
   private mutating func foundDamage(_ what: String) {
     found(
       .failure, "\(store.path)/state/\(Registry.fileName)", "is damaged: \(what)",

@@ -97,9 +97,12 @@ package struct StoreCheck {
 
   private mutating func checkSkeleton() {
     let tree = store.path + "/tree"
+    let isSealed = hasSealedSystem
     for directory in DomainTree.directories {
       let path = "\(tree)/\(directory.path)"
       let (above, name) = directory.path.splitAtName
+      // Nothing can be added to what is sealed, and a tree that was signed earlier is whole without it.
+      if isSealed, directory.isOptional, (try? store.tree.status(at: directory.path)) == nil { continue }
       guard let parent = try? store.tree.openDirectory(at: above) else {
         // Its parent was reported, and could not be put right.
         found(
@@ -109,8 +112,21 @@ package struct StoreCheck {
       }
       check(
         name, in: parent.fd, path: path, mode: directory.mode, uid: owners.uid,
-        gid: owners.gid(of: directory.group))
+        gid: owners.gid(of: directory.group), isOptional: directory.isOptional)
+      checkFlags(of: directory, in: parent.fd, path)
     }
+  }
+
+  private mutating func checkFlags(of directory: StandardDirectory, in parent: FD, _ path: String) {
+    guard !directory.flags.isEmpty, let object = try? parent.openDirectory(directory.path.splitAtName.name),
+      owners.lacksFlags(directory.flags, object.fd)
+    else { return }
+    let owners = owners
+    let fd = object.fd
+    found(
+      .warning, path, "lacks the flag \(directory.flags.words), as in stores of earlier versions",
+      "'insula check --repair' sets it; it only keeps the directory from being shown by 'insula ls --finder'"
+    ) { () throws(Errno) in try owners.setFlags(directory.flags, on: fd) }
   }
 
   /// What lies where insula puts nothing, and nobody can put anything while the store is mounted.
@@ -137,7 +153,8 @@ package struct StoreCheck {
 
   /// A standard directory must be there, be a directory, and have its owner and mode.
   private mutating func check(
-    _ name: String, in parent: FD, path: String, mode: UInt32, uid: UInt32, gid: UInt32
+    _ name: String, in parent: FD, path: String, mode: UInt32, uid: UInt32, gid: UInt32,
+    isOptional: Bool = false
   ) {
     let repair = { () throws(Errno) in
       try StoreLayout.makeDirectory(name, in: parent, mode: mode, uid: uid, gid: gid)
@@ -150,7 +167,9 @@ package struct StoreCheck {
         return found(.failure, path, "can't be examined: \(error.message)", "check the disk")
       }
       return found(
-        .failure, path, "is missing", "'insula check --repair' creates it again", repair: repair)
+        isOptional ? .warning : .failure, path,
+        isOptional ? "is missing, as in stores of earlier versions" : "is missing",
+        "'insula check --repair' creates it", repair: repair)
     }
     guard status.isDirectory else {
       return found(

@@ -57,6 +57,10 @@ package struct StoreDescription: Equatable, Sendable {
   /// With which what an app makes is its user's alone.
   package static let usualAppUmask: UInt32 = 0o077
 
+  /// Whether the extensions of documents are shown to people where nothing else is said of them.
+  package var showsExtensions: Bool { options[Self.extensions] == Self.allowed }
+
+  private static let extensions = "Extensions"
   private static let umask = "AppUmask"
   private static let writableCode = "WritableCode"
   private static let directStart = "DirectStart"
@@ -66,7 +70,7 @@ package struct StoreDescription: Equatable, Sendable {
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
     allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false,
-    appUmask: UInt32 = usualAppUmask
+    showsExtensions: Bool = false, appUmask: UInt32 = usualAppUmask
   ) {
     format = Self.currentFormat
     self.uuid = uuid
@@ -78,6 +82,7 @@ package struct StoreDescription: Equatable, Sendable {
     if allowsDirectStart { options[Self.directStart] = Self.allowed }
     if offersAllMusic { options[Self.allMusic] = Self.allowed }
     if appUmask != Self.usualAppUmask { options[Self.umask] = String(appUmask, radix: 8) }
+    if showsExtensions { options[Self.extensions] = Self.allowed }
     self.options = options
   }
 

@@ -26,11 +26,25 @@ package enum StoreLayout {
     let uid: UInt32
     let gid: UInt32
     let adminGid: UInt32
+    private let metadata: Metadata
 
     init(_ description: StoreDescription, uid: UInt32, gid: UInt32) {
       self.uid = uid
       self.gid = gid
       adminGid = description.mode == .system ? description.adminGroup.gid : gid
+      metadata = Metadata(isSystem: description.mode == .system)
+    }
+
+    /// Gives a standard directory its flags, where the filesystem below keeps such.
+    func setFlags(_ flags: FileFlags, on directory: FD) throws(Errno) {
+      guard !flags.isEmpty else { return }
+      do throws(Errno) { try metadata.setFlags(flags, on: directory) } catch .EOPNOTSUPP {}
+    }
+
+    /// Whether a standard directory lacks flags that it begins with.
+    func lacksFlags(_ flags: FileFlags, _ directory: FD) -> Bool {
+      guard !flags.isEmpty, let security = try? metadata.security(of: directory) else { return false }
+      return !security.flags.isSuperset(of: flags)
     }
 
     func gid(of group: StandardDirectory.Group) -> UInt32 { group == .admin ? adminGid : gid }
@@ -47,7 +61,7 @@ package enum StoreLayout {
     }
     try makeDirectory("tree", in: root, mode: DomainTree.root.mode, uid: owners.uid, gid: owners.gid)
     let tree = try root.openDirectory("tree")
-    for directory in DomainTree.directories { try make(directory, in: tree.fd, owners) }
+    for directory in DomainTree.directories { try make(directory, in: tree.fd, owners, isNew: true) }
     try tree.fd.synchronizeFilesystem()
     try root.replaceContents(of: descriptionName, with: description.encoded(), mode: 0o600)
   }
@@ -58,12 +72,25 @@ package enum StoreLayout {
     _ = try state.fd.open(StoreLock.fileName, O_RDWR | O_CREAT, mode: 0o600)
   }
 
-  /// Makes a standard directory, or gives one that is there its owner and mode.
-  static func make(_ directory: StandardDirectory, in tree: FD, _ owners: Ownership) throws(Errno) {
+  /// Makes a standard directory, or gives one that is there its owner and mode; a new one also its flags.
+  static func make(
+    _ directory: StandardDirectory, in tree: FD, _ owners: Ownership, isNew: Bool = false
+  ) throws(Errno) {
     let gid = owners.gid(of: directory.group)
     try tree.withParent(of: directory.path) { (parent, name) throws(Errno) in
       try makeDirectory(name, in: parent, mode: directory.mode, uid: owners.uid, gid: gid)
+      guard isNew, !directory.flags.isEmpty else { return }
+      let made = try parent.openDirectory(name)
+      try owners.setFlags(directory.flags, on: made.fd)
     }
+  }
+
+  /// Has a directory shown to people under its name in their language: see ``DisplayName``.
+  static func mark(_ directory: FD, uid: UInt32, gid: UInt32) throws(Errno) {
+    let marker = try directory.open(
+      DisplayName.marker, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    try marker.fd.changeOwner(uid: uid, gid: gid)
+    try marker.fd.changeMode(0o644)
   }
 
   /// Makes what a store of an earlier version does not have.

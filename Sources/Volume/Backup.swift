@@ -42,11 +42,6 @@ extension View {
 }
 
 extension Name {
-  /// Apple's bare name for a mark stands for the one that Linux can keep.
-  var asKept: Name {
-    isName(BackupMark.bareAppleName) ? Name(BackupMark.apple.name.bytes) : self
-  }
-
   fileprivate func isName(_ other: StaticString) -> Bool { strcmp(bytes, other.bytes) == 0 }
 }
 

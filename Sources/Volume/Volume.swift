@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 package import Fuse
 internal import Glibc
 package import LinuxIO
@@ -31,6 +32,10 @@ package struct VolumeSettings: Sendable {
   package var appUmask: UInt32 = 0
   /// Whether programs of sandboxed apps may be started outside of their views.
   package var allowsDirectStart = false
+  /// Whether the extensions of documents are hidden from people where nothing else is said of them.
+  package var hidesExtensions = true
+  /// The languages in which names are shown where nobody asks for another.
+  package var languages = Languages.none
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
   /// `nodiratime` without root.
   package var sparesFileTimes = false
@@ -61,6 +66,7 @@ package final class Volume: Sendable {
   let securities = SecurityCache()
   let arrivingFlags: ArrivingFlagsTable
   let names = NameLocks()
+  let displayNames: DisplayNames
   /// What the tables of all views may keep open for speed.
   let descriptors: DescriptorShare
   /// What users have granted their apps.
@@ -125,6 +131,7 @@ package final class Volume: Sendable {
     self.noatimeTree = noatimeTree
     readOnlyRegions = ReadOnlyRegions(say: say)
     self.settings = settings
+    displayNames = DisplayNames(settings.languages)
     descriptors = DescriptorShare(settings.descriptors)
     arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)
     self.staging = staging.map { Staging($0) }

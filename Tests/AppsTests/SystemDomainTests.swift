@@ -195,7 +195,9 @@ internal import Testing
     let path = try fixture.system("1")
     #expect(
       try fixture.temporary.names(in: "System-1/Library") == [
-        "CoreServices", "Fonts", "LaunchDaemons", "Templates",
+        "Application Support", "Caches", "CoreServices", "Fonts", "Frameworks", "LaunchDaemons",
+        "Preferences",
+        "Templates",
       ])
     let tree = try TemporaryDirectory.open(path)
     chmod(path + "/Library", 0o700)
@@ -205,6 +207,26 @@ internal import Testing
     } catch let error as SystemFailure {
       #expect(error.description.contains("'Library' has mode 700; change it to 755 with chmod"))
     }
+  }
+
+  /// Earlier versions signed such trees; nothing is added to what is sealed.
+  @Test func treesWithoutTheNewerDirectoriesAreWhole() throws {
+    let path = try fixture.system("1")
+    try shell(
+      "rm -r ../_CodeSignature; rmdir 'Application Support' Caches Frameworks Preferences",
+      in: path + "/Library")
+    let tree = try TemporaryDirectory.open(path)
+    let keys = try TemporaryDirectory.open(fixture.temporary.appending("keys"))
+    let identity = try IdentityDirectory(keys.fd).identity(named: "TEAM1")
+    let seal = try SystemSeal(
+      of: tree.fd, version: "1", team: identity.team, keepingOwners: false, progress: { _ in })
+    try SystemSignature.write(seal, by: identity, in: tree.fd)
+    _ = try fixture.update(path)
+    #expect(fixture.face == "face 1\n")
+    var check = try StoreCheck(fixture.store, repairing: true)
+    try check.run()
+    #expect(check.findings.isEmpty)
+    #expect(try fixture.findings(deep: true) == [])
   }
 
   @Test func whatAStoppedSigningHasLeftIsNotSealed() throws {

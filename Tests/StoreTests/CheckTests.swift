@@ -36,6 +36,21 @@ internal import Testing
     #expect(try findings().isEmpty)
   }
 
+  @Test func whatEarlierStoresLackIsMade() throws {
+    let missing = ["Application Support", "Caches", "Frameworks", "Preferences"].map {
+      "\(store.path)/tree/System/Library/\($0)"
+    }
+    for path in missing { #expect(rmdir(path) == 0) }
+    let volumes = try TemporaryDirectory.open(store.path + "/tree/Volumes")
+    let access = SecurityAccess.store(Metadata(isSystem: TestStore.description.mode == .system))
+    try access.setFlags([], on: volumes.fd)
+    let found = try findings()
+    #expect(found.map(\.path) == missing + [store.path + "/tree/Volumes"])
+    #expect(found.allSatisfy { $0.severity == .warning && $0.advice.contains("insula check --repair") })
+    #expect(try findings(repairing: true).allSatisfy(\.repaired))
+    #expect(try findings().isEmpty && access.flags(of: volumes.fd) == .hidden)
+  }
+
   @Test(arguments: ["tree/stray", "tree/.stray", "odd", "tree/System2"]) func straysAreNamed(name: String)
     throws
   {
@@ -124,7 +139,7 @@ internal import Testing
     try store.temporary.makeDirectory("store/tree/Users/.someone.removed-77")
     let found = try findings()
     #expect(found.allSatisfy { $0.severity == .warning })
-    #expect(found.filter { $0.path.contains("/Users/someone/") }.count == 12)
+    #expect(found.filter { $0.path.contains("/Users/someone/") }.count == HomeDirectory.all.count)
     #expect(found.contains { $0.path.hasSuffix("/.someone.removed-77") })
   }
 

@@ -30,6 +30,14 @@ internal import Testing
     }
   }
 
+  @Test func volumesAreHidden() throws {
+    let store = try TestStore()
+    let volumes = try TemporaryDirectory.open(store.path + "/tree/Volumes")
+    let network = try TemporaryDirectory.open(store.path + "/tree/Network")
+    let access = SecurityAccess.store(Metadata(isSystem: TestStore.description.mode == .system))
+    #expect(try access.flags(of: volumes.fd) == .hidden && access.flags(of: network.fd).isEmpty)
+  }
+
   @Test func keepsEverybodyElseOut() throws {
     let store = try TestStore()
     for part in ["", "/keys", "/state"] { #expect(try status(store.path + part).permissions == 0o700) }

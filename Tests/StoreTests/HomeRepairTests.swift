@@ -40,8 +40,9 @@ internal import Testing
   }
 
   @Test func missingDirectoriesAreMade() throws {
-    #expect(rmdir(fixture.home + "/Public/Drop Box") == 0 && rmdir(fixture.home + "/Public") == 0)
-    #expect(rmdir(fixture.home + "/Movies") == 0)
+    #expect(
+      removeMarked(fixture.home + "/Public/Drop Box") == 0 && removeMarked(fixture.home + "/Public") == 0)
+    #expect(removeMarked(fixture.home + "/Movies") == 0)
     try expectRepair(["Movies", "Public", "Public/Drop Box"], "is missing from the home")
     #expect(mode("Public/Drop Box") == 0o733 && mode("Movies") == 0o700)
   }
@@ -105,7 +106,7 @@ internal import Testing
   func whatSomebodyHasPutThereStays(kind: String) throws {
     let outside = try fixture.made.temporary.makeDirectory("outside", mode: 0o711)
     let place = fixture.home + "/Downloads"
-    #expect(rmdir(place) == 0)
+    #expect(removeMarked(place) == 0)
     switch kind {
     case "link": #expect(symlink(outside, place) == 0)
     case "fifo": #expect(mkfifo(place, 0o644) == 0)

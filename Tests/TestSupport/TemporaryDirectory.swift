@@ -68,3 +68,11 @@ package final class TemporaryDirectory: Sendable {
     return try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }.sorted()
   }
 }
+
+/// Removes a standard directory of a home in which there is nothing but what it began with.
+///
+/// Corresponds to `rmdir(2)`.
+package func removeMarked(_ path: String) -> Int32 {
+  _ = unlink(path + "/.localized")
+  return rmdir(path)
+}

@@ -9,11 +9,13 @@ internal import Policy
 /// What every system domain has: the standard directories, with their modes, and the store's owner's.
 enum SystemSkeleton {
   /// Relative to the top, which is the first.
-  private static let directories: [(path: String, mode: UInt32)] = DomainTree.directories.compactMap {
-    $0.path == "System"
-      ? ("", $0.mode)
-      : $0.path.hasPrefix("System/") ? (String($0.path.dropFirst("System/".count)), $0.mode) : nil
-  }
+  private static let directories: [(path: String, mode: UInt32, isOptional: Bool)] =
+    DomainTree.directories.compactMap {
+      $0.path == "System"
+        ? ("", $0.mode, false)
+        : $0.path.hasPrefix("System/")
+          ? (String($0.path.dropFirst("System/".count)), $0.mode, $0.isOptional) : nil
+    }
 
   /// Makes what is missing in a tree that is to be signed; nothing that is there is changed.
   static func complete(_ top: FD) throws(SystemFailure) {
@@ -37,7 +39,9 @@ enum SystemSkeleton {
     for directory in directories {
       let name = directory.path.isEmpty ? "." : directory.path
       func refuse(_ what: String) -> SystemFailure { .skeleton(path: path, directory: name, what: what) }
-      guard let entry = seal.entry(at: Array(directory.path.utf8)), entry.kind == .directory else {
+      let found = seal.entry(at: Array(directory.path.utf8))
+      if found == nil, directory.isOptional { continue }
+      guard let entry = found, entry.kind == .directory else {
         throw refuse("is missing or not a directory")
       }
       let mode = String(directory.mode, radix: 8)

@@ -17,6 +17,19 @@ extension FD {
     }
   }
 
+  /// Gives an attribute a value, or takes it away; one that is not there may be taken away.
+  func setAttributeValue(_ name: String, to value: [UInt8]?) throws(Errno) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: value?.count ?? 0, alignment: 8)
+    defer { buffer.deallocate() }
+    buffer.copyBytes(from: value ?? [])
+    do throws(Errno) {
+      try name.withName { (name) throws(Errno) in
+        guard value != nil else { return try removeAttribute(name.bytes) }
+        try setAttribute(name.bytes, to: UnsafeRawBufferPointer(buffer), flags: 0)
+      }
+    } catch .ENODATA {}
+  }
+
   /// The names of all attributes, those that are not UTF-8 with replacements.
   func attributeNames() throws(Errno) -> [String] {
     // The most that the kernel gives.

@@ -30,6 +30,9 @@ struct ListCommand: Command {
       .init(name: "r", short: "r", help: "reverse the order"),
       .init(name: "i", short: "i", help: "show inode numbers"),
       .init(name: "F", short: "F", help: "append a character that shows the type to each name"),
+      .init(
+        name: "finder",
+        help: "show what Finder shows: names in your language, packages as one, nothing hidden"),
       .init(name: "1", short: "1", help: "one name per line (always on)"),
       CommandDescription.json,
     ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Daemon
 internal import Policy
 
 /// `insula path`.
@@ -10,7 +11,7 @@ struct PathCommand: Command {
     name: "path", summary: "Prints the path of an app's directory, or of a domain's standard directory.",
     arguments: [
       .init(
-        name: "ID|DIRECTORY", help: "an app's identifier or name, or a standard directory", isRequired: true,
+        name: "ID|DIRECTORY", help: "an app's identifier or name, or a standard directory",
         kind: .either(.word(SearchDirectory.all.map(\.name)), .app)),
       .init(name: "PLACE", help: "which directory of the app", kind: .word(AppPlace.completions)),
     ],
@@ -20,6 +21,10 @@ struct PathCommand: Command {
         help:
           "user, local, network, system, several separated by commas, or all (default: user if it has one)",
         kind: .list(Domain.allCases.map(\.rawValue))),
+      .init(
+        name: "livecode", value: "WORD",
+        help: "the place of the app ID that LiveCode calls so; inside an app, its own",
+        kind: .word(liveCodeWords)),
       AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -49,10 +54,13 @@ struct PathCommand: Command {
     return lines.joined(separator: ",\n")
   }
 
+  private static let liveCodeWords = AppPlace.liveCode.map(\.word) + [AppPlace.liveCodeDesktop]
+
   private static var places: String { AppPlace.words.joined(separator: ", ") }
 
   private enum Question {
     case app(AppReference, AppPlace)
+    case ownApp(AppPlace)
     case directory(SearchDirectory, Set<Domain>)
   }
 
@@ -66,6 +74,11 @@ struct PathCommand: Command {
     store = arguments.value("store")
     json = arguments.has("json")
     let domains = arguments.value("domain")
+    if let word = arguments.value("livecode") {
+      question = try Self.question(liveCode: word, arguments)
+      return
+    }
+    guard arguments.argument(0) != nil else { throw Self.description.error("ID|DIRECTORY is missing") }
     if let word = arguments.argument(1) {
       guard let place = AppPlace(word) else {
         let suggestion = Suggestion.text(for: word, among: AppPlace.completions)
@@ -85,6 +98,24 @@ struct PathCommand: Command {
           + "; for an app, give a PLACE too: \(Self.places)")
     }
     question = .directory(directory, try Self.domains(domains, directory))
+  }
+
+  private static func question(
+    liveCode word: String, _ arguments: ParsedArguments
+  ) throws(UsageError) -> Question {
+    guard arguments.argument(1) == nil, arguments.value("domain") == nil else {
+      throw description.error("'--livecode' stands for PLACE and '--domain'; leave those out")
+    }
+    if word == AppPlace.liveCodeDesktop, let desktop = SearchDirectory.named("desktop") {
+      return .directory(desktop, [.user])
+    }
+    guard let place = AppPlace.liveCode.first(where: { $0.word == word })?.place else {
+      throw description.error(
+        "LiveCode has no place '\(word)'\(Suggestion.text(for: word, among: liveCodeWords)); known are "
+          + liveCodeWords.joined(separator: ", "))
+    }
+    guard let app = arguments.argument(0) else { return .ownApp(place) }
+    return .app(try description.app(app), place)
   }
 
   private static func domains(
@@ -114,12 +145,20 @@ struct PathCommand: Command {
     let path: String
   }
 
+  private func identifier(_ access: any StoreAccess, _ uid: UInt32?) throws -> AppIdentifier {
+    if case .app(let app, _) = question { return try access.identifier(of: app, for: uid) }
+    guard let own = (access as? AppAccess)?.own.identifier, let identifier = AppIdentifier(own) else {
+      throw Self.description.error("name the app whose place is meant: insula path ID --livecode WORD")
+    }
+    return identifier
+  }
+
   func run(in context: Context) throws -> ExitCode {
     let uid = try AppsAccess.user(user, context)
     switch question {
-    case .app(let app, let place):
+    case .app(_, let place), .ownApp(let place):
       let access = try AppsAccess.find(store, writing: place != .bundle, context)
-      let identifier = try access.identifier(of: app, for: uid)
+      let identifier = try identifier(access, uid)
       let path = "\(access.root)/\(try access.path(of: place, identifier, for: uid))"
       if json {
         context.console.print(json: Answer(identifier: identifier.text, place: place.word, path: path))

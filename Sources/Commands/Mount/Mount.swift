@@ -161,6 +161,7 @@ struct MountCommand: Command {
     var serve = options.serve
     serve.source = options.source ?? storePath
     serve.allowOther = store.description.mode == .system
+    serve.languages = Languages(environment: context.environment)
     var settings = Service.Settings(
       mountPoint: mountPath, options: serve, place: context.controlPlace, inBackground: isBackgroundChild,
       version: Insula.version)

@@ -32,6 +32,9 @@ struct InitCommand: Command {
       .init(
         name: "app-umask", value: "MODE",
         help: "which rights nobody gets to what apps make in their containers (default: 077)"),
+      .init(
+        name: "show-extensions",
+        help: "show names of documents with their extensions, in 'insula name' and 'insula ls --finder'"),
     ],
     details: [
       """
@@ -47,6 +50,7 @@ struct InitCommand: Command {
   private let allowsDirectStart: Bool
   private let offersAllMusic: Bool
   private let appUmask: UInt32
+  private let showsExtensions: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     store = arguments.argument(0)
@@ -60,6 +64,7 @@ struct InitCommand: Command {
         "'\(umask)' is no mode for '--app-umask'; give three octal digits such as 022")
     }
     appUmask = mode
+    showsExtensions = arguments.has("show-extensions")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -71,7 +76,8 @@ struct InitCommand: Command {
     let group = try chooseGroup(context)
     let description = StoreDescription(
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
-      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic, appUmask: appUmask)
+      allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic,
+      showsExtensions: showsExtensions, appUmask: appUmask)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")

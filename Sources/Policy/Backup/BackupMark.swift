@@ -18,9 +18,6 @@ package enum BackupMark: CaseIterable, Sendable {
     }
   }
 
-  /// Apple's, as it is on a Mac, and as programs look for it here too.
-  package static let bareAppleName: StaticString = "com.apple.metadata:com_apple_backup_excludeItem"
-
   /// The value that leaves something out.
   package var value: [UInt8] {
     switch self {

@@ -54,11 +54,15 @@ final class HomeCare: Sendable {
     let mode: UInt32
     let acl: AccessControlList
     let flags: FileFlags
+    var isLocalized = false
   }
 
   /// Parents before children, the home itself last.
   private var expected: [Expected] {
-    HomeDirectory.all.map { Expected(path: $0.path, mode: $0.mode, acl: $0.acl(owner: uid), flags: $0.flags) }
+    HomeDirectory.all.map {
+      Expected(
+        path: $0.path, mode: $0.mode, acl: $0.acl(owner: uid), flags: $0.flags, isLocalized: $0.isLocalized)
+    }
       + [Expected(path: "", mode: HomeDirectory.homeMode, acl: HomeDirectory.staying, flags: [])]
   }
 
@@ -154,6 +158,10 @@ final class HomeCare: Sendable {
       let made = try parent.child(name)
       let status = try made.fd.status()
       guard status.isDirectory, status.st_uid == ProcessID.user else { throw .EEXIST }
+      if expected.isLocalized {
+        let directory = try parent.openDirectory(name)
+        try StoreLayout.mark(directory.fd, uid: uid, gid: gid)
+      }
       try access.give(expected.acl, expected.flags, to: made.fd)
       try made.fd.changeOwner(uid: uid, gid: gid)
       try made.fd.changeMode(expected.mode)

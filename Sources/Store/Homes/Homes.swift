@@ -182,7 +182,8 @@ package final class Homes: Sendable {
         try home.fd.withParent(of: directory.path) { (parent, name) throws(Errno) in
           try StoreLayout.makeDirectory(
             name, in: parent, mode: directory.mode, uid: account.uid, gid: account.gid)
-          let made = try parent.child(name)
+          let made = try parent.openDirectory(name)
+          if directory.isLocalized { try StoreLayout.mark(made.fd, uid: account.uid, gid: account.gid) }
           try access.give(directory.acl(owner: account.uid), directory.flags, to: made.fd)
         }
       }

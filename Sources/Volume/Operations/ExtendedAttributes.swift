@@ -15,21 +15,21 @@ extension View {
     _ name: Name, of node: NodeID, into buffer: UnsafeMutableRawBufferPointer, by caller: Caller
   ) throws(Errno) -> Int {
     if asks(node) { throw .ENODATA }
-    let name = name.asKept
+    if name.isBareApple {
+      return try name.withUserPrefix { (name) throws(Errno) in
+        try attribute(name, of: node, into: buffer, by: caller)
+      }
+    }
     switch AttributeFamily(name) {
     case .ours: throw .ENODATA
     case .security(let alias):
-      let value = try securityValue(alias, of: try nodes.reference(to: node), by: caller)
-      guard buffer.count > 0 else { return value.count }
-      guard value.count <= buffer.count else { throw .ERANGE }
-      buffer.copyBytes(from: value)
-      return value.count
+      return try Self.give(
+        try securityValue(alias, of: try nodes.reference(to: node), by: caller), into: buffer)
     case .type(let attribute):
-      let value = try typeValue(attribute, of: try nodes.reference(to: node), by: caller)
-      guard buffer.count > 0 else { return value.count }
-      guard value.count <= buffer.count else { throw .ERANGE }
-      buffer.copyBytes(from: value)
-      return value.count
+      return try Self.give(
+        try typeValue(attribute, of: try nodes.reference(to: node), by: caller), into: buffer)
+    case .shown(let attribute):
+      return try Self.give(try shownValue(attribute, of: node, by: caller), into: buffer)
     case .posixACL: throw .EOPNOTSUPP
     case .trusted where caller.uid != 0: throw .ENODATA
     case .user:
@@ -50,6 +50,14 @@ extension View {
       let object = try nodes.reference(to: node)
       return try object.fd.attribute(name.bytes, into: buffer)
     }
+  }
+
+  private static func give(_ value: [UInt8], into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+  {
+    guard buffer.count > 0 else { return value.count }
+    guard value.count <= buffer.count else { throw .ERANGE }
+    buffer.copyBytes(from: value)
+    return value.count
   }
 
   package func attributeNames(
@@ -80,8 +88,12 @@ extension View {
   package func setAttribute(
     _ name: Name, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32, by caller: Caller
   ) throws(Errno) {
+    if name.isBareApple {
+      return try name.withUserPrefix { (name) throws(Errno) in
+        try setAttribute(name, of: node, to: value, flags: flags, by: caller)
+      }
+    }
     let object = try nodes.reference(to: node)
-    let name = name.asKept
     if case .security(let alias) = AttributeFamily(name) {
       return try setSecurity(alias, of: object, to: value, flags: flags, by: caller)
     }
@@ -111,8 +123,12 @@ extension View {
   }
 
   package func removeAttribute(_ name: Name, of node: NodeID, by caller: Caller) throws(Errno) {
+    if name.isBareApple {
+      return try name.withUserPrefix { (name) throws(Errno) in
+        try removeAttribute(name, of: node, by: caller)
+      }
+    }
     let object = try nodes.reference(to: node)
-    let name = name.asKept
     let judged = self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {
     case .security(let alias):
@@ -156,13 +172,13 @@ extension View {
       case .user where BackupMark(name) == nil: .user
       case .user: app == nil || volume.isInContainer(fd) ? .backupMark : .reserved
       case .trusted, .capability, .kernel, .label: .privileged(isRoots: isRoots)
-      case .posixACL, .security, .type, .other: .other
+      case .posixACL, .security, .type, .shown, .other: .other
       }
     try gate.authorizeExtendedAttribute(in: namespace, on: object, by: caller)
     switch family {
     case .ours, .user, .trusted, .capability, .kernel, .label: return
     // What something is follows from its name.
-    case .posixACL, .type: throw .EOPNOTSUPP
+    case .posixACL, .type, .shown: throw .EOPNOTSUPP
     // These have ways of their own.
     case .security: throw .EINVAL
     case .other: if isRoots, caller.uid != 0 { throw .EOPNOTSUPP }
@@ -181,7 +197,7 @@ extension View {
       let length = name.length + 1
       let isShown =
         switch AttributeFamily(name) {
-        case .ours, .posixACL, .security, .type: false
+        case .ours, .posixACL, .security, .type, .shown: false
         case .trusted: caller.uid == 0
         case .user, .kernel, .label, .capability, .other: true
         }
@@ -192,6 +208,27 @@ extension View {
       position += length
     }
     return shown
+  }
+}
+
+extension Name {
+  /// Whether it is an attribute's name as it is on a Mac.
+  ///
+  /// Linux keeps attributes of users only with `user.` before their names, so such a name stands for the one
+  /// with it. Lists have that one alone: who copies what is listed has each attribute once.
+  fileprivate var isBareApple: Bool { strncmp(bytes, "com.apple.", 10) == 0 }
+
+  /// Calls `body` with the name under which the attribute is kept.
+  fileprivate func withUserPrefix<Result>(
+    _ body: (Name) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let count = length + 1
+    return try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 5 + count) { (kept) throws(Errno) in
+      guard let start = kept.baseAddress else { throw .ENOMEM }
+      memcpy(start, "user.", 5)
+      memcpy(start + 5, bytes, count)
+      return try body(Name(start))
+    }
   }
 }
 
@@ -241,6 +278,8 @@ private enum AttributeFamily {
   case security(XattrAlias)
   /// Says what something is.
   case type(TypeAttribute)
+  /// Says how it is shown.
+  case shown(ShownAttribute)
 
   init(_ name: Name) {
     if let alias = XattrAlias(name) {
@@ -258,10 +297,12 @@ private enum AttributeFamily {
       self =
         strcmp(name.bytes, "security.capability") == 0
         ? .capability : strcmp(name.bytes, "security.selinux") == 0 ? .label : .kernel
+    } else if begins("system.posix_acl_") {
+      self = .posixACL
     } else if begins(TypeAttribute.prefix), let attribute = TypeAttribute(name) {
       self = .type(attribute)
     } else {
-      self = begins("system.posix_acl_") ? .posixACL : .other
+      self = ShownAttribute(name).map { .shown($0) } ?? .other
     }
   }
 }

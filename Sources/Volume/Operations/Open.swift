@@ -56,6 +56,17 @@ extension View {
     }
   }
 
+  /// The bytes of a file that the caller may read; nil if there are more than `limit`.
+  func contents(of node: NodeID, limit: Int, by caller: Caller) throws(Errno) -> [UInt8]? {
+    let object = try nodes.reference(to: node, isNamed: false)
+    let plan = try planOpen(of: object, O_RDONLY, clearsSetID: false, by: caller)
+    guard try object.fd.status().st_size <= limit else { return nil }
+    if let status = plan.sealed { _ = try seals.checkBytes(object, status, mayWait: false) }
+    let file = try object.fd.reopened(O_RDONLY | O_NONBLOCK)
+    let bytes = try file.fd.readToEnd(limit: limit + 1)
+    return bytes.count > limit ? nil : bytes
+  }
+
   /// Throws unless the caller may open the file so; gives how it will be opened.
   private func planOpen(
     of object: borrowing NodeTable.Reference, _ flags: Int32, clearsSetID: Bool, by caller: Caller

@@ -146,7 +146,7 @@ struct MountTests {
 
   @Test func storeOnAFullDiskIsMounted() throws {
     let mounted = try MountedStore()
-    let disk = try SmallDisk(bytes: 1 << 20, files: 45)
+    let disk = try SmallDisk(bytes: 1 << 20, files: 49)
     let store = disk.path + "/store"
     #expect(try mounted.run("init", store).status == 0)
     var number = 0

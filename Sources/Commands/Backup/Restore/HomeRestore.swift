@@ -186,8 +186,9 @@ struct HomeRestore {
     if only != nil { return .skip }
     // An app comes by an installation alone.
     if path[0] == "Applications", text.hasSuffix(".app") { return .skip }
+    if path.count == 2, path[0] == "Library" { return .merge }
     if HomeDirectory.all.contains(where: { $0.path == text }) { return .fill }
-    return path.count == 1 || (path.count == 2 && path[0] == "Library") ? .merge : .replace
+    return path.count == 1 ? .merge : .replace
   }
 
   // MARK: Steps

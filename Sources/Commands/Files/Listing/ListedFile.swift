@@ -16,6 +16,8 @@ struct ListedFile {
   private(set) var flags: FileFlags = []
   /// Names and sizes of the attributes that somebody has given to it.
   private(set) var attributes: [(name: String, size: Int)] = []
+  /// What a person sees of it, where that is wanted.
+  var shown: FinderView.Shown?
   /// What could not be found out, and why.
   private(set) var problems: [CommandFailure] = []
 
@@ -78,6 +80,9 @@ struct ListedFile {
     default: ("-", status.permissions & 0o111 == 0 ? "" : "*", "file")
     }
   }
+
+  /// What it is called in the listing.
+  var listedName: [UInt8] { shown.map { Array($0.name.sanitized.utf8) } ?? name }
 
   /// The character behind the mode.
   var suffix: String { !attributes.isEmpty ? "@" : acl?.entries.isEmpty == false ? "+" : " " }

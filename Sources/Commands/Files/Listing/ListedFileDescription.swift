@@ -14,6 +14,8 @@ struct ListedFileDescription: Encodable {
   }
 
   let file: String
+  /// What it is called for a person, where that is wanted.
+  let name: String?
   let kind: String
   let mode: String
   let number: UInt64
@@ -34,8 +36,9 @@ struct ListedFileDescription: Encodable {
   init(_ file: ListedFile, in directory: String?, _ names: AccountNames) {
     let name = String(decoding: file.name, as: UTF8.self)
     self.file = directory.map { $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" } ?? name
+    self.name = file.shown?.name
     let status = file.status
-    kind = file.kind.word
+    kind = file.shown?.isPackage == true ? "package" : file.kind.word
     mode = String(status.permissions, radix: 8)
     number = UInt64(status.st_ino)
     links = UInt64(status.st_nlink)

@@ -11,7 +11,10 @@ struct Listing {
   private let options: ListingOptions
   private let context: Context
   private var walk: FileWalk
+  private var view: FinderView
   private var hasPrinted = false
+  /// Directories that a person does not look into: hidden ones, and packages.
+  private var closed: Set<String> = []
   private var found: [ListedFileDescription] = []
   private let now = Glibc.time(nil)
 
@@ -19,6 +22,7 @@ struct Listing {
     self.options = options
     self.context = context
     walk = FileWalk(context)
+    view = FinderView(Languages(environment: context.environment), context)
   }
 
   var exitCode: ExitCode { walk.exitCode }
@@ -32,8 +36,8 @@ struct Listing {
     for path in paths {
       do {
         let object = try open(path, followingLinks: followsLinks)
-        let file = try ListedFile(Array(path.utf8), object.fd, options, context.aliases)
-        if file.status.isDirectory && !options.showsDirectoriesThemselves {
+        let file = try listed(Array(path.utf8), context.name(of: path), object.fd)
+        if file.status.isDirectory && file.shown?.isPackage != true && !options.showsDirectoriesThemselves {
           directories.append(file)
         } else {
           files.append(file)
@@ -60,6 +64,13 @@ struct Listing {
     }
   }
 
+  /// A file, with what a person sees of it where that is wanted.
+  private mutating func listed(_ path: [UInt8], _ name: String, _ object: FD) throws(Errno) -> ListedFile {
+    var file = try ListedFile(path, object, options, context.aliases)
+    if options.isForPerson { file.shown = view.look(at: object, called: Array(name.utf8), file.status) }
+    return file
+  }
+
   private mutating func show(directory path: String, _ followsLinks: Bool, isNamed: Bool) {
     var visits = FileWalk(context)
     // The walk lends its objects to a closure, which can't change `self`.
@@ -72,9 +83,12 @@ struct Listing {
     walk.add(visits)
   }
 
-  /// Not what is below a hidden directory, unless hidden names are wanted.
+  /// Not what is below a hidden directory, unless hidden names are wanted, and not what is in a package.
   private func isShown(_ path: String, below start: String) -> Bool {
-    options.showsHidden || !path.dropFirst(start.count).split(separator: "/").contains { $0.hasPrefix(".") }
+    let names = path.dropFirst(start.count).split(separator: "/")
+    guard options.showsHidden || !names.contains(where: { $0.hasPrefix(".") }) else { return false }
+    guard !closed.isEmpty else { return true }
+    return !names.contains { closed.contains(String(path[..<$0.endIndex])) }
   }
 
   private mutating func show(_ directory: FD, path: String, isNamed: Bool) throws {
@@ -86,7 +100,12 @@ struct Listing {
     for name in names {
       do {
         let child = try reading.fd.open(name, pathOnly)
-        files.append(try ListedFile(name, child.fd, options, context.aliases))
+        let file = try listed(name, String(decoding: name, as: UTF8.self), child.fd)
+        let isHidden = file.shown?.isHidden == true && !options.showsHidden
+        if isHidden || file.shown?.isPackage == true {
+          closed.insert("\(path)\(path.hasSuffix("/") ? "" : "/")\(String(decoding: name, as: UTF8.self))")
+        }
+        if !isHidden { files.append(file) }
       } catch {
         walk.report("\(path)/\(String(decoding: name, as: UTF8.self))", error)
       }
@@ -120,7 +139,7 @@ struct Listing {
     for (index, file) in files.enumerated() {
       if options.showsNumber { output += Array((numbers[index].padded(to: width) + " ").utf8) }
       if options.isLong { output += Array(format.columns(of: file).utf8) }
-      output += context.console.shown(file.name)
+      output += context.console.shown(file.listedName)
       if options.showsKind { output += Array(file.kind.sign.utf8) }
       if options.isLong, let target = file.target {
         output += Array(" -> ".utf8) + context.console.shown(target)

@@ -24,6 +24,8 @@ struct ListingOptions {
   let isReversed: Bool
   let showsNumber: Bool
   let showsKind: Bool
+  /// Whether files are listed as a person sees them.
+  let isForPerson: Bool
   let json: Bool
 
   init(_ arguments: ParsedArguments) {
@@ -42,6 +44,7 @@ struct ListingOptions {
     isReversed = arguments.has("r")
     showsNumber = arguments.has("i")
     showsKind = arguments.has("F")
+    isForPerson = arguments.has("finder")
     json = arguments.has("json")
   }
 
