@@ -11,7 +11,6 @@ enum HelpText {
     }
     return """
       Insula gives a machine the file system organization of Apple's platforms.
-      Data is in a store; a mount shows its tree.
 
       Usage: insula COMMAND ...
 
