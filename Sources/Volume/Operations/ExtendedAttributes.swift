@@ -258,10 +258,12 @@ private enum AttributeFamily {
       self =
         strcmp(name.bytes, "security.capability") == 0
         ? .capability : strcmp(name.bytes, "security.selinux") == 0 ? .label : .kernel
+    } else if begins("system.posix_acl_") {
+      self = .posixACL
     } else if begins(TypeAttribute.prefix), let attribute = TypeAttribute(name) {
       self = .type(attribute)
     } else {
-      self = begins("system.posix_acl_") ? .posixACL : .other
+      self = .other
     }
   }
 }
