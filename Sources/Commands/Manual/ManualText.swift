@@ -28,7 +28,10 @@ enum ManualText {
   static var environment: [Row] {
     [
       ("HOME", "the home directory, from which the default places of an ordinary user follow"),
-      ("XDG_DATA_HOME", "where an ordinary user's store is, as insula (default: ~/.local/share)"),
+      (
+        "XDG_DATA_HOME",
+        "where an ordinary user's store is, as insula, and desktop entries are (default: ~/.local/share)"
+      ),
       (
         "XDG_CONFIG_HOME",
         "where insula.conf, identities and trusted roots are, in insula (default: ~/.config)"
@@ -46,6 +49,10 @@ enum ManualText {
       ("/insula", "where it is mounted"),
       ("~/.local/share/insula", "an ordinary user's store"),
       ("~/Insula", "where it is mounted"),
+      (
+        "~/.local/share/applications, ~/.local/share/mime",
+        "the entries that 'insula handlers --desktop' makes for a desktop"
+      ),
       ("~/.config/insula/identities", "the user's identities, with which bundles can be signed"),
       ("~/.config/insula/trust", "the roots that the user trusts"),
       ("/etc/insula/insula.conf, ~/.config/insula/insula.conf", "the configuration; see insula.conf(5)"),

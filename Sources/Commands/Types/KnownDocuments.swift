@@ -35,12 +35,15 @@ struct KnownDocuments {
 
   /// What is known in a store, or without one.
   ///
-  /// An app is not told which other apps there are.
+  /// An app is not told which other apps there are. Who names no store is told of the base system at least.
   static func find(_ store: String?, _ context: Context) throws -> KnownDocuments {
     if context.appSocket != nil { return KnownDocuments() }
     do {
       return KnownDocuments(try AppsAccess.find(store, context).documents(for: nil))
-    } catch let error as StoreError where store == nil && error.kind == .noStore {
+    } catch  where store == nil {
+      if (error as? StoreError)?.kind != .noStore {
+        context.console.inform("what apps declare is not known: \(CommandFailure(error).message)")
+      }
       return KnownDocuments()
     }
   }

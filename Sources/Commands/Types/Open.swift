@@ -128,6 +128,10 @@ struct OpenCommand: Command {
       throw CommandFailure(.failed, "\(file.sanitized) is neither a file nor a directory")
     }
     let type = found.type(in: known.table)
+    if with == nil, type.identifier == "com.apple.application-bundle" {
+      throw CommandFailure(
+        .failed, "\(file.sanitized) is an app; 'insula run ID' starts one that is installed")
+    }
     let name = NameExtension.of(found.name)
     guard let opener = with ?? known.openers(of: type, nameExtension: name).first else {
       throw CommandFailure(

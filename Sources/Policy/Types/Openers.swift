@@ -20,7 +20,7 @@ package enum Openers {
   ///
   /// Owners come before defaults, and these before alternates; of the same rank, who names the type itself
   /// comes before who names one that it conforms to, and then who was there first. Only what an app has
-  /// exported can it own, so that no app takes over others' documents by saying so.
+  /// exported first, and the table has from it, can it own: no app takes over others' documents by saying so.
   package static func of(
     _ type: DeclaredType, nameExtension: String? = nil, among apps: [AppDeclarations], in table: TypeTable
   ) -> [Opener] {
@@ -31,7 +31,9 @@ package enum Openers {
     let extensions = nameExtension.map { [$0] } ?? type.extensions
     var found: [(opener: Opener, distance: Int)] = []
     for (index, app) in apps.enumerated() {
-      let exported = Set(app.exported.map { DeclaredType.key($0.identifier) })
+      // What somebody else has declared before is not this app's, though it may export it too.
+      let own = app.exported.filter { table.type(named: $0.identifier) === $0 }
+      let exported = Set(own.map { DeclaredType.key($0.identifier) })
       var best: (rank: HandlerRank, distance: Int)?
       func consider(_ rank: HandlerRank, _ distance: Int) {
         if best.map({ (rank, distance) < ($0.rank, $0.distance) }) ?? true { best = (rank, distance) }

@@ -58,6 +58,14 @@ internal import Testing
       claims: [claim(.owner, ["com.a.sketch"]), claim(.owner, [], extensions: ["sketch"])])
     let owner = AppDeclarations(exported: [sketch], claims: [claim(.owner, ["com.a.sketch"])])
     #expect(openers(of: "x.sketch", among: [thief, owner]) == [1, 0])
+    // Neither what the system has declared nor what another app has exported before.
+    let pdf = DeclaredType("com.adobe.pdf", parents: ["public.data"], extensions: ["pdf"])
+    let sketchAgain = DeclaredType("com.a.sketch", parents: ["public.image"])
+    let reader = AppDeclarations(claims: [claim(.default, ["com.adobe.pdf"])])
+    let robber = AppDeclarations(
+      exported: [pdf, sketchAgain], claims: [claim(.owner, ["com.adobe.pdf", "com.a.sketch"])])
+    #expect(openers(of: "x.pdf", among: [reader, robber]) == [0, 1])
+    #expect(openers(of: "x.sketch", among: [owner, robber]) == [0, 1])
   }
 
   @Test func extensionsCountWhereThereAreNoTypes() {
@@ -73,6 +81,16 @@ internal import Testing
     let browser = AppDeclarations(claims: [claim(.default, ["public.folder"])])
     let shelf = AppDeclarations(claims: [claim(.default, ["public.directory"])])
     #expect(openers(of: "Folder", .folder, among: [shelf, browser]) == [1, 0])
+  }
+
+  @Test func aThousandAppsThatClaimOneExtensionComeInTheirOrder() {
+    let claims = [claim(.owner, ["public.png"]), claim(.owner, [], extensions: ["png", "*"])]
+    let apps = (0..<1000).map { number in
+      AppDeclarations(
+        exported: [DeclaredType("com.a\(number).png", parents: ["public.png"], extensions: ["png"])],
+        claims: claims)
+    }
+    #expect(openers(of: "a.png", among: apps) == Array(0..<1000))
   }
 
   @Test func theTextLeadsBack() {
