@@ -50,16 +50,19 @@ package enum DomainTree {
   /// Everyone may make that, and only its owner sees who has one. Stores of earlier versions don't have it.
   package static let trash = StandardDirectory(".Trash", 0o1733, .root)
 
-  /// Whether people are shown the directory at a path under its name in their language, since it is there in
-  /// every tree and nobody can give it another.
+  /// Whether people are shown the directory at a path under its name in their language wherever that path
+  /// leads, since nothing else can have it: standard directories, and those for the apps of users.
   package static func isLocalized(_ path: [[UInt8]]) -> Bool {
-    path.count <= 2 && path.last?.first != UInt8(ascii: ".")
+    if path.count == 3 {
+      return path[0].elementsEqual("Users".utf8) && path[2].elementsEqual("Applications".utf8)
+    }
+    return path.count <= 2 && path.last?.first != UInt8(ascii: ".")
       && directories.contains { directory in
         directory.path.split(separator: "/").elementsEqual(path) { $0.utf8.elementsEqual($1) }
       }
   }
 
-  /// What the system's Library has since there is a seal of it: trees that were signed before lack them.
+  /// What the system's Library got later: trees that were signed before that lack them.
   fileprivate static let systemNames = ["Application Support", "Caches", "Frameworks", "Preferences"]
   fileprivate static let systemLibrary = "System/Library/"
 
@@ -116,10 +119,11 @@ package struct HomeDirectory: Sendable {
   /// That includes the owner, who may however remove the ACL.
   package static let staying = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
 
-  /// The ACL that it begins with.
+  /// The ACL that it begins with; one without entries is none, as in the Library of a Mac.
   ///
   /// What others leave in the Drop Box is theirs, and the box's owner may do everything with it.
   package func acl(owner: UInt32) -> AccessControlList {
+    if path.hasPrefix("Library/") { return AccessControlList([]) }
     guard path == "Public/Drop Box" else { return Self.staying }
     let access = AccessControlEntry(.permit, .user(owner), .all, [.fileInherit, .directoryInherit])
     return AccessControlList(Self.staying.entries + [access])
@@ -129,7 +133,11 @@ package struct HomeDirectory: Sendable {
   package var flags: FileFlags { path == "Library" ? .hidden : [] }
 
   /// Whether people are to see what it is called in their language: see ``DisplayName``.
-  package var isLocalized: Bool { !path.hasPrefix(".") && !path.hasPrefix("Library/") }
+  ///
+  /// That for apps is known by its place; see ``DomainTree/isLocalized(_:)``.
+  package var isLocalized: Bool {
+    !path.hasPrefix(".") && !path.hasPrefix("Library/") && path != "Applications"
+  }
 
   /// The home itself: others may walk through it to Public, and can't list it.
   package static let homeMode: UInt32 = 0o711

@@ -7,9 +7,9 @@
 /// UTF-16. Only one text of it is ever wanted, so nothing is kept of all others.
 package enum StringsFile {
   /// How long a file may be in bytes; one that is longer is as good as a broken one.
-  package static let sizeLimit = 256 << 10
+  package static let sizeLimit = 64 << 10
   /// How many values a binary list may have; few bytes of it can stand for many values.
-  private static let valueLimit = 100_000
+  private static let valueLimit = 20_000
 
   /// The text for a key, or nil where the file has none; throws where it is no such file.
   package static func text(of key: String, in bytes: [UInt8]) throws(PropertyListError) -> String? {

@@ -104,7 +104,7 @@ package enum SecurityAccess: Sendable {
   /// Where the filesystem below keeps no attributes, nothing has an ACL.
   package func give(_ acl: AccessControlList, _ flags: FileFlags = [], to object: FD) throws(Errno) {
     do throws(Errno) {
-      try setACL(acl, on: object)
+      if !acl.entries.isEmpty { try setACL(acl, on: object) }
       if !flags.isEmpty { try setFlags(flags, on: object) }
     } catch .EOPNOTSUPP {
       return

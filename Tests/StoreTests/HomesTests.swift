@@ -68,6 +68,10 @@ internal import Testing
     for path in [""] + HomeDirectory.all.map({ "/" + $0.path }) {
       let directory = try TemporaryDirectory.open("\(users)/\(name)\(path)")
       let security = try metadata.security(of: directory.fd)
+      if path.hasPrefix("/Library/") {
+        #expect(security.acl == .none, "\(path)")
+        continue
+      }
       var entries = [staying]
       if path == "/Public/Drop Box" {
         entries.append(

@@ -21,6 +21,8 @@ package final class PlaceRestorer {
     case fill
     /// It is brought back as a whole; but what is in a directory one by one, if that may not be renamed.
     case replace
+    /// It is brought back if nothing has its name: every home begins with the same.
+    case keep
     case skip
   }
 
@@ -91,9 +93,10 @@ package final class PlaceRestorer {
       let isInBoth = source.hasDirectory(entry.name) && target.hasDirectory(entry.name)
       switch step {
       case .skip: continue
+      case .keep where target.has(entry.name): continue
       case .merge where isInBoth, .fill where isInBoth:
         merge(path, from: source, to: target, isRehearsal, finishing: step == .merge)
-      case .merge, .fill, .replace:
+      case .merge, .fill, .replace, .keep:
         if isRehearsal {
           if target.has(entry.name) { replaced += 1 }
         } else {

@@ -106,7 +106,7 @@ package struct DisplayNames: Sendable {
   // MARK: Bundles
 
   /// How long the Info.plist of a bundle may be for its name to be looked for in it.
-  private static let infoLimit = 1 << 20
+  private static let infoLimit = 256 << 10
   private static let infoValueLimit = 20_000
 
   /// What a bundle is called; nil for what is none.

@@ -51,6 +51,7 @@ extension ManualText {
   static let attributes: [Row] = [
     ("system.insula.acl", "the ACL, in Apple's binary form"),
     ("system.insula.flags", "the BSD flags"),
+    ("system.insula.name[.LANGUAGE]", "what the object is called for a person; read-only"),
     ("user.com.apple.system.Security", "the ACL again, under the name that programs copy"),
     ("user.org.insula.flags", "the flags again, under a name that programs copy"),
     ("system.nfs4_acl", "the ACL, in the form of NFSv4"),

@@ -66,6 +66,8 @@ package struct Languages: Equatable, Sendable {
       if part.count == 2 { parts[index] = part.uppercased() }
     }
     var names = parts.count > 1 ? [parts.joined(separator: "-"), parts.joined(separator: "_")] : []
+    // The code that stands for both Norwegian languages, of which one has names.
+    if parts[0] == "no" { names.append("nb") }
     if let script = script(of: parts) { names.append("\(parts[0])-\(script)") }
     return names + [parts[0]]
   }

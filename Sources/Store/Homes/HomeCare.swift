@@ -148,7 +148,7 @@ final class HomeCare: Sendable {
     case .acl: try completeACL(of: object.fd, expected)
     case .unreadable:
       try access.setFlags(expected.flags, on: object.fd)
-      try access.setACL(expected.acl, on: object.fd)
+      try access.setACL(expected.acl.entries.isEmpty ? nil : expected.acl, on: object.fd)
     }
   }
 

@@ -52,6 +52,8 @@ extension View {
         guard let wanted = Languages(language) else { throw .ENODATA }
         names = DisplayNames(wanted)
       }
+      // What could not be found or read on the way is no refusal of anything that was asked for.
+      defer { _ = RefusalNote.take() }
       return Array(names.name(of: try named(node, by: caller)).sanitized.utf8)
     }
   }

@@ -104,7 +104,7 @@ extension ShellTable {
     member,primary,stranger: ls "../../$owner/Public/Drop Box" -> EACCES
     owner: cd "../../$owner/Public/Drop Box" && cat * && rm * && ls -> "gift\ngift\ngift"
     # Whoever takes the denial away first may remove the directory.
-    owner: cd ../../$owner && insula acl -N Music && rmdir Music -> ok
+    owner: cd ../../$owner && insula acl -N Music && rm -r Music -> ok
     root: insula user remove $owner --delete-home --store "$store" -> ok
     """#)
 }

@@ -25,6 +25,7 @@ internal import Testing
       (["LANG": "en_US.UTF-8", "LANGUAGE": "ja:de"], ["ja", "de"]),
       (["LANG": "C.UTF-8", "LANGUAGE": "de"], []), (["LC_ALL": "POSIX", "LANG": "de"], []), ([:], []),
       (["LC_ALL": "", "LANG": "de"], ["de"]), (["LANG": "../../x"], []),
+      (["LANG": "no_NO"], ["no-NO", "no_NO", "nb", "no"]),
       (["LANG": "zh_HK"], ["zh-HK", "zh_HK", "zh-Hant", "zh"]), (["LANG": "zh"], ["zh-Hans", "zh"]),
       (["LANG": "zh-hant-TW"], ["zh-Hant-TW", "zh_Hant_TW", "zh-Hant", "zh"]),
     ] as [([String: String], [String])])

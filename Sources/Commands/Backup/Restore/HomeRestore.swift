@@ -186,6 +186,11 @@ struct HomeRestore {
     if only != nil { return .skip }
     // An app comes by an installation alone.
     if path[0] == "Applications", text.hasSuffix(".app") { return .skip }
+    if path.last == DisplayName.marker,
+      HomeDirectory.all.contains(where: { $0.isLocalized && text == "\($0.path)/\(DisplayName.marker)" })
+    {
+      return .keep
+    }
     if path.count == 2, path[0] == "Library" { return .merge }
     if HomeDirectory.all.contains(where: { $0.path == text }) { return .fill }
     return path.count == 1 ? .merge : .replace
