@@ -151,7 +151,7 @@ struct DefaultsTests {
     let errors = result.errors.split(separator: "\n")
     for name in ["a", "b", "c", "d", "e"] {
       #expect(
-        errors.filter { $0.hasSuffix("") && $0.split(separator: "/\(name).plist").count > 1 }.count == 4)
+        errors.filter { $0.split(separator: "/\(name).plist").count > 1 }.count == 4)
     }
   }
 

@@ -10,14 +10,18 @@ internal import Testing
 /// `insula backup init`, `now`, `list`, `restore`, `forget` and `check`, by restic.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct BackupEngineTests {
-  /// Shows the lines that differ.
+  /// Shows the lines that differ; each home has its own `.localized`, with its own time.
   private func expectSame(_ now: String, _ before: String, sourceLocation: SourceLocation = #_sourceLocation)
   {
-    let (new, old) = (now.components(separatedBy: "\n"), before.components(separatedBy: "\n"))
+    let (new, old) = (lines(now), lines(before))
     #expect(
       Set(new).subtracting(old).sorted() == Set(old).subtracting(new).sorted(), sourceLocation: sourceLocation
     )
     #expect(new.count == old.count, sourceLocation: sourceLocation)
+  }
+
+  private func lines(_ text: String) -> [String] {
+    text.components(separatedBy: "\n").filter { !$0.hasPrefix(".localized ") }
   }
 
   @Test(arguments: [false, true])
