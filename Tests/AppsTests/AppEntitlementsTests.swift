@@ -43,13 +43,14 @@ struct AppEntitlementsTests {
     let library = "Users/anna/Library"
     for (path, expected) in [
       ("Applications/Editor.app/Contents/Info.plist", [.read, .execute]),
-      ("System/Library/x", [.read, .execute]),
+      ("System/Library/x", [.read, .execute]), ("Library/Frameworks/x", [.read, .execute]),
       ("\(library)/Containers/com.example.editor/Data/Documents/x", [.read, .write]),
       ("\(library)/Group Containers/group.com.example/x", [.read, .write]),
       ("\(library)/Mobile Documents/iCloud~com~x/Documents", [.read, .write]),
       ("Applications/Other.app", .nothing), ("\(library)/Containers/com.example.other", .nothing),
       ("\(library)/Preferences", .nothing), ("Users/anna/Downloads", .nothing), ("Users/ben", .nothing),
-      ("Library", .nothing), ("Users/Shared", .nothing),
+      // It leads to what is in it.
+      ("Library", .read), ("Library/Preferences", .nothing), ("Users/Shared", .nothing),
     ] as [(String, Reach)] {
       #expect(reach(path, scope) == expected, "\(path)")
     }

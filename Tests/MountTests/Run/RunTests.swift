@@ -24,7 +24,8 @@ struct RunTests {
     #expect(places.status == 0, "\(places.errors)")
     let found = places.output.split(separator: "\n").map(String.init)
     let support = fixture.mounted.path("Users/\(fixture.user.name)/Library/Application Support")
-    let mine = [fixture.bundle, fixture.container, fixture.mounted.path("System"), support]
+    let shared = ["System", "Library/Frameworks"].map { fixture.mounted.path($0) }
+    let mine = [fixture.bundle, fixture.container, support] + shared
     for path in found {
       #expect(mine.contains { path.hasPrefix($0) || ($0 + "/").hasPrefix(path + "/") }, "\(path)")
     }
