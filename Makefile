@@ -6,11 +6,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # BINDIR, SBINDIR, LIBDIR, INCLUDEDIR, UNITDIR, USERUNITDIR, MANDIR, BASHDIR, ZSHDIR and FISHDIR may be given too; mount-scripts/install.sh has the defaults.
 
-# The Swift runtime is linked in where the toolchain has it, so that the program needs no toolchain to run.
-SWIFTLIB := $(dir $(realpath $(shell command -v swift)))../lib/swift_static
-RELEASE := -c release --disable-local-rpath $(if $(wildcard $(SWIFTLIB)),--static-swift-stdlib)
+# Found out where it is used.
+RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: backup-speed purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -149,6 +148,9 @@ test-package-short: deb ## the same without a clean root, as root; what CI runs
 # BACKUP_SET="--trees 10000 --tools tar,restic" does less. The tests do a share of it.
 backup-set: build ## four backup programs in the view for backups, compared with the rules over 100,000 random trees; an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Backup/backup_set.py $(BACKUP_SET)
+
+backup-speed: build ## restic in the view for backups, beside the plain directory; some minutes on a quiet machine, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/backup.py $(BACKUP_SPEED)
 
 # The results are kept in git where --save is given.
 commands: build ## how long short commands take, beside other programs; a minute

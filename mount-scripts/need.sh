@@ -42,10 +42,18 @@ need_swift() {
   fi
 }
 
-# The runtime is linked in where the toolchain has it, so that the program runs wherever it is copied to.
+# release_flags : prints how the program is built, in the project's directory.
+# The runtime is linked in where the toolchain has it, so that the program runs wherever it is copied to; what nothing uses of it
+# is left out where there is Python, and no blank in the path.
 release_flags() {
   flags="-c release --disable-local-rpath"
   library=$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")/lib/swift_static
+  core=.build/runtime/libswiftCore.a
   [ -d "$library" ] && flags="$flags --static-swift-stdlib"
+  case $PWD in *[[:space:]]*) core= ;; esac
+  if [ -n "$core" ] && command -v python3 >/dev/null 2>&1 &&
+    mount-scripts/collectable.py "$library/linux/libswiftCore.a" "$core" 2>/dev/null; then
+    flags="$flags -Xlinker --remap-inputs=*/libswiftCore.a=$PWD/$core"
+  fi
   printf '%s' "$flags"
 }

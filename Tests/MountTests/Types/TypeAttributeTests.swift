@@ -82,6 +82,11 @@ struct TypeAttributeTests {
     try open.install("Sketcher", rank: "Default", extensions: ["crate"], isPackage: true, info: Self.sketches)
     #expect(try said(of: "a.sketch") == "org.example.sketch, sketch, 0")
     #expect(try said(of: "a.crate") == "com.apple.package, package, 1")
+    // For a person it is one document, and no folder to look into.
+    let shown = try fixture.shell(
+      "cd '\(place)'; touch a.crate/inside; \"$INSULA\" ls --finder -R; \"$INSULA\" name a.crate")
+    #expect(shown.status == 0 && !shown.output.includes("inside"), "\(shown)")
+    #expect(shown.output.hasSuffix("a\n") && !shown.output.includes("a.crate"), "\(shown)")
     // The app itself sees the same.
     let inside = try fixture.inside(
       "cd Documents; touch b.sketch; getfattr --only-values -n system.insula.type b.sketch")
@@ -90,6 +95,8 @@ struct TypeAttributeTests {
       try fixture.mounted.run("uninstall", "org.example.sketcher", "--store", fixture.mounted.store).status
         == 0)
     #expect(try said(of: "a.sketch").hasPrefix("dyn."))
+    let plain = try fixture.shell("cd '\(place)'; \"$INSULA\" ls --finder -R")
+    #expect(plain.output.includes("inside"), "\(plain)")
   }
 
   /// What a user has installed for themselves says nothing of others' files.

@@ -31,7 +31,7 @@ struct FinderView {
     let text = String(decoding: name, as: UTF8.self)
     let info = object.finderInfo
     let flags = (try? ObjectSecurity(fd: object, aliases: aliases).flags()) ?? []
-    let isPackage = status.isDirectory && TypeTable.base.isPackage(text, hasBundleBit: info[.isPackage])
+    let isPackage = status.isDirectory && isPackage(object, text, info)
     let choice =
       (try? object.attributeValue(ExtensionChoice.attribute, limit: ExtensionChoice.sizeLimit)) ?? []
     let shown = names.name(
@@ -42,6 +42,14 @@ struct FinderView {
     return Shown(
       name: (status.isDirectory && shown == text ? standardName(of: text, object) : nil) ?? shown,
       isHidden: DisplayName.isHidden(name, flags, info), isPackage: isPackage)
+  }
+
+  /// Whether a directory is one document: in a store its daemon says so, which knows what apps declare.
+  private func isPackage(_ object: FD, _ name: String, _ info: FinderInfo) -> Bool {
+    guard let value = try? object.attributeValue(Self.packageAttribute, limit: 1) else {
+      return TypeTable.base.isPackage(name, hasBundleBit: info[.isPackage])
+    }
+    return value == [UInt8(ascii: "1")]
   }
 
   /// What a directory of the tree is called that everybody knows by its place, which the daemon alone knows.
@@ -62,6 +70,7 @@ struct FinderView {
     return hides
   }
 
+  private static let packageAttribute = "system.insula.package"
   private static let extensionsAttribute = "system.insula.extensions"
 }
 
