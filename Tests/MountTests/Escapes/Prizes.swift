@@ -47,7 +47,8 @@ final class Prizes {
       guard let path = paths[variable] else { continue }
       let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
       let names = Set((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [])
-      for name in names.subtracting(["secret"]) where !name.hasPrefix(".com.apple.") {
+      // A standard directory of a home has the marker of its name.
+      for name in names.subtracting(["secret", ".localized"]) where !name.hasPrefix(".com.apple.") {
         changes.append("\(variable): \(name) has come")
         try? FileManager.default.removeItem(atPath: "\(directory)/\(name)")
       }

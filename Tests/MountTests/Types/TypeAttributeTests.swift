@@ -77,14 +77,14 @@ struct TypeAttributeTests {
   }
 
   @Test func appsDeclareTypesWhileTheyAreInstalled() throws {
-    _ = try Program.run(["sh", "-c", "touch a.sketch; mkdir a.crate"], in: place)
+    _ = try Program.run(["sh", "-c", "touch a.sketch; mkdir a.crate; touch a.crate/inside"], in: place)
     #expect(try said(of: "a.sketch").hasPrefix("dyn."))
     try open.install("Sketcher", rank: "Default", extensions: ["crate"], isPackage: true, info: Self.sketches)
     #expect(try said(of: "a.sketch") == "org.example.sketch, sketch, 0")
     #expect(try said(of: "a.crate") == "com.apple.package, package, 1")
     // For a person it is one document, and no folder to look into.
     let shown = try fixture.shell(
-      "cd '\(place)'; touch a.crate/inside; \"$INSULA\" ls --finder -R; \"$INSULA\" name a.crate")
+      "cd '\(place)'; \"$INSULA\" ls --finder -R; \"$INSULA\" name a.crate")
     #expect(shown.status == 0 && !shown.output.includes("inside"), "\(shown)")
     #expect(shown.output.hasSuffix("a\n") && !shown.output.includes("a.crate"), "\(shown)")
     // The app itself sees the same.
