@@ -44,7 +44,7 @@ struct DaemonAccess: StoreAccess {
     let homes = try directory.fd.entries().filter { entry in
       let status = try? directory.fd.status(of: entry.name)
       return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
-    }.map { String(decoding: $0.name, as: UTF8.self) }
+    }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
     let account = Account.numbered(user)?.name
     guard let home = homes.first(where: { $0 == account }) ?? homes.sorted().first else {
       throw StoreError.noHome(path: "\(users)/\(account ?? "of uid \(user)")")

@@ -65,6 +65,18 @@ struct AppPlacesTests {
     #expect(users.status != 0, "\(users.output)")
   }
 
+  /// What all share belongs to somebody, and is nobody's home.
+  @Test(arguments: [false, true]) func whoHasNoHomeIsTold(rootless: Bool) throws {
+    let user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
+    let mounted = try MountedStore(owner: rootless ? user : nil)
+    try mounted.mount()
+    for words in [["path", "caches"], ["defaults", "write", "org.example", "a", "b"]] {
+      let result = try mounted.run(words + ["--store", mounted.store])
+      #expect(result.status != 0 && result.errors.includes("insula user add"), "\(words): \(result)")
+    }
+    #expect(try Program.run(["ls", mounted.path("Users/Shared")]).output.isEmpty)
+  }
+
   /// Signatures allow links there, which would lead nowhere otherwise.
   @Test func appsReadAndRunWhatIsInFrameworks() throws {
     let fixture = try RunFixture()
