@@ -22,7 +22,7 @@ struct ExaminedFile {
     }
     name = status.isSymlink ? path.splitAtName.name : context.name(of: path)
     form = Self.form(status, object.fd, name)
-    hasBundleBit = form == .folder && object.fd.hasBundleBit
+    hasBundleBit = form == .folder && object.fd.finderInfo[.isPackage]
     ownType = form == .folder ? Self.ownType(object.fd) : nil
   }
 

@@ -63,7 +63,7 @@ extension View {
     let object = try nodes.reference(to: node)
     guard let path = volume.kernelPath(of: object.fd), let name = path.last else { throw .ENODATA }
     let status = try object.fd.status()
-    let info = FinderInfo(ownAttribute(FinderInfo.attribute, FinderInfo.size, of: node, by: caller))
+    let info = finderInfo(of: node, by: caller)
     let choice = ownAttribute(ExtensionChoice.attribute, ExtensionChoice.sizeLimit, of: node, by: caller)
     let contents = DirectoryContents { path in
       self.found(path, in: node, by: caller) { found in found.isDirectory }
@@ -78,6 +78,11 @@ extension View {
       text, info, isDocument: !status.isDirectory || isPackage,
       hidesExtension: volume.settings.hidesExtensions && !ExtensionChoice.isShown(choice),
       contents: status.isDirectory ? contents : nil, isStandard: DomainTree.isLocalized(path))
+  }
+
+  /// What an object's attribute says of how it is shown, as far as the caller may read that.
+  func finderInfo(of node: NodeID, by caller: Caller) -> FinderInfo {
+    FinderInfo(ownAttribute(FinderInfo.attribute, FinderInfo.size, of: node, by: caller))
   }
 
   /// The value of an attribute of users, as the caller gets it; empty where they get none.

@@ -35,9 +35,7 @@ extension View {
     else { throw .ENODATA }
     let table = volume.types(caller.uid)
     // Who may not read attributes is not told of this one either.
-    let hasBundleBit =
-      object.isDirectory && (try? gate.authorize(.readExtended, on: object, by: caller)) != nil
-      && node.fd.hasBundleBit
+    let hasBundleBit = object.isDirectory && finderInfo(of: node.id, by: caller)[.isPackage]
     return name.withUnsafeBufferPointer { name in
       let type = table.type(of: name, TypeTable.Form(object.kind, status), hasBundleBit: hasBundleBit)
       switch attribute {
