@@ -80,6 +80,11 @@ package struct DatabaseHold: ~Copyable {
   /// How the names of files end that SQLite puts beside a database.
   package static let suffixes = [journal, log, sharedMemory]
 
+  /// The name of the database that a file with this name would be beside; nil for other names.
+  package static func database(ofCompanion name: [UInt8]) -> [UInt8]? {
+    suffixes.first { name.suffix($0.count).elementsEqual($0) }.map { Array(name.dropLast($0.count)) }
+  }
+
   /// Nil if nobody uses the log.
   private static func holdLog(of name: [UInt8], in directory: FD) throws(Errno) -> SharedFD? {
     guard directory.has(name + sharedMemory) else { return nil }

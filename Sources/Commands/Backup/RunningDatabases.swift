@@ -62,7 +62,8 @@ final class RunningDatabases {
       guard let container = try? tree.openDirectory(at: path) else { continue }
       _ = try? DeepWalk.through(container.fd, mostWaiting: 100_000) { (entry) throws(Errno) in
         if entry.type == DT_DIR { return true }
-        guard entry.type == DT_REG || entry.type == DT_UNKNOWN, !isCompanion(entry.name),
+        guard entry.type == DT_REG || entry.type == DT_UNKNOWN,
+          DatabaseHold.database(ofCompanion: entry.name) == nil,
           let status = try? entry.directory.status(of: entry.name), DatabaseHold.canBe(status)
         else { return false }
         let names = path.split(separator: "/").map { Array($0.utf8) } + entry.path
@@ -77,10 +78,6 @@ final class RunningDatabases {
         return false
       }
     }
-  }
-
-  private func isCompanion(_ name: [UInt8]) -> Bool {
-    DatabaseHold.suffixes.contains { name.suffix($0.count).elementsEqual($0) }
   }
 
   private func note(_ names: [[UInt8]], _ error: Errno) {
@@ -106,9 +103,10 @@ final class RunningDatabases {
         guard count <= Self.most else { throw .EMFILE }
         let target = try Self.directory(above, in: place)
         let files = [name] + hold.companions
-        let isCopied = try copyFiles(files, from: directory, to: target.fd)
-        if isCopied, hold.isKept(in: directory) { return true }
-        for file in files { try? target.fd.remove(file, directory: false) }
+        var isWhole = false
+        defer { if !isWhole { for file in files { try? target.fd.remove(file, directory: false) } } }
+        isWhole = try copyFiles(files, from: directory, to: target.fd) && hold.isKept(in: directory)
+        if isWhole { return true }
       } catch {
         guard error == .EBUSY else { throw error }
       }
@@ -126,11 +124,8 @@ final class RunningDatabases {
       for file in files { try copy.copy(file, from: directory, in: target) }
       return true
     } catch {
-      guard case .failed(_, let code) = error.reason, code == .ENOENT else {
-        for file in files { try? target.remove(file, directory: false) }
-        guard case .failed(_, let code) = error.reason else { throw .EIO }
-        throw code
-      }
+      guard case .failed(_, let code) = error.reason else { throw .EIO }
+      guard code == .ENOENT else { throw code }
       return false
     }
   }

@@ -22,25 +22,14 @@ enum RestoredDatabases {
       if try entry.directory.status(of: entry.name).isRegular { found.insert(entry.path) }
       return false
     }
-    // A database comes before what its own names with an ending are of.
-    for path in found.sorted(by: { $0.count != $1.count ? $0.count < $1.count : isBefore($0, $1) }) {
+    // A database comes before what is beside it, which has a longer name.
+    for path in found.sorted(by: { ($0.last ?? []).count < ($1.last ?? []).count }) {
       guard let name = path.last, let source = try? databases.fd.openDirectory(at: path.dropLast()),
         let target = try? tree.fd.openDirectory(at: path.dropLast())
       else { continue }
-      try put(name, from: source.fd, in: target.fd, isDatabase: !isCompanion(path, of: found))
-    }
-  }
-
-  private static func isBefore(_ one: [[UInt8]], _ other: [[UInt8]]) -> Bool {
-    for (a, b) in zip(one, other) where a != b { return a.lexicographicallyPrecedes(b) }
-    return false
-  }
-
-  private static func isCompanion(_ path: [[UInt8]], of found: Set<[[UInt8]]>) -> Bool {
-    guard let name = path.last else { return false }
-    return DatabaseHold.suffixes.contains { suffix in
-      name.suffix(suffix.count).elementsEqual(suffix)
-        && found.contains(path.dropLast() + [Array(name.dropLast(suffix.count))])
+      let database = DatabaseHold.database(ofCompanion: name)
+      let isBeside = database.map { found.contains(path.dropLast() + [$0]) } ?? false
+      try put(name, from: source.fd, in: target.fd, isDatabase: !isBeside)
     }
   }
 
