@@ -24,9 +24,14 @@ package enum AppDomain: Hashable, Sendable {
     }
   }
 
+  /// Where apps for everyone can be besides ``everyone``, and what that is called in options and backups.
+  package static let places: [(name: String, domain: AppDomain)] = [
+    ("utilities", .utilities), ("network", .network),
+  ]
+
   /// Where an app for everyone is that has this path.
   package init(ofEveryones path: String) {
-    self = [.utilities, .network].first { path.utf8.starts(with: "\($0.path)/".utf8) } ?? .everyone
+    self = Self.places.map(\.domain).first { path.utf8.starts(with: "\($0.path)/".utf8) } ?? .everyone
   }
 
   /// Whether the app is there for all users.

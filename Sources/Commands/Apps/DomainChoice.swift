@@ -37,12 +37,14 @@ struct DomainChoice {
     user.map(AppDomain.user) ?? (isForEveryone ? .everyone : nil)
   }
 
-  /// Where everyone's app is; in /Applications if there is none.
-  private func everyones(_ identifier: AppIdentifier, _ access: any StoreAccess) throws -> AppDomain {
-    let all = try access.apps(for: nil)
-    return all.first {
-      $0.home == nil && $0.identifier.lowercased() == identifier.text.lowercased()
-    }.map { AppDomain(of: $0) } ?? .everyone
+  /// All that are installed under an identifier.
+  private func all(_ identifier: AppIdentifier, _ access: any StoreAccess) throws -> [AppDescription] {
+    try access.apps(for: nil).filter { $0.identifier.lowercased() == identifier.text.lowercased() }
+  }
+
+  /// Where everyone's of these is; in /Applications if there is none.
+  private func everyones(_ apps: [AppDescription]) -> AppDomain {
+    apps.first { $0.home == nil }.map { AppDomain(of: $0) } ?? .everyone
   }
 
   /// For whom a new app is: for everyone if the caller may do that, otherwise for the caller alone.
@@ -67,7 +69,7 @@ struct DomainChoice {
   func forInstalled(
     _ identifier: AppIdentifier, _ access: any StoreAccess, isStrict: Bool
   ) throws -> AppDomain {
-    if let explicit { return explicit == .everyone ? try everyones(identifier, access) : explicit }
+    if let explicit { return explicit == .everyone ? everyones(try all(identifier, access)) : explicit }
     guard access.context.isRoot else {
       do {
         return AppDomain(of: try access.app(identifier, for: nil))
@@ -75,7 +77,7 @@ struct DomainChoice {
         return try forNewApp(access)
       }
     }
-    let all = try access.apps(for: nil).filter { $0.identifier.lowercased() == identifier.text.lowercased() }
+    let all = try all(identifier, access)
     if let only = all.first, all.count == 1 { return AppDomain(of: only) }
     let homes = all.compactMap(\.home)
     guard isStrict || homes.count == all.count, !all.isEmpty else {
@@ -84,7 +86,7 @@ struct DomainChoice {
           "\(homes.sorted().joined(separator: ", ")): these users have the app for themselves too, and that "
             + "stays as it is; '--user' names one of them")
       }
-      return try everyones(identifier, access)
+      return everyones(all)
     }
     throw CommandFailure(
       .usage, "\(identifier) is installed more than once; say which one is meant:",

@@ -49,8 +49,7 @@ struct InstallCommand: Command {
   init(_ arguments: ParsedArguments) throws(UsageError) {
     bundle = arguments.argument(0) ?? ""
     choice = try DomainChoice(arguments, of: Self.description)
-    let places: [(name: String, domain: AppDomain)] = [("utilities", .utilities), ("network", .network)]
-    let chosen = places.filter { arguments.has($0.name) }
+    let chosen = AppDomain.places.filter { arguments.has($0.name) }
     if chosen.count > 1 || (!chosen.isEmpty && arguments.value("user") != nil) {
       throw Self.description.error(
         "an app is in one place; give only one of '--user', '--utilities' and '--network'")

@@ -43,10 +43,6 @@ struct BackupManifest: Codable, Equatable {
     let entitlements: String?
   }
 
-  fileprivate static let places: [(name: String, domain: AppDomain)] = [
-    ("utilities", .utilities), ("network", .network),
-  ]
-
   private let format: Int
   /// The program that made it.
   let insula: String
@@ -72,7 +68,7 @@ struct BackupManifest: Codable, Equatable {
       App(
         identifier: app.identifier, name: app.name, version: app.version, team: app.team,
         root: app.root, seal: app.seal, home: app.home, bundle: app.path.splitAtName.name,
-        place: Self.places.first { $0.domain == AppDomain(of: app) }?.name,
+        place: AppDomain.places.first { $0.domain == AppDomain(of: app) }?.name,
         entitlements: Self.entitlements(of: "\(access.root)/\(app.path)"))
     }
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
@@ -115,6 +111,6 @@ struct BackupManifest: Codable, Equatable {
 extension BackupManifest.App {
   /// Where it was.
   var domain: AppDomain {
-    home.map(AppDomain.user) ?? BackupManifest.places.first { $0.name == place }?.domain ?? .everyone
+    home.map(AppDomain.user) ?? AppDomain.places.first { $0.name == place }?.domain ?? .everyone
   }
 }
