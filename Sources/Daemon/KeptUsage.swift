@@ -32,11 +32,16 @@ package final class KeptUsage: Sendable {
     /// How many are kept of each user; of nil, what is there for all.
     var counts: [UInt32?: Int] = [:]
     /// What another daemon has left, of places that nobody has asked about yet.
-    var remembered: [String: RememberedUsage.Place]
+    ///
+    /// A mount does not wait for it to be read.
+    lazy var remembered = Dictionary(read().places.map { ($0.key, $0) }) { first, _ in first }
+    private let read: @Sendable () -> RememberedUsage
+    /// Whether something was found that another daemon has not left.
+    var hasNews = false
     /// To be looked at again, by their keys.
     var wanted: [String: StoragePlace] = [:]
 
-    init(remembered: [String: RememberedUsage.Place]) { self.remembered = remembered }
+    init(_ read: @escaping @Sendable () -> RememberedUsage) { self.read = read }
 
     /// Keeps it, if there is room.
     @discardableResult
@@ -65,11 +70,10 @@ package final class KeptUsage: Sendable {
   private static let share: UInt64 = 20
 
   package init(
-    _ remembered: RememberedUsage = RememberedUsage(),
+    _ remembered: @autoclosure @escaping @Sendable () -> RememberedUsage = RememberedUsage(),
     clock: @escaping @Sendable () -> UInt64 = monotonicNanoseconds, walk: @escaping Walk
   ) {
-    state = Condition(
-      State(remembered: Dictionary(remembered.places.map { ($0.key, $0) }) { first, _ in first }))
+    state = Condition(State(remembered))
     self.clock = clock
     self.walk = walk
   }
@@ -107,6 +111,9 @@ package final class KeptUsage: Sendable {
     }
   }
 
+  /// Whether there is something that the next daemon does not know yet.
+  package var hasNews: Bool { state.withLock { $0.hasNews } }
+
   /// What is known now, for the next daemon.
   package var remembered: RememberedUsage {
     state.withLock { state in
@@ -129,6 +136,7 @@ package final class KeptUsage: Sendable {
     state.withLock { state in
       state.wanted[place.key] = nil
       state.remembered[place.key] = nil
+      state.hasNews = true
       state.keep(Kept(place: place, measured: measured, cost: ended &- began, ended: ended))
     }
     return measured

@@ -130,8 +130,10 @@ final class StorageService: Sendable {
     kept.wake()
     let thread = thread.withLock { $0.take() }
     thread?.join()
-    kept.remembered.leave(in: store)
+    leave()
   }
+
+  private func leave() { if kept.hasNews { kept.remembered.leave(in: store) } }
 
   private func keepUp() {
     let pace = Pace(rests: 9)
@@ -144,7 +146,7 @@ final class StorageService: Sendable {
         let places = (try? meter().places()) ?? []
         kept.keepOnly(places)
         for place in places { look(at: place, pace) }
-        kept.remembered.leave(in: store)
+        leave()
         next = monotonicNanoseconds() &+ Self.round &* 1_000_000
       } else {
         let left = next &- monotonicNanoseconds()
