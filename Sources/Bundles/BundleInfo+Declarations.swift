@@ -37,7 +37,9 @@ extension BundleInfo {
       throw Self.refusal(Self.words(ofCircle: circle))
     }
     found.claims = try entries("CFBundleDocumentTypes").compactMap(Self.claim)
-    found.opensInPlace = list["LSSupportsOpeningDocumentsInPlace"]?.boolean ?? false
+    let browsesDocuments = list["UISupportsDocumentBrowser"]?.boolean ?? false
+    found.opensInPlace = list["LSSupportsOpeningDocumentsInPlace"]?.boolean ?? browsesDocuments
+    found.sharesDocuments = list["UIFileSharingEnabled"]?.boolean ?? browsesDocuments
     let bytes = found.text.utf8.count
     guard bytes <= DeclarationLimits.bytes else {
       throw Self.refusal(

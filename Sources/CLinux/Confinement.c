@@ -95,9 +95,9 @@ static const int32_t common_calls[] = {
     SYS_pselect6, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_eventfd2,
     SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime,
     // Sockets, of which the filter judges what they may be.
-    SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_shutdown, SYS_getsockname,
-    SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom,
-    SYS_recvmsg, SYS_recvmmsg,
+    SYS_socketpair, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_connect, SYS_shutdown,
+    SYS_getsockname, SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
+    SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
     // The processes that apps are.
     SYS_pidfd_open, SYS_pidfd_send_signal,
 // What younger architectures have no numbers for.

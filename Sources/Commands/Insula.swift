@@ -68,7 +68,7 @@ package enum Insula {
       title: "Files",
       commands: [
         OpenCommand.self, HandlersCommand.self, TypeCommand.self, TypesCommand.self, ACLCommand.self,
-        FlagsCommand.self, ListCommand.self, NameCommand.self, DefaultsReadCommand.self,
+        FlagsCommand.self, ListCommand.self, NameCommand.self, ShareCommand.self, DefaultsReadCommand.self,
         DefaultsWriteCommand.self, DefaultsDeleteCommand.self, DefaultsDomainsCommand.self,
       ]),
     CommandGroup(

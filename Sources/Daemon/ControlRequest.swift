@@ -37,6 +37,8 @@ package enum ControlRequest: Equatable, Sendable {
   /// Let me make a backup: a view of what is backed up comes back, or is served over the connection that
   /// comes along.
   case backup(BackupRequest)
+  /// Mount a view of the caller's documents.
+  case files(FilesRequest)
   /// What runs?
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
@@ -113,7 +115,7 @@ extension ControlRequest {
     case .addPhoto(let photo): photo.token != nil
     case .consent(.list): true
     case .consent, .openPanel, .answerTask: false
-    case .unmount, .restart, .change, .grant, .end, .traced, .pass: false
+    case .unmount, .restart, .change, .grant, .end, .traced, .pass, .files: false
     }
   }
 }
@@ -123,7 +125,7 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, backup, running, end, ended,
-      log, trace, traced, roots, pass, endpoint, consent, items, storage, space, documents, choose
+      log, trace, traced, roots, pass, endpoint, consent, items, storage, space, documents, choose, files
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
@@ -136,7 +138,7 @@ extension ControlRequest: Codable {
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type
+      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type, files
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -167,6 +169,7 @@ extension ControlRequest: Codable {
           after: try fields.decodeIfPresent(Int64.self, forKey: .after) ?? 0)
       case .run: .run(try Self.identifier(fields), user: try user())
       case .backup: .backup(try fields.decode(BackupRequest.self, forKey: .backup))
+      case .files: .files(try fields.decode(FilesRequest.self, forKey: .files))
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
       case .ended: .ended(try Self.ending(fields))
@@ -270,6 +273,7 @@ extension ControlRequest: Codable {
     case .change(let request): try fields.encode(request, forKey: .order)
     case .grant(let request): try fields.encode(request, forKey: .grant)
     case .backup(let request): try fields.encode(request, forKey: .backup)
+    case .files(let request): try fields.encode(request, forKey: .files)
     case .log(let query): try fields.encode(query, forKey: .query)
     case .storage(let request): try fields.encode(request, forKey: .storage)
     case .ended(let ending):
@@ -316,6 +320,7 @@ extension ControlRequest: Codable {
     case .grants: .grants
     case .run: .run
     case .backup: .backup
+    case .files: .files
     case .running: .running
     case .end: .end
     case .ended: .ended

@@ -106,7 +106,10 @@ final class LaunchService: Sendable {
 
   /// Makes the views again of the apps that another worker has left; those that can't go on end.
   func takeovers(_ kept: KeptState) -> [AppTakeover] {
-    let views = kept.views.filter { $0 != Server.wholeTree && kept.descriptor(.backup, view: $0) == nil }
+    let views = kept.views.filter { view in
+      view != Server.wholeTree && kept.descriptor(.backup, view: view) == nil
+        && kept.descriptor(.files, view: view) == nil
+    }
     return views.compactMap { view in
       guard let left = LeftApp(view, in: kept) else {
         drop(view, kept, "what was known of it is lost")

@@ -50,6 +50,8 @@ package struct ServeOptions: Sendable, Equatable {
   package var purges = PurgeRule.usual
   /// For how long the kernel may keep what it was told; nil leaves it to us.
   package var cacheSeconds: Double?
+  /// Where the daemon's own user has a files view as long as the store is mounted.
+  package var files: String?
   /// The languages in which names are shown to programs that ask for no other.
   package var languages = Languages.none
 

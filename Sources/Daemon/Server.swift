@@ -71,11 +71,13 @@ package final class Server: Sendable {
   package let views: RunningViews
   /// The backups that are being made.
   let backups = BackupRuns()
+  /// The files views of users.
+  let files = FilesViews()
   /// Through which these ask.
   let appSockets: AppSocketServer
   private let ended: Ended
-  /// Who takes the mount away where that is not ours to do.
-  private let remover: MountRemover?
+  /// Who makes and takes away mounts where that is not ours to do.
+  let helper: MountHelper
   /// What the next worker finds, and what another one has left; nil where there is no keeper.
   let kept: KeptState?
   private let left: LeftDescriptors?
@@ -92,9 +94,9 @@ package final class Server: Sendable {
   /// Mounts the store; returns when the kernel has begun to use it.
   static func start(
     store: Store, log: EventLog, registry: @escaping GrantService.RegistrySource, mountPoint: String,
-    options: ServeOptions, remover: MountRemover?, kept: KeptState?, left: LeftDescriptors?
+    options: ServeOptions, helper: MountHelper, kept: KeptState?, left: LeftDescriptors?
   ) throws -> Server {
-    let server = try Server(store, log, registry, mountPoint, options, remover, kept, left)
+    let server = try Server(store, log, registry, mountPoint, options, helper, kept, left)
     do {
       // What another worker has left is taken over when all views are known.
       if left == nil { try server.connect() }
@@ -108,12 +110,12 @@ package final class Server: Sendable {
 
   private init(
     _ store: Store, _ log: EventLog, _ registry: @escaping GrantService.RegistrySource,
-    _ mountPoint: String, _ options: ServeOptions, _ remover: MountRemover?, _ kept: KeptState?,
+    _ mountPoint: String, _ options: ServeOptions, _ helper: MountHelper, _ kept: KeptState?,
     _ left: LeftDescriptors?
   ) throws {
     (self.log, self.kept, self.left) = (log, kept, left)
     self.store = store
-    self.remover = remover
+    self.helper = helper
     self.mountPoint = mountPoint
     self.options = options
     var settings = options.volumeSettings(for: store.description)
@@ -251,10 +253,10 @@ package final class Server: Sendable {
     try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
   }
 
-  /// Serves on where another worker has died, with the apps and backups that can go on.
-  func takeOver(_ apps: [AppTakeover], _ backups: [BackupTakeover]) throws {
+  /// Serves on where another worker has died, with the views that can go on.
+  func takeOver(_ apps: [AppTakeover], _ backups: [BackupTakeover], _ files: [FilesTakeover]) throws {
     do {
-      try serveOn(apps, backups)
+      try serveOn(apps, backups, files)
     } catch {
       // No connection will say so.
       ended.wakeup.ring()
@@ -262,8 +264,10 @@ package final class Server: Sendable {
     }
   }
 
-  private func serveOn(_ apps: [AppTakeover], _ backups: [BackupTakeover]) throws {
-    let views = [view] + apps.map(\.view) + backups.map(\.run.view)
+  private func serveOn(
+    _ apps: [AppTakeover], _ backups: [BackupTakeover], _ files: [FilesTakeover]
+  ) throws {
+    let views = [view] + apps.map(\.view) + backups.map(\.run.view) + files.map(\.mounted.view)
     // Before anything that may fail, or each worker that fails would leave more.
     left?.close(besides: views.flatMap(\.descriptorsTakenOver))
     guard let connection = kept?.descriptor(.connection, view: Self.wholeTree), let first = view.firstMessage
@@ -275,6 +279,7 @@ package final class Server: Sendable {
       try serve(session)
       for app in apps { try takeOver(app) }
       for backup in backups { try takeOver(backup) }
+      for view in files { try takeOver(view) }
       volume.tookOver()
       try pool.start()
       try askAboutLeftNodes(of: views)
@@ -353,7 +358,7 @@ package final class Server: Sendable {
     report.requests = pool.requests
     report.requestsByKind = pool.requestsByKind
     report.threads = pool.threadCount
-    report.views = views.count + backups.all.count
+    report.views = views.count + backups.all.count + files.all.count
     report.overBudget = volume.budget.refusals
     report.version = version
     report.keeper = keeperPID
@@ -368,8 +373,8 @@ package final class Server: Sendable {
   /// EINVAL if it is detached already: what lies in its place by now is somebody else's.
   package func unmount(lazily: Bool) throws(Errno) {
     guard MountTable.isOnTop(device.withLock { $0 }, at: mountPoint) else { throw .EINVAL }
-    guard let remover else { return try Mount.remove(at: mountPoint, lazily: lazily) }
-    try remover.remove(lazily: lazily)
+    guard !isSystem else { return try Mount.remove(at: mountPoint, lazily: lazily) }
+    try helper.removeTree(lazily: lazily)
   }
 
   /// Returns when the mount is gone and all that came through it is done.
@@ -378,6 +383,7 @@ package final class Server: Sendable {
     // Whoever has taken the tree away has left nothing for them to come from.
     views.endAll()
     backups.endAll()
+    files.endAll(by: helper)
     appSockets.stop()
     pool.stop()
     grants.finish()

@@ -6,6 +6,7 @@ internal import Fuse
 internal import Glibc
 internal import JSON
 package import LinuxIO
+internal import Policy
 package import Store
 internal import Synchronization
 internal import Volume
@@ -65,15 +66,15 @@ package enum Service {
     try CryptoLibrary.load()
     try SQLiteLibrary.load()
     let isSystem = store.description.mode == .system
-    let remover = isSystem ? nil : try self.remover(settings, left)
+    let helper = try self.helper(settings, left, isSystem: isSystem)
     try DaemonCapabilities.dropOthers(isRoots: isSystem || ProcessID.user == 0)
-    let kept = try keptState(store, settings, remover, left)
+    let kept = try keptState(store, settings, helper, left)
     if let kept {
       if kept.hasPredecessor { TakingOver.begin(kept) }
       DaemonProcess.watchParent()
     }
     do {
-      try JoinableThread.run(name: "service") { try serve(store, settings, remover, kept, ready) }
+      try JoinableThread.run(name: "service") { try serve(store, settings, helper, kept, ready) }
     } catch  where kept?.hasPredecessor == true {
       giveWay(error)
     }
@@ -89,7 +90,7 @@ package enum Service {
 
   /// Begins to serve in the process that is to, or goes on where another one has died.
   private static func serve(
-    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ kept: KeptState?,
+    _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState?,
     _ ready: (Bool) throws -> Void
   ) throws {
     // Before anything else is opened.
@@ -99,22 +100,27 @@ package enum Service {
     let server = try Server.start(
       store: store, log: log,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
-      mountPoint: settings.mountPoint, options: settings.options, remover: remover,
+      mountPoint: settings.mountPoint, options: settings.options, helper: helper,
       kept: kept, left: left)
     apps.serve(server.tree, server.grants, server.consents, server.storage)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let backups = BackupService(store, server, apps, mountPoint: settings.mountPoint)
+    let files = FilesService(store, server, apps)
+    let services = Services(
+      store: store, server: server, apps: apps, launches: launches, backups: backups, files: files, log: log,
+      settings: settings)
     let control: ListeningPlace
     let updates: UpdateThread
     let purges: PurgeThread
     do {
       if let kept, kept.hasPredecessor {
-        try server.takeOver(launches.takeovers(kept), server.takeoversOfBackups(kept))
+        try server.takeOver(
+          launches.takeovers(kept), server.takeoversOfBackups(kept), server.takeoversOfFiles(kept, apps))
         server.consents.began()
         kept.serves()
       }
-      control = try listen(store, server, apps, launches, backups, log, settings, kept)
+      control = try listen(services, kept)
       server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
@@ -124,7 +130,10 @@ package enum Service {
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }
       let isFirst = kept?.hasPredecessor != true
       TakingOver.end()
-      if isFirst { GaveUp.forget(in: store.state) }
+      if isFirst {
+        GaveUp.forget(in: store.state)
+        if let place = settings.options.files { try files.mountOwn(at: place, settings.options.languages) }
+      }
       try ready(isFirst)
       if isFirst { kept?.serves() }
     } catch {
@@ -174,7 +183,7 @@ package enum Service {
 
   /// Starts the keeper where there can be one; returns in the process that is to serve.
   private static func keptState(
-    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ left: LeftService?
+    _ store: Store, _ settings: Settings, _ helper: MountHelper, _ left: LeftService?
   ) throws -> KeptState? {
     guard Keeper.isPossible else { return nil }
     do throws(Errno) {
@@ -186,12 +195,12 @@ package enum Service {
       }
       if left == nil {
         if let lock = store.lockDescriptor { kept.keep(lock, as: .storeLock) }
-        if let remover { kept.keep(remover.fd, as: .remover) }
+        kept.keep(helper.fd, as: .remover)
       }
       let program = NextProgram(path: settings.program, words: settings.words)
       let keeper = Keeper(kept, program, restarts: settings.options.restarts)
       return try keeper.start { reason in
-        giveUp(store, settings, remover, kept.mountDevice, reason)
+        giveUp(store, settings, helper, kept, reason)
       }
     } catch {
       throw ServeFailure.threads(error)
@@ -206,8 +215,7 @@ package enum Service {
 
   /// Takes the mount away, so that nobody waits for ever for what is not served any more.
   private static func giveUp(
-    _ store: Store, _ settings: Settings, _ remover: MountRemover?, _ device: DeviceNumber?,
-    _ reason: String
+    _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState, _ reason: String
   ) {
     DaemonLog.alert(
       "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
@@ -217,34 +225,39 @@ package enum Service {
     let entry = LogEntry(now: .gaveUp, detail: reason)
     Journal(settings.environment)?.send([entry])
     try? StoreLog(store).append([entry])
+    for left in KeptFiles.all(in: kept) { left.files.mount.remove(by: helper) }
     // A mount that is detached ends with us.
-    guard MountTable.isOnTop(device, at: settings.mountPoint) else { return }
+    guard MountTable.isOnTop(kept.mountDevice, at: settings.mountPoint) else { return }
     do throws(Errno) {
-      if let remover {
-        try remover.remove(lazily: true)
-      } else {
+      if store.description.mode == .system {
         try Mount.remove(at: settings.mountPoint, lazily: true)
+      } else {
+        try helper.removeTree(lazily: true)
       }
     } catch {
       DaemonLog.write("can't remove the mount: \(error.message)")
     }
   }
 
-  /// Who takes a user's mount away; the one of another keeper has ended with that, if its process has.
-  private static func remover(_ settings: Settings, _ left: LeftService?) throws -> MountRemover {
+  /// Who mounts and unmounts for the daemon; the one of another keeper has ended with that, if its process
+  /// has.
+  private static func helper(
+    _ settings: Settings, _ left: LeftService?, isSystem: Bool
+  ) throws -> MountHelper {
     if let socket = left?.kept.descriptor(.remover), (try? socket.hasHungUp()) == false {
-      return MountRemover(adopting: socket)
+      return MountHelper(adopting: socket)
     }
-    return try MountRemover.start(for: settings.mountPoint)
+    return try MountHelper.start(for: settings.mountPoint, isSystem: isSystem)
   }
 
   private static func listen(
-    _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
-    _ backups: BackupService, _ log: EventLog, _ settings: Settings, _ kept: KeptState?
+    _ services: Services, _ kept: KeptState?
   ) throws -> ListeningPlace {
+    let (store, settings) = (services.store, services.settings)
     do throws(Errno) {
-      return try settings.place.listen(for: store, budget: server.volume.budget, kept: kept) { call in
-        answer(call, store, server, apps, launches, backups, log, settings)
+      let budget = services.server.volume.budget
+      return try settings.place.listen(for: store, budget: budget, kept: kept) { call in
+        services.answer(call)
       }
     } catch {
       throw ServiceFailure.controlSocket(
@@ -279,116 +292,5 @@ package enum Service {
       DaemonLog.write("can't unmount yet (\(error.message)): detached; ends when the mount is no longer used")
       try? server.unmount(lazily: true)
     }
-  }
-
-  /// Runs on the control socket's thread: what looks at the disk or takes its time is a job.
-  private static func answer(
-    _ call: ControlCall, _ store: Store, _ server: Server, _ apps: AppService, _ launches: LaunchService,
-    _ backups: BackupService, _ log: EventLog, _ settings: Settings
-  ) -> ControlAnswer {
-    let queries = AppQueryHandler(store: store, apps: apps, caller: call.caller)
-    switch call.request {
-    case .status: return .reply(.status(status(store, server, settings)))
-    case .unmount(let lazily):
-      guard call.caller.isPrivileged else {
-        return .refusal("only root and the daemon's owner may do this")
-      }
-      return .job(.endings) { _ in unmount(server, lazily: lazily, for: call.caller) }
-    case .restart:
-      guard call.caller.isPrivileged else {
-        return .refusal("only root and the daemon's owner may do this")
-      }
-      return .job(.endings) { _ in server.restart() }
-    case .change(let request): return apps.answer(request, call)
-    case .grant(let request): return server.grants.answer(request, call)
-    case .grants(let identifier, let user, let after):
-      return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call.caller) }
-    case .run(let identifier, let user): return launches.run(identifier, for: user, call)
-    case .backup(let request): return backups.answer(request, call)
-    case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
-    case .end(let identifier, let user, let signal):
-      return launches.end(identifier, of: user, with: signal, for: call.caller)
-    case .ended(let ending): return launches.ended(ending, call)
-    case .apps(let user): return .job(.queries) { _ in queries.apps(of: user) }
-    case .app(let identifier, let user):
-      return .job(.queries) { _ in queries.app(identifier, of: user) }
-    case .path(let place, let identifier, let user):
-      return .job(.queries) { _ in queries.path(of: place, identifier, of: user) }
-    case .documents(let user, let after):
-      return .job(.queries) { _ in queries.documents(of: user, after: after) }
-    case .choose(let identifier, let type, let user):
-      return .job(.grants) { _ in queries.choose(identifier, for: type, of: user) }
-    case .log(let query): return .job(.queries) { _ in log.answer(query, for: call.caller) }
-    case .storage(let request):
-      return .job(.storage) { reporter in
-        server.storage.report(request, by: call.callerIdentity()) { reporter.isCancelled }
-      }
-    case .roots: return .job(.queries) { _ in apps.roots() }
-    case .trace: return .reply(trace(call, server))
-    case .traced:
-      return .reply(
-        server.pool.traces.end(call.caller.pid, of: call.caller.account).map(ControlReply.requests)
-          ?? .failure(ControlFailure("this process is not traced", .ESRCH)))
-    // The connection's own business, which has nothing to do with the store.
-    case .pass: return .reply(.done)
-    case .endpoint: return server.endpoint(call)
-    case .consent(let request): return server.consents.answer(request, call)
-    case .nextTask(let ofStarted): return server.consents.nextTask(ofStarted: ofStarted, call)
-    case .nextReading(let adds): return server.consents.nextReading(adds: adds, call)
-    case .answerTask(let number, let answer): return server.consents.answerTask(number, answer, call)
-    case .own, .space, .grantChange, .requestConsent, .openPanel, .items, .addPhoto:
-      return .refusal("only an app can ask this, through the socket of its own")
-    }
-  }
-
-  private static func trace(_ call: ControlCall, _ server: Server) -> ControlReply {
-    guard let process = call.process else {
-      return .failure(ControlFailure("this kernel does not tell who asks; Linux 6.5 does", .EOPNOTSUPP))
-    }
-    do throws(Errno) {
-      try server.pool.traces.begin(call.caller.pid, of: call.caller.account, process)
-      return .done
-    } catch {
-      return .failure(ControlFailure("too many processes are traced; try again later", error))
-    }
-  }
-
-  /// While apps run the mount is busy; who wants it to go all the same wants them to end.
-  private static func unmount(_ server: Server, lazily: Bool, for caller: ControlCaller) -> ControlReply {
-    let backups = server.backups.all.map { "pid \($0.pid)" }
-    guard backups.isEmpty || lazily else {
-      return .failure(
-        ControlFailure(
-          "a backup is being made (\(backups.joined(separator: ", "))); wait for its end", .EBUSY))
-    }
-    server.backups.endAll()
-    let running = server.views.all()
-    guard !running.isEmpty else { return takeAway(server, lazily: lazily) }
-    let apps = running.map(RunningApp.init)
-    guard lazily else {
-      return .failure(ControlFailure("apps are running:\n" + running.lines, .appsRun(apps)))
-    }
-    server.views.endAll(by: caller.uid)
-    let reply = takeAway(server, lazily: true)
-    return reply == .done ? .running(apps) : reply
-  }
-
-  private static func takeAway(_ server: Server, lazily: Bool) -> ControlReply {
-    do throws(Errno) {
-      try server.unmount(lazily: lazily)
-      return .done
-    } catch {
-      return .failure(ControlFailure(error.message, error))
-    }
-  }
-
-  private static func status(_ store: Store, _ server: Server, _ settings: Settings) -> DaemonStatus {
-    var status = DaemonStatus(
-      pid: ProcessID.own, store: store.path, uuid: store.description.uuid,
-      mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
-      counts: JSONValue.fields(of: server.report(version: settings.version)))
-    status.identity = store.identity
-    status.mountDevice = server.mountDevice
-    return status
   }
 }

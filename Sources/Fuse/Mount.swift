@@ -79,6 +79,11 @@ package enum Mount {
     try check(umount2(path, noFollow | (lazily ? CLX_MNT_DETACH : 0)))
   }
 
+  /// Takes away the mount whose top a descriptor names; who uses it may finish.
+  static func removeLazily(_ top: FD) throws(Errno) {
+    try check(umount2("/proc/self/fd/\(top.raw)", CLX_MNT_DETACH))
+  }
+
   /// Mounts through the set-user-id helper `fusermount3`, for anyone; gives the connection to serve.
   ///
   /// libfuse speaks to the helper; its session is only lent for that.

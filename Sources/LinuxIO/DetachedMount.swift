@@ -72,6 +72,15 @@ extension FD {
     try check(clx_move_mount(raw, directory.raw, Name.empty.bytes))
   }
 
+  /// The device of the filesystem that this lies on, by what the kernel remembers: a filesystem that hangs is
+  /// not asked.
+  package func deviceInMemory() throws(Errno) -> DeviceNumber {
+    let dontSync: Int32 = 0x4000
+    var status = clx_statx()
+    try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | dontSync, 0, &status))
+    return DeviceNumber(major: status.stx_dev_major, minor: status.stx_dev_minor)
+  }
+
   /// Whether this is a connection to the kernel's FUSE, by what the kernel remembers: a filesystem that hangs
   /// is not asked.
   package var isKnownFuseDevice: Bool {

@@ -23,6 +23,8 @@ package final class View: FileSystem {
   let app: AppIdentifier?
   /// Whether it is for a backup: then what is not backed up does not exist in it.
   let isForBackup: Bool
+  /// What it shows at its top; nil for a view that shows what is there.
+  let filesTop: FilesTop?
   let gate: Gate
   /// Distinguishes this view's lock owners from those of other views, which their kernels number
   /// independently.
@@ -49,10 +51,11 @@ package final class View: FileSystem {
   /// `taken` is the number of a view that another worker has left.
   package init(
     _ volume: Volume, scope: Scope = .wholeTree, of app: AppIdentifier? = nil, user: UInt32? = nil,
-    isForBackup: Bool = false, takingOver taken: UInt32? = nil
+    isForBackup: Bool = false, showing filesTop: FilesTop? = nil, takingOver taken: UInt32? = nil
   ) throws(Errno) {
     self.volume = volume
     self.isForBackup = isForBackup
+    self.filesTop = filesTop
     self.app = app
     audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
     startedSignal = try Wakeup()
@@ -87,7 +90,8 @@ package final class View: FileSystem {
     memory = KernelMemory(volume, nodes, kernel, audience)
     refusals = LookupRefusals(volume: volume, nodes: nodes, kernel: kernel, audience: audience)
     writers = WriterNotes(volume: volume, view: number, nodes: nodes, kernel: kernel, interest: interest)
-    gate = Gate(volume, self.scope, nodes, audience)
+    let isApps = self.scope.root.throughout == nil && filesTop == nil
+    gate = Gate(volume, self.scope, nodes, audience, isApps: isApps)
     seals = SealChecks(volume, nodes, view: number)
     granted = GrantedFiles(volume, view: number, self.scope, nodes, kernel, files, gate)
     siblings = GrantedSiblings(volume, view: number, self.scope, nodes, memory, gate)

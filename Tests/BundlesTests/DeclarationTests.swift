@@ -75,6 +75,17 @@ internal import Testing
     #expect(try declarations("") == AppDeclarations())
   }
 
+  @Test(arguments: [
+    ("UIFileSharingEnabled", true, false), ("UISupportsDocumentBrowser", true, true),
+    ("LSSupportsOpeningDocumentsInPlace", false, true), ("UIFileSharing", false, false),
+  ])
+  func documentsAreSharedByTheirKeys(key: String, shares: Bool, inPlace: Bool) throws {
+    let found = try declarations("<key>\(key)</key><true/>")
+    #expect(found.sharesDocuments == shares && found.opensInPlace == inPlace)
+    #expect(AppDeclarations(text: found.text) == found)
+    #expect(try !declarations("<key>\(key)</key><false/>").sharesDocuments)
+  }
+
   @Test(arguments: ["public.evil", "PUBLIC.png", "com.apple.application", "dyn.ah62d4rv4ge8043a"])
   func whatIsTheSystemsCantBeExported(_ identifier: String) throws {
     let reason = try refusal(exported(type(identifier)))

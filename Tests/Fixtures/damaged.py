@@ -63,7 +63,7 @@ def children(pid):
 def worker(pid):
     for child in children(pid):
         with open(f"/proc/{child}/comm") as file:
-            if file.read().strip() != "insula-unmount":
+            if file.read().strip() != "insula-mounts":
                 return child
     raise RuntimeError("there is no worker")
 

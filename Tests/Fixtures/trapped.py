@@ -87,7 +87,7 @@ def workers():
     for pid in pids:
         try:
             with open(f"/proc/{pid}/comm") as file:
-                if file.read().strip() != "insula-unmount":
+                if file.read().strip() != "insula-mounts":
                     found.append(int(pid))
         except OSError:
             pass

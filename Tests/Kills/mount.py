@@ -83,7 +83,7 @@ class Mount:
     def is_worker(pid):
         try:
             with open(f"/proc/{pid}/comm") as file:
-                return file.read().strip() != "insula-unmount"
+                return file.read().strip() != "insula-mounts"
         except OSError:
             return False
 

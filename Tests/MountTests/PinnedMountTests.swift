@@ -89,7 +89,7 @@ struct PinnedMountTests {
     for pid in try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap({ Int32($0) }) {
       let status = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16) ?? ""
       // A user's own daemon, and who unmounts for it, are where the user is.
-      let isDaemons = ["insula", "insula-unmount"].contains { status.hasPrefix("Name:\t\($0)\n") }
+      let isDaemons = ["insula", "insula-mounts"].contains { status.hasPrefix("Name:\t\($0)\n") }
       guard status.contains("\nUid:\t\(fixture.user.uid)\t"), !isDaemons || !rootless,
         let table = FD.text(of: "/proc/\(pid)/mountinfo", limit: 1 << 24)
       else { continue }

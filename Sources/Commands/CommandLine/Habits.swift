@@ -55,7 +55,7 @@ enum Habits {
     (["set", "get", "settings", "configure"], "'insula config' shows what is configured"),
     (["fsck", "repair", "scrub"], "'insula check' checks a store, and 'insula check --repair' repairs it"),
     (["restore"], "any tool can restore what 'insula backup run' has saved; 'man 7 insula' says how"),
-    (["allow", "permit", "share"], "'insula grant ID PATH' lets an app use a file or folder"),
+    (["allow", "permit"], "'insula grant ID PATH' lets an app use a file or folder"),
     (["deny", "forbid", "unshare"], "'insula revoke ID PATH' takes a grant back"),
     (["processes", "running"], "'insula ps' lists the running apps"),
     (["df", "du", "space", "usage"], "'insula storage' shows how much space apps use"),

@@ -24,6 +24,9 @@ struct MountCommand: Command {
       .init(
         name: "o", short: "o", value: "OPTIONS", help: "mount options, separated by commas (see below)",
         mayRepeat: true, mayBeEmpty: true, kind: .list(MountOptions.completions)),
+      .init(
+        name: "files",
+        help: "mount a view of your documents instead, of a store that is mounted (default: at ~/Files)"),
       .init(name: "foreground", short: "f", help: "stay in the foreground until unmounted"),
       .init(name: "sloppy", short: "s", help: "ignore unknown mount options"),
       .init(name: "background-child", help: "start the daemon itself", isHidden: true),
@@ -40,10 +43,15 @@ struct MountCommand: Command {
     details: [
       MountOptionHelp.general,
       "Mount options of insula:\n" + HelpText.table(MountOptionHelp.all.map { ($0.spelling, $0.help) }),
+      """
+      The files view has your own folders, iCloud Drive, and under each app's name the Documents of apps that
+      share theirs (UIFileSharingEnabled). It goes with the store's mount, or by 'insula unmount'.
+      """,
       "If a daemon was killed and its mount is still on the mount point, the mount is removed first.",
     ],
     examples: [
       "sudo insula mount", "insula mount ~/my-store ~/Insula -o ro", "insula mount -o remount,rw",
+      "insula mount --files ~/Files",
       "mount -t fuse.insula /var/lib/insula /insula -o noatime",
       "/etc/fstab:  /var/lib/insula  /insula  fuse.insula  defaults,nofail  0  0",
     ])
@@ -53,6 +61,7 @@ struct MountCommand: Command {
   private var options: MountOptions
   private var optionWords: [String]
   private let isSloppy: Bool
+  private let files: FilesMount?
   private let stays: Bool
   private let isBackgroundChild: Bool
   /// What a program of another version, maybe, has left in this process: see `NextProgram`.
@@ -64,6 +73,7 @@ struct MountCommand: Command {
     optionWords = arguments.allValues("o")
     isSloppy = arguments.has("sloppy")
     options = try MountOptions(optionWords, sloppy: isSloppy)
+    files = arguments.has("files") ? try FilesMount(arguments) : nil
     stays = arguments.has("foreground")
     isBackgroundChild = arguments.has("background-child")
     resumed = arguments.value("resume").flatMap { Int32($0) }
@@ -80,11 +90,12 @@ struct MountCommand: Command {
   }
 
   /// What goes on with what this process has served was told everything when that began.
-  var goesByConfiguration: Bool { layout == nil && resumed == nil }
+  var goesByConfiguration: Bool { layout == nil && resumed == nil && files == nil }
 
   func run(in context: Context) throws -> ExitCode {
     if let layout { return try rehearse(layout) }
     if let resumed { return try resume(resumed, context) }
+    if let files { return try files.mount(context) }
     return try withConfiguredOptions(context).mount(context)
   }
 
@@ -160,6 +171,7 @@ struct MountCommand: Command {
     DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
+    if left == nil { serve.files = try FilesMount.place(options.files, beside: store, context) }
     serve.allowOther = store.description.mode == .system
     serve.languages = Languages(environment: context.environment)
     var settings = Service.Settings(

@@ -22,6 +22,9 @@ struct MountOptionHelp: Sendable {
         + "until twice that)"),
     MountOptionHelp(spelling: "nopurge", help: "delete them only by 'insula purge'"),
     MountOptionHelp(
+      spelling: "files[=DIRECTORY]",
+      help: "of your own store: mount your files view too (see '--files'), at ~/Files or there"),
+    MountOptionHelp(
       spelling: "cache=SECONDS", help: "how long the kernel may use cached names and attributes"),
     MountOptionHelp(
       spelling: "restarts=N",

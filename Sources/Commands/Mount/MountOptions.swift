@@ -9,6 +9,8 @@ struct MountOptions: Equatable {
   var serve = ServeOptions()
   var isRemount = false
   var allowsNonEmpty = false
+  /// Where a files view is to be mounted too; empty stands for the usual place.
+  var files: String?
   /// Given by name, so the mount's source is not the store's path.
   var source: String?
 
@@ -72,6 +74,7 @@ struct MountOptions: Equatable {
     case "handles": serve.fileHandles = true
     case "nohandles": serve.fileHandles = false
     case "local_locks": serve.localLocks = true
+    case "files": files = ""
     case "nopurge": serve.purges = .never
     default: return false
     }
@@ -94,6 +97,7 @@ struct MountOptions: Equatable {
   private mutating func takeValue(_ name: String, _ value: String) throws(Refusal) -> Bool {
     switch name {
     case "fsname": source = value
+    case "files": files = value
     case "purge":
       do throws(LimitRefusal) {
         serve.purges = try PurgeRule(value)
@@ -154,7 +158,7 @@ struct MountOptions: Equatable {
 
   private static let plainNames = [
     "ro", "rw", "remount", "nonempty", "nogrpid", "grpid", "nopassthrough", "passthrough", "nohandles",
-    "handles", "local_locks", "nopurge",
+    "handles", "local_locks", "nopurge", "files",
   ]
   private static let valueNames = ["cache", "fsname", "poll", "purge", "restarts", "threads"]
 

@@ -47,6 +47,12 @@ struct RunningDaemon {
     return client.takePassed()
   }
 
+  /// Has a view of the caller's documents mounted.
+  mutating func mountFiles(_ request: FilesRequest) throws {
+    let reply = try askInTurn(.files(request), nil)
+    _ = try reply.orFailure { if case .done = $0 { true } else { nil } }
+  }
+
   private mutating func askInTurn(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
     var reply = try ask(request, connection)
     for _ in 0..<Self.patience where reply.isCrowded {

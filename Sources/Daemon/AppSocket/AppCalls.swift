@@ -46,9 +46,9 @@ struct AppCalls: Sendable {
     case .space: return .waits(until: storage.askSpace())
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
-    case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .backup, .endpoint,
-      .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask, .nextReading,
-      .answerTask, .consent(.decide):
+    case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .backup, .files,
+      .endpoint, .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask,
+      .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }
   }

@@ -15,7 +15,7 @@ extension KeptState.Kind {
     return switch self {
     // Its number is the same everywhere.
     case .connection: status.type == S_IFCHR && UInt64(status.st_rdev) == clx_makedev(10, 229)
-    case .viewMemory, .volumeMemory, .appLaunch, .backup:
+    case .viewMemory, .volumeMemory, .appLaunch, .backup, .files:
       status.isRegular && (try? memory.status().st_dev) == status.st_dev
     case .appProcess: Self.processDevice == UInt64(status.st_dev)
     case .listener, .remover, .appListener: status.type == S_IFSOCK
@@ -38,6 +38,7 @@ extension KeptState.Kind {
     case .remover: "remover"
     case .appListener: "appListener"
     case .backup: "backup"
+    case .files: "files"
     }
   }
 

@@ -39,6 +39,8 @@ package final class KeptState: @unchecked Sendable {
     case appListener
     /// What is to be known of a backup that is being made.
     case backup
+    /// What is to be known of a files view.
+    case files
   }
 
   /// How a keeper has answered who wants the installed program in place of the running one.

@@ -28,6 +28,9 @@ package struct Languages: Equatable, Sendable {
     if names.isEmpty { return nil }
   }
 
+  /// Those of a list, as `LANGUAGE` has it.
+  package init(list: String) { self.init(words: list.split(separator: ":").map(String.init)) }
+
   /// Those of several words; what can't be a language is left out.
   private init(words: [String]) {
     var names: [String] = []

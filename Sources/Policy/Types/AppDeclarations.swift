@@ -50,15 +50,19 @@ package struct AppDeclarations: Equatable, Sendable {
   package var claims: [Claim]
   /// LSSupportsOpeningDocumentsInPlace.
   package var opensInPlace: Bool
+  /// Whether its Documents are shown to its user among their files (UIFileSharingEnabled,
+  /// UISupportsDocumentBrowser).
+  package var sharesDocuments: Bool
 
   package init(
     exported: [DeclaredType] = [], imported: [DeclaredType] = [], claims: [Claim] = [],
-    opensInPlace: Bool = false
+    opensInPlace: Bool = false, sharesDocuments: Bool = false
   ) {
     self.exported = exported
     self.imported = imported
     self.claims = claims
     self.opensInPlace = opensInPlace
+    self.sharesDocuments = sharesDocuments
   }
 
   // MARK: As text
@@ -72,6 +76,7 @@ package struct AppDeclarations: Equatable, Sendable {
       return (["D", $0.rank.rawValue, $0.isPackage ? "P" : ""] + lists + [$0.name]).joined(separator: "\t")
     }
     if opensInPlace { lines.append("O") }
+    if sharesDocuments { lines.append("S") }
     return lines.joined(separator: "\n")
   }
 
@@ -90,6 +95,7 @@ package struct AppDeclarations: Equatable, Sendable {
             name: String(fields[5]), rank: HandlerRank(rawValue: String(fields[1])) ?? .none,
             isPackage: fields[2] == "P", types: list(3), extensions: list(4)))
       case "O": opensInPlace = true
+      case "S": sharesDocuments = true
       default: break
       }
     }

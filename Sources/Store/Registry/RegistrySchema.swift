@@ -220,5 +220,12 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 9",
       ]),
+    Step(
+      name: "documents that apps share",
+      statements: [
+        // What was read before does not say; each bundle is asked again.
+        "DELETE FROM declarations",
+        "PRAGMA user_version = 10",
+      ]),
   ]
 }

@@ -15,15 +15,15 @@ final class Gate: Sendable {
   let scope: ViewScope
   let nodes: NodeTable
   let audience: Audience
-  /// Whether it is the gate of an app's view: all others have the whole tree.
+  /// Whether it is the gate of an app's view.
   let isApps: Bool
 
-  init(_ volume: Volume, _ scope: ViewScope, _ nodes: NodeTable, _ audience: Audience) {
+  init(_ volume: Volume, _ scope: ViewScope, _ nodes: NodeTable, _ audience: Audience, isApps: Bool) {
     self.volume = volume
     self.scope = scope
     self.nodes = nodes
     self.audience = audience
-    isApps = scope.root.throughout == nil
+    self.isApps = isApps
   }
 
   /// Throws unless the caller has all of `rights` to the object.

@@ -12,6 +12,12 @@ internal import Store
 
 extension View {
   package func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
+    if filesTop != nil, let shown = try shownEntry(name, in: parent, by: caller) { return shown }
+    return try entryInTree(name, in: parent, by: caller)
+  }
+
+  /// The same by the names of the tree.
+  func entryInTree(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.reference(to: parent)
     let place = object(try directory.fd.status(), directory)
     do throws(Errno) {

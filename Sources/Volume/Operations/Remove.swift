@@ -43,6 +43,7 @@ extension View {
     _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, by caller: Caller
   ) throws(Errno) -> NamedObject {
     try gate.authorize(.search, on: directory.object, by: caller)
+    try refuseShown(directory, by: caller)
     try refuseUnseen(name, in: directory.position)
     let (status, security) = try look(at: name, in: directory.fd)
     var position = scope.position(of: name, in: directory.position)

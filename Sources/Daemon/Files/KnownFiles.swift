@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import Volume
+
+/// What a user's files view shows: read when somebody looks, and of apps only after these have changed.
+final class KnownFiles: Sendable {
+  private struct State {
+    var version = -1
+    var documents = SharedDocuments()
+    var places: FilesPlaces?
+  }
+
+  private let store: Store
+  private let volume: Volume
+  private let registry: GrantService.RegistrySource
+  private let user: UInt32
+  /// The path of the user's home.
+  private let home: String
+  private let names: DisplayNames
+  private let state = Mutex(State())
+
+  init(
+    _ store: Store, _ volume: Volume, _ registry: @escaping GrantService.RegistrySource, user: UInt32,
+    home: String, _ languages: Languages
+  ) {
+    self.store = store
+    self.volume = volume
+    self.registry = registry
+    self.user = user
+    self.home = "Users/\(home)"
+    names = DisplayNames(languages)
+  }
+
+  /// `again` has the home looked at once more, in which folders come and go; nil if nothing can be read.
+  func places(again: Bool) -> FilesPlaces? {
+    guard let registry = try? registry(false) else { return folders().map { made(SharedDocuments(), $0) } }
+    let version = registry.typesVersion
+    return state.withLock { state in
+      if state.version != version {
+        let read = try? SharedDocuments(of: user, home: home, in: store, registry, names)
+        guard let read else { return state.places }
+        state.documents = read
+        state.version = version
+      } else if !again, let places = state.places {
+        return places
+      }
+      guard let folders = folders() else { return state.places }
+      state.places = made(state.documents, folders)
+      return state.places
+    }
+  }
+
+  private func made(_ documents: SharedDocuments, _ folders: [String]) -> FilesPlaces {
+    FilesPlaces(home: home, folders: folders, apps: documents.apps, clouds: documents.clouds)
+  }
+
+  /// As many as a person could look through.
+  private static let mostFolders = 1000
+
+  /// The directories in the home that are not hidden from people.
+  private func folders() -> [String]? {
+    guard let directory = try? store.tree.openDirectory(at: home) else { return nil }
+    let entries = try? directory.fd.entries(atMost: Self.mostFolders) { name, type in
+      type == UInt8(DT_DIR) && name.buffer.first != UInt8(ascii: ".")
+    }
+    return entries.map { entries in
+      entries.map(\.name).filter { !volume.isHidden($0, in: directory.fd) }.map {
+        String(decoding: $0, as: UTF8.self)
+      }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+/// Makes and takes away mounts for a daemon that can start no program any more, and gives no mount a place.
+///
+/// A user's own mounts take `fusermount3`, a program with more rights than the user, and who has none to gain
+/// gets none from it; root's take calls that the daemon's filter has not. So a process of its own does it,
+/// which is there from before the daemon gives that up until the daemon has ended. It holds nothing of the
+/// daemon's, and does the few things in `MountHelper+Serving.swift`.
+package final class MountHelper: Sendable {
+  private let socket: Mutex<OwnedFD>
+
+  private init(_ socket: consuming OwnedFD) { self.socket = Mutex(socket) }
+
+  /// The helper that another program has started, by its end of the socket.
+  package convenience init(adopting socket: FD) { self.init(OwnedFD(owning: socket.raw)) }
+
+  /// What another program needs to go on with it.
+  package var fd: FD { socket.withLock { $0.fd } }
+
+  /// The process has one thread.
+  package static func start(for mountPoint: String, isSystem: Bool) throws(Errno) -> MountHelper {
+    let ends = try Pairs.messages()
+    let child = clx_fork()
+    if child == 0 { Serving(mountPoint: mountPoint, isSystem: isSystem).run(ends.theirs) }
+    let failure = child < 0 ? Errno.last : nil
+    let helper = MountHelper(OwnedFD(owning: ends.mine.raw))
+    _ = close(ends.theirs.raw)
+    if let failure { throw failure }
+    return helper
+  }
+
+  /// Takes the whole tree away where that needs `fusermount3`.
+  ///
+  /// EBUSY stands for whatever its own message says, which goes to standard error. EPIPE: there is no such
+  /// process any more.
+  package func removeTree(lazily: Bool) throws(Errno) {
+    let code: UInt8? = try socket.withLock { (socket) throws(Errno) in
+      let request = Request.removeTree(lazily: lazily).bytes
+      _ = try LocalSocket.send(request[...], with: FD(STDERR_FILENO), to: socket.fd)
+      return try LocalSocket.receive(from: socket.fd, limit: 1, takesDescriptor: false)?.bytes.first
+    }
+    guard let code else { throw .EPIPE }
+    guard code == 0 else { throw Errno(Int32(code)) }
+  }
+
+  /// A mount for one user, at a place of theirs.
+  package struct Made: ~Copyable {
+    private let connection: OwnedFD
+    package let device: DeviceNumber
+
+    fileprivate init(connection: consuming OwnedFD, device: DeviceNumber) {
+      self.connection = connection
+      self.device = device
+    }
+
+    package consuming func takeConnection() -> OwnedFD { connection }
+  }
+
+  /// Mounts over a directory of a user, whose path has no links in it.
+  ///
+  /// EACCES if it is not theirs to mount on, EBUSY if the filesystem that it lies on is none for that.
+  package func mount(for user: UInt32, _ group: UInt32, at path: String) throws(Errno) -> Made {
+    let answer = try ask(.mount(user: user, group: group, path: path))
+    guard let connection = answer.descriptor, let device = Answer.device(answer.bytes) else { throw .EIO }
+    return Made(connection: OwnedFD(owning: connection.raw), device: device)
+  }
+
+  /// Takes such a mount away; what still uses it may go on until it is done.
+  package func remove(
+    _ device: DeviceNumber, of user: UInt32, _ group: UInt32, at path: String
+  ) throws(Errno) {
+    _ = try ask(.remove(device, user: user, group: group, path: path))
+  }
+
+  /// Each is answered apart from others: a path may lead through a filesystem that does not answer.
+  private func ask(_ request: Request) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
+    let ends = try Pairs.messages()
+    let mine = OwnedFD(owning: ends.mine.raw)
+    do {
+      let theirs = OwnedFD(owning: ends.theirs.raw)
+      try socket.withLock { (socket) throws(Errno) in
+        _ = try LocalSocket.send(request.bytes[...], with: theirs.fd, to: socket.fd)
+      }
+    }
+    guard try mine.fd.waitUntilReadable(milliseconds: Serving.seconds * 2000) else { throw .EAGAIN }
+    guard let answer = try LocalSocket.receive(from: mine.fd, limit: Answer.size),
+      let code = answer.bytes.first
+    else { throw .EPIPE }
+    guard code == 0 else {
+      if let descriptor = answer.descriptor { _ = close(descriptor.raw) }
+      throw Errno(Int32(code))
+    }
+    return answer
+  }
+}
