@@ -54,7 +54,8 @@ struct ShareTests {
     // It wants a directory in /run, which is the machine's.
     let script = "mount -t tmpfs none /run && mkdir /run/sshd && exec /usr/sbin/sshd -T \"$@\""
     let words = ["-h", key, "-f", "FILE", "-C", "user=nobody,host=h,addr=127.0.0.1"]
-    let understood = try read(printed.output, by: ["unshare", "-m", "sh", "-c", script, "sh"] + words, fixture)
+    let command = ["unshare", "-m", "sh", "-c", script, "sh"] + words
+    let understood = try read(printed.output, by: command, fixture)
     #expect(understood.status == 0, "\(understood.errors)")
     #expect(understood.output.contains("chrootdirectory \(fixture.mounted.point)\n"), "\(understood.output)")
     #expect(
