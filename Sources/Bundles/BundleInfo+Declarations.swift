@@ -36,7 +36,7 @@ extension BundleInfo {
     if let circle = TypeCircle.find(in: found.exported + found.imported) {
       throw Self.refusal(Self.words(ofCircle: circle))
     }
-    found.claims = try entries("CFBundleDocumentTypes").compactMap(Self.claim)
+    found.claims = try entries("CFBundleDocumentTypes").flatMap(Self.claims)
     let browsesDocuments = list["UISupportsDocumentBrowser"]?.boolean ?? false
     found.opensInPlace = list["LSSupportsOpeningDocumentsInPlace"]?.boolean ?? browsesDocuments
     found.sharesDocuments = list["UIFileSharingEnabled"]?.boolean ?? browsesDocuments
@@ -98,18 +98,26 @@ extension BundleInfo {
     return entries.compactMap(\.dictionary)
   }
 
-  /// Nil for what is not there to open documents: what only draws their icons, for example.
-  private static func claim(_ entry: PropertyList.Dictionary) -> AppDeclarations.Claim? {
+  /// None for what is not there to open documents: what only draws their icons, for example.
+  private static func claims(_ entry: PropertyList.Dictionary) -> [AppDeclarations.Claim] {
     let role = entry["CFBundleTypeRole"]?.string ?? "Viewer"
-    guard ["Editor", "Viewer", "Shell"].contains(role) else { return nil }
+    guard ["Editor", "Viewer", "Shell"].contains(role) else { return [] }
     let extensions = texts(entry["CFBundleTypeExtensions"]).compactMap {
       $0 == "*" ? $0 : NameExtension.declared($0)
     }
-    return AppDeclarations.Claim(
-      name: name(entry["CFBundleTypeName"]),
-      rank: entry["LSHandlerRank"]?.string.flatMap(HandlerRank.init) ?? .default,
-      isPackage: entry["LSTypeIsPackage"]?.boolean ?? false,
-      types: texts(entry["LSItemContentTypes"]).filter(isIdentifier), extensions: extensions)
+    func claim(_ types: [String], _ extensions: [String]) -> AppDeclarations.Claim {
+      AppDeclarations.Claim(
+        name: name(entry["CFBundleTypeName"]),
+        rank: entry["LSHandlerRank"]?.string.flatMap(HandlerRank.init) ?? .default,
+        isPackage: entry["LSTypeIsPackage"]?.boolean ?? false, types: types, extensions: extensions)
+    }
+    let types = texts(entry["LSItemContentTypes"]).filter(isIdentifier)
+    let claims = [claim(types, extensions)]
+    guard types.isEmpty else { return claims }
+    // As apps from before there were types have it, beside extensions.
+    let mimeTypes = texts(entry["CFBundleTypeMIMETypes"]).prefix(DeclarationLimits.listed)
+    let known = mimeTypes.compactMap { TypeTable.base.type(forMIMEType: $0.lowercased())?.identifier }
+    return known.isEmpty ? claims : claims + [claim(known, [])]
   }
 
   /// One text may stand for a list of one.

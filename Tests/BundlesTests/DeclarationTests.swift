@@ -75,6 +75,17 @@ internal import Testing
     #expect(try declarations("") == AppDeclarations())
   }
 
+  /// What apps say that are older than types.
+  @Test func mimeTypesAreClaimedToo() throws {
+    let found = try declarations(
+      "<key>CFBundleDocumentTypes</key><array><dict><key>CFBundleTypeExtensions</key>\(list(["sk"]))"
+        + "<key>CFBundleTypeMIMETypes</key>\(list(["image/PNG", "no/such", "none"]))</dict>"
+        + "<dict><key>LSItemContentTypes</key>\(list(["public.jpeg"]))"
+        + "<key>CFBundleTypeMIMETypes</key>\(list(["image/gif"]))</dict></array>")
+    #expect(found.claims.map(\.types) == [[], ["public.png"], ["public.jpeg"]])
+    #expect(found.claims.map(\.extensions) == [["sk"], [], []])
+  }
+
   @Test(arguments: [
     ("UIFileSharingEnabled", true, false), ("UISupportsDocumentBrowser", true, true),
     ("LSSupportsOpeningDocumentsInPlace", false, true), ("UIFileSharing", false, false),

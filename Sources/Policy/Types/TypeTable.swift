@@ -60,7 +60,11 @@ package struct TypeTable: Sendable {
     for layer in layers {
       if let found = layer.type(forExtension: name, isFolder: isFolder) { return found }
     }
-    guard !isFolder, let mimeType = globs[name] else { return nil }
+    return isFolder ? nil : globs[name].flatMap(type(forMIMEType:))
+  }
+
+  /// The type that a MIME type stands for; nil for one that nobody has declared.
+  package func type(forMIMEType mimeType: String) -> DeclaredType? {
     for layer in layers { if let found = layer.type(forMIMEType: mimeType) { return found } }
     return nil
   }
