@@ -46,11 +46,19 @@ package struct BundleInfo: Sendable {
       guard let text = value.string else { throw Finding(.badInfoPlist, detail: "\(key) is not a string") }
       return text
     }
+    // Everybody's lists have these.
+    func shortText(_ key: String) throws(Finding) -> String {
+      let text = try text(key)
+      guard text.utf8.count <= 1000 else {
+        throw Finding(.badInfoPlist, detail: "\(key) has \(text.utf8.count) bytes; it may have 1000")
+      }
+      return text
+    }
     identifier = try text("CFBundleIdentifier")
     try Self.checkIdentifier(identifier)
-    name = try text("CFBundleName")
-    buildVersion = try text("CFBundleVersion")
-    shortVersion = try text("CFBundleShortVersionString")
+    name = try shortText("CFBundleName")
+    buildVersion = try shortText("CFBundleVersion")
+    shortVersion = try shortText("CFBundleShortVersionString")
     if list["CFBundleExecutable"] != nil {
       let name = try text("CFBundleExecutable")
       try Self.checkExecutable(name)

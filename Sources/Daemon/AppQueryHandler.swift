@@ -12,8 +12,18 @@ struct AppQueryHandler {
   let apps: AppService
   let caller: ControlCaller
 
-  func apps(of user: UInt32?) -> ControlReply {
-    answer(about: user) { (queries, user) throws(StoreError) in .apps(try queries.apps(for: user)) }
+  /// All, or what one reply holds of those after so many.
+  func apps(of user: UInt32?, after: Int?) -> ControlReply {
+    answer(about: user) { (queries, user) throws(StoreError) in
+      let apps = try queries.apps(for: user)
+      guard let after else { return .apps(apps) }
+      var room = ControlLine.pageBytes
+      return .apps(
+        apps.dropFirst(max(0, after)).prefix { app in
+          defer { room -= ControlLine.encode(app).count }
+          return room > 0
+        })
+    }
   }
 
   func app(_ identifier: AppIdentifier, of user: UInt32?) -> ControlReply {

@@ -41,6 +41,8 @@ final class ControlConnection: Sendable {
   private let awaited = Mutex<(@Sendable () -> ControlReply?)?>(nil)
   /// The agent that the caller is for as long as it is connected, if it is one.
   private let presence = Mutex<AgentPresence?>(nil)
+  /// What of a message could not be sent yet.
+  private let unsent = Mutex<[UInt8]>([])
   private let lastActivity = Atomic<UInt64>(monotonicNanoseconds())
 
   var fd: FD { socket.fd }
@@ -66,7 +68,7 @@ final class ControlConnection: Sendable {
       guard let line = incoming.takeLine() else { return incoming.bytes.count <= limit ? .goesOn : .isOver }
       defer { incoming.descriptor = nil }
       switch answer(line, incoming.descriptor, handler) {
-      case .reply(let reply): return send(.reply(reply)) ? .goesOn : .isOver
+      case .reply(let reply): return send(.reply(reply)) && sendRest() ? .goesOn : .isOver
       case .job(let queue, let job): return .waits(queue, job)
       case .waits(let until):
         awaited.withLock { $0 = until }
@@ -79,7 +81,7 @@ final class ControlConnection: Sendable {
   func answerAwaited() -> Bool {
     guard let until = awaited.withLock({ $0 }), let reply = until() else { return true }
     awaited.withLock { $0 = nil }
-    return send(.reply(reply))
+    return send(.reply(reply)) && sendRest()
   }
 
   var agent: AgentPresence? { presence.withLock { $0 } }
@@ -161,12 +163,25 @@ final class ControlConnection: Sendable {
     return handler(call)
   }
 
-  /// Sends a message whole, or tells that it could not.
-  ///
-  /// It fits into the socket's buffer, unless the client has left earlier ones lying there.
+  /// Begins to send a message, of which a part may have to wait until the client has read (``sendRest()``);
+  /// false if nothing of it was sent.
   func send(_ message: ControlMessage, with descriptor: FD? = nil) -> Bool {
+    guard sendRest() else { return false }
     let bytes = ControlLine.encode(message)
-    return (try? LocalSocket.send(bytes[...], with: descriptor, to: fd)) == bytes.count
+    guard let count = try? LocalSocket.send(bytes[...], with: descriptor, to: fd), count > 0 else {
+      return false
+    }
+    unsent.withLock { $0 = Array(bytes.dropFirst(count)) }
+    return true
+  }
+
+  /// Goes on with the last message; false while a part of it is left.
+  func sendRest() -> Bool {
+    unsent.withLock { rest in
+      guard !rest.isEmpty else { return true }
+      if let count = try? LocalSocket.send(rest[...], to: fd) { rest.removeFirst(count) }
+      return rest.isEmpty
+    }
   }
 
   /// Says that it goes, since there are too many of the same user.

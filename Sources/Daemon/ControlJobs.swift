@@ -136,8 +136,10 @@ package final class ControlReporter: Sendable {
   /// seconds.
   fileprivate func finish(_ reply: ControlReply) -> Bool {
     let passed = passed.withLock { $0 }
+    var isBegun = false
     for _ in 0..<50 {
-      if send(reply, passed) { return true }
+      if !isBegun { isBegun = send(reply, passed) }
+      if isBegun, connection.sendRest() { return true }
       if isCancelled { return false }
       // Woken as soon as something of that has been read; that the daemon ends is looked at in between.
       _ = try? connection.fd.waitUntilWritable(milliseconds: 100)

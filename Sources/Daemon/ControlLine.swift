@@ -11,6 +11,8 @@ enum ControlLine {
   static let readingLimit = 1 << 16
   /// No reply is longer.
   static let replyLimit = 1 << 20
+  /// What comes in parts comes in parts of about so much.
+  static let pageBytes = 1 << 17
 
   static func encode(_ message: some Encodable) -> [UInt8] {
     // Our messages are made of numbers, strings and such, which always encode.

@@ -18,8 +18,9 @@ package enum ControlRequest: Equatable, Sendable {
   /// Change the apps, their data or the system domain. Everyone may ask; what they may have done is judged
   /// there.
   case change(AppRequest)
-  /// Which apps are there? Everyone may ask about their own and the machine's.
-  case apps(user: UInt32?)
+  /// Which apps are there? Everyone may ask about their own and the machine's. With `after`, in parts: what
+  /// comes after so many.
+  case apps(user: UInt32?, after: Int?)
   /// What is to be known of one?
   case app(AppIdentifier, user: UInt32?)
   /// Where does one have its things? What is missing of its containers is made.
@@ -153,7 +154,7 @@ extension ControlRequest: Codable {
       case .unmount: .unmount(lazily: try fields.decodeIfPresent(Bool.self, forKey: .lazily) ?? false)
       case .restart: .restart
       case .order: .change(try fields.decode(AppRequest.self, forKey: .order))
-      case .apps: .apps(user: try user())
+      case .apps: .apps(user: try user(), after: try fields.decodeIfPresent(Int.self, forKey: .after))
       case .app: .app(try Self.identifier(fields), user: try user())
       case .path: .path(of: try Self.place(fields), try Self.identifier(fields), user: try user())
       case .documents:
@@ -279,7 +280,10 @@ extension ControlRequest: Codable {
     case .ended(let ending):
       try fields.encodeIfPresent(ending.status, forKey: .status)
       try fields.encodeIfPresent(ending.limit?.rawValue, forKey: .limit)
-    case .apps(let user), .running(let user): try fields.encodeIfPresent(user, forKey: .user)
+    case .running(let user): try fields.encodeIfPresent(user, forKey: .user)
+    case .apps(let user, let after):
+      try fields.encodeIfPresent(user, forKey: .user)
+      try fields.encodeIfPresent(after, forKey: .after)
     case .app(let identifier, let user), .run(let identifier, let user):
       try fields.encode(identifier, forKey: .identifier)
       try fields.encodeIfPresent(user, forKey: .user)

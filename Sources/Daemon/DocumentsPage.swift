@@ -17,18 +17,15 @@ package struct DocumentsPage: Codable, Equatable, Sendable {
   /// Where the next page begins; nil after the last one.
   package var next: Int?
 
-  /// Less than a reply may have: JSON takes more room, and so do the choices.
-  private static let bytes = 256 << 10
-
   init(_ all: [AppDocuments], after start: Int) {
     apps = []
-    var room = Self.bytes
+    var room = ControlLine.pageBytes
     for app in all.dropFirst(max(0, start)) {
       if room <= 0 {
         next = max(0, start) + apps.count
         return
       }
-      room -= app.declarations.utf8.count + 1000
+      room -= ControlLine.encode(app).count
       apps.append(app)
     }
   }

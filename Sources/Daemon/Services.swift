@@ -45,7 +45,7 @@ struct Services: Sendable {
     case .end(let identifier, let user, let signal):
       return launches.end(identifier, of: user, with: signal, for: call.caller)
     case .ended(let ending): return launches.ended(ending, call)
-    case .apps(let user): return .job(.queries) { _ in queries.apps(of: user) }
+    case .apps(let user, let after): return .job(.queries) { _ in queries.apps(of: user, after: after) }
     case .app(let identifier, let user):
       return .job(.queries) { _ in queries.app(identifier, of: user) }
     case .path(let place, let identifier, let user):

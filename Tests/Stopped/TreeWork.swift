@@ -51,7 +51,8 @@ enum TreeWork {
         [description], to: name, in: directory.fd, at: parent)
     case "deliver":
       let directory = try open(parent)
-      let delivery = try container.prepareDelivery(of: name, in: directory.fd)
+      let object = try directory.fd.child(name)
+      let delivery = try container.prepareDelivery(of: object.fd, named: name)
       let deliverer = Deliverer(
         store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
       _ = try deliverer.deliver(delivery, by: .ourselves)

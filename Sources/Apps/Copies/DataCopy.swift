@@ -99,6 +99,36 @@ package final class DataCopy {
     }
   }
 
+  /// Copies an object that was found before, a file or a directory, under a new name.
+  ///
+  /// `name` is what it was called, for messages.
+  package func copy(
+    _ object: FD, named name: String, to newName: String, in target: FD
+  ) throws(TreeCopyFailure) {
+    path = [Array(name.utf8)]
+    depthOfTop = path.count
+    (failure, top) = (nil, nil)
+    do throws(Errno) {
+      let status = try doing("examine") { () throws(Errno) in try object.status() }
+      let device = UInt64(status.st_dev)
+      try newName.withName { (newName) throws(Errno) in
+        switch status.type {
+        case S_IFDIR:
+          let directory = try doing("open") { () throws(Errno) in
+            try object.reopened(O_RDONLY | O_DIRECTORY)
+          }
+          try copyContents(of: directory.fd, to: newName, in: target, device)
+        case S_IFREG:
+          let file = try doing("open") { () throws(Errno) in try object.reopened(O_RDONLY | O_NONBLOCK) }
+          try copyFile(file.fd, to: newName, in: target, device)
+        default: throw fail(.special(status))
+        }
+      }
+    } catch {
+      throw failure ?? TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
+    }
+  }
+
   /// Copies a directory that is open, with all that is in it, to a new one.
   package func copy(tree: FD, to name: Name, in target: FD) throws(TreeCopyFailure) {
     path = []
@@ -133,7 +163,10 @@ package final class DataCopy {
         let status = try doing("examine") { () throws(Errno) in try source.status(of: name) }
         switch status.type {
         case S_IFDIR: try copyDirectory(name, from: source, to: newName, in: target, device)
-        case S_IFREG: try copyFile(name, from: source, to: newName, in: target, device)
+        case S_IFREG:
+          // O_NONBLOCK: what was put in its place meanwhile must not stop us.
+          let file = try doing("open") { () throws(Errno) in try source.open(name, O_RDONLY | O_NONBLOCK) }
+          try copyFile(file.fd, to: newName, in: target, device)
         case S_IFLNK: try copyLink(name, from: source, to: newName, in: target)
         case S_IFIFO where rules.emptiness == .leftOut: leaveOut("a fifo has no contents")
         case S_IFSOCK where rules.emptiness == .leftOut: leaveOut("a socket has no contents")
@@ -171,11 +204,9 @@ package final class DataCopy {
   }
 
   private func copyFile(
-    _ name: Name, from source: FD, to newName: Name, in target: FD, _ device: UInt64
+    _ file: FD, to newName: Name, in target: FD, _ device: UInt64
   ) throws(Errno) {
-    // O_NONBLOCK: what was put in its place meanwhile must not stop us.
-    let file = try doing("open") { () throws(Errno) in try source.open(name, O_RDONLY | O_NONBLOCK) }
-    let status = try doing("examine") { () throws(Errno) in try file.fd.status() }
+    let status = try doing("examine") { () throws(Errno) in try file.status() }
     guard status.isRegular else { throw fail(.changed) }
     guard UInt64(status.st_dev) == device else { throw fail(.otherFilesystem) }
     if try doing(
@@ -194,7 +225,7 @@ package final class DataCopy {
     }
     let before = count.bytes
     let outcome = try doing("copy") { () throws(Errno) in
-      try contents.copy(from: file.fd, status, to: copy.fd) { copied in
+      try contents.copy(from: file, status, to: copy.fd) { copied in
         count.bytes = before.adding(clamped: copied)
         rules.progress(count)
         return true
@@ -202,8 +233,8 @@ package final class DataCopy {
     }
     guard outcome == .whole else { throw fail(.changed) }
     count.bytes = before.adding(clamped: Int64(status.st_size))
-    try finish(copy.fd, as: file.fd, status)
-    let flags = try flags(of: file.fd)
+    try finish(copy.fd, as: file, status)
+    let flags = try flags(of: file)
     // One with flags can't be given further names.
     if try !severalNames.note(status, copy.fd, flags) { try setFlags(flags, of: copy.fd) }
     count.files += 1

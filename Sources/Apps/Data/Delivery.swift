@@ -21,16 +21,11 @@ extension AppContainer {
   /// Makes a copy of a file, or of a package of files, that is ready to be delivered.
   ///
   /// Always a copy: whoever has the original open has nothing of what is delivered.
-  package func prepareDelivery(
-    of name: String, in source: FD
-  ) throws(DataFailure) -> Delivery {
+  package func prepareDelivery(of object: FD, named name: String) throws(DataFailure) -> Delivery {
     guard let identifier = AppIdentifier(self.name), let home = Homes.name(in: location) else {
       throw .failed(doing: "deliver to", path: path, errno: .EINVAL)
     }
     try refuseReadOnly()
-    // Links were followed when it was named: one that is still here leads nowhere.
-    let isLink = try explaining("examine", name) { () throws(Errno) in try source.status(of: name).isSymlink }
-    if isLink { throw .failed(doing: "open", path: name, errno: .ENOENT) }
     let workshop = self.workshop(Workshop.deliveryPrefix)
     try clear(workshop)
     var rules = DataCopy.Rules(from: .package, to: access)
@@ -41,7 +36,7 @@ extension AppContainer {
     let copy = DataCopy(rules)
     let temporary = workshop.newName()
     do throws(TreeCopyFailure) {
-      try copy.copy(Array(name.utf8), from: source, to: Array(temporary.utf8), in: containers.fd)
+      try copy.copy(object, named: name, to: temporary, in: containers.fd)
       try copy.finish()
     } catch {
       discard(temporary)

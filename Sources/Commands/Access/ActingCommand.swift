@@ -30,12 +30,15 @@ enum ActingCommand {
   /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are
   /// absolute.
   ///
-  /// Nothing that this process has opened, connected to or been told goes along.
-  static func perform(
-    _ words: [String], as account: Account, _ context: Context, adding: [(name: String, value: String)] = []
-  ) throws -> ExitCode {
+  /// Nothing that this process has opened, connected to or been told goes along, and not its terminal: the
+  /// user can take over every process of theirs, and whoever is in a terminal's session can type there.
+  static func perform(_ words: [String], as account: Account, _ context: Context) throws -> ExitCode {
     var environment = environment(of: account, context)
-    for variable in adding { environment[variable.name] = variable.value }
+    switch try OwnTerminal.move(owner: account.uid, context) {
+    case .ended(let status): return .program(status)
+    case .goesOn(let keeper, _):
+      if keeper != nil { environment[OwnTerminal.variable.name] = OwnTerminal.variable.value }
+    }
     let general = context.console.manner.words
     do throws(Errno) {
       try ActingUser.become(account, arguments: ["insula"] + general + words, environment: environment)

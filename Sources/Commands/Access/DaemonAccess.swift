@@ -26,7 +26,13 @@ struct DaemonAccess: StoreAccess {
   // MARK: What there is
 
   func apps(for user: UInt32?) throws -> [AppDescription] {
-    try ask(.apps(user: orOneself(user))) { $0.apps }
+    var apps: [AppDescription] = []
+    while true {
+      let part = try ask(.apps(user: orOneself(user), after: apps.count)) { $0.apps }
+      // Daemons of earlier versions have told everything at once.
+      guard let first = part.first, first != apps.first else { return apps }
+      apps += part
+    }
   }
 
   func app(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppDescription {

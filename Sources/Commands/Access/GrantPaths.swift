@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -13,15 +12,13 @@ extension StoreAccess {
   ///
   /// What a link leads to is what is meant.
   func place(of path: String) throws -> (path: String, inode: UInt64) {
-    let status: FileStatus
-    let full = context.absolute(path)
-    do throws(Errno) {
-      let object = try FD.cwd.openFollowing(full, CLX_O_PATH)
-      status = try object.fd.status()
-    } catch {
-      throw CommandFailure(error, "can't find \(path.sanitized): \(error.message)")
-    }
-    return (try below(full, named: path), UInt64(status.st_ino))
+    let found = try context.find(path)
+    return (try below(found.path, named: path), UInt64(found.status.st_ino))
+  }
+
+  /// The same for what was found before.
+  func place(of found: FoundObject) throws -> (path: String, inode: UInt64) {
+    (try below(found.path, named: found.path), UInt64(found.status.st_ino))
   }
 
   /// Where in the tree something was that may have gone meanwhile.

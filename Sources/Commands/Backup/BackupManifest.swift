@@ -22,6 +22,10 @@ struct BackupManifest: Codable, Equatable {
   /// Databases of apps that ran, each as of one moment, at their paths in the tree.
   static let databasesName = "databases"
   private static let formatNow = 1
+  /// No manifest is longer.
+  static let mostBytes = 16 << 20
+  /// How much of it the entitlements of one home's apps may be, or of everyone's: an app can have any number.
+  private static let mostEntitlements = 256 << 10
 
   /// An app that was installed.
   struct App: Codable, Equatable {
@@ -64,15 +68,31 @@ struct BackupManifest: Codable, Equatable {
     insula = Insula.version
     made = access.context.now()
     self.store = store
+    var room: [String?: Int] = [:]
     apps = try access.apps(for: user).filter { isChosen($0.identifier) }.map { app in
-      App(
-        identifier: app.identifier, name: app.name, version: app.version, team: app.team,
-        root: app.root, seal: app.seal, home: app.home, bundle: app.path.splitAtName.name,
+      var entitlements = Self.entitlements(of: "\(access.root)/\(app.path)")
+      let left = room[app.home, default: Self.mostEntitlements] - (entitlements?.utf8.count ?? 0)
+      if left < 0 { entitlements = nil } else { room[app.home] = left }
+      return App(
+        identifier: app.identifier, name: app.name.beginning(Self.longestName), version: app.version,
+        team: app.team, root: app.root, seal: app.seal, home: app.home, bundle: app.path.splitAtName.name,
         place: AppDomain.places.first { $0.domain == AppDomain(of: app) }?.name,
-        entitlements: Self.entitlements(of: "\(access.root)/\(app.path)"))
+        entitlements: entitlements)
     }
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
     consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
+  }
+
+  private static let longestName = 255
+
+  /// Throws unless a backup with it can be restored.
+  func requireReadable() throws {
+    guard encoded.count <= Self.mostBytes else {
+      throw CommandFailure(
+        .failed,
+        "what is to be known of \(apps.count) apps and \(grants.count) grants does not fit into one backup; "
+          + "back up some of the apps or of the users at a time ('insula backup now ID', '--user NAME')")
+    }
   }
 
   /// Nil where they can't be read: an app that is damaged has data all the same.

@@ -60,6 +60,7 @@ struct BackupNowCommand: Command {
     try restic.repository.requireOutside(of: [mountPoint, context.absolute(daemon.store)])
     try restic.repository.requireThere()
     let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
+    try manifest.requireReadable()
     let databases = try RunningDatabases(access, user: user, only: apps)
     let tags = SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")
     // A process with several threads can't; and what is to be mounted once more must be opened in it.
@@ -77,7 +78,8 @@ struct BackupNowCommand: Command {
       let report = BackupReport(
         context.console, dispensable: Set(databases.companions.map { "\(treePath)/\($0)" }))
       let outcome = try report.show { try restic.run(words, line: report.take, complaint: report.take) }
-      return try report.end(restic, outcome, isDryRun: isDryRun, json: json)
+      let code = try report.end(restic, outcome, isDryRun: isDryRun, json: json)
+      return code == .ok && databases.isIncomplete ? .failed : code
     }
     if isDryRun || databases.isEmpty { return try backUp(databasesIn: nil) }
     let place = try UnpackingPlace(context, for: "backup")

@@ -76,12 +76,7 @@ struct BackupRestoreCommand: Command {
         return done
       }
       let backup = try RestoredBackup(source, context)
-      do throws(Errno) { try RestoredDatabases.putInPlace(in: backup.directory.fd) } catch {
-        context.console.note(
-          "databases of apps that ran are restored as they were read, perhaps amid a change: can't move "
-            + "those in \(source.sanitized)/\(BackupManifest.databasesName) to their places "
-            + "(\(error.message))")
-      }
+      RestoredDatabases.putInPlace(in: backup.directory.fd, at: source, context)
       return try restore(backup, ofAnybody: true, context)
     }
     let restic = try Restic.opening(repository, context)

@@ -14,25 +14,35 @@ internal import Store
 /// database survives. So each of them is copied first, while it is held.
 final class RunningDatabases {
   private let context: Context
-  /// Paths in the tree.
-  private let containers: [String]
+  /// Paths in the tree, by whose they are.
+  private let containers: [UInt32: Set<String>]
   private let copy: DataCopy
   /// The paths in the tree of what stands beside databases that were copied: of no use without those.
   private(set) var companions: Set<String> = []
-  private var count = 0
-  /// How much longer is waited in all for databases that are in use, in steps.
-  private var patience = 15_000
+  /// Whether one was not copied that is in use.
+  private(set) var isIncomplete = false
+
+  /// What the databases of one user's apps may still take: an app can make as many as it likes, keep them for
+  /// itself, and change them whenever they have been copied.
+  private struct Share {
+    var databases = 10_000
+    /// In the directory that they are copied to, and of the time that it takes.
+    var bytes: Int64
+    /// For how much longer it is waited for those in use, in steps.
+    var patience: Int
+  }
 
   private static let patienceForOne = 3000
+  private static let patienceForAll = 60_000
   /// In microseconds: whoever writes all the time lets go of the database for less than a millisecond.
   private static let step: UInt32 = 1000
-  /// An app can make as many as it likes.
-  private static let most = 10_000
+  /// How often one is copied that is another file afterwards.
+  private static let mostCopies = 3
 
   /// Finds the containers of those that run; of these apps alone if some are named.
   init(_ access: any StoreAccess, user: UInt32?, only chosen: [AppIdentifier]) throws {
     context = access.context
-    var found: Set<String> = []
+    var found: [UInt32: Set<String>] = [:]
     for running in try access.running(for: access.orOneself(user)) {
       guard let identifier = AppIdentifier(running.identifier),
         chosen.isEmpty || chosen.contains(where: { $0.isSame(as: identifier) }),
@@ -43,10 +53,11 @@ final class RunningDatabases {
         (ContainerKind.data, [identifier]), (.group, app.groups.compactMap { AppIdentifier($0) }),
         (.cloud, app.clouds.compactMap { AppIdentifier($0) }),
       ] {
-        found.formUnion(names.map { "\(home)/\(ContainerLayout.path(of: $0, kind))" })
+        found[running.user, default: []].formUnion(
+          names.map { "\(home)/\(ContainerLayout.path(of: $0, kind))" })
       }
     }
-    containers = found.sorted()
+    containers = found
     var rules = DataCopy.Rules(from: .mount, to: .package)
     rules.keepsOwners = ProcessID.user == 0
     // A flag would stand against the copy's removal; it comes back with the file itself.
@@ -57,33 +68,52 @@ final class RunningDatabases {
   var isEmpty: Bool { containers.isEmpty }
 
   /// Copies all of them, to their paths in another directory.
+  ///
+  /// Half of the room that there is stays for who makes the backup, and the other half is for all users
+  /// alike.
   func copy(from tree: FD, to place: FD) {
-    for path in containers {
-      guard let container = try? tree.openDirectory(at: path) else { continue }
-      _ = try? DeepWalk.through(container.fd, mostWaiting: 100_000) { (entry) throws(Errno) in
-        if entry.type == DT_DIR { return true }
-        guard entry.type == DT_REG || entry.type == DT_UNKNOWN,
-          DatabaseHold.database(ofCompanion: entry.name) == nil,
-          let status = try? entry.directory.status(of: entry.name), DatabaseHold.canBe(status)
-        else { return false }
-        let names = path.split(separator: "/").map { Array($0.utf8) } + entry.path
-        do throws(Errno) {
-          if try copyDatabase(entry.name, in: entry.directory, names.dropLast(), place) {
-            companions.formUnion(
-              DatabaseHold.suffixes.map { Self.text(names) + String(decoding: $0, as: UTF8.self) })
-          }
-        } catch {
-          note(names, error)
-        }
-        return false
-      }
+    let users = max(1, containers.count)
+    let room = ((try? place.diskSpace().free) ?? 0) / 2 / Int64(users)
+    for user in containers.keys.sorted() {
+      var share = Share(bytes: room, patience: max(Self.patienceForOne, Self.patienceForAll / users))
+      for path in (containers[user] ?? []).sorted() { copy(path, from: tree, to: place, &share) }
     }
+  }
+
+  private func copy(_ path: String, from tree: FD, to place: FD, _ share: inout Share) {
+    guard let container = try? tree.openDirectory(at: path) else { return }
+    var rest = share
+    _ = try? DeepWalk.through(container.fd, mostWaiting: 100_000) { (entry) throws(Errno) in
+      if entry.type == DT_DIR { return true }
+      guard entry.type == DT_REG || entry.type == DT_UNKNOWN,
+        DatabaseHold.database(ofCompanion: entry.name) == nil,
+        let status = try? entry.directory.status(of: entry.name), DatabaseHold.canBe(status)
+      else { return false }
+      let names = path.split(separator: "/").map { Array($0.utf8) } + entry.path
+      do throws(Errno) {
+        if try copyDatabase(entry.name, in: entry.directory, names.dropLast(), place, &rest) {
+          companions.formUnion(
+            DatabaseHold.suffixes.map { Self.text(names) + String(decoding: $0, as: UTF8.self) })
+        }
+      } catch {
+        note(names, error)
+      }
+      return false
+    }
+    share = rest
   }
 
   private func note(_ names: [[UInt8]], _ error: Errno) {
     // It was removed, or can't be read, which whoever backs up says.
     if error == .ENOENT || error == .EACCES || error == .EPERM { return }
-    let why = error == .EBUSY ? "an app has it for itself" : error.message
+    isIncomplete = true
+    let why =
+      switch error {
+      case .EBUSY: "an app has it for itself, or changes it all the time"
+      case .EMFILE: "its user's apps have too many"
+      case .ENOSPC: "there is no room for a copy; TMPDIR can name another directory"
+      default: error.message
+      }
     context.console.note(
       "\(Self.text(names).sanitized): this database is in use, and is backed up as it is read (\(why))")
   }
@@ -94,24 +124,33 @@ final class RunningDatabases {
 
   /// False if it is no database; EBUSY if its app does not let go of it.
   private func copyDatabase(
-    _ name: [UInt8], in directory: FD, _ above: ArraySlice<[UInt8]>, _ place: FD
+    _ name: [UInt8], in directory: FD, _ above: ArraySlice<[UInt8]>, _ place: FD, _ share: inout Share
   ) throws(Errno) -> Bool {
+    var copies = 0
     for _ in 0..<Self.patienceForOne {
       do throws(Errno) {
         guard let hold = try DatabaseHold.take(name, in: directory) else { return false }
-        count += 1
-        guard count <= Self.most else { throw .EMFILE }
+        guard share.databases > 0 else { throw .EMFILE }
         let target = try Self.directory(above, in: place)
         let files = [name] + hold.companions
+        let sizes = files.compactMap { try? directory.status(of: $0).st_size }
+        let bytes = sizes.reduce(Int64(0)) { $0.adding(clamped: Int64($1)) }
+        guard bytes <= share.bytes else { throw .ENOSPC }
+        share.bytes -= bytes
         var isWhole = false
         defer { if !isWhole { for file in files { try? target.fd.remove(file, directory: false) } } }
+        copies += 1
         isWhole = try copyFiles(files, from: directory, to: target.fd) && hold.isKept(in: directory)
-        if isWhole { return true }
+        if isWhole {
+          share.databases -= 1
+          return true
+        }
+        guard copies < Self.mostCopies else { break }
       } catch {
         guard error == .EBUSY else { throw error }
       }
-      guard patience > 0 else { break }
-      patience -= 1
+      guard share.patience > 0 else { break }
+      share.patience -= 1
       // A wait for a lock has no end of its own.
       usleep(Self.step)
     }

@@ -104,6 +104,22 @@ extension Context {
     }
   }
 
+  /// Opens what a path leads to, links followed, and finds out where that is.
+  ///
+  /// Whoever judges something by its path and goes on with it must go on with this object: others may have
+  /// put something else there meanwhile.
+  func find(_ path: String) throws(CommandFailure) -> FoundObject {
+    do throws(Errno) {
+      let object = try openToName(path, followingLinks: true)
+      let status = try object.fd.status()
+      guard status.st_nlink > 0 else { throw .ENOENT }
+      let place = String(decoding: try object.fd.ownPath(), as: UTF8.self)
+      return FoundObject(object: SharedFD(object), path: place, status: status)
+    } catch {
+      throw CommandFailure(error, "can't find \(path.sanitized): \(error.messageAboutPath)")
+    }
+  }
+
   /// Opens a directory.
   func openDirectory(_ path: String) throws(CommandFailure) -> OwnedFD {
     do throws(Errno) { return try FD.cwd.openFollowing(reachable(path), O_RDONLY | O_DIRECTORY) } catch {
@@ -127,6 +143,16 @@ extension Context {
     let parent = try FD.cwd.openFollowing(above, O_RDONLY | O_DIRECTORY)
     return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
   }
+}
+
+/// What a path has led to.
+struct FoundObject {
+  let object: SharedFD
+  /// Where it was when it was found; without links.
+  let path: String
+  let status: FileStatus
+
+  var name: String { path.splitAtName.name }
 }
 
 extension String {

@@ -53,7 +53,7 @@ struct DeliverCommand: Command {
     var failures = 0
     for file in files {
       do {
-        let delivered = try access.deliver(file, to: container)
+        let delivered = try access.deliver(context.find(file), to: container)
         context.console.print(path: "\(access.root)/\(delivered)")
       } catch {
         failures += 1
@@ -69,10 +69,11 @@ extension StoreAccess {
   ///
   /// The copy is made as whoever runs this; into the Inbox it is put by the daemon. What a link leads to is
   /// what is meant, under the name that it really has.
-  func deliver(_ file: String, to container: AppContainer) throws -> String {
-    let (parent, name) = try context.absolute(file).splitAtFile()
-    let directory = try context.openDirectory(parent)
-    let delivery = try container.prepareDelivery(of: name, in: directory.fd)
+  func deliver(_ file: FoundObject, to container: AppContainer) throws -> String {
+    let prepared = try file.object.use { (object) throws(Errno) in
+      Result { try container.prepareDelivery(of: object, named: file.name) }
+    }
+    let delivery = try prepared.get()
     do {
       return try deliver(delivery)
     } catch {

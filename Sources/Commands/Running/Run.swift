@@ -199,12 +199,7 @@ struct RunCommand: Command {
     if let directory { words.append("--cwd=\(directory)") }
     words += limits.words
     words += isWithArguments ? [app.text, "--args"] + own : ["--", app.text] + command
-    switch try OwnTerminal.move(owner: account.uid, context) {
-    case .ended(let status): return .program(status)
-    case .goesOn(let keeper, _):
-      let own = keeper == nil ? [] : [OwnTerminal.variable]
-      return try ActingCommand.perform(words, as: account, context, adding: own)
-    }
+    return try ActingCommand.perform(words, as: account, context)
   }
 
   private func enterNamespace() throws {

@@ -15,23 +15,31 @@ struct ExaminedFile {
   /// What the Info.plist of a directory says that it is, as a type.
   private let ownType: String?
 
-  init(_ path: String, followingLinks: Bool, _ context: Context) throws {
-    let object = try Self.open(path, followingLinks: followingLinks, context)
-    do throws(Errno) { status = try object.fd.status() } catch {
-      throw CommandFailure(error, "can't examine \(path.sanitized): \(error.message)")
-    }
-    name = status.isSymlink ? path.splitAtName.name : context.name(of: path)
-    form = Self.form(status, object.fd, name)
-    hasBundleBit = form == .folder && object.fd.finderInfo[.isPackage]
-    ownType = form == .folder ? Self.ownType(object.fd) : nil
-  }
-
-  private static func open(
-    _ path: String, followingLinks: Bool, _ context: Context
-  ) throws(CommandFailure) -> OwnedFD {
-    do throws(Errno) { return try context.openToName(path, followingLinks: followingLinks) } catch {
+  /// What is at a path; a link is examined itself.
+  init(_ path: String, _ context: Context) throws {
+    do throws(Errno) {
+      let object = try context.openToName(path, followingLinks: false)
+      let status = try object.fd.status()
+      let name = status.isSymlink ? path.splitAtName.name : context.name(of: path)
+      self.init(object.fd, status, called: name)
+    } catch {
       throw CommandFailure(error, "can't find \(path.sanitized): \(error.messageAboutPath)")
     }
+  }
+
+  /// What was found, as it was called then.
+  init(_ found: FoundObject) throws(Errno) {
+    self = try found.object.use { (object) throws(Errno) in
+      ExaminedFile(object, found.status, called: found.name)
+    }
+  }
+
+  private init(_ object: FD, _ status: FileStatus, called name: String) {
+    self.status = status
+    self.name = name
+    form = Self.form(status, object, name)
+    hasBundleBit = form == .folder && object.finderInfo[.isPackage]
+    ownType = form == .folder ? Self.ownType(object) : nil
   }
 
   private static func form(_ status: FileStatus, _ object: FD, _ name: String) -> TypeTable.Form {

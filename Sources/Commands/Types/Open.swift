@@ -63,10 +63,22 @@ struct OpenCommand: Command {
       case inPlace = "in place"
     }
 
-    let file: String
+    let found: FoundObject
     let type: String
     let identifier: String
-    var manner: Manner
+    let manner: Manner
+
+    var file: String { found.path }
+
+    private enum Key: String, CodingKey { case file, type, identifier, manner }
+
+    func encode(to encoder: any Encoder) throws {
+      var fields = encoder.container(keyedBy: Key.self)
+      try fields.encode(file, forKey: .file)
+      try fields.encode(type, forKey: .type)
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encode(manner, forKey: .manner)
+    }
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -123,7 +135,8 @@ struct OpenCommand: Command {
   private func plan(
     _ file: String, _ with: KnownDocuments.Opener?, _ known: KnownDocuments, _ access: any StoreAccess
   ) throws -> Plan {
-    let found = try ExaminedFile(file, followingLinks: true, access.context)
+    let object = try access.context.find(file)
+    let found = try ExaminedFile(object)
     guard found.status.isRegular || found.status.isDirectory else {
       throw CommandFailure(.failed, "\(file.sanitized) is neither a file nor a directory")
     }
@@ -140,10 +153,9 @@ struct OpenCommand: Command {
           + "choose one with 'insula open --with ID', or for all such files with "
           + "'insula handlers \(type.identifier) --set ID'")
     }
-    let full = access.context.absolute(file)
-    let isInTree = full.utf8.starts(with: (access.context.absolute(access.root) + "/").utf8)
+    let isInTree = object.path.utf8.starts(with: (access.context.absolute(access.root) + "/").utf8)
     return Plan(
-      file: full, type: type.identifier, identifier: opener.identifier,
+      found: object, type: type.identifier, identifier: opener.identifier,
       manner: isInTree && opener.opensInPlace ? .inPlace : .copy)
   }
 
@@ -156,7 +168,7 @@ struct OpenCommand: Command {
     let own = access.context.absolute("\(access.root)/\(container)") + "/\(ContainerLayout.dataName)/"
     if plan.file.utf8.starts(with: own.utf8) { return plan.file }
     if plan.manner == .inPlace {
-      let place = try access.place(of: plan.file)
+      let place = try access.place(of: plan.found)
       do {
         try access.perform(.grant(identifier, path: place.path, inode: place.inode, nil, user: nil))
         return "\(access.root)/\(place.path)"
@@ -165,7 +177,7 @@ struct OpenCommand: Command {
           "\(plan.file.sanitized) is opened as a copy: \(CommandFailure(error).message)")
       }
     }
-    let delivered = try access.deliver(plan.file, to: try access.container(identifier, for: nil))
+    let delivered = try access.deliver(plan.found, to: try access.container(identifier, for: nil))
     return "\(access.root)/\(delivered)"
   }
 

@@ -52,7 +52,7 @@ struct TypeCommand: Command {
     var code = ExitCode.ok
     for path in files {
       do {
-        let file = try ExaminedFile(path, followingLinks: false, context)
+        let file = try ExaminedFile(path, context)
         let type = file.type(in: table)
         answers.append(
           Answer(

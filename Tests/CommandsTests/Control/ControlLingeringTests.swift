@@ -75,7 +75,7 @@ internal import Testing
     var kept: [SharedFD] = []
     // What the server holds last is what it waits for: it is kept busy until the sender has none any more.
     let busy = try connection()
-    _ = try LocalSocket.send(ControlLine.encode(ControlRequest.apps(user: nil))[...], to: busy.fd)
+    _ = try LocalSocket.send(ControlLine.encode(ControlRequest.apps(user: nil, after: nil))[...], to: busy.fd)
     usleep(50_000)
     for _ in 0..<6 {
       let (lingering, others) = try lingering()

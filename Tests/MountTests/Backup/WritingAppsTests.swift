@@ -141,7 +141,7 @@ struct WritingAppsTests {
       echo secret >"$DATA/Documents/unread"; chmod 0 "$DATA/Documents/unread"
       backup now --store "$POINT" 2>&1 && exit 9 || [ $? = 1 ]
       chmod 600 "$DATA/Documents/unread"
-      backup now --store "$POINT" 2>&1
+      backup now --store "$POINT" 2>&1 && exit 9 || [ $? = 1 ]
       touch "$DATA/Documents/stop"; wait
       bring "$SCRATCH/all"; cd "$SCRATCH/all"; find . -path '*/databases/*' ! -type d -printf '%f\\n' | sort
       find . -path '*/tree/*' -name held.db; rm -rf "$SCRATCH/all"
@@ -153,5 +153,64 @@ struct WritingAppsTests {
     let copies = made.split(separator: "\n").suffix(7).dropLast()
     #expect(
       copies == ["directory.db", "endless.db", "fifo.db", "link.db", "not.db", "wal.db"], "\(made)")
+  }
+
+  /// A database in a directory that its app has closed, and one that is another file after each copy.
+  private static let stubbornApp = """
+    import os, sqlite3, threading, time
+    os.mkdir('closed')
+    db = sqlite3.connect('closed/db', isolation_level=None); db.execute('CREATE TABLE a (b)')
+    os.chmod('closed', 0o555)
+    sqlite3.connect('new.db', isolation_level=None).execute('CREATE TABLE a (b)')
+    data = open('new.db', 'rb').read()
+    def swap():
+        while not os.path.exists('stop'):
+            open('next', 'wb').write(data); os.rename('next', 'new.db')
+    threading.Thread(target=swap).start()
+    open('ready', 'w').close()
+    while not os.path.exists('stop'): time.sleep(0.05)
+    """
+
+  @Test func noAppKeepsItsUserFromWhatIsBackedUp() throws {
+    let fixture = try BackupFixture()
+    let app = try fixture.run.mounted.temporary.write(Self.stubbornApp, to: "backup/app.py")
+    chmod(app, 0o644)
+    let made = try fixture.succeed(
+      """
+      init; home="$POINT/Users/$(id -un)"; echo 1 >"$home/Documents/letter"
+      run python3 -c "$(echo 'import os; os.chdir(os.environ["HOME"] + "/Documents")'; cat '\(app)')" &
+      tries=0
+      until [ -e "$DATA/Documents/ready" ]; do
+        tries=$((tries + 1)); [ $tries -lt 300 ] || { echo "the app does not work"; exit 1; }; sleep 0.1
+      done
+      backup now --store "$POINT" 2>&1 || [ $? = 1 ]
+      touch "$DATA/Documents/stop"; wait
+      rm "$home/Documents/letter"
+      backup restore --to "$POINT" --replace --quiet; cat "$home/Documents/letter"
+      stat -c %a "$DATA/Documents/closed"; sqlite3 "$DATA/Documents/closed/db" .schema
+      chmod 700 "$DATA/Documents/closed"
+      """)
+    #expect(made.hasSuffix("1\n555\nCREATE TABLE a (b);\n"), "\(made)")
+  }
+
+  /// More than a manifest could hold.
+  @Test func entitlementsOfOneAreNotEverybodysManifest() throws {
+    let fixture = try BackupFixture()
+    for name in ["One", "Two"] {
+      let text = String(repeating: "<string>\(String(repeating: "a", count: 100))</string>", count: 1500)
+      try fixture.run.install(
+        name, entitlements: "<key>org.example.long</key><array>\(text)</array>",
+        options: ["--identifier", "org.example.\(name.lowercased())"])
+    }
+    let made = try fixture.succeed(
+      """
+      init; echo 1 >"$POINT/Users/$(id -un)/Documents/letter"
+      backup now --store "$POINT" >/dev/null
+      rm "$POINT/Users/$(id -un)/Documents/letter"; bring "$SCRATCH/all"
+      size=$(find "$SCRATCH/all" -name manifest.json -printf %s); [ "$size" -lt 400000 ] && echo small
+      rm -r "$SCRATCH/all"; backup restore --to "$POINT" --replace --quiet
+      cat "$POINT/Users/$(id -un)/Documents/letter"
+      """)
+    #expect(made.hasSuffix("small\n1\n"), "\(made)")
   }
 }

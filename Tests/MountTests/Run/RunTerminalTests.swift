@@ -100,4 +100,33 @@ struct RunTerminalTests {
       """, as: RunFixture.root)
     #expect(result.status == 0, "\(result.output)\(result.errors)")
   }
+
+  /// Nor is it for any other command that root gives for a user: who is in its session can type there.
+  @Test func rootsTerminalIsNotTheUsersForAnyCommand() throws {
+    let fixture = try RunFixture()
+    let scan = try fixture.mounted.temporary.write(
+      """
+      import os, subprocess, sys
+      mine, uid, seen, same = os.getsid(0), int(sys.argv[1]), 0, 0
+      commands = [subprocess.Popen(
+          ["sh", "-c", 'for i in 1 2 3 4 5 6 7 8; do "$@" >/dev/null; done', "sh", *sys.argv[2:]])]
+      while commands[0].poll() is None:
+          for name in os.listdir("/proc"):
+              try:
+                  if os.stat("/proc/" + name).st_uid != uid or not name.isdigit(): continue
+                  files = [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+                  same += os.getsid(int(name)) == mine or os.ttyname(0) in files
+                  seen += 1
+              except OSError: pass
+      print("seen" if seen > 0 else "none", "same", same)
+      """, to: "scan.py")
+    let user = fixture.user
+    let result = try fixture.shell(
+      """
+      defaults="$INSULA defaults domains --store $POINT --user \(user.name)"
+      export R="/usr/bin/python3 \(scan) \(user.uid) $defaults"
+      exec timeout 200 /usr/bin/python3 \(Self.talk) '$R' 'seen same 0'
+      """, as: RunFixture.root)
+    #expect(result.status == 0, "\(result.output)\(result.errors)")
+  }
 }

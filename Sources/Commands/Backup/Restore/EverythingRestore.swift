@@ -49,9 +49,8 @@ struct EverythingRestore {
         try Self.hand(path, in: place, to: account)
         let words = ["insula"] + words(place.path).inserting(["--user", account.name])
         // In a session of its own: what is theirs can't type into our terminal.
-        // Copies: what the child has by these numbers is closed first.
-        let output = try FD(STDOUT_FILENO).duplicated()
-        let errors = try FD(STDERR_FILENO).duplicated()
+        let output = try Self.onlyForWriting(FD(STDOUT_FILENO))
+        let errors = try Self.onlyForWriting(FD(STDERR_FILENO))
         let streams = [(output.fd, STDOUT_FILENO), (errors.fd, STDERR_FILENO)]
         let pid = try HelperProcess.start { () throws(Errno) in
           try Subprocess.spawn(
@@ -71,6 +70,11 @@ struct EverythingRestore {
   /// Asks once, for all that is to come.
   func ask() throws {
     if !choice.replaces { try HomeRestore.ask(context, "what is there of the same names") }
+  }
+
+  /// A copy of a stream: who has a terminal open for reading gets what is typed there for others.
+  private static func onlyForWriting(_ stream: FD) throws(Errno) -> OwnedFD {
+    isatty(stream.raw) == 1 ? try stream.reopened(O_WRONLY | O_NOCTTY) : try stream.duplicated()
   }
 
   private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {

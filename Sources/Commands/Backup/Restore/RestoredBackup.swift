@@ -33,7 +33,7 @@ final class RestoredBackup {
   private static func manifest(in directory: FD, _ path: String) throws -> BackupManifest {
     let bytes: [UInt8]
     do throws(Errno) {
-      bytes = try directory.contents(of: BackupManifest.name, limit: 4 << 20)
+      bytes = try directory.contents(of: BackupManifest.name, limit: BackupManifest.mostBytes)
     } catch {
       throw CommandFailure(
         error,

@@ -4,6 +4,7 @@
 internal import Apps
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// Databases that a backup has as of one moment, and that take the place of what was read of them piece by
@@ -12,9 +13,27 @@ internal import Store
 /// Whoever made the backup may be hostile: names are followed one by one, no link is, and only files take
 /// the place of files.
 enum RestoredDatabases {
+  private static let mostNames = 20
+
   /// Moves them to where they belong; does nothing where it was done before.
-  static func putInPlace(in backup: FD) throws(Errno) {
-    guard let databases = try? backup.openDirectory(BackupManifest.databasesName) else { return }
+  ///
+  /// What can't be moved is restored as it was read, and named: whoever has one such database keeps nobody
+  /// from having all else.
+  static func putInPlace(in backup: FD, at path: String, _ context: Context) {
+    let failed: [String]
+    do throws(Errno) { failed = try move(in: backup) } catch {
+      failed = ["all of them, in \(path)/\(BackupManifest.databasesName): \(error.message)"]
+    }
+    guard !failed.isEmpty else { return }
+    let more = failed.count > mostNames ? ["  and \(failed.count - mostNames) more"] : []
+    context.console.note(
+      "these databases of apps that ran are restored as they were read, perhaps amid a change, since they "
+        + "can't be moved to their places:", failed.prefix(mostNames).map { "  \($0.sanitized)" } + more)
+  }
+
+  /// The answer is what can't be moved.
+  private static func move(in backup: FD) throws(Errno) -> [String] {
+    guard let databases = try? backup.openDirectory(BackupManifest.databasesName) else { return [] }
     let tree = try backup.openDirectory(BackupManifest.treeName)
     var found: Set<[[UInt8]]> = []
     try DeepWalk.through(databases.fd, mostWaiting: 100_000) { (entry) throws(Errno) in
@@ -22,15 +41,35 @@ enum RestoredDatabases {
       if try entry.directory.status(of: entry.name).isRegular { found.insert(entry.path) }
       return false
     }
+    var failed: [String] = []
     // A database comes before what is beside it, which has a longer name.
     for path in found.sorted(by: { ($0.last ?? []).count < ($1.last ?? []).count }) {
-      guard let name = path.last, let source = try? databases.fd.openDirectory(at: path.dropLast()),
-        let target = try? tree.fd.openDirectory(at: path.dropLast())
-      else { continue }
+      guard let name = path.last else { continue }
       let database = DatabaseHold.database(ofCompanion: name)
       let isBeside = database.map { found.contains(path.dropLast() + [$0]) } ?? false
-      try put(name, from: source.fd, in: target.fd, isDatabase: !isBeside)
+      do throws(Errno) {
+        let source = try databases.fd.openDirectory(at: path.dropLast())
+        let target = try tree.fd.openDirectory(at: path.dropLast())
+        try whileWritable(target.fd) { () throws(Errno) in
+          try put(name, from: source.fd, in: target.fd, isDatabase: !isBeside)
+        }
+      } catch {
+        // What was excluded from the restore has no place.
+        guard error != .ENOENT else { continue }
+        let text = path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+        failed.append("\(text): \(error.message)")
+      }
     }
+    return failed.sorted()
+  }
+
+  /// Does something in a directory that its owner had closed to themselves.
+  private static func whileWritable(_ directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let mode = try directory.status().permissions
+    guard mode & 0o300 != 0o300 else { return try body() }
+    try directory.changeMode(mode | 0o300)
+    defer { try? directory.changeMode(mode) }
+    try body()
   }
 
   private static func put(

@@ -136,9 +136,7 @@ struct SnapshotRestore {
           lines: failure.lines + ["  nothing was changed; TMPDIR can name another directory with more room"])
       }
       let backup = try context.openDirectory(target + top)
-      do throws(Errno) { try RestoredDatabases.putInPlace(in: backup.fd) } catch {
-        throw CommandFailure(error, "can't put databases in place in \(place.path): \(error.message)")
-      }
+      RestoredDatabases.putInPlace(in: backup.fd, at: target + top, context)
       return try body(place, target + top)
     }
   }

@@ -38,7 +38,7 @@ enum OwnTerminal {
       // It stays open for as long as this process, or is closed in the others.
       return try split(outer.release(), owner)
     } catch {
-      throw CommandFailure(.failed, "can't create a terminal for the app: \(error.message)")
+      throw CommandFailure(.failed, "can't create a terminal for it: \(error.message)")
     }
   }
 
