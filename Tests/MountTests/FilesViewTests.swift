@@ -84,6 +84,30 @@ struct FilesViewTests {
     #expect(folders.output == "\(fixture.files)/Mine\n", "\(folders.output)\(folders.errors)")
   }
 
+  /// What apps keep in iCloud has their names there, and nothing else of the containers is to be seen.
+  @Test(arguments: [false, true])
+  func cloudDriveHasWhatAppsKeepThere(rootless: Bool) throws {
+    let fixture = try Fixture(rootless: rootless)
+    let clouds = "com.apple.developer.ubiquity-container-identifiers"
+    for name in ["Sky", "Wind"] {
+      try fixture.run.install(
+        name, entitlements: "<key>\(clouds)</key><array><string>iCloud.org.example.\(name)</string></array>",
+        options: ["--identifier", "org.example.\(name.lowercased())"])
+    }
+    let result = try fixture.shell(
+      """
+      real=$(insula path org.example.sky icloud); echo 1 >"$real/Documents/a"; mkdir "$real/Other"
+      cd "$FILES/iCloud Drive"; cat Sky/a; echo 2 >Sky/a; cat "$real/Documents/a"; ls -d Sky/../Sky
+      ls -d iCloud~org~example~Sky Sky/Other; mkdir new; rmdir Sky; mv Sky Sky2; insula path org.example.wind icloud
+      ls
+      """)
+    let container = "Library/Mobile Documents/iCloud~org~example~Wind"
+    #expect(result.output.hasPrefix("1\n2\nSky/../Sky\n"), "\(result.output)\(result.errors)")
+    #expect(result.output.hasSuffix("\(container)\nSky\nWind\n"), "\(result.output)\(result.errors)")
+    #expect(result.errors.components(separatedBy: "No such file").count == 3, "\(result.errors)")
+    #expect(!result.output.contains("Other"), "\(result.output)")
+  }
+
   @Test(arguments: [false, true])
   func nothingElseIsThere(rootless: Bool) throws {
     let fixture = try Fixture(rootless: rootless)

@@ -54,6 +54,23 @@ internal import Testing
     #expect(reply == .path("after all"))
   }
 
+  /// However long the answer is, and however slowly it is read.
+  @Test func longAnswersArriveWhole() throws {
+    let long = String(repeating: "0123456789", count: 90_000)
+    let server = try server { _, reporter in
+      for done in Int64(0)..<100 { reporter.report(InstallProgress(phase: .copying, done: done, total: 100)) }
+      return .path(long)
+    }
+    defer { server.stop() }
+    #expect(try client().ask(.unmount(lazily: false), milliseconds: patience) == .path(long))
+    var last = 0
+    let slow = try client().ask(.unmount(lazily: false), with: nil) { step in
+      usleep(20_000)
+      last = Int(step.done)
+    }
+    #expect(slow == .path(long) && last > 0)
+  }
+
   @Test func oneJobAtATime() throws {
     let counts = Counts()
     let server = try server { _, _ in
