@@ -98,8 +98,8 @@ struct FilesViewTests {
       """
       real=$(insula path org.example.sky icloud); echo 1 >"$real/Documents/a"; mkdir "$real/Other"
       cd "$FILES/iCloud Drive"; cat Sky/a; echo 2 >Sky/a; cat "$real/Documents/a"; ls -d Sky/../Sky
-      ls -d iCloud~org~example~Sky Sky/Other; mkdir new; rmdir Sky; mv Sky Sky2; insula path org.example.wind icloud
-      ls
+      ls -d iCloud~org~example~Sky Sky/Other; mkdir new; rmdir Sky; mv Sky Sky2
+      insula path org.example.wind icloud; ls
       """)
     let container = "Library/Mobile Documents/iCloud~org~example~Wind"
     #expect(result.output.hasPrefix("1\n2\nSky/../Sky\n"), "\(result.output)\(result.errors)")

@@ -33,7 +33,8 @@ internal import Testing
     arguments: [
       #"{"verb":"status"}"#, #"{"verb":"unmount","lazily":true}"#, #"{"verb":"unmount"}"#,
       #"{"verb":"apps"}"#, #"{"verb":"apps","user":7}"#, #"{"verb":"apps","after":0}"#,
-      #"{"verb":"files","files":{"mountPoint":"/a","languages":"de:en"}}"#, #"{"verb":"app","identifier":"com.example.editor"}"#,
+      #"{"verb":"files","files":{"mountPoint":"/a","languages":"de:en"}}"#,
+      #"{"verb":"app","identifier":"com.example.editor"}"#,
       #"{"verb":"path","identifier":"com.example.editor","place":"group:org.g","user":1}"#,
       #"{"verb":"grants"}"#, #"{"verb":"grants","identifier":null,"after":9}"#,
       #"{"verb":"run","identifier":"com.example.editor","user":1000}"#, #"{"verb":"running"}"#,
