@@ -25,6 +25,8 @@ struct CoherenceTests {
     var watched = false
     /// What the views may do in the place, if it is all that they have.
     var reach: Reach?
+    /// Whether the others are files views that show the place.
+    var areFilesViews = false
     /// Whether what is stored through a memory map is seen by the others.
     var sharesMaps: Bool { !rootless && reach?.contains(.revocable) != true }
     var scope: Scope {
@@ -33,18 +35,21 @@ struct CoherenceTests {
     var testDescription: String {
       "\(rootless ? "rootless" : "system")\(watched ? ", watched" : "")"
         + (reach.map { $0.contains(.revocable) ? ", granted" : ", own" } ?? "")
+        + (areFilesViews ? ", files views" : "")
     }
   }
   private static let kinds = [
     Kind(), Kind(rootless: true), Kind(watched: true), Kind(rootless: true, watched: true),
     Kind(watched: true, reach: [.read, .write]), Kind(rootless: true, reach: [.read, .write]),
     Kind(watched: true, reach: [.read, .write, .revocable]),
+    Kind(watched: true, areFilesViews: true), Kind(rootless: true, areFilesViews: true),
   ]
 
   /// Two views and the whole tree, against a model.
   @Test(arguments: kinds) func whatOneViewDoesAllOthersSee(kind: Kind) throws {
     let mounts = try SeveralMounts(
-      3, rootless: kind.rootless, scope: kind.scope, user: kind.reach == nil ? nil : 0)
+      3, rootless: kind.rootless, scope: kind.scope, user: kind.reach == nil ? nil : 0,
+      files: kind.areFilesViews ? "work" : nil)
     let client = try Client()
     #expect(try client.errno("mkdir", mounts.path(0, "work"), "\(0o777)") == 0)
     #expect(try client.errno("chmod", mounts.path(0, "work"), "\(0o777)") == 0)

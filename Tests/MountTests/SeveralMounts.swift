@@ -18,17 +18,18 @@ final class SeveralMounts {
   let volume: Volume
   let views: [View]
   private let pool: WorkerPool
+  private let areFilesViews: Bool
 
   /// With nothing remembered, what one changes the other sees at once; with local locks, neither sees the
   /// other's.
   ///
   /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with
-  /// what it is granted. `rootless` is how a user's daemon does things: data through it, no handles. `say`
+  /// what it is granted; or files views that show the directory `files`. `rootless` is how a user's daemon does things: data through it, no handles. `say`
   /// gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
     scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
-    say: @escaping @Sendable (String) -> Void = { _ in }
+    files: String? = nil, say: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
     for name in ["tree", "tree/Applications", "tree/Users", "tree/Users/Shared"] {
@@ -44,9 +45,14 @@ final class SeveralMounts {
     self.volume = volume
     views = try (0..<count).map { number in
       if number == 0 { return try View(volume) }
+      if let files {
+        let places = FilesPlaces(home: "Users/Shared", folders: [files], apps: [], clouds: [])
+        return try volume.filesView(FilesTop { _ in places }, user: 0)
+      }
       if let app { return try volume.view(of: app, user: user ?? 0, []) }
       return try View(volume, scope: scope, user: user)
     }
+    areFilesViews = files != nil
     pool = try WorkerPool(PoolSettings())
     try pool.start()
     for (number, view) in views.enumerated() {
@@ -84,7 +90,9 @@ final class SeveralMounts {
   }
 
   /// The path of a shared file through one of them.
-  func path(_ number: Int, _ name: String) -> String { temporary.appending("\(number)/Users/Shared/\(name)") }
+  func path(_ number: Int, _ name: String) -> String {
+    temporary.appending("\(number)/\(number > 0 && areFilesViews ? "" : "Users/Shared/")\(name)")
+  }
 
   /// The same place in the tree itself.
   func backing(_ name: String) -> String { temporary.appending("tree/Users/Shared/\(name)") }
