@@ -24,8 +24,8 @@ final class SeveralMounts {
   /// other's.
   ///
   /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with
-  /// what it is granted; or files views that show the directory `files`. `rootless` is how a user's daemon does
-  /// things: data through it, no handles. `say` gets what the volume has to say.
+  /// what it is granted; or files views that show the directory `files`. `rootless` is how a user's daemon
+  /// does things: data through it, no handles. `say` gets what the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
     scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
