@@ -94,11 +94,6 @@ extension FD {
     try check(unlinkat(raw, name.bytes, directory ? AT_REMOVEDIR : 0))
   }
 
-  /// Corresponds to `renameat2(2)`.
-  package func rename(_ name: Name, to newParent: FD, _ newName: Name, flags: UInt32) throws(Errno) {
-    try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
-  }
-
   /// Gives the object that this descriptor names one more name.
   ///
   /// Corresponds to `linkat(2)`.

@@ -21,7 +21,7 @@ struct BackingDiagnosis {
     while true {
       if let directory = try? open(found) {
         let fd = directory.fd
-        return [store(found), kind(fd), handles(fd), attributes(fd), space(fd)]
+        return [store(found), kind(fd), handles(fd), attributes(fd), renames(fd), space(fd)]
       }
       guard found != "/", let slash = found.lastIndex(of: "/") else { break }
       found = slash == found.startIndex ? "/" : String(found[..<slash])
@@ -85,14 +85,15 @@ struct BackingDiagnosis {
     }
   }
 
-  /// An unnamed file is tried, so that nothing is left or seen.
+  /// An unnamed file is tried, so that nothing is left or seen; where there is none, one with a name.
   private func attributes(_ directory: FD) -> Diagnosis {
     let name = context.isRoot ? "trusted.insula.doctor" : "user.insula.doctor"
     do throws(Errno) {
-      let file = try directory.openUnnamed(O_RDWR, mode: 0o600)
-      try [UInt8](name.utf8).withName { (name) throws(Errno) in
-        try withUnsafeBytes(of: UInt8(1)) { (bytes) throws(Errno) in
-          try file.fd.setAttribute(name.bytes, to: bytes, flags: 0)
+      try directory.withFileForTrying { (file) throws(Errno) in
+        try name.withName { (name) throws(Errno) in
+          try withUnsafeBytes(of: UInt8(1)) { (bytes) throws(Errno) in
+            try file.setAttribute(name.bytes, to: bytes, flags: 0)
+          }
         }
       }
       return Diagnosis(
@@ -109,6 +110,16 @@ struct BackingDiagnosis {
     }
   }
 
+  private func renames(_ directory: FD) -> Diagnosis {
+    directory.knowsRenameFlags
+      ? Diagnosis(name: "renames", level: .ok, finding: "names can be exchanged in one step")
+      : Diagnosis(
+        name: "renames", level: .warn,
+        finding: "names can't be exchanged in one step here (renameat2 has no flags)",
+        advice: "this works; if the machine stops while an app or its data are replaced, what was there lies "
+          + "beside it, under a name that begins with '\(FD.exchangePrefix)'")
+  }
+
   private func space(_ directory: FD) -> Diagnosis {
     guard let status = try? directory.filesystemStatus() else {
       return Diagnosis(name: "free space", level: .warn, finding: "can't be determined")
@@ -122,5 +133,21 @@ struct BackingDiagnosis {
         advice: "free some space before it runs out ('df -h', 'df -i')")
     }
     return Diagnosis(name: "free space", level: .ok, finding: "\(mebibytes) MiB")
+  }
+}
+
+extension FD {
+  /// Lends a new file in this directory that nobody sees, or only for a moment.
+  fileprivate func withFileForTrying(_ body: (FD) throws(Errno) -> Void) throws(Errno) {
+    do throws(Errno) {
+      let file = try openUnnamed(O_RDWR, mode: 0o600)
+      return try body(file.fd)
+    } catch {
+      guard [.EOPNOTSUPP, .EISDIR, .ENOSYS, .EINVAL].contains(error) else { throw error }
+    }
+    let name = ".insula-try-\(ProcessID.own)"
+    let file = try open(name, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
+    defer { try? remove(name, directory: false) }
+    try body(file.fd)
   }
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+// Clients of clusters and of other servers know no flags of renameat2 (EINVAL). There other calls keep the
+// promise, for a caller who sees to it that nobody else changes the names meanwhile, as the store's lock and
+// the locks of names do.
+
+extension FD {
+  /// Corresponds to `renameat2(2)`.
+  ///
+  /// Where the filesystem knows no flags, an exchange takes three steps, and a machine that stops between
+  /// them leaves the first object under a name that begins with ``exchangePrefix``.
+  package func rename(_ name: Name, to newParent: FD, _ newName: Name, flags: UInt32) throws(Errno) {
+    do throws(Errno) {
+      try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
+    } catch .EINVAL where flags != 0 {
+      switch flags {
+      case UInt32(CLX_RENAME_NOREPLACE): try renameKeeping(name, to: newParent, newName)
+      case UInt32(CLX_RENAME_EXCHANGE) where !knowsRenameFlags: try exchange(name, with: newName, in: newParent)
+      default: throw .EINVAL
+      }
+    }
+  }
+
+  package static let exchangePrefix = ".insula-exchange-"
+
+  /// Renames if the new name is free.
+  private func renameKeeping(_ name: Name, to newParent: FD, _ newName: Name) throws(Errno) {
+    if try !status(of: name).isDirectory {
+      do throws(Errno) {
+        // It fails if the name is there, whoever has made it.
+        try check(linkat(raw, name.bytes, newParent.raw, newName.bytes, 0))
+        return try remove(name, directory: false)
+      } catch {
+        // Not all have links, nor may every file have one more.
+        guard [.EPERM, .EOPNOTSUPP, .ENOSYS].contains(error) else { throw error }
+      }
+    }
+    guard !newParent.has(newName) else { throw .EEXIST }
+    try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, 0))
+  }
+
+  private func exchange(_ name: Name, with newName: Name, in newParent: FD) throws(Errno) {
+    guard newParent.has(newName) else { throw .ENOENT }
+    try freeName(Self.exchangePrefix).withName { (aside) throws(Errno) in
+      try check(clx_renameat2(raw, name.bytes, raw, aside.bytes, 0))
+      do throws(Errno) {
+        try check(clx_renameat2(newParent.raw, newName.bytes, raw, name.bytes, 0))
+      } catch {
+        _ = clx_renameat2(raw, aside.bytes, raw, name.bytes, 0)
+        throw error
+      }
+      try check(clx_renameat2(raw, aside.bytes, newParent.raw, newName.bytes, 0))
+    }
+  }
+
+  /// Whether the filesystem that this directory is on has such flags.
+  package var knowsRenameFlags: Bool {
+    let (old, new) = (freeName(".insula-try-"), freeName(".insula-try-"))
+    guard (try? open(old, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)) != nil else { return true }
+    defer { for name in [old, new] { try? remove(name, directory: false) } }
+    let result = try? old.withName { (old) throws(Errno) in
+      try new.withName { (new) throws(Errno) in
+        try check(clx_renameat2(raw, old.bytes, raw, new.bytes, UInt32(CLX_RENAME_NOREPLACE)))
+      }
+    }
+    return result != nil
+  }
+
+  private func freeName(_ prefix: String) -> String {
+    "\(prefix)\(ProcessID.own)-\(freeNames.wrappingAdd(1, ordering: .relaxed).newValue)"
+  }
+}
+
+private let freeNames = Atomic<UInt64>(0)
