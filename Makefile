@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: backup-speed purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: backup-speed spellings purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -65,6 +65,10 @@ stops: ## install, update and remove an app, purge, killed at each of their syst
 # PURGE="starts --starts 500" does less of one. The tests do a share of the starts.
 purges: build ## ten thousand starts of an app raced against purges; what others notice of one of a million files; an hour, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/purge.py $(PURGE)
+
+# The tests do two thousand.
+spellings: ## a hundred thousand operations on random names in two spellings against a model, in four kinds of mounts; minutes, as root
+	INSULA_SPELLINGS=100000 swift test --filter '^MountTests\.SpellingMountTests/namesAreAsInTheModel'
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root

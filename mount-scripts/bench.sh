@@ -15,6 +15,7 @@ usage: mount-scripts/bench.sh [options]          (as root)
   --only ROW,...      these rows only; --list prints their names
   --without NAME,...  leave out insula, bindfs, mergerfs or passthrough_hp
   --before PROGRAM    compare with another build of insula, and with nothing else, on one processor
+  --case-insensitive  insula's store ignores case; not that of --before
   --memory [FILES]    instead: the daemons' memory for each file they know (default 1000000 files)
   --views [COUNT]     instead: how soon an app starts, and what so many running apps cost the daemon (default 1000)
   --profile           instead: where the microseconds of a round trip go (needs perf)
@@ -39,7 +40,7 @@ mergerfs_options=use_ino,cache.files=auto-full,cache.readdir=true,category.creat
 say() { echo "bench: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' profile='' runner='' save=auto
+rounds=7 seconds=0.3 only='' without='' before='' size=4 memory='' views='' inside='' profile='' runner='' save=auto store_options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) rounds=2 seconds=0.2 save=${save/auto/no}
@@ -49,6 +50,7 @@ while [ $# -gt 0 ]; do
     --only) only=${2:?}; save=${save/auto/no}; shift ;;
     --without) without=${2:?}; shift ;;
     --before) before=${2:?}; without=bindfs,mergerfs,passthrough_hp; save=${save/auto/no}; shift ;;
+    --case-insensitive) store_options=(--case-insensitive); save=${save/auto/no} ;;
     --size) size=${2:?}; shift ;;
     --memory) memory=1000000; case ${2:-} in [0-9]*) memory=$2; shift ;; esac ;;
     --views) views=1000; case ${2:-} in [0-9]*) views=$2; shift ;; esac ;;
@@ -233,8 +235,9 @@ install_app() {
 
 # Mounts a store of its own with a build of insula: NAME PROGRAM.
 start_build() {
-  local name=$1 program=$2 pid
-  "$program" init "$disk/store-$name" >"$base/$name.log" 2>&1 9>&- || die "insula init: $(cat "$base/$name.log")"
+  local name=$1 program=$2 pid options=()
+  [ "$name" = before ] || options=("${store_options[@]}")
+  "$program" init "$disk/store-$name" "${options[@]}" >"$base/$name.log" 2>&1 9>&- || die "insula init: $(cat "$base/$name.log")"
   "$program" mount "$disk/store-$name" "$mnt/$name" >"$base/$name.log" 2>&1 9>&- ||
     die "insula mount: $(cat "$base/$name.log")"
   await "$mnt/$name"

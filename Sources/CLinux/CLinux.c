@@ -531,3 +531,13 @@ size_t clx_libraries(char *buffer, size_t room) {
   dl_iterate_phdr(add_library, &all);
   return all.used;
 }
+
+int clx_renames(long number) {
+#ifdef SYS_rename
+  if (number == SYS_rename) return 1;
+#endif
+#ifdef SYS_renameat
+  if (number == SYS_renameat) return 1;
+#endif
+  return number == SYS_renameat2 ? 2 : 0;
+}

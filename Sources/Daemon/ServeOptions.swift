@@ -67,6 +67,7 @@ package struct ServeOptions: Sendable, Equatable {
     settings.allowsDirectStart = description.allowsDirectStart
     settings.hidesExtensions = !description.showsExtensions
     settings.languages = languages
+    settings.ignoresCase = description.ignoresCase
     if !settings.isSystem {
       settings.sparesFileTimes = accessTimes.files == .never
       settings.sparesDirectoryTimes = settings.sparesFileTimes || accessTimes.sparesDirectories

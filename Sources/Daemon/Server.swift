@@ -349,6 +349,7 @@ package final class Server: Sendable {
     report.writableCode = store.description.allowsWritableCode
     report.directStart = store.description.allowsDirectStart
     report.appUmask = String(store.description.appUmask, radix: 8)
+    report.caseInsensitive = store.description.ignoresCase
     report.allMusic = store.description.offersAllMusic
     report.nodes = counts.nodes
     report.openFiles = counts.openFiles

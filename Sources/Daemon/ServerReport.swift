@@ -19,6 +19,8 @@ package struct ServerReport: Codable, Sendable {
   /// Whether the media library is all of the Music folder; earlier daemons don't say.
   package var allMusic: Bool?
   package var appUmask: String?
+  /// Whether names are compared without case; earlier daemons don't say.
+  package var caseInsensitive: Bool?
   package var nodes = 0
   package var openFiles = 0
   package var openDirectories = 0

@@ -5,9 +5,9 @@ internal import CFuse
 package import LinuxIO
 internal import Synchronization
 
-// Requests that wait for a person.
+// Requests that wait for a person, or for what takes too long for a thread that serves.
 //
-//  1. A filesystem that can't answer before somebody has decided throws `Errno.awaitsConsent`. Nothing has
+//  1. A filesystem that can't answer before that throws `Errno.awaitsConsent`. Nothing has
 //     come of the request then, so it can be served again.
 //  2. What is kept of it is the kernel's message, for which its user is charged: no thread, and nothing of
 //     libfuse's.

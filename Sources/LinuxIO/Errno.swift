@@ -26,7 +26,8 @@ package struct Errno: Error, Hashable, Sendable {
 }
 
 extension Errno {
-  /// What is never answered: the caller's user is asked first (`PostponedRequest`).
+  /// What is never answered: the request waits first, for its user's consent or for what takes long
+  /// (`PostponedRequest`).
   ///
   /// The kernel's own numbers end before it.
   package static let awaitsConsent = Errno(4095)
@@ -78,6 +79,7 @@ extension Errno {
   package static let EBUSY = Errno(Glibc.EBUSY)
   package static let EDQUOT = Errno(Glibc.EDQUOT)
   package static let EEXIST = Errno(Glibc.EEXIST)
+  package static let EILSEQ = Errno(Glibc.EILSEQ)
   package static let EXDEV = Errno(Glibc.EXDEV)
   package static let ENODEV = Errno(Glibc.ENODEV)
   package static let ENOTDIR = Errno(Glibc.ENOTDIR)

@@ -72,7 +72,7 @@ package enum ContainerLayout {
     dataDirectories.contains { name.elementsEqual($0.utf8) } || isOwnName(name)
   }
 
-  private static let reservedPrefix = ".com.apple."
+  static let reservedPrefix = ".com.apple."
 
   /// The directories in a container, parents before children.
   package static func directories(of kind: ContainerKind) -> [String] {

@@ -162,7 +162,7 @@ extension Scope {
 
   /// Puts a place, and what is below it, into another one under its name.
   private mutating func link(_ index: Int, to parent: Int) {
-    children[Child(parent: parent, name: places[index].name)] = index
+    children[Child(parent: parent, name: key(places[index].name))] = index
     let next = places[parent].firstChild
     places[index].parent = parent
     places[index].next = next
@@ -180,7 +180,7 @@ extension Scope {
     let place = places[index]
     count(-(place.below + place.claims.count), above: index)
     if place.isGrantedFile { places[place.parent].grantedFiles -= 1 }
-    let child = Child(parent: place.parent, name: place.name)
+    let child = Child(parent: place.parent, name: key(place.name))
     if children[child] == index { children[child] = nil }
     if place.next != 0 { places[place.next].previous = place.previous }
     if place.previous != 0 {
@@ -230,7 +230,7 @@ extension Scope {
   }
 
   /// What is said about a place and those below it, with the paths that they have if it has this one.
-  private func claims(of top: Int, at path: [[UInt8]]) -> [ScopePlace] {
+  func claims(of top: Int, at path: [[UInt8]]) -> [ScopePlace] {
     var found: [ScopePlace] = []
     var waiting = [(top, path)]
     while let (index, path) = waiting.popLast() {
@@ -256,7 +256,7 @@ extension Scope {
   /// All others get new positions, which is what this returns; what is in none of them is in the unnamed
   /// rest of what it was in.
   package mutating func compact() -> [Position: Position] {
-    var smaller = Scope([])
+    var smaller = Scope([], ignoringCase: ignoresCase)
     var new = [0: 0]
     var waiting = [0]
     while let index = waiting.popLast() {

@@ -137,15 +137,21 @@ package struct Scope: Sendable {
   /// The first is the root.
   var places = [Place()]
   var children: [Child: Int] = [:]
+  /// Whether a name stands for what it is in any spelling: then children are known by ``foldedName(_:)``.
+  let ignoresCase: Bool
   /// The claims that no user has granted: they stay with their paths.
   var permanent: Set<ScopePlace> = []
   var siblings: [SiblingObject.Number: Sibling] = [:]
   /// With so many places it is time to look for some that are of no use any more.
   var crowd = 4096
 
-  package init(_ claims: [ScopePlace]) {
+  package init(_ claims: [ScopePlace], ignoringCase: Bool = false) {
+    ignoresCase = ignoringCase
     for claim in claims { put(claim) }
   }
+
+  /// The same for a tree in which names are compared without case.
+  package var ignoringCase: Scope { Scope(claims(of: 0, at: []), ignoringCase: true) }
 
   /// The whole tree.
   package static let wholeTree = Scope([ScopePlace([], .everything)])
@@ -256,7 +262,14 @@ package struct Scope: Sendable {
   }
 
   func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
-    children[Child(parent: index, name: Array(name))]
+    children[Child(parent: index, name: key(name))]
+  }
+
+  /// What is the same for all names that are one name here.
+  func key(_ name: some Collection<UInt8>) -> [UInt8] {
+    let name = Array(name)
+    // A pattern begins with a zero, which no name has.
+    return ignoresCase ? foldedName(name) ?? name : name
   }
 
   /// Whether there is something to be said of a place that is not said of all that is around it.
@@ -269,9 +282,10 @@ package struct Scope: Sendable {
   /// The place whose name stands for all names like this one.
   private func pattern(for name: some Collection<UInt8>, in index: Int) -> Int? {
     guard places[index].hasPatterns else { return nil }
+    let name = key(name)
     var child = places[index].firstChild
     while child != 0 {
-      let place = places[child].name
+      let place = ignoresCase ? key(places[child].name) : places[child].name
       if place.first == 0, ScopePlace.stands(place, for: name), says(child) { return child }
       child = places[child].next
     }

@@ -235,7 +235,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     return .user
   }
 
-  private static let libraryZones: [(String, Zone)] = [
+  static let libraryZones: [(String, Zone)] = [
     ("Containers", .containers), ("Group Containers", .groupContainers),
     ("Mobile Documents", .cloudContainers),
   ]
@@ -261,7 +261,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     return .system
   }
 
-  private static let topZones: [(String, Zone)] = [
+  static let topZones: [(String, Zone)] = [
     ("Users", .users), ("Library", .library), ("Applications", .applications), ("System", .system),
     ("Network", .networkStandard), ("Volumes", .localStandard), (DomainTree.trash.path, .trashes),
   ]
@@ -270,7 +270,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     standardLibraryNames.contains { name.elementsEqual($0.utf8) }
   }
 
-  private static let standardLibraryNames: [Substring] = DomainTree.directories.compactMap {
+  static let standardLibraryNames: [Substring] = DomainTree.directories.compactMap {
     $0.path.hasPrefix("Library/") ? $0.path.dropFirst("Library/".count) : nil
   }
 }

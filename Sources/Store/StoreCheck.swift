@@ -206,7 +206,11 @@ package struct StoreCheck {
 
   /// Walks the whole tree for what insula never puts there.
   private mutating func checkNodes() throws(Errno) {
+    var spellings = CheckedSpellings()
     try DeepWalk.through(store.tree) { (entry) throws(Errno) in
+      if store.description.ignoresCase, let it = spellings.problem(of: entry.name, visit: entry.visit) {
+        found(.failure, text(entry.path), it.problem, it.advice)
+      }
       switch entry.type {
       case UInt8(DT_BLK) where !mayHoldDevices(entry.first), UInt8(DT_CHR) where !mayHoldDevices(entry.first):
         found(

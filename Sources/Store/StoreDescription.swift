@@ -60,6 +60,11 @@ package struct StoreDescription: Equatable, Sendable {
   /// Whether the extensions of documents are shown to people where nothing else is said of them.
   package var showsExtensions: Bool { options[Self.extensions] == Self.allowed }
 
+  /// Whether names are compared without case and normalization.
+  package var ignoresCase: Bool { options[Self.names] == Self.caseInsensitive }
+
+  private static let names = "Names"
+  private static let caseInsensitive = "case-insensitive"
   private static let extensions = "Extensions"
   private static let umask = "AppUmask"
   private static let writableCode = "WritableCode"
@@ -70,7 +75,7 @@ package struct StoreDescription: Equatable, Sendable {
   package init(
     mode: Mode, adminGroup: AdminGroup, uuid: String = UUIDText.random(), created: Int64 = Int64(time(nil)),
     allowsWritableCode: Bool = false, allowsDirectStart: Bool = false, offersAllMusic: Bool = false,
-    showsExtensions: Bool = false, appUmask: UInt32 = usualAppUmask
+    showsExtensions: Bool = false, appUmask: UInt32 = usualAppUmask, ignoresCase: Bool = false
   ) {
     format = Self.currentFormat
     self.uuid = uuid
@@ -83,6 +88,7 @@ package struct StoreDescription: Equatable, Sendable {
     if offersAllMusic { options[Self.allMusic] = Self.allowed }
     if appUmask != Self.usualAppUmask { options[Self.umask] = String(appUmask, radix: 8) }
     if showsExtensions { options[Self.extensions] = Self.allowed }
+    if ignoresCase { options[Self.names] = Self.caseInsensitive }
     self.options = options
   }
 

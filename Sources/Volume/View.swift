@@ -61,7 +61,8 @@ package final class View: FileSystem {
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number(taken)
     self.number = number
-    self.scope = ViewScope(scope, of: number, volume.siblings)
+    let places = volume.settings.ignoresCase ? scope.ignoringCase : scope
+    self.scope = ViewScope(places, of: number, volume.siblings)
     let interest = isIndexed ? ViewInterest(all: volume.interest, view: number) : nil
     do throws(Errno) {
       let root = try volume.tree.open(Name.here, O_DIRECTORY | pathOnly)

@@ -34,6 +34,9 @@ package struct VolumeSettings: Sendable {
   package var allowsDirectStart = false
   /// Whether the extensions of documents are hidden from people where nothing else is said of them.
   package var hidesExtensions = true
+  /// Whether names are compared without case and normalization, and how much memory may know of them.
+  package var ignoresCase = false
+  package var spellingBytes = 64 << 20
   /// The languages in which names are shown where nobody asks for another.
   package var languages = Languages.none
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
@@ -66,6 +69,8 @@ package final class Volume: Sendable {
   let securities = SecurityCache()
   let arrivingFlags: ArrivingFlagsTable
   let names = NameLocks()
+  /// How names are found in other spellings; nil where each is a name of its own.
+  let spellings: SpellingIndex?
   let displayNames: DisplayNames
   /// What the tables of all views may keep open for speed.
   let descriptors: DescriptorShare
@@ -131,6 +136,7 @@ package final class Volume: Sendable {
     self.noatimeTree = noatimeTree
     readOnlyRegions = ReadOnlyRegions(say: say)
     self.settings = settings
+    spellings = settings.ignoresCase ? SpellingIndex(bytes: settings.spellingBytes) : nil
     displayNames = DisplayNames(settings.languages)
     descriptors = DescriptorShare(settings.descriptors)
     arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)

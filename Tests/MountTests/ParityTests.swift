@@ -131,6 +131,19 @@ struct ParityTests {
     #expect(passed > 30)
   }
 
+  /// All but what names may be, and which are one.
+  @Test func ignoringCaseIsLikeExt4ButForNames() throws {
+    let disk = try Ext4()
+    let mounted = try MountedStore(
+      owner: nil, store: disk.path + "/store", initOptions: ["--case-insensitive"])
+    try mounted.mount()
+    let known = try Self.known(mounted).merging(try Self.known("known-case.txt")) { $1 }
+    let passed = try compare(
+      plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Users/Shared"),
+      Self.all(but: ["race", "exec", "lock-wait"]), known: known)
+    #expect(passed > 400)
+  }
+
   @Test func rootlessModeIsLikeExt4() throws {
     let disk = try Ext4()
     let account = try TemporaryAccount()

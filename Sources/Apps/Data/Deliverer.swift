@@ -62,6 +62,7 @@ package struct Deliverer {
       let candidate = number == 1 ? name : Self.numbered(name, number)
       do throws(Errno) {
         try observer.changing(change) { () throws(Errno) in
+          try store.refuseOtherSpelling(of: String(decoding: candidate, as: UTF8.self), in: inbox)
           try parent.rename(delivery.copy, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
         try inbox.synchronize(dataOnly: false)

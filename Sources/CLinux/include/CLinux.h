@@ -319,4 +319,7 @@ const char *_Nullable clx_errno_name(int error);
 // fcntl(2) is variadic: sets O_NONBLOCK on top of what is set.
 int clx_set_nonblocking(int descriptor);
 
+/// Whether a system call of that number renames: 1, or 2 if its fifth argument has flags, else 0.
+int clx_renames(long number);
+
 #endif

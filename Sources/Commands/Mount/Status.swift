@@ -109,6 +109,7 @@ struct StatusCommand: Command {
           "writableCode": .bool(store.description.allowsWritableCode),
           "directStart": .bool(store.description.allowsDirectStart),
           "appUmask": .string(String(store.description.appUmask, radix: 8)),
+          "caseInsensitive": .bool(store.description.ignoresCase),
           "allMusic": .bool(store.description.offersAllMusic),
           "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
           "gaveUp": gaveUp.map { .object(["time": .integer($0.time), "reason": .string($0.reason)]) }

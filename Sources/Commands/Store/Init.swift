@@ -35,11 +35,13 @@ struct InitCommand: Command {
       .init(
         name: "show-extensions",
         help: "show names of documents with their extensions, in 'insula name' and 'insula ls --finder'"),
+      .init(
+        name: "case-insensitive",
+        help: "compare names without case, as a Mac does: README and Readme are the same"),
     ],
     details: [
       """
-      A store that root creates is for all users of the machine. A store that another user creates is for that
-      user alone, and nothing in it needs root. An existing, complete store is never changed.
+      Root's store is for all users of the machine, another user's for that user alone, without root.
       """
     ],
     examples: ["sudo insula init", "insula init ~/my-store"])
@@ -51,6 +53,7 @@ struct InitCommand: Command {
   private let offersAllMusic: Bool
   private let appUmask: UInt32
   private let showsExtensions: Bool
+  private let ignoresCase: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     store = arguments.argument(0)
@@ -65,6 +68,7 @@ struct InitCommand: Command {
     }
     appUmask = mode
     showsExtensions = arguments.has("show-extensions")
+    ignoresCase = arguments.has("case-insensitive")
   }
 
   func run(in context: Context) throws -> ExitCode {
@@ -77,7 +81,7 @@ struct InitCommand: Command {
     let description = StoreDescription(
       mode: context.isRoot ? .system : .rootless, adminGroup: group, allowsWritableCode: allowsWritableCode,
       allowsDirectStart: allowsDirectStart, offersAllMusic: offersAllMusic,
-      showsExtensions: showsExtensions, appUmask: appUmask)
+      showsExtensions: showsExtensions, appUmask: appUmask, ignoresCase: ignoresCase)
     try Store.create(at: path, description)
     let whose = context.isRoot ? "for all users, administered by the group \(group.name)" : "for you alone"
     context.console.say("Created the store \(path) (\(whose)).")

@@ -118,7 +118,7 @@ package final class GrantService: Sendable {
   ) throws(GrantFailure) -> GrantRecord {
     let app = try installed(identifier, user)
     let isWritable = try self.access(access, app) == .readWrite
-    let names = GrantPath.names(Array(path.utf8))
+    let names = volume.storedPath(GrantPath.names(Array(path.utf8)))
     if let refusal = refusalToGrant(names, to: app.identifier) {
       throw .refused(refusal, path: path, app: app.identifier.text)
     }
@@ -203,9 +203,10 @@ package final class GrantService: Sendable {
   private func revoke(
     _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
   ) throws(GrantFailure) -> [GrantRecord] {
+    let ignoresCase = volume.settings.ignoresCase
     let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
-        && (path.map { record.isAt($0) } ?? true)
+        && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
     }
     let found = volume.granted.filter(isMeant)
     // It may be that it was taken back already, and this could not be recorded.
@@ -363,8 +364,10 @@ extension GrantService {
 
 extension GrantRecord {
   /// Whether that is its path; what is no UTF-8 in it may be written as it is shown.
-  fileprivate func isAt(_ path: String) -> Bool {
-    GrantPath.names(Array(path.utf8)) == self.path || path.utf8.elementsEqual(text.utf8)
+  fileprivate func isAt(_ path: String, ignoringCase: Bool) -> Bool {
+    let names = GrantPath.names(Array(path.utf8))
+    if names == self.path || path.utf8.elementsEqual(text.utf8) { return true }
+    return ignoringCase && names.count == self.path.count && zip(names, self.path).allSatisfy(areOneName)
   }
 }
 

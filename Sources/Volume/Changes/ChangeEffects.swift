@@ -13,6 +13,7 @@ internal import Policy
 ///
 ///  1. Before the call: objects that are about to lose a name are held, so that views that know them can
 ///     still reach them.
+///     In a store that ignores case the index of spellings follows right after the call.
 ///  2. With the call, under one lock for a rename: grants follow, so that scopes lead to where things are.
 ///  3. Siblings: which granted file an object beside it belongs to. That depends on the grants.
 ///  4. Nodes of all views get new parents, positions and zones, which depend on the scopes.
@@ -29,6 +30,7 @@ struct ChangeEffects {
   ) throws(Errno) -> Made {
     holdWhatLosesItsName(change)
     let made = try withGrants(change, call)
+    if let spellings = volume.spellings { updateSpellings(change, spellings) }
     updateSiblings(change)
     updateNodes(change)
     notifyKernels(change)
@@ -89,6 +91,26 @@ struct ChangeEffects {
       return made
     case .unknown, .delivered:
       return try call()
+    }
+  }
+
+  private func updateSpellings(_ change: NameChange, _ spellings: SpellingIndex) {
+    switch change {
+    case .added(let added): spellings.note(added: added.name, in: from)
+    case .rolledBack(let added): spellings.note(removed: added.name, in: from)
+    case .removed(let name, let target, _):
+      spellings.note(removed: name, in: from)
+      if target.status.isDirectory { spellings.forget(target.number) }
+    case .gone(let name, let number):
+      spellings.note(removed: name, in: from)
+      spellings.forget(number)
+    case .renamed(let move):
+      spellings.note(removed: move.isExchange ? nil : move.name, in: from)
+      spellings.note(added: move.newName, in: to)
+      if let replaced = move.replaced { spellings.forget(replaced.number) }
+    case .unknown, .delivered:
+      spellings.forget(from.number)
+      spellings.forget(to.number)
     }
   }
 

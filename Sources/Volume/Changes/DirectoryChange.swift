@@ -21,6 +21,8 @@ struct DirectoryChange: ~Copyable {
     let zone: Zone
     /// What the gate judges.
     let object: Object
+    /// When names in it were last changed.
+    let changed: Int64
 
     var fd: FD { place.fd }
     var number: ObjectNumber { place.number }
@@ -29,7 +31,9 @@ struct DirectoryChange: ~Copyable {
     fileprivate init(_ reference: borrowing NodeTable.Reference, in view: View) throws(Errno) {
       place = ChangedDirectory(reference)
       zone = reference.zone
-      object = view.object(try reference.fd.status(), reference)
+      let status = try reference.fd.status()
+      object = view.object(status, reference)
+      changed = status.st_mtim.nanoseconds
     }
   }
 
@@ -67,6 +71,19 @@ struct DirectoryChange: ~Copyable {
   }
 
   var isWithinOneDirectory: Bool { target == nil }
+
+  /// A name as the directory has it, or gets it if it is `adding` one.
+  func stored(
+    _ name: Name, in directory: Directory? = nil, adding: Bool = false
+  ) throws(Errno) -> StoredName {
+    let directory = directory ?? from
+    guard view.volume.spellings != nil, !names.remembers(missing: name, in: directory.number) else {
+      return StoredName(name)
+    }
+    return try view.volume.stored(
+      name, in: directory.fd, directory.number, directory.zone, adding: adding, changed: directory.changed,
+      for: request)
+  }
 
   /// Makes the change by `call`, and does what follows from it.
   ///

@@ -33,7 +33,7 @@ struct LookupRefusals: Sendable {
       return (state.refusalRates.refused(in: index, holdsEntered: holdsEntered), holdsEntered)
     }
     if isHeld || holdsEntered && !isLeft(directory, by: caller) { return .ENOMEM }
-    return volume.mounts.lie(below: directory.number, of: connection, in: volume.tree) ? .ENOMEM : error
+    return volume.mounts.lie(below: directory.number, of: connection, in: volume) ? .ENOMEM : error
   }
 
   /// Whether whoever has entered a directory that is in this one has left again.

@@ -3,6 +3,7 @@
 
 internal import Fuse
 internal import LinuxIO
+internal import Policy
 internal import Synchronization
 
 /// Which directories are on the way to something that is mounted in the tree.
@@ -21,7 +22,7 @@ final class MountsInTree: Sendable {
   func directoryMoved() { haveMoved.store(true, ordering: .relaxed) }
 
   /// Whether something is mounted below a directory of the tree, as the mount of this connection shows it.
-  func lie(below directory: ObjectNumber, of connection: any Connection, in tree: FD) -> Bool {
+  func lie(below directory: ObjectNumber, of connection: any Connection, in volume: Volume) -> Bool {
     state.withLock { state in
       let hasMoved = haveMoved.exchange(false, ordering: .relaxed)
       // Before they are read, so that no change is missed.
@@ -29,13 +30,13 @@ final class MountsInTree: Sendable {
       if isFirst { state.watch = try? MountWatch() }
       let hasChanged = state.watch?.hasChanged ?? true
       if isFirst || hasChanged || hasMoved {
-        state.directories = Self.ways(to: connection.device, in: tree)
+        state.directories = Self.ways(to: connection.device, in: volume)
       }
       return state.directories.contains(directory)
     }
   }
 
-  private static func ways(to device: UInt32?, in tree: FD) -> Set<ObjectNumber> {
+  private static func ways(to device: UInt32?, in volume: Volume) -> Set<ObjectNumber> {
     guard let device, let table = try? MountTable.current() else { return [] }
     let number = DeviceNumber(major: 0, minor: device)
     let ours = Dictionary(
@@ -47,16 +48,16 @@ final class MountsInTree: Sendable {
       else { continue }
       let inside = mount.mountPoint.utf8.dropFirst(place.mountPoint.utf8.count)
       let slash = UInt8(ascii: "/")
-      note(place.root.utf8.split(separator: slash) + inside.split(separator: slash), tree, &directories)
+      note(place.root.utf8.split(separator: slash) + inside.split(separator: slash), volume, &directories)
     }
     return directories
   }
 
   /// Notes each directory on a way, but not the last name, which is the mount's own.
   private static func note(
-    _ names: [Substring.UTF8View], _ tree: FD, _ directories: inout Set<ObjectNumber>
+    _ names: [Substring.UTF8View], _ volume: Volume, _ directories: inout Set<ObjectNumber>
   ) {
-    guard var directory = try? tree.child(Name.here) else { return }
+    guard var directory = try? volume.tree.child(Name.here) else { return }
     for name in names {
       guard let status = try? directory.fd.status() else { return }
       directories.insert(ObjectNumber(status))
@@ -64,8 +65,16 @@ final class MountsInTree: Sendable {
         guard name.isComponent else { throw .EINVAL }
         return try directory.fd.child(name)
       }
-      guard let next else { return }
+      guard let next = next ?? other(Array(name), in: directory.fd, volume) else { return }
       directory = next
     }
+  }
+
+  /// What a kernel calls by another spelling than the stored one.
+  private static func other(_ name: [UInt8], in directory: FD, _ volume: Volume) -> OwnedFD? {
+    guard volume.settings.ignoresCase, let folded = foldedName(name),
+      let found = try? volume.searchedSpelling(of: folded, in: directory).found
+    else { return nil }
+    return try? directory.child(found)
   }
 }

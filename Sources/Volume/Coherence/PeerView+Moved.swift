@@ -46,7 +46,7 @@ extension PeerView {
       return
     }
     for entry in entries {
-      let child = zone.zone(of: entry.name)
+      let child = volume.plainZone(of: entry.name, in: zone)
       guard child != zone.inside else { continue }
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)

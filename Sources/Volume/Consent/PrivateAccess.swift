@@ -42,6 +42,7 @@ package protocol ConsentKeeper: AnyObject, Sendable {
 
 extension View {
   package func postpone(_ request: PostponableRequest) -> Bool {
+    if volume.spellings?.wants(request.caller.request) == true { return waitForSpellings(request) }
     // What another user does here, root, is not for this one to be asked about.
     guard let app, let keeper = volume.consents, audience.user.map({ $0 == request.caller.uid }) ?? true,
       let place = request.nodes.lazy.compactMap({ self.privatePlace(of: $0) }).first

@@ -17,12 +17,14 @@ extension View {
     let directory = try nodes.reference(to: parent)
     releaseUnanswered(caller.request)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let stored = try change.stored(name, adding: true)
+    let name = stored.name
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(.addFile, in: place, by: caller)
     try gate.refuseReserved(name, zone(of: name, in: change.from), ofDirectory: false, in: place, by: caller)
     try siblings.authorizeName(name, .file, in: change.from)
-    let validity = nameValidity(in: directory, place)
+    let validity = stored.isOther ? 0 : nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)
     let added = NameChange.Added(name: name)

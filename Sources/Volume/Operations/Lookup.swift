@@ -19,7 +19,8 @@ extension View {
   /// The same by the names of the tree.
   func entryInTree(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.reference(to: parent)
-    let place = object(try directory.fd.status(), directory)
+    let status = try directory.fd.status()
+    let place = object(status, directory)
     do throws(Errno) {
       try gate.authorize(.search, on: place, by: caller)
     } catch {
@@ -27,13 +28,17 @@ extension View {
     }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
+      if volume.spellings != nil {
+        return try entryInAnySpelling(
+          name, in: directory, validity, changed: status.st_mtim.nanoseconds, by: caller)
+      }
       return try entry(name, in: directory, validity, by: caller)
     } catch .ENOENT {
       // What is left out of a backup is missing on purpose.
       let error = isForBackup ? .ENOENT : seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       // Once a mark is taken away, it is to be found.
-      guard validity > 0, !isForBackup else { throw .ENOENT }
+      guard validity > 0, !isForBackup, volume.spellings == nil else { throw .ENOENT }
       return .absent(validity: memory.absenceValidity(validity))
     } catch .EMFILE, .ENFILE {
       // The one error at which the kernel keeps a name that it has.
@@ -51,7 +56,8 @@ extension View {
   ) throws(Errno) -> Entry {
     try volume.names.shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
-        volume.names.remember(missing: name, in: directory.number)
+        // In other spellings it may be there.
+        if volume.spellings == nil { volume.names.remember(missing: name, in: directory.number) }
       }
     }
   }
@@ -120,6 +126,7 @@ extension View {
     } else if isFound {
       learnSecurity(of: node, by: name, in: directory.fd)
     }
+    validity = self.validity(validity, ofNameOf: node)
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
       isMapped ? Attributes(status, validity: 0) : attributes(status, of: node, withName: validity > 0)

@@ -45,6 +45,8 @@ extension View {
     let object = try nodes.reference(to: node)
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let stored = try change.stored(name, adding: true)
+    let name = stored.name
     let isThere = change.hasLinked(object.number, as: name)
     try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
     try gate.refuseReserved(
@@ -52,7 +54,7 @@ extension View {
     let judged = self.object(try object.fd.status(), object)
     let sibling = try siblings.authorizeName(name, linking: object, judged, in: change.from)
     try gate.authorizeLink(to: judged, by: caller)
-    let validity = nameValidity(in: directory, change.from.object)
+    let validity = stored.isOther ? 0 : nameValidity(in: directory, change.from.object)
     let added = NameChange.Added(name: name, linked: object.number, sibling: sibling)
     try change.commit(.added(added)) { () throws(Errno) in
       if !isThere { try object.fd.link(into: directory.fd, as: name) }
@@ -84,6 +86,8 @@ extension View {
     let isDirectory = kind == .directory
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let stored = try change.stored(name, adding: true)
+    let name = stored.name
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object
     try gate.authorizeNewName(isDirectory ? .addSubdirectory : .addFile, in: place, by: caller)
@@ -91,7 +95,7 @@ extension View {
     try gate.refuseReserved(name, zone, ofDirectory: isDirectory, in: place, by: caller)
     if isDirectory { try gate.refuseContainer(zone) }
     try siblings.authorizeName(name, kind, in: change.from)
-    let validity = nameValidity(in: directory, place)
+    let validity = stored.isOther ? 0 : nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let added = NameChange.Added(name: name, isDirectory: isDirectory)

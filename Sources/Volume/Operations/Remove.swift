@@ -14,6 +14,8 @@ extension View {
   ) throws(Errno) {
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
+    let stored = try change.stored(name)
+    let name = stored.name
     if change.hasRemoved(name) {
       if let left = change.left, left.isDone == 0 { try change.commit(.gone(name, left.object)) {} }
       return
@@ -25,6 +27,7 @@ extension View {
     try change.commit(.removed(name, target, by: payer(caller))) { () throws(Errno) in
       try directory.fd.remove(name, directory: isDirectory)
     }
+    if stored.isOther { forgetSpelling(of: target.number, in: change.from.number) }
     change.end()
     if let freed { giveBackRoom(of: freed, by: caller) }
   }

@@ -12,32 +12,68 @@ extension View {
   package func rename(
     _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
   ) throws(Errno) {
+    volume.spellings?.retries.end(caller.pid)
     guard [0, Self.noReplace, Self.exchange].contains(flags) else { throw .EINVAL }
     let from = try nodes.reference(to: parent)
     let to = try nodes.reference(to: newParent)
     let change = try DirectoryChange(from: from, to: to, of: self, for: caller.request)
     if change.isDone { return }
+    let source = try change.stored(name)
+    let target = try change.stored(newName, in: change.to, adding: true)
     if change.hasRenamed(name, to: newName) {
       return try finish(name, to: newName, flags, change, by: caller)
     }
+    let isOther = source.isOther || target.isOther
+    let done: Renamed
+    if isOther {
+      done = try renameInOtherSpelling(
+        source, in: from, to: target, called: newName, in: to, flags, change, by: caller)
+    } else {
+      done = try carryOut(source.name, in: from, to: target.name, in: to, flags, change, by: caller)
+    }
+    change.end()
+    if done.isToBeRespelled { respell(done.moved, target.name, as: newName, in: to, by: caller) }
+    if let freed = done.freed { giveBackRoom(of: freed, by: caller) }
+  }
+
+  /// What a rename has done.
+  struct Renamed: ~Copyable {
+    let moved: ObjectNumber
+    var replaced: ObjectNumber?
+    /// What was replaced, held open if it is large.
+    var freed: OwnedFD?
+    /// Whether it has the spelling of what it has replaced, and not the one that was asked for.
+    var isToBeRespelled = false
+  }
+
+  /// Makes the call, if the caller may.
+  ///
+  /// `isKept` is false if the names that the kernel has then are not those that are stored.
+  func carryOut(
+    _ name: Name, in from: borrowing NodeTable.Reference, to newName: Name,
+    in to: borrowing NodeTable.Reference, _ flags: UInt32, _ change: borrowing DirectoryChange,
+    isKept: Bool = true, by caller: Caller
+  ) throws(Errno) -> Renamed {
     var move = try judge(name, to: newName, flags, in: change, by: caller)
     // It is noted before the call that the kernel will cache the name where it goes.
-    move.remembersNamesInTarget = nameValidity(in: to, change.to.object) > 0
-    if move.isExchange { move.remembersNamesInSource = nameValidity(in: from, change.from.object) > 0 }
+    move.remembersNamesInTarget = nameValidity(in: to, change.to.object) > 0 && isKept
+    if move.isExchange {
+      move.remembersNamesInSource = nameValidity(in: from, change.from.object) > 0 && isKept
+    }
     let freed = move.replaced.flatMap { openIfLarge($0, newName, in: change.to) }
     // What the view does not have is not in its way, and is not to be lost.
     let isUnseen =
       move.replaced == nil && !move.isExchange
       && scope.position(of: newName, in: change.to.position) == .nowhere
+    let (source, target) = (from.fd, to.fd)
     try change.commit(.renamed(move)) { () throws(Errno) in
-      try from.fd.rename(name, to: to.fd, newName, flags: isUnseen ? Self.noReplace : flags)
+      try source.rename(name, to: target, newName, flags: isUnseen ? Self.noReplace : flags)
     }
-    change.end()
-    if let freed { giveBackRoom(of: freed, by: caller) }
+    return Renamed(moved: move.moved.number, replaced: move.replaced?.number, freed: freed)
   }
 
-  private static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
-  private static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
+  static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
+  static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
 
   /// Does what follows from a rename that another worker has made for this very request.
   private func finish(

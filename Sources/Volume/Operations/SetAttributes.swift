@@ -33,6 +33,9 @@ extension View {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
     let after = try object.fd.status()
+    if let spellings = volume.spellings, before.isDirectory {
+      spellings.noteTimes(of: object.number, before.st_mtim.nanoseconds, after.st_mtim.nanoseconds)
+    }
     let judgedAfter = self.object(after, object)
     // What the kernel knows of the entries must not let anyone past the directory's mode once this is
     // reported as done.

@@ -66,6 +66,14 @@ internal import Testing
     #expect(try Store(opening: store, .inspect).description.offersAllMusic == isAll)
   }
 
+  @Test(arguments: [false, true]) func storeTellsWhetherCaseCounts(ignored: Bool) throws {
+    #expect(shell.run(["init", "store"] + (ignored ? ["--case-insensitive"] : [])).code == .ok)
+    let status = Data(shell.run("status", "store", "--json").output.utf8)
+    let fields = try JSONSerialization.jsonObject(with: status) as? [String: Any]
+    #expect(fields?["caseInsensitive"] as? Bool == ignored)
+    #expect(try Store(opening: store, .inspect).description.ignoresCase == ignored)
+  }
+
   @Test func storeTellsTheUmaskOfApps() throws {
     for (words, mask) in [([], 0o077), (["--app-umask", "022"], 0o022), (["--app-umask", "0"], 0)] {
       let path = "store-\(mask)"

@@ -45,8 +45,8 @@ func shellCopies(_ check: inout Checks) {
     try t.sh(
       """
       mkdir a; echo x > a/f; setfattr -n user.one -v 1 a/f; setfattr -n user.two -v 0x00ff a
-      cp -a a b; (cd a; getfattr -R -d -m ^user -e hex .) > A; (cd b; getfattr -R -d -m ^user -e hex .) > B
-      grep -q user.two A; cmp A B
+      cp -a a b; (cd a; getfattr -R -d -m ^user -e hex .) > a1; (cd b; getfattr -R -d -m ^user -e hex .) > b1
+      grep -q user.two a1; cmp a1 b1
       """)
   }
   check("shell.cp.sparse-reflink-and-plain-are-equal", tools: ["cp", "cmp", "dd"]) { t in

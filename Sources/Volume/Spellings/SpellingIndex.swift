@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// The names in directories of a store that ignores case, to be found in any spelling.
+///
+///  1. A directory comes in when a name is first missed there, with one reading of it. After that
+///     ``ChangeEffects`` tells of each change of its names. What changes them otherwise is noticed by the
+///     directory's time of modification.
+///  2. It is read while nobody holds its names. What is changed meanwhile is noted, and counts more than
+///     what was read (``begin(_:changed:)``).
+///  3. All directories together have so much memory. Who needs more gives up what they have not used for
+///     the longest time: whichever user has most, so that nobody loses by what another one does.
+final class SpellingIndex: Sendable {
+  enum Answer {
+    /// The directory's names are not known.
+    case unknown
+    /// There is no such name in any spelling, and whether there is room for one more.
+    case free(hasRoom: Bool)
+    case stored([UInt8])
+  }
+
+  /// What has been changed in a directory since somebody began to read it.
+  fileprivate struct Reading {
+    let number: UInt64
+    var changes: [(name: [UInt8], isThere: Bool)] = []
+    var lastChanged: (time: Int64, isOwn: Bool)?
+    /// Those who wait for the end.
+    var waiting: [PostponedRequest] = []
+  }
+
+  fileprivate struct State {
+    var directories: [ObjectNumber: DirectoryNames] = [:]
+    var readings: [ObjectNumber: Reading] = [:]
+    var weights: [UInt32: Int] = [:]
+    var weight = 0
+    var clock: UInt64 = 0
+    /// Requests that can't be answered before a large directory is read.
+    var wanting: Set<UInt64> = []
+  }
+  private let state = OrderedMutex(.leaf, State())
+  private let limit: Int
+  let retries = RenameRetries()
+  /// As many changes are noted while a directory is read; with more it is read again when it is next needed.
+  private static let mostChanges = 4096
+
+  init(bytes limit: Int) { self.limit = limit }
+
+  /// What one directory may take: more names are not let in.
+  var directoryLimit: Int { limit / 2 }
+
+  /// Whether names are found here, and not one by one in a directory that was changed in some other way.
+  func spelling(
+    of name: UnsafeBufferPointer<UInt8>, _ folded: [UInt8], in directory: ObjectNumber, changed: Int64
+  ) -> Answer {
+    state.withLock { state in
+      guard state.directories[directory]?.areUpToDate(changed) == true else { return .unknown }
+      state.clock &+= 1
+      state.directories[directory]?.lastUse = state.clock
+      guard let names = state.directories[directory], !names.areTooMany else { return .unknown }
+      if let found = names.spelling(of: name, folded) { return .stored(found) }
+      return .free(hasRoom: names.weight < directoryLimit)
+    }
+  }
+
+  // MARK: Reading
+
+  /// Notes from here on what is changed in a directory, and gives a number for that; nil if it is known, or
+  /// somebody is reading it.
+  func begin(_ directory: ObjectNumber, changed: Int64) -> UInt64? {
+    state.withLock { state -> UInt64? in
+      if state.directories[directory]?.areUpToDate(changed) == true || state.readings[directory] != nil {
+        return nil
+      }
+      state.forget(directory)
+      state.clock &+= 1
+      state.readings[directory] = Reading(number: state.clock)
+      return state.clock
+    }
+  }
+
+  /// Takes in what was read, if it was; those who have waited are served again.
+  func end(_ reading: UInt64, of directory: ObjectNumber, _ names: DirectoryNames?) {
+    let waiting = state.withLock { state -> [PostponedRequest] in
+      guard let noted = state.readings[directory], noted.number == reading else { return [] }
+      state.readings[directory] = nil
+      take(in: names, directory, noted, &state)
+      return noted.waiting
+    }
+    for request in waiting { request.serveAgain() }
+  }
+
+  private func take(
+    in names: DirectoryNames?, _ directory: ObjectNumber, _ noted: Reading, _ state: inout State
+  ) {
+    guard noted.changes.count < Self.mostChanges, var names else { return }
+    for change in noted.changes {
+      change.name.withUnsafeBufferPointer { if change.isThere { names.insert($0) } else { names.remove($0) } }
+    }
+    if names.weight > directoryLimit { names = .tooMany(changed: names.changed, user: names.user) }
+    state.clock &+= 1
+    names.lastUse = state.clock
+    state.weigh(names.user, names.weight)
+    state.directories[directory] = names
+    if let last = noted.lastChanged {
+      state.directories[directory]?.changed = last.time
+      state.directories[directory]?.isOwn = last.isOwn
+    }
+    while state.weight > limit { state.makeRoom() }
+  }
+
+  /// Whether a directory need not be read: its names are known, or they are too many.
+  func knows(_ directory: ObjectNumber, changed: Int64) -> Bool {
+    state.withLock { $0.directories[directory]?.areUpToDate(changed) == true }
+  }
+
+  // MARK: Changes
+
+  /// Names in a directory have been changed, at that time.
+  func note(
+    removed: Name?, added: Name?, in directory: ObjectNumber, changed: Int64, isOwn: Bool = false
+  ) {
+    state.withLock { state in
+      if let reading = state.readings[directory] {
+        state.readings[directory]?.lastChanged = (changed, isOwn)
+        for (name, isThere) in [(removed, false), (added, true)] {
+          guard let name, reading.changes.count < Self.mostChanges else { continue }
+          state.readings[directory]?.changes.append((Array(name.buffer), isThere))
+        }
+      }
+      guard let before = state.directories[directory]?.weight else { return }
+      // There may be room for the others now.
+      if removed != nil, state.directories[directory]?.areTooMany == true { return state.forget(directory) }
+      if let removed { state.directories[directory]?.remove(removed.buffer) }
+      if let added { state.directories[directory]?.insert(added.buffer) }
+      state.directories[directory]?.changed = changed
+      state.directories[directory]?.isOwn = isOwn
+      guard let names = state.directories[directory] else { return }
+      state.weigh(names.user, names.weight - before)
+      while state.weight > limit { state.makeRoom() }
+    }
+  }
+
+  /// The same of what we have just changed.
+  func note(removed: Name? = nil, added: Name? = nil, in directory: ChangedDirectory) {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    note(
+      removed: removed, added: added, in: directory.number, changed: now.nanoseconds, isOwn: true)
+  }
+
+  /// A directory has been given another time of modification, and has the same names.
+  func noteTimes(of directory: ObjectNumber, _ before: Int64, _ after: Int64) {
+    if before != after, knows(directory, changed: before) {
+      note(removed: nil, added: nil, in: directory, changed: after)
+    }
+  }
+
+  /// What is in a directory has changed, nobody says how; or it is gone.
+  func forget(_ directory: ObjectNumber) {
+    let waiting = state.withLock { state -> [PostponedRequest] in
+      state.forget(directory)
+      // Whoever reads it does so in vain.
+      return state.readings.removeValue(forKey: directory)?.waiting ?? []
+    }
+    for request in waiting { request.serveAgain() }
+  }
+
+  // MARK: Waiting
+
+  /// A request can't be answered before a directory is read.
+  func want(_ request: RequestID) { _ = state.withLock { $0.wanting.insert(request.number) } }
+
+  /// Whether it was that which a request has failed for.
+  func wants(_ request: RequestID) -> Bool {
+    state.withLock { $0.wanting.remove(request.number) != nil }
+  }
+
+  /// Has a request wait for whoever reads a directory; false if nobody does.
+  func wait(_ request: PostponedRequest, for directory: ObjectNumber) -> Bool {
+    state.withLock { state in
+      guard state.readings[directory] != nil else { return false }
+      state.readings[directory]?.waiting.append(request)
+      return true
+    }
+  }
+
+  /// How many directories are known, and how much they take.
+  var size: (directories: Int, weight: Int) { state.withLock { ($0.directories.count, $0.weight) } }
+}
+
+extension SpellingIndex.State {
+  fileprivate mutating func weigh(_ user: UInt32, _ difference: Int) {
+    weight += difference
+    weights[user, default: 0] += difference
+  }
+
+  fileprivate mutating func forget(_ directory: ObjectNumber) {
+    guard let names = directories.removeValue(forKey: directory) else { return }
+    weigh(names.user, -names.weight)
+    if weights[names.user] == 0 { weights[names.user] = nil }
+  }
+
+  /// Has the user who takes most give up a quarter of it.
+  fileprivate mutating func makeRoom() {
+    guard let (user, all) = weights.max(by: { $0.value < $1.value }) else {
+      weight = 0
+      return
+    }
+    let oldest = directories.filter { $0.value.user == user }.map { ($0.key, $0.value.lastUse) }
+      .sorted { $0.1 < $1.1 }
+    for (directory, _) in oldest {
+      forget(directory)
+      if weights[user, default: 0] <= all / 4 * 3 { break }
+    }
+    if oldest.isEmpty { weights[user] = nil }
+  }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+// How names are found in a store that ignores case: at the entry of each operation a name becomes the one
+// that the directory has. Nothing after that knows of spellings, so no rule can be passed by one.
+
+extension Volume {
+  /// A name as a directory of that zone has it, for who holds the directory's names; `adding` says that it
+  /// is about to be given to something.
+  ///
+  /// `changed` is when names in it were last changed, as far as that is known already.
+  ///
+  /// A name that rules know, and nothing has, is taken in the spelling that they know. A request waits
+  /// until a large directory is read.
+  func stored(
+    _ name: Name, in directory: FD, _ number: ObjectNumber, _ zone: Zone, adding: Bool,
+    changed: Int64? = nil, for request: RequestID = .none
+  ) throws(Errno) -> StoredName {
+    guard let spellings else { return StoredName(name) }
+    guard let folded = foldedName(name.buffer) else {
+      // What came past the daemon can at least be removed.
+      if adding, (try? directory.status(of: name)) == nil { throw .EILSEQ }
+      return StoredName(name)
+    }
+    var answer = SpellingIndex.Answer.unknown
+    if let changed {
+      answer = spellings.spelling(of: name.buffer, folded, in: number, changed: changed)
+    }
+    if case .unknown = answer {
+      let changed = try directory.status().st_mtim.nanoseconds
+      answer = spellings.spelling(of: name.buffer, folded, in: number, changed: changed)
+    }
+    switch answer {
+    case .stored(let bytes):
+      return name.buffer.elementsEqual(bytes) ? StoredName(name) : StoredName(bytes)
+    case .free(let hasRoom):
+      if adding, !hasRoom { throw .ENOSPC }
+    case .unknown:
+      if (try? directory.status(of: name)) != nil { return StoredName(name) }
+      let status = try directory.status()
+      if status.st_size >= Self.largeDirectory, request.number != 0,
+        !spellings.knows(number, changed: status.st_mtim.nanoseconds)
+      {
+        spellings.want(request)
+        throw .awaitsConsent
+      }
+      let (found, weight) = try searchedSpelling(of: folded, in: directory)
+      if let found { return StoredName(found) }
+      if adding, weight >= spellings.directoryLimit { throw .ENOSPC }
+    }
+    if let standard = zone.standardName(ofFolded: folded), !name.buffer.elementsEqual(standard) {
+      return StoredName(standard, isFree: true)
+    }
+    return StoredName(name, isFree: true)
+  }
+
+  /// That of some thousand names, which take some milliseconds.
+  private static var largeDirectory: Int { 256 << 10 }
+
+  /// Reads a directory's names if they are not known, for the one who misses one; nobody need hold them.
+  ///
+  /// False for a large directory, of which the reading takes its user's turn.
+  func learnSpellings(
+    in directory: FD, _ number: ObjectNumber, changed: Int64? = nil, for user: UInt32
+  ) -> Bool {
+    guard let spellings else { return true }
+    if let changed, spellings.knows(number, changed: changed) { return true }
+    guard let status = try? directory.status(),
+      !spellings.knows(number, changed: status.st_mtim.nanoseconds)
+    else { return true }
+    guard status.st_size < Self.largeDirectory else { return false }
+    readSpellings(in: directory, number, for: user)
+    return true
+  }
+
+  func readSpellings(in directory: FD, _ number: ObjectNumber, for user: UInt32) {
+    guard let spellings, let changed = try? directory.status().st_mtim.nanoseconds,
+      let reading = spellings.begin(number, changed: changed)
+    else { return }
+    var names: DirectoryNames? = DirectoryNames(changed: changed, user: user)
+    let limit = spellings.directoryLimit
+    do throws(Errno) {
+      try forEachName(in: directory) { name in
+        names?.insert(name.buffer)
+        return names.map { $0.weight <= limit } ?? false
+      }
+      if let read = names, read.weight > limit { names = .tooMany(changed: changed, user: user) }
+    } catch {
+      names = nil
+    }
+    spellings.end(reading, of: number, names)
+  }
+
+  /// The first spelling of a name in a directory, found by reading that, and about how much all its names
+  /// take.
+  func searchedSpelling(
+    of folded: [UInt8], in directory: FD
+  ) throws(Errno) -> (found: [UInt8]?, weight: Int) {
+    var weight = 0
+    var found: [UInt8]?
+    try forEachName(in: directory) { other in
+      weight += other.length + 25
+      let bytes = Array(other.buffer)
+      if foldedName(bytes) == folded, found.map({ bytes.lexicographicallyPrecedes($0) }) ?? true {
+        found = bytes
+      }
+      return true
+    }
+    return (found, weight)
+  }
+
+  /// Calls `body` for each name, until it says that it has seen enough.
+  private func forEachName(in directory: FD, _ body: (Name) -> Bool) throws(Errno) {
+    let listing = try openForListing(directory, sparingTime: true)
+    let size = 32 << 10
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try listing.fd.readDirectory(into: buffer)
+      guard count > 0 else { return }
+      var entries = DirectoryEntries(
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+      while let entry = entries.next() {
+        if entry.name.isComponent, !body(entry.name) { return }
+      }
+    }
+  }
+
+  /// A path of the tree with its names as the directories have them, as far as there are such.
+  package func storedPath(_ names: [[UInt8]]) -> [[UInt8]] {
+    guard spellings != nil, var directory = try? tree.open(Name.here, O_DIRECTORY | pathOnly) else {
+      return names
+    }
+    var stored: [[UInt8]] = []
+    var zone = Zone.top
+    for name in names {
+      guard let status = try? directory.fd.status(), status.isDirectory else { break }
+      let (number, above) = (ObjectNumber(status), zone)
+      let fd = directory.fd
+      readSpellings(in: fd, number, for: 0)
+      let found = try? name.withName { (name) throws(Errno) in
+        try self.names.shared(in: number) { () throws(Errno) in
+          let found = try self.stored(name, in: fd, number, above, adding: false)
+          return Array(found.name.buffer)
+        }
+      }
+      guard let found, let next = try? fd.child(found) else {
+        stored.append(found ?? name)
+        break
+      }
+      stored.append(found)
+      zone = plainZone(of: found, in: zone)
+      directory = next
+    }
+    return stored + names.dropFirst(stored.count)
+  }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What a kernel is told of names in a store that ignores case, and what it is told to forget.
+@Suite struct KernelSpellingTests {
+  let tree: Tree
+  var view: View { tree.view }
+
+  init() throws {
+    tree = try Tree { $0.ignoresCase = true }
+    tree.connection.canDrop.store(true, ordering: .relaxed)
+  }
+
+  @Test func otherSpellingsAreNotKept() throws {
+    try view.make("Users/Shared/foo")
+    #expect(try view.find("Users/Shared/foo").validity > 0)
+    #expect(try view.find("Users/Shared/FOO").validity == 0)
+    // Nor is the stored one from then on, or a removal by another one would leave it.
+    #expect(try view.find("Users/Shared/foo").validity == 0)
+    let parent = try view.node("Users/Shared")
+    let linked = try "bar".withName { (name) throws(Errno) in
+      try view.link(try view.node("Users/Shared/foo"), as: name, in: parent, by: .root)
+    }
+    #expect(linked.validity == 0)
+    // A directory has one name in a kernel.
+    try view.makeDirectory("Users/Shared/Sub")
+    #expect(try view.find("Users/Shared/SUB").validity == 0)
+    #expect(try view.find("Users/Shared/Sub").validity > 0)
+  }
+
+  @Test func nothingIsKeptOfWhatIsMissing() throws {
+    #expect(throws: Errno.ENOENT) { try view.find("Users/Shared/foo") }
+    let tree = try Tree()
+    let parent = try tree.view.node("Users/Shared")
+    let absent = try "foo".withName { (name) throws(Errno) in
+      try tree.view.lookup(name, in: parent, by: .root)
+    }
+    #expect(absent.node == nil && absent.validity > 0, "as it is in any other store")
+  }
+
+  /// What was told before another spelling was asked for is dropped; where it is in use, a removal by that
+  /// other spelling withdraws the names.
+  @Test(arguments: [false, true]) func theStoredOneIsForgotten(isInUse: Bool) throws {
+    let node = try view.make("Users/Shared/foo")
+    _ = try view.find("Users/Shared/foo")
+    if isInUse { tree.connection.used.withLock { _ = $0.insert(node) } }
+    _ = tree.connection.take()
+    _ = try view.find("Users/Shared/FOO")
+    #expect(tree.connection.take().contains(.drop([node])))
+    try view.remove("Users/Shared/FOO")
+    #expect(tree.connection.take().contains(.entries) == isInUse)
+  }
+
+  @Test(arguments: ["remove", "rename", "replace"]) func soItIsWhereNothingCanBeDropped(how: String) throws {
+    tree.connection.canDrop.store(false, ordering: .relaxed)
+    try view.make("Users/Shared/foo")
+    try view.make("Users/Shared/other")
+    _ = try view.find("Users/Shared/foo")
+    _ = try view.find("Users/Shared/FOO")
+    _ = tree.connection.take()
+    switch how {
+    case "remove": try view.remove("Users/Shared/FOO")
+    case "rename": try view.rename("Users/Shared/FOO", to: "Users/Shared/bar")
+    default: try view.rename("Users/Shared/other", to: "Users/Shared/FOO")
+    }
+    #expect(tree.connection.take().contains(.entries))
+  }
+
+  /// The kernel moves what it knows to the name that was asked for, and the directory has another one.
+  @Test func standardNamesAreWithdrawnFromWhereTheyAreNot() throws {
+    try view.makeDirectory("Users/ada")
+    try view.makeDirectory("Users/ada/x")
+    _ = try view.find("Users/ada/x")
+    _ = tree.connection.take()
+    try view.rename("Users/ada/x", to: "Users/ada/DESKTOP")
+    #expect(tree.connection.take().contains(.entries))
+    let opened = try TemporaryDirectory.open(tree.path("Users/ada"))
+    #expect(try opened.fd.entries().map { String(decoding: $0.name, as: UTF8.self) } == ["Desktop"])
+  }
+}
+
+/// The index of spellings.
+@Suite struct SpellingIndexTests {
+  private func names(_ names: [String], changed: Int64 = 1, user: UInt32 = 1) -> DirectoryNames {
+    var found = DirectoryNames(changed: changed, user: user)
+    for name in names { insert(name, in: &found) }
+    return found
+  }
+
+  private func insert(_ name: String, in names: inout DirectoryNames) {
+    Array(name.utf8).withUnsafeBufferPointer { names.insert($0) }
+  }
+
+  private func find(_ name: String, in names: DirectoryNames) -> String? {
+    let bytes = Array(name.utf8)
+    let found = bytes.withUnsafeBufferPointer { names.spelling(of: $0, foldedName(bytes) ?? []) }
+    return found.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private func number(_ inode: UInt64) -> ObjectNumber { ObjectNumber(inode: inode, device: 1) }
+
+  @Test func namesAreFoundAmongMany() {
+    var many = names((0..<20_000).map { "Name\($0)" })
+    #expect(find("nAME777", in: many) == "Name777")
+    #expect(find("nAME20000", in: many) == nil)
+    for index in 0..<20_000 where index % 3 != 0 {
+      Array("Name\(index)".utf8).withUnsafeBufferPointer { many.remove($0) }
+    }
+    for round in 0..<20_000 {
+      insert("x\(round % 7)", in: &many)
+      Array("x\(round % 7)".utf8).withUnsafeBufferPointer { many.remove($0) }
+    }
+    #expect(many.count == 6667 && many.weight < 6667 * 40)
+    #expect(find("NAME3", in: many) == "Name3")
+    #expect(find("NAME4", in: many) == nil)
+    // Of several that came past the daemon, the one that was asked for, or else the first.
+    insert("NAME3", in: &many)
+    #expect(find("NAME3", in: many) == "NAME3" && find("Name3", in: many) == "Name3")
+    #expect(find("name3", in: many) == "NAME3")
+  }
+
+  @Test func whatIsChangedWhileItIsReadCountsMore() throws {
+    let index = SpellingIndex(bytes: 1 << 20)
+    let directory = number(1)
+    let reading = try #require(index.begin(directory, changed: 1))
+    #expect(index.begin(directory, changed: 1) == nil, "somebody reads it")
+    try "gone".withName { (gone) throws(Errno) in
+      try "New".withName { (new) throws(Errno) in
+        index.note(removed: gone, added: nil, in: directory, changed: 2)
+        index.note(removed: nil, added: new, in: directory, changed: 3)
+      }
+    }
+    index.end(reading, of: directory, names(["gone", "stays"]))
+    #expect(answer(index, "GONE", directory, 3) == "free")
+    #expect(answer(index, "new", directory, 3) == "New")
+    #expect(answer(index, "STAYS", directory, 3) == "stays")
+    #expect(answer(index, "STAYS", directory, 4) == "unknown", "it was changed in some other way")
+    let other = try #require(index.begin(directory, changed: 4))
+    index.forget(directory)
+    index.end(other, of: directory, names([]))
+    #expect(answer(index, "STAYS", directory, 1) == "unknown", "nobody knows what it read")
+  }
+
+  @Test func whoTakesMostGivesUp() throws {
+    let index = SpellingIndex(bytes: 64 << 10)
+    let long = String(repeating: "x", count: 200)
+    func learn(_ inode: UInt64, _ user: UInt32, _ count: Int) throws {
+      let reading = try #require(index.begin(number(inode), changed: 1))
+      index.end(reading, of: number(inode), names((0..<count).map { long + "\($0)" }, user: user))
+    }
+    try learn(1, 1, 3)
+    for inode in 2..<500 { try learn(UInt64(inode), 2, 20) }
+    #expect(index.size.weight <= 64 << 10)
+    #expect(answer(index, "y", number(1), 1) == "free", "another user's is known still")
+    #expect(answer(index, "y", number(499), 1) == "free" && answer(index, "y", number(2), 1) == "unknown")
+    // What would take more than half of all is not kept.
+    try learn(1000, 3, 400)
+    #expect(answer(index, "y", number(1000), 1) == "unknown")
+    for inode in 1..<1001 { index.forget(number(UInt64(inode))) }
+    #expect(index.size.weight == 0 && index.size.directories == 0)
+  }
+
+  /// No name more than can be told apart in time.
+  @Test func aDirectoryIsFullAtSomeTime() throws {
+    let tree = try Tree {
+      $0.ignoresCase = true
+      $0.spellingBytes = 8 << 10
+    }
+    var count = 0
+    var error: Errno?
+    while error == nil, count < 1000 {
+      do throws(Errno) {
+        try tree.view.makeDirectory("Users/Shared/d\(count)")
+        count += 1
+      } catch let caught {
+        error = caught
+      }
+    }
+    #expect(error == .ENOSPC && count > 50 && count < 200)
+    #expect(try tree.view.find("Users/Shared/D7").validity == 0)
+    try tree.view.remove("Users/Shared/D7", directory: true)
+    #expect(try tree.view.node("Users/Shared/d8") == tree.view.node("Users/Shared/D8"))
+  }
+
+  /// Nobody has a directory read again and again by giving it other times.
+  @Test func timesThatAreSetAreNoChange() throws {
+    let tree = try Tree { $0.ignoresCase = true }
+    try tree.view.makeDirectory("Users/Shared/d")
+    #expect(throws: Errno.ENOENT) { try tree.view.find("Users/Shared/x") }
+    let index = try #require(tree.volume.spellings)
+    let node = try tree.view.node("Users/Shared")
+    let number = try #require(tree.view.nodes.number(of: node))
+    var change = AttributeChange()
+    change.modification = .now
+    let changed = try tree.view.setAttributes(of: node, handle: nil, to: change, by: .root)
+    #expect(index.knows(number, changed: changed.status.st_mtim.nanoseconds))
+    #expect(answer(index, "D", number, changed.status.st_mtim.nanoseconds) == "d")
+  }
+
+  /// A daemon that changes names in any other way than through a view.
+  @Test func changesPastTheViewsAreSeen() throws {
+    let tree = try Tree { $0.ignoresCase = true }
+    #expect(throws: Errno.ENOENT) { try tree.view.find("Users/Shared/x") }
+    let directory = try TemporaryDirectory.open(tree.shared)
+    try directory.fd.makeDirectory("Past", mode: 0o700)
+    #expect(try tree.view.find("Users/Shared/PAST").node != nil)
+    try tree.volume.changeNames(in: directory.fd) { () throws(Errno) in
+      try directory.fd.makeDirectory("Own", mode: 0o700)
+    }
+    #expect(try tree.view.find("Users/Shared/OWN").node != nil)
+    #expect(throws: Errno.EEXIST) { try tree.view.makeDirectory("Users/Shared/oWN") }
+  }
+
+  private func answer(_ index: SpellingIndex, _ name: String, _ directory: ObjectNumber, _ changed: Int64)
+    -> String
+  {
+    let bytes = Array(name.utf8)
+    let found = bytes.withUnsafeBufferPointer {
+      index.spelling(of: $0, foldedName(bytes) ?? [], in: directory, changed: changed)
+    }
+    switch found {
+    case .unknown: return "unknown"
+    case .free: return "free"
+    case .stored(let stored): return String(decoding: stored, as: UTF8.self)
+    }
+  }
+}
