@@ -20,7 +20,8 @@ extension FD {
     } catch .EINVAL where flags != 0 {
       switch flags {
       case UInt32(CLX_RENAME_NOREPLACE): try renameKeeping(name, to: newParent, newName)
-      case UInt32(CLX_RENAME_EXCHANGE) where !knowsRenameFlags: try exchange(name, with: newName, in: newParent)
+      case UInt32(CLX_RENAME_EXCHANGE) where !knowsRenameFlags:
+        try exchange(name, with: newName, in: newParent)
       default: throw .EINVAL
       }
     }

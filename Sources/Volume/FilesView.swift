@@ -119,7 +119,10 @@ extension View {
   /// What a name in such a directory stands for; nil for a name in any other directory.
   func shownEntry(_ name: Name, in directory: NodeID, by caller: Caller) throws(Errno) -> Entry? {
     func place(again: Bool) -> FilesPlace?? {
-      placesShown(in: directory, again: again).map { $0.first { $0.name.elementsEqual(name.buffer) } }
+      placesShown(in: directory, again: again).map { places in
+        places.first { $0.name.elementsEqual(name.buffer) }
+          ?? (volume.settings.ignoresCase ? places.first { areOneName($0.name, Array(name.buffer)) } : nil)
+      }
     }
     guard let known = place(again: false) else { return nil }
     guard let place = known ?? place(again: true) ?? nil else { throw .ENOENT }

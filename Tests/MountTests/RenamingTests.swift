@@ -28,10 +28,11 @@ struct RenamingTests {
       for name in ["behind", "point"] { try temporary.makeDirectory(name, mode: 0o755) }
       let script = """
         import subprocess, sys, os
-        server = subprocess.Popen(["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        server = subprocess.Popen(
+            ["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         client = subprocess.Popen(
-            ["sshfs", "-f", "-o", "passive", ":" + sys.argv[1], sys.argv[2]], stdin=server.stdout, stdout=server.stdin,
-            stderr=open(sys.argv[2] + ".log", "w"))
+            ["sshfs", "-f", "-o", "passive", ":" + sys.argv[1], sys.argv[2]], stdin=server.stdout,
+            stdout=server.stdin, stderr=open(sys.argv[2] + ".log", "w"))
         os.close(0), os.close(1), os.close(2)
         server.stdin.close(); server.stdout.close(); client.wait(); server.wait()
         """
