@@ -49,13 +49,17 @@ extension FD {
     guard newParent.has(newName) else { throw .ENOENT }
     try freeName(Self.exchangePrefix).withName { (aside) throws(Errno) in
       try check(clx_renameat2(raw, name.bytes, raw, aside.bytes, 0))
+      var isHalfDone = false
       do throws(Errno) {
         try check(clx_renameat2(newParent.raw, newName.bytes, raw, name.bytes, 0))
+        isHalfDone = true
+        // It fails for a directory that is to go into itself.
+        try check(clx_renameat2(raw, aside.bytes, newParent.raw, newName.bytes, 0))
       } catch {
+        if isHalfDone { _ = clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, 0) }
         _ = clx_renameat2(raw, aside.bytes, raw, name.bytes, 0)
         throw error
       }
-      try check(clx_renameat2(raw, aside.bytes, newParent.raw, newName.bytes, 0))
     }
   }
 
