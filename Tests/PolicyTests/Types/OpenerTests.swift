@@ -18,7 +18,7 @@ internal import Testing
   ) -> [Int] {
     let table = TypeTable.base.adding(TypeLayer(apps, over: .base))
     let type = table.type(of: name, form)
-    return Openers.of(type, nameExtension: NameExtension.of(name), among: apps, in: table).map(\.app)
+    return Openers(apps, in: table).of(type, nameExtension: NameExtension.of(name)).map(\.app)
   }
 
   @Test func ranksComeFirstThenWhoIsNearest() {
