@@ -9,17 +9,23 @@ internal import Store
 // What apps say of types and documents: checked before they are installed, and noted after.
 
 extension Installer {
-  /// Refuses types that would conform to themselves through those of other apps.
-  func checkTypes(_ contents: AppContents, named name: String, for user: UInt32?) throws(AppFailure) {
+  /// Refuses types that would conform to themselves through those that other apps export.
+  ///
+  /// What others only import gives way to whoever exports it, so it stands in nobody's way.
+  func checkTypes(
+    _ contents: AppContents, named name: String, for user: UInt32?, _ report: InstallReport
+  ) throws(AppFailure) {
     let own = contents.declarations.exported + contents.declarations.imported
     guard !own.isEmpty else { return }
+    try report.checkCancelled()
     let documents = try registered { () throws(StoreError) in
       try registry.documents(of: nil) + (user == nil ? [] : registry.documents(of: user))
     }
-    let others = documents.filter { $0.identifier.lowercased() != contents.identifier.text.lowercased() }
-      .map { AppDeclarations(text: $0.declarations) }
-    let known = others.flatMap(\.exported) + others.flatMap(\.imported)
-    guard let circle = TypeCircle.find(in: own, among: known) else { return }
+    let known = documents.filter { $0.identifier.lowercased() != contents.identifier.text.lowercased() }
+      .flatMap { AppDeclarations(text: $0.declarations).exported }
+    let circle = TypeCircle.find(in: own, among: known)
+    try report.checkCancelled()
+    guard let circle else { return }
     throw .refused(
       bundle: name,
       [

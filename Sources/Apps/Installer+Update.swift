@@ -68,10 +68,10 @@ extension Installer {
   ) throws(AppFailure) -> (before: InstalledApp, copy: VerifiedCopy) {
     try BundleName.check(name)
     let seen = try look(at: source, name, caller, report)
-    let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade, mayRun)
+    let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade, mayRun, report)
     let copy = try copy(source, named: name, seen, for: directory, caller, report)
-    guard try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade, mayRun) == before
-    else { throw .busy(identifier: before.identifier.text) }
+    let after = try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade, mayRun, report)
+    guard after == before else { throw .busy(identifier: before.identifier.text) }
     return (before, copy)
   }
 
@@ -109,7 +109,7 @@ extension Installer {
   /// One that runs stands against it too, unless that `mayRun`.
   func checkUpdate(
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
-    _ allowingDowngrade: Bool, _ mayRun: Bool
+    _ allowingDowngrade: Bool, _ mayRun: Bool, _ report: InstallReport
   ) throws(AppFailure) -> InstalledApp {
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     let known = apps.first { $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user }
@@ -123,7 +123,7 @@ extension Installer {
     if !mayRun { try refuseUpdateWhileRunning(known) }
     try checkTeam(contents, among: apps, for: directory.user)
     try contents.checkIsLater(than: known, allowingDowngrade)
-    try checkTypes(contents, named: name, for: directory.user)
+    try checkTypes(contents, named: name, for: directory.user, report)
     if known.bundleName != name {
       let others = apps.filter { $0 != known }
       try directory.check(name, among: others, besides: known.bundleName, in: treePath)

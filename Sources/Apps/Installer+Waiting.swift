@@ -56,7 +56,7 @@ extension Installer {
       throw .refused(bundle: name, [Bundles.Finding(.signatureMismatch)])
     }
     let before = try checkUpdate(
-      copy.contents, named: name, in: directory, waiting.allowsDowngrade, false)
+      copy.contents, named: name, in: directory, waiting.allowsDowngrade, false, report)
     return try replace(
       before, by: copy, named: name, in: directory, by: caller, waiting: waiting.name, report)
   }

@@ -58,10 +58,10 @@ package final class Installer: Sendable {
     let report = InstallReport(wait)
     let seen = try look(at: source, name, caller, report)
     let directory = try open(domain, by: caller, doing: "install apps in", making: true)
-    try checkNew(seen.contents, named: name, in: directory)
+    try checkNew(seen.contents, named: name, in: directory, report)
 
     let copy = try copy(source, named: name, seen, for: directory, caller, report)
-    try checkNew(copy.contents, named: name, in: directory)
+    try checkNew(copy.contents, named: name, in: directory, report)
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
     let noted = try registered { () throws(StoreError) in try registry.begin(.install(app)) }
@@ -85,7 +85,8 @@ package final class Installer: Sendable {
 
   /// Throws what stands against an app that is not there yet.
   private func checkNew(
-    _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory
+    _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
+    _ report: InstallReport
   ) throws(AppFailure) {
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     if let known = apps.first(where: {
@@ -94,7 +95,7 @@ package final class Installer: Sendable {
       throw .alreadyInstalled(identifier: known.identifier.text, path: "/\(known.path)")
     }
     try checkTeam(contents, among: apps, for: directory.user)
-    try checkTypes(contents, named: name, for: directory.user)
+    try checkTypes(contents, named: name, for: directory.user, report)
     try directory.check(name, among: apps, in: treePath)
   }
 

@@ -145,7 +145,7 @@ package final class Server: Sendable {
     volume = Volume(
       tree: parts.tree.fd, staging: parts.staging, noatimeTree: noatimeTree?.root, settings: settings,
       budget: budget, slow: SlowWork(servers: poolSettings.servers, budget: budget), kept: kept,
-      refusals: log, types: { types.table(for: $0) }
+      refusals: log, types: { types.table(for: $0, in: $1) }
     ) { DaemonLog.write($0) }
     views = RunningViews(budget)
     // A kernel that looks at it already would not learn of them; the next mount makes them.

@@ -64,6 +64,8 @@ package protocol FileSystem: AnyObject, Sendable {
 
   /// Whether a rename between two directories may keep a CPU busy.
   func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool
+  /// Whether reading an attribute may keep a CPU busy; it is asked only of the family `system.`.
+  func isLongAttribute(_ name: Name) -> Bool
 
   /// `flags` are those of `open(2)`, the kernel's own bit for execve included.
   func open(_ node: NodeID, flags: Int32, clearsSetID: Bool, by caller: Caller) throws(Errno) -> Opened

@@ -74,9 +74,20 @@ enum Wire {
         let parent = NodeID(Wire.longWord(at: 16, of: message))
         let newParent = NodeID(Wire.longWord(at: headerSize, of: message))
         self = files.isLongRename(from: parent, to: newParent) ? .long : .quick
+      // Getxattr of what is not stored.
+      case 22: self = Wire.isLongAttribute(message, of: files) ? .long : .quick
       default: self = .quick
       }
     }
+  }
+
+  private static func isLongAttribute(_ message: UnsafeRawBufferPointer, of files: any FileSystem) -> Bool {
+    let (offset, family): (Int, StaticString) = (headerSize + 8, "system.")
+    guard message.count > offset + family.utf8CodeUnitCount, let start = message.baseAddress,
+      memcmp(start + offset, family.utf8Start, family.utf8CodeUnitCount) == 0,
+      let name = try? Wire.name(at: offset, of: message)
+    else { return false }
+    return files.isLongAttribute(name)
   }
 
   /// A request's header; libfuse has checked nothing of it yet.

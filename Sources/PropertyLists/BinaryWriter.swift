@@ -4,6 +4,8 @@
 extension PropertyList {
   /// The list in its binary form, each string written once.
   package func binary() throws(PropertyListError) -> [UInt8] {
+    // Before it takes the memory; strings are counted wherever they stand.
+    guard !exceeds(2 * Self.sizeLimit) else { throw PropertyListError("too long") }
     var writer = BinaryWriter()
     let count = try writer.count(self, depth: 0)
     return try writer.write(self, objects: count)

@@ -44,7 +44,14 @@ extension PropertyList {
       let (day, time) = (text.prefix(10), text.dropFirst(11).prefix(8))
       return "\"\(String(day) ?? "") \(String(time) ?? "") +0000\""
     case .data(let bytes):
-      return "{length = \(bytes.count), bytes = 0x\(bytes.map { Self.hexadecimal(UInt32($0), 2) }.joined())}"
+      var digits: [UInt8] = []
+      digits.reserveCapacity(2 * bytes.count)
+      for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+          digits.append(digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
+        }
+      }
+      return "{length = \(bytes.count), bytes = 0x\(String(decoding: digits, as: UTF8.self))}"
     case .array(let values):
       if values.isEmpty { return "(\n\(indent))" }
       let lines = values.map { "\(indent)    " + inner($0) }

@@ -43,3 +43,34 @@ extension PropertyList {
     }
   }
 }
+
+extension PropertyList {
+  /// Whether it takes more than so many bytes to write all values out, each wherever it stands; with `indent`
+  /// for each level that one lies deep.
+  ///
+  /// A binary list of a megabyte may refer to one long value a million times.
+  package func exceeds(_ bytes: Int, indent: Int = 0) -> Bool {
+    var room = bytes
+    return !takes(from: &room, indent: indent, level: 0)
+  }
+
+  /// What a value takes besides its text: a number, a line.
+  private static let valueBytes = 8
+
+  private func takes(from room: inout Int, indent: Int, level: Int) -> Bool {
+    room -= Self.valueBytes + indent * level
+    switch self {
+    case .string(let text): room -= text.utf8.count
+    case .data(let bytes): room -= bytes.count
+    case .array(let values):
+      for value in values where !value.takes(from: &room, indent: indent, level: level + 1) { return false }
+    case .dictionary(let dictionary):
+      for entry in dictionary.entries {
+        room -= Self.valueBytes + entry.key.utf8.count
+        guard entry.value.takes(from: &room, indent: indent, level: level + 1) else { return false }
+      }
+    case .integer, .unsigned, .real, .boolean, .date, .uid: break
+    }
+    return room >= 0
+  }
+}

@@ -100,8 +100,8 @@ package final class Volume: Sendable {
   let intents: Intents
   /// Wants to know what is refused.
   let refusals: (any RefusalListener)?
-  /// The types that a user's files may have.
-  let types: @Sendable (_ user: UInt32) -> TypeTable
+  /// The types that a user's files may have, as far as the user or one of their apps may know them.
+  let types: @Sendable (_ user: UInt32, _ app: AppIdentifier?) -> TypeTable
   /// Has people asked for their consent.
   let consentKeeper = OrderedMutex(.leaf, ConsentKeeperReference())
   /// The same locks on the ends of files: two appends to one file are made one after the other.
@@ -115,7 +115,7 @@ package final class Volume: Sendable {
     tree: FD, staging: FD? = nil, noatimeTree: FD? = nil, settings: VolumeSettings,
     budget: Budget = Budget(Budget.Limits(descriptors: 1 << 14)),
     slow: SlowWork? = nil, kept: KeptState? = nil, refusals: (any RefusalListener)? = nil,
-    types: @escaping @Sendable (_ user: UInt32) -> TypeTable = { _ in .base },
+    types: @escaping @Sendable (_ user: UInt32, _ app: AppIdentifier?) -> TypeTable = { _, _ in .base },
     say: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.tree = tree

@@ -15,12 +15,14 @@ internal import Testing
 
   init() throws { fixture = try AppFixture() }
 
-  private func bundle(_ name: String, _ identifier: String, exporting types: [(String, String)]) throws {
+  private func bundle(
+    _ name: String, _ identifier: String, exporting types: [(String, String)], imports: Bool = false
+  ) throws {
     try fixture.bundle(name) {
       $0.identifier = identifier
       $0.info = [
         (
-          "UTExportedTypeDeclarations",
+          imports ? "UTImportedTypeDeclarations" : "UTExportedTypeDeclarations",
           "<array>"
             + types.map {
               "<dict><key>UTTypeIdentifier</key><string>\($0.0)</string><key>UTTypeConformsTo</key>"
@@ -76,6 +78,15 @@ internal import Testing
     try bundle("One.app", "org.example.one", exporting: [("a.two", "a.one"), ("a.one", "public.data")])
     try fixture.update("One.app", allowingDowngrade: true)
     #expect(try declared() == ["org.example.one": ["a.two", "a.one"]])
+  }
+
+  /// Whoever imports another's types lays no circle around that one's app.
+  @Test func importingStandsInNobodysWay() throws {
+    try bundle("Evil.app", "org.example.evil", exporting: [("v.base", "v.drawing")], imports: true)
+    try fixture.install("Evil.app")
+    try bundle("Vendor.app", "org.example.vendor", exporting: [("v.drawing", "v.base")])
+    try fixture.install("Vendor.app")
+    #expect(try declared()["org.example.vendor"] == ["v.drawing"])
   }
 
   @Test func whatAnEarlierVersionHasInstalledIsAskedWhenAStoreIsOpened() throws {

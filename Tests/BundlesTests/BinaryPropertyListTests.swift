@@ -102,4 +102,17 @@ internal import Testing
     }
     #expect(places[0] != nil && places[0] == places[1])
   }
+
+  /// Whatever is shared, what it takes to write it out is known before.
+  @Test func whatIsWrittenOutIsCounted() throws {
+    let long = PropertyList.data([UInt8](repeating: 1, count: 1000))
+    let many = PropertyList.array(Array(repeating: long, count: 100))
+    #expect(!many.exceeds(110_000) && many.exceeds(100_000))
+    #expect(many.exceeds(110_000, indent: 200))
+    let deep = (0..<100).reduce(long) { inner, _ in .array([inner]) }
+    #expect(!deep.exceeds(2000) && deep.exceeds(2000, indent: 4))
+    let value = PropertyList.data([UInt8](repeating: 0, count: 1 << 20))
+    let bomb = PropertyList.array(Array(repeating: value, count: 1_000_000))
+    #expect(throws: PropertyListError.self) { try bomb.binary() }
+  }
 }

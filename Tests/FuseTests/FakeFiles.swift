@@ -86,6 +86,7 @@ extension FakeFiles {
     return Self.entry
   }
   func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool { false }
+  func isLongAttribute(_ name: Name) -> Bool { name.text == "system.long" }
   func forget(_ node: NodeID, count: UInt64) { note("forget", node, "", Int64(clamping: count)) }
   func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes {
     try ask("attributes", node, "", Int64(clamping: handle?.raw ?? 0))

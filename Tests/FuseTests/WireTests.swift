@@ -53,6 +53,18 @@ struct WireTests {
     #expect(Array(bytes[128...]) == [0xff, 0xff])
   }
 
+  /// Only for names of that family anybody is asked, and never for half of one.
+  @Test(
+    arguments: [
+      (22, "system.long\0", true), (22, "system.short\0", false), (22, "user.x\0", false),
+      (22, "system.long", false), (22, "system.", false), (22, "", false), (23, "system.long\0", false),
+    ] as [(UInt32, String, Bool)])
+  func attributesMayBeLong(opcode: UInt32, name: String, isLong: Bool) {
+    var bytes = words(0, opcode) + [UInt8](repeating: 0, count: 40) + Array(name.utf8)
+    let pace = bytes.withUnsafeMutableBytes { Wire.Pace(UnsafeRawBufferPointer($0), of: FakeFiles()) }
+    #expect(pace == (isLong ? .long : .quick))
+  }
+
   @Test func absentEntryHasNoNode() {
     var bytes = [UInt8](repeating: 0xff, count: 128)
     bytes.withUnsafeMutableBytes {

@@ -10,7 +10,8 @@ internal import Testing
 //
 // - have the user read or overwrite another file, by a link in place of a list or of the directory:
 //   `linksAreNotFollowed`
-// - have the command wait, or take all memory: `whatIsNoListIsNamedAndStays`
+// - have the command wait, or take all memory: `whatIsNoListIsNamedAndStays`,
+//   `oneValueInAMillionPlacesIsNotWrittenOut`
 // - have what the user has lost by a list that can't be read: the same
 
 /// `insula defaults`, on a mounted store.
@@ -118,6 +119,36 @@ struct DefaultsTests {
     let named = try fixture.shell(
       "insula path --livecode engine \(id); insula path --livecode support; echo $?")
     #expect(named.output == "\(fixture.mounted.point)/Applications/Tool.app\n2\n", "\(named.errors)")
+  }
+
+  @Test func oneValueInAMillionPlacesIsNotWrittenOut() throws {
+    let fixture = try RunFixture()
+    let result = try shell(
+      fixture,
+      """
+      python3 - <<'END'
+      import struct
+      many, long = 900000, 60000
+      objects = [b"\\xd1\\x01\\x02", b"\\x51k", b"\\xaf\\x12" + struct.pack(">I", many) + b"\\x03" * many,
+                 b"\\x4f\\x12" + struct.pack(">I", long) + b"A" * long]
+      out, offsets = b"bplist00", []
+      for data in objects:
+          offsets.append(len(out)); out += data
+      table = len(out)
+      out += b"".join(struct.pack(">I", o) for o in offsets) + bytes(6) + bytes([4, 1])
+      open("bomb.plist", "wb").write(out + struct.pack(">QQQ", len(offsets), 0, table))
+      END
+      ulimit -v 4000000
+      sum() { cksum < bomb.plist; }
+      before=$(sum)
+      for line in "read bomb" "read bomb --json" "write bomb x y" "delete bomb k"; do
+        defaults $line >/dev/null; echo $?
+      done
+      [ "$before" = "$(sum)" ] && echo same
+      """)
+    #expect(result.output == "1\n1\n1\n1\nsame\n", "\(result)")
+    let refusals = result.errors.split(separator: "\n").filter { String($0).includes("more than 64 MiB") }
+    #expect(refusals.count == 4, "\(result.errors)")
   }
 
   @Test func whatIsNoListIsNamedAndStays() throws {

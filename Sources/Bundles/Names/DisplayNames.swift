@@ -54,20 +54,26 @@ package struct DisplayNames: Sendable {
     let name = object.name
     if let contents = object.contents {
       if let stem = DisplayName.localizedStem(of: name), contents.isDirectory([DisplayName.marker]) == true {
-        return shown(localizedName(of: stem, contents)) ?? stem
+        return shown(localizedName(of: stem, contents)) ?? shown(stem) ?? name
       }
-      if let app = bundleName(of: name, contents) { return app }
+      if let app = bundleName(of: name, contents) {
+        // An app is not to pass for a document, nor for nothing.
+        return shown(DisplayName.looksLikeDocument(app) ? nil : app) ?? name
+      }
       if object.isStandard || contents.isDirectory([DisplayName.marker]) == false {
         return folderName(of: name)
       }
     }
-    if object.info[.hidesExtension] { return DisplayName.split(name).stem }
+    if object.info[.hidesExtension] { return DisplayName.withoutExtension(name) }
     return object.isDocument && object.hidesExtension ? DisplayName.withoutKnownExtension(name) : name
   }
 
-  /// An empty text names nothing, and one that fills the screen names nothing either.
+  /// A text in which nothing can be read names nothing, and one that fills the screen names nothing either.
   private func shown(_ text: String?) -> String? {
-    text.flatMap { $0.isEmpty ? nil : $0.beginning(Self.lengthLimit) }
+    text.flatMap {
+      let beginning = $0.beginning(Self.lengthLimit)
+      return DisplayName.isReadable(beginning) ? beginning : nil
+    }
   }
 
   private static let lengthLimit = 255

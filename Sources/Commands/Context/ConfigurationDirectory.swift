@@ -64,15 +64,16 @@ extension Context {
   /// Throws if what is made there would be in another user's hands, who can put something else in its place.
   ///
   /// Root comes there by a su or sudo that keeps HOME.
-  func refuseSomebodyElses(_ place: String) throws(CommandFailure) {
+  func refuseSomebodyElses(
+    _ place: String, advice: String = "set HOME to your own home, as 'sudo -H' does"
+  ) throws(CommandFailure) {
     guard let directory = try? FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY),
       let owner = try? directory.fd.status().st_uid, owner != uid, owner != 0
     else { return }
     let name = Account.numbered(owner)?.name ?? "uid \(owner)"
     throw CommandFailure(
       .notPermitted,
-      "\(place.sanitized) is \(name)'s, and what is kept there would be in that user's hands; set HOME to "
-        + "your own home, as 'sudo -H' does")
+      "\(place.sanitized) is \(name)'s, and what is kept there would be in that user's hands; \(advice)")
   }
 
   private func openConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD? {

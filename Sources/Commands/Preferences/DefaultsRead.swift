@@ -46,7 +46,7 @@ struct DefaultsReadCommand: Command {
       var all = PropertyList.Dictionary()
       var exitCode = ExitCode.ok
       guard let preferences else {
-        show(.dictionary(all), context)
+        try show(.dictionary(all), context)
         return .ok
       }
       for domain in try preferences.domains() {
@@ -57,20 +57,24 @@ struct DefaultsReadCommand: Command {
           exitCode = .failed
         }
       }
-      show(.dictionary(all), context)
+      try show(.dictionary(all), context)
       return exitCode
     }
     guard let preferences, let list = try preferences.read(domain) else { throw domain.isMissing }
     guard let key else {
-      show(.dictionary(list), context)
+      try show(.dictionary(list), context)
       return .ok
     }
     guard let value = list[key] else { throw domain.lacks(key) }
-    show(value, context)
+    try show(value, context)
     return .ok
   }
 
-  private func show(_ value: PropertyList, _ context: Context) {
+  private func show(_ value: PropertyList, _ context: Context) throws(CommandFailure) {
+    // Each line is indented; JSON takes less.
+    guard !value.exceeds(Preferences.writtenLimit, indent: 4) else {
+      throw CommandFailure(.failed, "the preferences can't be shown: \(Preferences.isMuch)")
+    }
     if json {
       context.console.print(json: JSONValue(value))
     } else {

@@ -20,6 +20,10 @@ struct Preferences: ~Copyable {
 
   /// How long the list of a domain may be in bytes.
   private static let sizeLimit = 16 << 20
+  /// How many bytes its values may take when each is written out wherever it stands.
+  static let writtenLimit = 64 << 20
+  private static let valueLimit = 1_000_000
+  static let isMuch = "its values take more than \(writtenLimit >> 20) MiB when they are written out"
   private static let place = "Library/Preferences"
 
   /// Those of a user, or of an app; nil where there are none, unless they are to be written.
@@ -84,7 +88,9 @@ struct Preferences: ~Copyable {
     var reason = "it is no dictionary"
     do throws(PropertyListError) {
       guard bytes.count <= Self.sizeLimit else { throw PropertyListError("too long") }
-      list = try PropertyList(reading: bytes)
+      let read = try PropertyList(reading: bytes, atMost: Self.valueLimit)
+      guard !read.exceeds(Self.writtenLimit) else { throw PropertyListError(Self.isMuch) }
+      list = read
     } catch {
       list = nil
       reason = error.description

@@ -39,10 +39,11 @@ struct DesktopEntries {
   }
 
   /// Brings up to date what has been written before, if it has: a failure is told, and no reason to fail.
+  ///
+  /// In another user's directory nothing is brought up to date.
   static func refresh(_ access: any StoreAccess, _ context: Context) {
-    let packages = dataHome(context) + "/mime/packages"
-    guard let directory = try? FD.cwd.openFollowing(packages, O_RDONLY | O_DIRECTORY),
-      (try? directory.fd.status(of: types)) != nil
+    guard let packages = try? context.openOwn(dataHome(context) + "/mime/packages"),
+      (try? packages.fd.status(of: types)) != nil
     else { return }
     do {
       try DesktopEntries(KnownDocuments(try access.documents(for: nil)), access, context).write()
@@ -53,17 +54,19 @@ struct DesktopEntries {
 
   /// Writes all that there is to be, and removes what was of apps that have gone.
   func write() throws {
-    try context.refuseSomebodyElses(context.home)
-    let handled = handledTypes()
-    let packages = data + "/mime/packages"
-    try replace(Self.types, in: packages, with: xml(handled.unregistered))
+    let packages = try context.openOwn(data + "/mime/packages", making: true)
+    let applications = try context.openOwn(place, making: true)
+    // The programs that are run below write there too.
+    _ = try context.openOwn(data + "/mime")
+    let handled = DesktopTypes(known)
+    try replace(Self.types, in: packages.fd, data + "/mime/packages", with: xml(handled.unregistered))
     var names: Set<String> = []
     for (app, mimeTypes) in zip(known.apps, handled.mimeTypes) {
       let name = "\(Self.prefix)\(app.identifier).desktop"
       names.insert(name)
-      try replace(name, in: place, with: entry(app, mimeTypes))
+      try replace(name, in: applications.fd, place, with: entry(app, mimeTypes))
     }
-    try removeOthers(than: names)
+    removeOthers(than: names, in: applications.fd)
     register(with: "update-mime-database", data + "/mime", package: "shared-mime-info")
     register(with: "update-desktop-database", place, package: "desktop-file-utils")
   }
@@ -79,37 +82,6 @@ struct DesktopEntries {
 
   // MARK: What there is to be
 
-  private struct Unregistered {
-    let mimeType: String
-    let kind: String
-    let extensions: [String]
-  }
-
-  /// For each app the MIME types that it is the first to open, and what the machine has no MIME type for.
-  private func handledTypes() -> (mimeTypes: [Set<String>], unregistered: [Unregistered]) {
-    let positions = Dictionary(known.apps.enumerated().map { ($1.identifier, $0) }) { first, _ in first }
-    var mimeTypes = [Set<String>](repeating: [], count: known.apps.count)
-    var unregistered: [Unregistered] = []
-    let table = known.table
-    for type in table.all + table.allKnownByMIMEType + known.claimedAlone {
-      guard !table.conforms(type.identifier, to: TypeTable.directory),
-        let first = known.openers(of: type).first, let app = positions[first.identifier]
-      else { continue }
-      let unknown = type.extensions.filter { name in
-        table.registeredMIMEType(forExtension: name) == nil
-          && !name.utf8.contains { "*?[]\\".utf8.contains($0) }
-      }
-      var all = type.mimeTypes + type.extensions.compactMap { table.registeredMIMEType(forExtension: $0) }
-      if !unknown.isEmpty {
-        let own = type.mimeTypes.first ?? "application/x-insula-\(type.identifier.lowercased())"
-        unregistered.append(Unregistered(mimeType: own, kind: table.kind(of: type), extensions: unknown))
-        all.append(own)
-      }
-      mimeTypes[app].formUnion(all)
-    }
-    return (mimeTypes, unregistered)
-  }
-
   private func entry(_ app: AppDocuments, _ mimeTypes: Set<String>) -> String {
     let name = app.name.sanitized.beginning(100)
     var lines = [
@@ -120,13 +92,15 @@ struct DesktopEntries {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  private func xml(_ types: [Unregistered]) -> String {
+  private func xml(_ types: [DesktopTypes.Unregistered]) -> String {
     var lines = [
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
       "<mime-info xmlns=\"http://www.freedesktop.org/standards/shared-mime-info\">",
     ]
     for type in types {
-      lines.append("  <mime-type type=\"\(type.mimeType.inXML)\"><comment>\(type.kind.inXML)</comment>")
+      let kind = type.kind.sanitized.inXML
+      lines.append("  <mime-type type=\"\(type.mimeType.inXML)\"><comment>\(kind)</comment>")
+      lines += type.parent.map { ["    <sub-class-of type=\"\($0.inXML)\"/>"] } ?? []
       lines += type.extensions.map { "    <glob pattern=\"*.\($0.inXML)\"/>" }
       lines.append("  </mime-type>")
     }
@@ -135,36 +109,41 @@ struct DesktopEntries {
 
   // MARK: Files
 
-  private func replace(_ name: String, in directory: String, with text: String) throws {
-    Context.makeDirectories(directory)
-    do throws(Errno) {
-      let opened = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
-      try opened.fd.replaceContents(of: name, with: text.utf8, mode: 0o644)
-    } catch {
-      throw CommandFailure(error, "can't write \(directory.sanitized)/\(name): \(error.message)")
+  private func replace(_ name: String, in directory: FD, _ path: String, with text: String) throws {
+    do throws(Errno) { try directory.replaceContents(of: name, with: text.utf8, mode: 0o644) } catch {
+      throw CommandFailure(error, "can't write \(path.sanitized)/\(name): \(error.message)")
     }
   }
 
-  private func removeOthers(than names: Set<String>) throws {
-    guard let directory = try? FD.cwd.openFollowing(place, O_RDONLY | O_DIRECTORY) else { return }
-    for entry in (try? directory.fd.entries()) ?? [] {
+  private func removeOthers(than names: Set<String>, in directory: FD) {
+    for entry in (try? directory.entries()) ?? [] {
       let name = String(decoding: entry.name, as: UTF8.self)
       guard name.hasPrefix(Self.prefix), name.hasSuffix(".desktop"), !names.contains(name),
-        let bytes = try? directory.fd.contents(of: name, limit: 1 << 16),
+        let bytes = try? directory.contents(of: name, limit: 1 << 16),
         String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains(where: {
           $0.hasPrefix(Self.mark)
         })
       else { continue }
-      _ = try? name.withName { (name) throws(Errno) in try directory.fd.remove(name, directory: false) }
+      _ = try? name.withName { (name) throws(Errno) in try directory.remove(name, directory: false) }
     }
   }
 }
 
+// Scalar by scalar: a letter with marks on it is a letter of its own to Swift, and to nobody who reads these.
+
 extension String {
+  private func replacing(_ replacement: (Unicode.Scalar) -> String?) -> String {
+    var text = ""
+    for scalar in unicodeScalars {
+      if let other = replacement(scalar) { text += other } else { text.unicodeScalars.append(scalar) }
+    }
+    return text
+  }
+
   /// As a value of a desktop entry.
   fileprivate var inDesktopValue: String {
-    let escaped = map { $0 == "\\" ? "\\\\" : String($0) }.joined()
-    return escaped.hasPrefix(" ") ? "\\s" + escaped.dropFirst() : escaped
+    let escaped = replacing { $0 == "\\" ? "\\\\" : nil }
+    return unicodeScalars.first == " " ? "\\s" + escaped.unicodeScalars.dropFirst().text : escaped
   }
 
   /// As an argument in the value of `Exec`: quoted where it must be, and that as a value.
@@ -176,19 +155,25 @@ extension String {
     }) {
       return self
     }
-    let quoted = map { "\"`$\\".contains($0) ? "\\\($0)" : $0 == "%" ? "%%" : String($0) }.joined()
+    let quoted = replacing { scalar in
+      "\"`$\\".unicodeScalars.contains(scalar) ? "\\\(scalar)" : scalar == "%" ? "%%" : nil
+    }
     return "\"\(quoted)\"".inDesktopValue
   }
 
   fileprivate var inXML: String {
-    map { character in
-      switch character {
+    replacing { scalar in
+      switch scalar {
       case "&": "&amp;"
       case "<": "&lt;"
       case ">": "&gt;"
       case "\"": "&quot;"
-      default: String(character)
+      default: nil
       }
-    }.joined()
+    }
   }
+}
+
+extension Substring.UnicodeScalarView {
+  fileprivate var text: String { String(Substring(self)) }
 }

@@ -11,6 +11,7 @@ struct KnownDocuments {
   let table: TypeTable
   let apps: [AppDocuments]
   private let declarations: [AppDeclarations]
+  private let found: Openers
   /// By type.
   let choices: [DocumentsPage.Choice]
 
@@ -31,6 +32,7 @@ struct KnownDocuments {
     declarations = apps.map { AppDeclarations(text: $0.declarations) }
     let machine = TypeTable.base.with(.ofMachine())
     table = apps.isEmpty ? machine : machine.adding(TypeLayer(declarations, over: machine))
+    found = Openers(declarations, in: table)
   }
 
   /// What is known in a store, or without one.
@@ -50,8 +52,7 @@ struct KnownDocuments {
 
   /// Those that open documents of a type, the first choice first.
   func openers(of type: DeclaredType, nameExtension: String? = nil) -> [Opener] {
-    let found = Openers.of(type, nameExtension: nameExtension, among: declarations, in: table)
-    var openers = found.map { opener($0.app, rank: $0.rank.rawValue) }
+    var openers = found.of(type, nameExtension: nameExtension).map { opener($0.app, rank: $0.rank.rawValue) }
     let choice = choices.first { $0.type.lowercased() == type.identifier.lowercased() }
     let chosen = choice.flatMap { index(of: $0.identifier) }
     if let chosen {

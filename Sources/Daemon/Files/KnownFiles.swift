@@ -42,7 +42,7 @@ final class KnownFiles: Sendable {
   /// `again` has the home looked at once more, in which folders come and go; nil if nothing can be read.
   func places(again: Bool) -> FilesPlaces? {
     guard let registry = try? registry(false) else { return folders().map { made(SharedDocuments(), $0) } }
-    let version = registry.typesVersion
+    let version = registry.typesVersion(for: user)
     return state.withLock { state in
       if state.version != version {
         let read = try? SharedDocuments(of: user, home: home, in: store, registry, names)

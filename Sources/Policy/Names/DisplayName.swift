@@ -28,9 +28,43 @@ package enum DisplayName {
 
   /// A name as it is shown where extensions are hidden: what only looks like one stays.
   package static func withoutKnownExtension(_ name: String) -> String {
-    let (stem, ending) = split(name)
-    guard let ending, looksLikeType(ending) else { return name }
-    return stem
+    guard let ending = split(name).ending, looksLikeType(ending) else { return name }
+    return withoutExtension(name)
+  }
+
+  /// A name as it is shown without its extension: whole, if what remains would pass for something else.
+  ///
+  /// `photo.jpg.command` is a program, and is not to be shown as a picture.
+  package static func withoutExtension(_ name: String) -> String {
+    let stem = split(name).stem
+    return isReadable(stem) && !looksLikeDocument(stem) ? stem : name
+  }
+
+  /// Whether a text ends in an extension that everybody knows.
+  ///
+  /// What nobody sees hides none.
+  package static func looksLikeDocument(_ text: String) -> Bool {
+    let seen = String(String.UnicodeScalarView(text.unicodeScalars.filter { !$0.isBlank }))
+    guard let ending = NameExtension.of(seen) else { return false }
+    return [true, false].contains { TypeTable.base.type(forExtension: ending, isFolder: $0) != nil }
+  }
+
+  /// How many marks a letter may have above, below and over it; languages have up to three.
+  private static let mostMarks = 4
+
+  /// Whether a person can see what it says: not blanks alone, nor letters below heaps of marks.
+  package static func isReadable(_ text: String) -> Bool {
+    var (hasLetters, marks) = (false, 0)
+    for scalar in text.unicodeScalars {
+      switch scalar.properties.generalCategory {
+      case .nonspacingMark, .spacingMark, .enclosingMark: marks += 1
+      default:
+        guard !scalar.isBlank else { continue }
+        (hasLetters, marks) = (true, 0)
+      }
+      if marks > mostMarks { return false }
+    }
+    return hasLetters
   }
 
   /// Whether an extension may say what kind a file is of: `v1.2` has no such, nor has `Mr. Smith`.
@@ -52,5 +86,12 @@ package enum DisplayName {
   package static func isHidden(_ name: some Collection<UInt8>, _ flags: FileFlags, _ info: FinderInfo) -> Bool
   {
     name.first == UInt8(ascii: ".") || flags.contains(.hidden) || info[.isInvisible]
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether nothing is to be seen of it; the pattern of Braille without dots is no blank to Unicode.
+  fileprivate var isBlank: Bool {
+    properties.isWhitespace || properties.isDefaultIgnorableCodePoint || self == "\u{2800}"
   }
 }

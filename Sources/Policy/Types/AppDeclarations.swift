@@ -83,13 +83,13 @@ package struct AppDeclarations: Equatable, Sendable {
   /// Reads that text; what it does not know is a later version's, and passed over.
   package init(text: String) {
     self.init()
-    for line in text.split(separator: "\n") {
-      let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
+    for line in Substring(text).parted(at: "\n") {
+      let fields = line.parted(at: "\t", omittingEmpty: false)
       switch fields[0] {
       case "E": if let type = DeclaredType(fields: fields.dropFirst()) { exported.append(type) }
       case "I": if let type = DeclaredType(fields: fields.dropFirst()) { imported.append(type) }
       case "D" where fields.count == 6:
-        func list(_ index: Int) -> [String] { fields[index].split(separator: " ").map(String.init) }
+        func list(_ index: Int) -> [String] { fields[index].parted(at: " ").map(String.init) }
         claims.append(
           Claim(
             name: String(fields[5]), rank: HandlerRank(rawValue: String(fields[1])) ?? .none,
@@ -102,11 +102,24 @@ package struct AppDeclarations: Equatable, Sendable {
   }
 }
 
+extension Substring {
+  /// Its parts between the bytes of an ASCII character, which a mark behind it doesn't change.
+  func parted(at separator: Unicode.Scalar, omittingEmpty: Bool = true) -> [Substring] {
+    utf8.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: omittingEmpty).map {
+      Substring($0)
+    }
+  }
+}
+
 extension TypeLayer {
   /// What apps declare, the first app first: what one exports counts before what another imports.
+  ///
+  /// Removing an app may leave a circle that it has hidden. Whoever only imports a type is to break no other
+  /// app's, so those are cut before those that are exported.
   package convenience init(_ apps: [AppDeclarations], over table: TypeTable) {
+    let exported = TypeCircle.cutting(apps.flatMap(\.exported))
     self.init(
-      apps.flatMap(\.exported) + apps.flatMap(\.imported),
+      TypeCircle.cutting(exported + apps.flatMap(\.imported), from: exported.count),
       packages: apps.flatMap(\.claims).filter(\.isPackage).flatMap(\.extensions), over: table)
   }
 }

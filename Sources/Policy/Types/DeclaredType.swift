@@ -31,7 +31,7 @@ package final class DeclaredType: Equatable, Sendable {
   convenience init?(fields: some Collection<Substring>) {
     let fields = Array(fields)
     guard fields.count == 5, !fields[0].isEmpty else { return nil }
-    func list(_ index: Int) -> [String] { fields[index].split(separator: " ").map(String.init) }
+    func list(_ index: Int) -> [String] { fields[index].parted(at: " ").map(String.init) }
     self.init(
       String(fields[0]), parents: list(1), extensions: list(2), mimeTypes: list(3), kind: String(fields[4]))
   }

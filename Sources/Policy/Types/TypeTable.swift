@@ -47,6 +47,13 @@ package struct TypeTable: Sendable {
 
   // MARK: Looking up
 
+  /// Whether a type conforms to public.directory, as far as its own layer and those before know.
+  package func isFolder(_ identifier: String) -> Bool {
+    let key = DeclaredType.key(identifier)
+    for layer in layers { if let isFolder = layer.isFolder(key) { return isFolder } }
+    return false
+  }
+
   /// The type of that identifier; nil for one that nobody has declared.
   package func type(named identifier: String) -> DeclaredType? {
     let key = DeclaredType.key(identifier)
@@ -121,43 +128,58 @@ package struct TypeTable: Sendable {
 
   /// What a person calls something of this type: what it is called itself, or else by what it is.
   package func kind(of type: DeclaredType) -> String {
-    let all = Self.ancestors(of: type) { self.type(named: $0) }
-    let kind = all.first { !$0.kind.isEmpty }?.kind ?? "document"
+    var kind = "document"
+    walk(from: type) { ancestor in
+      if !ancestor.kind.isEmpty { kind = ancestor.kind }
+      return ancestor.kind.isEmpty
+    }
     guard type.identifier.hasPrefix(DynamicType.prefix), let name = type.extensions.first,
       name.utf8.count <= 8
     else { return kind }
-    return "\(name.uppercased()) \(kind)"
+    return "\(name.uppercased().sanitized) \(kind)"
   }
 
   // MARK: Conformance
 
+  /// How many of the types that one conforms to are looked at.
+  ///
+  /// Those of the base system conform to less than twenty; apps may declare thousands, and whoever looks at a
+  /// file is not to pay for that.
+  package static let mostAncestors = 200
+
   /// Whether a type is another one, or conforms to it through any number of others.
   package func conforms(_ identifier: String, to other: String) -> Bool {
     let key = DeclaredType.key(other)
-    return DeclaredType.key(identifier) == key
-      || ancestors(of: identifier).contains { DeclaredType.key($0.identifier) == key }
+    if DeclaredType.key(identifier) == key { return true }
+    guard let type = type(named: identifier) else { return false }
+    var isFound = false
+    walk(from: type) { ancestor in
+      isFound = DeclaredType.key(ancestor.identifier) == key
+      return !isFound
+    }
+    return isFound
   }
 
   /// The type itself, and all that it conforms to, nearest first; types that nobody has declared are left
   /// out.
   package func ancestors(of identifier: String) -> [DeclaredType] {
-    Self.ancestors(of: identifier) { type(named: $0) }
+    type(named: identifier).map { walk(from: $0) { _ in true } } ?? []
   }
 
-  static func ancestors(
-    of identifier: String, _ find: (String) -> DeclaredType?
-  ) -> [DeclaredType] {
-    find(identifier).map { ancestors(of: $0, find) } ?? []
-  }
-
-  /// Apps' declarations may lead in a circle, so nothing is visited twice.
-  static func ancestors(of type: DeclaredType, _ find: (String) -> DeclaredType?) -> [DeclaredType] {
+  /// Goes through what a type conforms to, nearest first, as long as `goesOn` says so; gives what was looked
+  /// at.
+  ///
+  /// Nothing is visited twice: a layer has no circles, but two may have one between them.
+  @discardableResult
+  private func walk(from type: DeclaredType, while goesOn: (DeclaredType) -> Bool) -> [DeclaredType] {
     var found = [type]
     var seen: Set<String> = [DeclaredType.key(type.identifier)]
     var next = 0
-    while next < found.count {
-      for parent in found[next].parents where seen.insert(DeclaredType.key(parent)).inserted {
-        if let type = find(parent) { found.append(type) }
+    while next < found.count, goesOn(found[next]) {
+      for parent in found[next].parents where found.count < Self.mostAncestors {
+        guard seen.insert(DeclaredType.key(parent)).inserted, let type = self.type(named: parent)
+        else { continue }
+        found.append(type)
       }
       next += 1
     }

@@ -38,7 +38,7 @@ extension Registry {
 
   /// Notes an app that was not there.
   package func add(_ app: InstalledApp) throws(StoreError) {
-    try changeTypes { (database) throws(StoreError) in try Self.add(app, to: database) }
+    try changeTypes(of: app.user) { (database) throws(StoreError) in try Self.add(app, to: database) }
   }
 
   static func add(_ app: InstalledApp, to database: borrowing Database) throws(StoreError) {
@@ -63,7 +63,7 @@ extension Registry {
   ///
   /// The containers of groups that it is in no more are marked for removal where they have no other member.
   package func update(_ app: InstalledApp) throws(StoreError) {
-    try changeTypes { (database) throws(StoreError) in try Self.update(app, in: database) }
+    try changeTypes(of: app.user) { (database) throws(StoreError) in try Self.update(app, in: database) }
   }
 
   static func update(_ app: InstalledApp, in database: borrowing Database) throws(StoreError) {
@@ -84,6 +84,7 @@ extension Registry {
     try database.run("DELETE FROM app_clouds WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM updates WHERE app = ?", .integer(known.id))
     try database.run("DELETE FROM declarations WHERE app = ?", .integer(known.id))
+    try askAgain(of: app.user, in: database)
     try noteBelongings(of: app, in: database)
     try doomEmpty(groups, in: database)
     try keepGrants(onlyOf: app, in: database)
@@ -99,7 +100,7 @@ extension Registry {
   package func remove(
     _ identifier: AppIdentifier, of user: UInt32?, keepingData: Bool
   ) throws(StoreError) -> InstalledApp {
-    try changeTypes { (database) throws(StoreError) in
+    try changeTypes(of: user) { (database) throws(StoreError) in
       try Self.remove(identifier, of: user, keepingData: keepingData, from: database)
     }
   }
@@ -113,6 +114,7 @@ extension Registry {
     }
     let app = try row.complete(database)
     try database.run("DELETE FROM apps WHERE id = ?", .integer(row.id))
+    try askAgain(of: user, in: database)
     // Data can be kept for whichever app comes next; trust can't.
     try dropGrants(of: app, in: database)
     try dropConsents(of: app, in: database)

@@ -23,23 +23,28 @@ package struct AppDocuments: Codable, Equatable, Sendable {
 // What apps say of types and documents, and what users have chosen.
 
 extension Registry {
-  /// How much counts of one user's own apps, and of the machine's; what comes later is passed over.
+  /// How much counts of one user's own apps, and of the machine's; what comes later is not kept.
   ///
-  /// One user's apps are not to fill the memory of all.
-  package static let declarationBytes = (own: 1 << 20, machine: 8 << 20)
+  /// One user's apps are to fill neither the memory of all nor the registry, and what they declare is read
+  /// within milliseconds.
+  package static let declarationBytes = (own: 256 << 10, machine: 8 << 20)
+  /// How many apps count.
+  static let mostDeclaring = 1000
   /// How many types a user may choose apps for.
   static let mostChoices = 1000
+  /// What begins the text of an app for whose declarations there was no room: no version reads a line of it.
+  private static let cut = "-"
 
   /// What the machine's apps say or, with a user, that one's own: the first that was there first.
   package func documents(of user: UInt32?) throws(StoreError) -> [AppDocuments] {
-    let most = user == nil ? Self.declarationBytes.machine : Self.declarationBytes.own
+    let most = Self.most(of: user)
     return try use { (database) throws(StoreError) in
       var room = most
       return try database.rows(
         """
         SELECT identifier, name, path, text FROM apps JOIN declarations ON app = id WHERE user IS ?
-        ORDER BY id
-        """, .optional(user)
+        ORDER BY id LIMIT ?
+        """, .optional(user), .integer(Int64(Self.mostDeclaring))
       ) { (row) throws(StoreError) -> AppDocuments? in
         let text = try row.text(3)
         room -= text.utf8.count
@@ -47,6 +52,25 @@ extension Registry {
         return AppDocuments(
           identifier: try row.text(0), name: try row.text(1), path: try row.text(2), declarations: text)
       }.compactMap(\.self)
+    }
+  }
+
+  private static func most(of user: UInt32?) -> Int {
+    user == nil ? declarationBytes.machine : declarationBytes.own
+  }
+
+  /// What one app says that is there for a user; nil if it is not there, or nothing is known of it.
+  package func declarations(
+    of app: AppIdentifier, for user: UInt32
+  ) throws(StoreError) -> AppDeclarations? {
+    try use { (database) throws(StoreError) in
+      try database.rows(
+        """
+        SELECT text FROM apps LEFT JOIN declarations ON app = id
+        WHERE identifier = ? AND (user = ? OR user IS NULL) ORDER BY user IS NULL LIMIT 1
+        """, .text(app.text), .integer(Int64(user))
+      ) { (row) throws(StoreError) in row.isNull(0) ? nil : AppDeclarations(text: try row.text(0)) }
+      .first ?? nil
     }
   }
 
@@ -59,15 +83,35 @@ extension Registry {
   }
 
   /// Notes what an app says, unless it is another one by now.
+  ///
+  /// Where those that were there first leave no room, only how it uses documents is kept.
   package func note(_ declarations: AppDeclarations, of app: InstalledApp) throws(StoreError) {
     let text = declarations.text
-    try changeTypes { (database) throws(StoreError) in
+    var cut = declarations
+    (cut.exported, cut.imported, cut.claims) = ([], [], [])
+    let short = "\(Self.cut)\n\(cut.text)"
+    try changeTypes(of: app.user) { (database) throws(StoreError) in
+      let used =
+        try database.rows(
+          """
+          SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM apps JOIN declarations ON app = id
+          WHERE user IS ? AND identifier <> ?
+          """, .optional(app.user), .text(app.identifier.text)
+        ) { (row) throws(StoreError) in try row.integer(0) }.first ?? 0
+      let fits = Int(used) + text.utf8.count <= Self.most(of: app.user)
       try database.run(
         """
         INSERT OR REPLACE INTO declarations (app, text)
         SELECT id, ? FROM apps WHERE identifier = ? AND user IS ? AND seal = ?
-        """, .text(text), .text(app.identifier.text), .optional(app.user), .bytes(app.seal))
+        """, .text(fits ? text : short), .text(app.identifier.text), .optional(app.user), .bytes(app.seal))
     }
+  }
+
+  /// Has those asked again for whose declarations there was no room, now that there may be some.
+  static func askAgain(of user: UInt32?, in database: borrowing Database) throws(StoreError) {
+    try database.run(
+      "DELETE FROM declarations WHERE text LIKE ? AND app IN (SELECT id FROM apps WHERE user IS ?)",
+      .text("\(cut)%"), .optional(user))
   }
 
   /// The paths of apps of which it is not noted what they say.
@@ -99,7 +143,7 @@ extension Registry {
 
   /// Notes which app a user has chosen for a type; with none, that it is open again.
   package func choose(_ app: InstalledApp?, for type: String, of user: UInt32) throws(StoreError) {
-    try changeTypes { (database) throws(StoreError) in
+    try change { (database) throws(StoreError) in
       guard let app else {
         return try database.run(
           "DELETE FROM openers WHERE user = ? AND type = ?", .integer(Int64(user)), .text(type))

@@ -88,7 +88,7 @@ extension Registry {
 
   /// Notes that it is done: the list of apps is as the tree is now.
   package func finish(_ noted: NotedIntent) throws(StoreError) {
-    try changeTypes { (database) throws(StoreError) in
+    try changeTypes(of: noted.intent.app.user) { (database) throws(StoreError) in
       let intent = noted.intent
       switch intent.work {
       case .install: try Self.add(intent.app, to: database)

@@ -27,10 +27,17 @@ package final class Registry: Sendable {
     self.database = Mutex(database)
   }
 
-  /// How often apps, their declarations or users' choices have changed through this object: for those who
-  /// keep what they have read.
-  package var typesVersion: Int { typesChanges.load(ordering: .acquiring) }
-  private let typesChanges = Atomic<Int>(0)
+  /// Another number whenever apps of the machine or of a user, or their declarations, have changed through
+  /// this object: for those who keep what they have read.
+  ///
+  /// What other users have for themselves counts for nothing.
+  package func typesVersion(for user: UInt32?) -> Int {
+    typesChanges.withLock { changes in
+      Set([nil, user]).reduce(0) { $0 &+ (changes[$1] ?? 0) }
+    }
+  }
+  /// By the user whose apps have changed; nil stands for the machine's.
+  private let typesChanges = Mutex<[UInt32?: Int]>([:])
 
   private init(_ database: consuming sending Database) { self.database = Mutex(database) }
 
@@ -82,11 +89,11 @@ package final class Registry: Sendable {
     }
   }
 
-  /// Like ``change(_:)``, of what files' types and apps for them depend on.
+  /// Like ``change(_:)``, of what the types of a user's files depend on; with no user, of everybody's.
   func changeTypes<Result: Sendable>(
-    _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
+    of user: UInt32?, _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    defer { typesChanges.wrappingAdd(1, ordering: .releasing) }
+    defer { typesChanges.withLock { $0[user, default: 0] &+= 1 } }
     return try change(body)
   }
 

@@ -268,7 +268,7 @@ private func listedAliases(of object: Object) -> [UInt8] {
 }
 
 /// What an extended attribute's name says about who may use it.
-private enum AttributeFamily {
+enum AttributeFamily {
   case user, trusted, capability, ours, posixACL, other
   /// `security.*`, which is the kernel's own.
   case kernel

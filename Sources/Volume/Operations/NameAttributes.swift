@@ -73,7 +73,7 @@ extension View {
       }
     }
     let text = String(decoding: name, as: UTF8.self)
-    let isPackage = volume.types(caller.uid).isPackage(text, hasBundleBit: info[.isPackage])
+    let isPackage = types(for: caller).isPackage(text, hasBundleBit: info[.isPackage])
     return DisplayNames.Named(
       text, info, isDocument: !status.isDirectory || isPackage,
       hidesExtension: volume.settings.hidesExtensions && !ExtensionChoice.isShown(choice),

@@ -3,7 +3,7 @@
 
 internal import Fuse
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 internal import Policy
 
 /// An extended attribute that says what something is, for whoever asks: none is stored, listed or set.
@@ -24,6 +24,24 @@ enum TypeAttribute: String {
 }
 
 extension View {
+  /// What whoever asks may know of types.
+  func types(for caller: Caller) -> TypeTable {
+    guard gate.isApps else { return volume.types(caller.uid, nil) }
+    return app.map { volume.types(caller.uid, $0) } ?? .base
+  }
+
+  /// Whether an attribute has to be worked out: of what apps declare, or of files that are read for it.
+  ///
+  /// Whoever asks for those takes turns with other slow work.
+  package func isLongAttribute(_ name: Name) -> Bool {
+    let prefix = TypeAttribute.prefix
+    guard strncmp(name.bytes, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0 else { return false }
+    switch AttributeFamily(name) {
+    case .type, .shown: return true
+    default: return false
+    }
+  }
+
   /// What something is, by the name that it has now; ENODATA where it has none any more.
   func typeValue(
     _ attribute: TypeAttribute, of node: borrowing NodeTable.Reference, by caller: Caller
@@ -33,7 +51,7 @@ extension View {
     if object.hasACL { try gate.authorize(.readAttributes, on: object, by: caller) }
     guard let path = volume.kernelPath(of: node.fd), let name = path.last ?? (node.id == .root ? [] : nil)
     else { throw .ENODATA }
-    let table = volume.types(caller.uid)
+    let table = types(for: caller)
     // Who may not read attributes is not told of this one either.
     let hasBundleBit = object.isDirectory && finderInfo(of: node.id, by: caller)[.isPackage]
     return name.withUnsafeBufferPointer { name in

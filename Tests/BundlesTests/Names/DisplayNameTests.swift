@@ -127,8 +127,46 @@ internal import Testing
     try make(["a.txt": "", "v1.2": "", ".bashrc": "", "b.tar.gz": "", "Mr. Smith": "", "my.folder/x": ""])
     let all = ["a.txt", "v1.2", ".bashrc", "b.tar.gz", "Mr. Smith", "my.folder"]
     #expect(
-      try all.map { try name($0, "de") } == ["a", "v1.2", ".bashrc", "b.tar", "Mr. Smith", "my.folder"])
+      try all.map { try name($0, "de") } == ["a", "v1.2", ".bashrc", "b.tar.gz", "Mr. Smith", "my.folder"])
     #expect(try all.map { try name($0, "de", hides: false) } == all)
+  }
+
+  /// Attacks: a program is not shown as a picture, nor an app as nothing.
+  @Test func whatRemainsIsNoOtherKindOfFile() throws {
+    func info(_ name: String) -> String {
+      Self.info("<key>CFBundleDisplayName</key><string>\(name)</string>")
+    }
+    let struck = "a" + String(repeating: "\u{336}", count: 200)
+    let apps: [(String, String)] = [
+      ("blank", "  "), ("filled", "\u{3164}\u{2800}\u{200d}"), ("struck", struck),
+      ("joined", "a\u{200d}.jp\u{200d}g"),
+      ("picture", "Photo.png"),
+    ]
+    for (name, shown) in apps {
+      try make(["\(name).app/Info.plist": info(shown)])
+      let found = try self.name("\(name).app", "en")
+      #expect(found == (["blank", "filled", "struck"].contains(name) ? name : "\(name).app"), "\(name)")
+    }
+    try make([
+      "photo.jpg.command": "", "invoice.pdf.sh": "", "photo.jpg": "", "a.jpg .sh": "", "  .txt": "",
+      "Photo.png.app/Contents/Info.plist": Self.info(""), "  .app/Contents/Info.plist": Self.info(""),
+      "v1.2.txt": "", "Zoe\u{308}.txt": "",
+    ])
+    for name in ["photo.jpg.command", "invoice.pdf.sh", "a.jpg .sh", "  .txt", "Photo.png.app", "  .app"] {
+      #expect(try self.name(name, "en") == name)
+    }
+    let plain = try ["photo.jpg", "v1.2.txt", "Zoe\u{308}.txt"].map { try name($0, "en") }
+    #expect(plain == ["photo", "v1.2", "Zoë"])
+    // Who has hidden it by the Finder's bit has not hidden it, either.
+    var bits = [UInt8](repeating: 0, count: FinderInfo.size)
+    bits[9] = 0x10
+    let hidden = DisplayNames(try #require(Languages("en")), catalog: { _ in nil })
+    func shown(_ name: String) -> String {
+      hidden.name(
+        of: DisplayNames.Named(name, FinderInfo(bits), isDocument: true, hidesExtension: false, contents: nil)
+      )
+    }
+    #expect(shown("photo.jpg.command") == "photo.jpg.command" && shown("photo.jpg") == "photo")
   }
 
   /// Attacks: what others put into directories is read, and nothing else.

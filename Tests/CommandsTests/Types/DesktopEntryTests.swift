@@ -49,7 +49,8 @@ internal import Testing
   }
 
   @Test func hostileNamesStayNames() throws {
-    let kind = "<b>\"&\u{202e}"
+    // A mark behind it makes another letter of it, but no other byte.
+    let kind = "<b>\"&\u{202e}<\u{200d}&\u{301}"
     try add(
       "org.example.evil", name: " Evil\\n\nExec=rm -rf ~\n[Desktop Action x]\u{202e}",
       AppDeclarations(
@@ -66,7 +67,30 @@ internal import Testing
     #expect(lines.contains("MimeType=application/x-insula-org.example.evil;"))
     let xml = try #require(mounted.temporary.text(of: "data/mime/packages/insula.xml"))
     #expect(xml.contains("<glob pattern=\"*.e&lt;v&gt;&amp;il\"/>") && !xml.contains("*.a*"), "\(xml)")
-    #expect(xml.contains("<comment>&lt;b&gt;&quot;&amp;"))
+    #expect(xml.contains("<comment>&lt;b&gt;&quot;&amp;?&lt;\u{200d}&amp;\u{301}</comment>"), "\(xml)")
+    let parsed = try Program.run(
+      [
+        "python3", "-c", "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])",
+        "\(data)/mime/packages/insula.xml",
+      ])
+    #expect(parsed.status == 0, "\(parsed.errors)")
+  }
+
+  @Test func marksHideNoBackslash() throws {
+    try add("org.example.a", name: " \u{301}\\\u{301}n", AppDeclarations(claims: [claim(["public.png"])]))
+    let place = mounted.temporary.appending("a\u{201c}%\u{301}$\u{301}")
+    _ = try Program.run(["mv", mounted.store, place])
+    let result = try Program.run(
+      [Program.insula, "handlers", "--desktop", "--store", place],
+      environment: ["HOME": mounted.temporary.path, "XDG_DATA_HOME": data, "XDG_RUNTIME_DIR": ""])
+    #expect(result.status == 0, "\(result.errors)")
+    let lines = entry("org.example.a").map { Array($0.utf8) }
+    #expect(lines.contains(Array("Name=\\s\u{301}\\\\\u{301}n".utf8)), "\(entry("org.example.a"))")
+    let quoted = Array("%%\u{301}\\\\$\u{301}\"".utf8)
+    let end = " --with org.example.a -- %F".utf8
+    #expect(
+      lines.contains { $0.starts(with: "Exec=".utf8) && $0.suffix(quoted.count + end.count) == quoted + end })
+    _ = try Program.run(["mv", place, mounted.store])
   }
 
   @Test func aStoreWithABlankIsQuoted() throws {
@@ -108,6 +132,81 @@ internal import Testing
     let names = try mounted.temporary.names(in: "data/applications").filter { $0.hasSuffix(".desktop") }
     #expect(names == ["insula-mine.desktop", "insula-org.example.a.desktop"])
     #expect(entry("org.example.a").contains("MimeType=image/jpeg;image/png;"))
+  }
+
+  /// Attack: a type lists the MIME types of other files, of folders and of links.
+  @Test func nobodyTakesOthersMIMETypes() throws {
+    let others = [
+      "text/plain", "TEXT/html", "application/pdf", "image/png", "inode/directory", "x-scheme-handler/https",
+      "x-content/video-dvd", "application/octet-stream", "application/x-executable",
+      "application/x-sharedlib",
+      "application/x-insula-org.example.other", "application/x-krita",
+    ]
+    try add(
+      "org.example.evil", name: "Evil",
+      AppDeclarations(
+        exported: [
+          DeclaredType(
+            "org.example.evil", parents: ["public.data"], extensions: ["evildoc", "txt"], mimeTypes: others,
+            kind: "E"),
+          DeclaredType(
+            "org.example.own", parents: ["public.data"], extensions: ["owndoc"],
+            mimeTypes: ["application/x-own-evil"]),
+        ], claims: [claim(["org.example.evil", "org.example.own"])]))
+    try add("org.example.good", name: "Good", AppDeclarations(claims: [claim(["public.plain-text"])]))
+    #expect(try write().status == 0)
+    let line = entry("org.example.evil").first { $0.hasPrefix("MimeType=") } ?? ""
+    #expect(line == "MimeType=application/x-insula-org.example.evil;application/x-own-evil;")
+    #expect(
+      entry("org.example.good").first { $0.hasPrefix("MimeType=") }?.split(separator: "=").last?
+        .split(separator: ";").contains("text/plain") == true)
+    // Nor is one that the machine has said anew.
+    let xml = try #require(mounted.temporary.text(of: "data/mime/packages/insula.xml"))
+    for name in others where name != "application/x-insula-org.example.evil" {
+      #expect(!xml.includes("<mime-type type=\"\(name.lowercased())\""), "\(xml)")
+    }
+    #expect(xml.includes("<mime-type type=\"application/x-insula-org.example.evil\">"))
+  }
+
+  /// Attack: root comes with a user's XDG_DATA_HOME, as by su, and the user has put links there.
+  @Test func rootWritesThroughNobodysLinks() throws {
+    let nobody: UInt32 = 65534
+    try add("org.example.a", name: "A", AppDeclarations(claims: [claim(["public.png"])]))
+    try mounted.temporary.makeDirectory("victim", mode: 0o700)
+    try mounted.temporary.write("precious", to: "victim/file")
+    let victim = mounted.temporary.appending("victim")
+    let made = try Program.run([
+      "sh", "-c",
+      """
+      cd "$0" && mkdir -p u/mime/packages u/applications links/mime && touch u/mime/packages/insula.xml &&
+        ln -s "$1/file" u/mime/globs2.new && ln -s "$1" links/applications &&
+        ln -s "$1" links/mime/packages &&
+        ln -s "$1" link && chown -hR \(nobody) u links link
+      """, mounted.temporary.path, victim,
+    ])
+    try #require(made.status == 0, "\(made.errors)")
+    for place in ["u", "links", "u/more/new"] {
+      let result = try Program.run(
+        [Program.insula, "handlers", "--desktop", "--store", mounted.store],
+        environment: [
+          "HOME": mounted.temporary.path, "XDG_DATA_HOME": mounted.temporary.appending(place),
+          "XDG_RUNTIME_DIR": "",
+        ])
+      #expect(
+        result.status != 0 && result.errors.includes("set HOME and XDG_DATA_HOME to your own"), "\(result)")
+    }
+    // What brings entries up to date leaves others' alone, and says nothing of it.
+    let chosen = try Program.run(
+      [Program.insula, "handlers", ".png", "--set", "org.example.a", "--store", mounted.store],
+      environment: [
+        "HOME": mounted.temporary.path, "XDG_DATA_HOME": mounted.temporary.appending("u"),
+        "XDG_RUNTIME_DIR": "",
+      ])
+    #expect(chosen.status == 0 && chosen.errors.isEmpty, "\(chosen.errors)")
+    #expect(mounted.temporary.text(of: "victim/file") == "precious")
+    #expect(try mounted.temporary.names(in: "victim") == ["file"])
+    #expect(try mounted.temporary.names(in: "u/applications").isEmpty)
+    #expect(try !mounted.temporary.names(in: "u").contains("more"))
   }
 
   /// Only who has asked for entries once gets them from then on.

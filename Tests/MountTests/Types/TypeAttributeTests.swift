@@ -87,16 +87,34 @@ struct TypeAttributeTests {
       "cd '\(place)'; \"$INSULA\" ls --finder -R; \"$INSULA\" name a.crate")
     #expect(shown.status == 0 && !shown.output.includes("inside"), "\(shown)")
     #expect(shown.output.hasSuffix("a\n") && !shown.output.includes("a.crate"), "\(shown)")
-    // The app itself sees the same.
-    let inside = try fixture.inside(
-      "cd Documents; touch b.sketch; getfattr --only-values -n system.insula.type b.sketch")
-    #expect(inside.output == "org.example.sketch", "\(inside)")
     #expect(
       try fixture.mounted.run("uninstall", "org.example.sketcher", "--store", fixture.mounted.store).status
         == 0)
     #expect(try said(of: "a.sketch").hasPrefix("dyn."))
     let plain = try fixture.shell("cd '\(place)'; \"$INSULA\" ls --finder -R")
     #expect(plain.output.includes("inside"), "\(plain)")
+  }
+
+  /// An app is not to learn which other apps its user has: it knows the base system's types, and its own.
+  @Test func anAppLearnsOfNoOthers() throws {
+    try open.install("Diary", rank: "Default", extensions: ["crate"], isPackage: true, info: Self.sketches)
+    let own = Self.sketches.split(separator: "sketch").joined(separator: "sheet")
+    try open.install("Curious", rank: "Default", info: own)
+    let asked = """
+      APP=org.example.curious; run sh -c 'cd Documents; touch a.sketch b.sheet c.png; mkdir d.crate
+      for a in type kind package name; do
+        for f in a.sketch b.sheet c.png d.crate; do getfattr --only-values -n system.insula.$a $f; echo; done
+      done'
+      """
+    let said = try fixture.shell(asked).output.split(separator: "\n").map(String.init)
+    try #require(said.count == 16, "\(said)")
+    #expect(said[0].hasPrefix("dyn."))
+    #expect(Array(said[1...3]) == ["org.example.sheet", "public.png", "public.folder"])
+    #expect(Array(said[4...7]) == ["SKETCH document", "sheet", "PNG image", "folder"])
+    #expect(said[11] == "0" && said[15] == "d.crate", "\(said)")
+    // The user outside knows all of them.
+    _ = try Program.run(["touch", "a.sketch"], in: place)
+    #expect(try self.said(of: "a.sketch").hasPrefix("org.example.sketch"))
   }
 
   /// What a user has installed for themselves says nothing of others' files.

@@ -18,7 +18,7 @@ internal import Testing
   ) -> [Int] {
     let table = TypeTable.base.adding(TypeLayer(apps, over: .base))
     let type = table.type(of: name, form)
-    return Openers.of(type, nameExtension: NameExtension.of(name), among: apps, in: table).map(\.app)
+    return Openers(apps, in: table).of(type, nameExtension: NameExtension.of(name)).map(\.app)
   }
 
   @Test func ranksComeFirstThenWhoIsNearest() {
@@ -121,6 +121,10 @@ internal import Testing
     #expect(TypeCircle.find(in: [type("a", "fine", "b"), type("b", "a"), type("fine")]) == ["a", "b"])
     // A circle of others is not these types' fault.
     #expect(TypeCircle.find(in: [type("x", "a")], among: [type("a", "b"), type("b", "a")]) == nil)
+    // One of others on the way hides none, nor does the order of parents.
+    #expect(
+      TypeCircle.find(in: [type("x", "a", "y")], among: [type("a", "b"), type("b", "a"), type("y", "x")])
+        == ["x", "y"])
     let long = (0..<2000).map { type("t\($0)", "t\(($0 + 1) % 2000)") }
     #expect(TypeCircle.find(in: long)?.count == 2000)
   }
