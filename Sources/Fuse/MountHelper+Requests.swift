@@ -9,7 +9,7 @@ extension MountHelper {
   enum Request: Equatable {
     case removeTree(lazily: Bool)
     case mount(user: UInt32, group: UInt32, path: String)
-    case remove(DeviceNumber, user: UInt32, group: UInt32, path: String)
+    case remove(DeviceNumber, user: UInt32, group: UInt32)
 
     /// No path is longer.
     static let mostBytes = 17 + 4096
@@ -18,25 +18,29 @@ extension MountHelper {
       switch self {
       case .removeTree(let lazily): [lazily ? 1 : 0]
       case .mount(let user, let group, let path): [2] + Self.bytes([user, group]) + Array(path.utf8)
-      case .remove(let device, let user, let group, let path):
-        [3] + Self.bytes([user, group, device.major, device.minor]) + Array(path.utf8)
+      case .remove(let device, let user, let group):
+        [3] + Self.bytes([user, group, device.major, device.minor])
+      }
+    }
+
+    /// For whom it is; nil for the whole tree.
+    var user: UInt32? {
+      switch self {
+      case .removeTree: nil
+      case .mount(let user, _, _), .remove(_, let user, _): user
       }
     }
 
     /// Nil for what is no request.
     init?(_ bytes: [UInt8]) {
       let words = Self.words(bytes.dropFirst())
-      func path(after count: Int) -> String {
-        String(decoding: bytes.dropFirst(1 + 4 * count), as: UTF8.self)
-      }
       switch bytes.first {
       case 0 where bytes.count == 1: self = .removeTree(lazily: false)
       case 1 where bytes.count == 1: self = .removeTree(lazily: true)
-      case 2 where words.count >= 2: self = .mount(user: words[0], group: words[1], path: path(after: 2))
+      case 2 where words.count >= 2: self = .mount(user: words[0], group: words[1], path: String(decoding: bytes.dropFirst(9), as: UTF8.self))
       case 3 where words.count >= 4:
         self = .remove(
-          DeviceNumber(major: words[2], minor: words[3]), user: words[0], group: words[1],
-          path: path(after: 4))
+          DeviceNumber(major: words[2], minor: words[3]), user: words[0], group: words[1])
       default: return nil
       }
     }

@@ -16,6 +16,8 @@ extension MountHelper {
 
     /// How long a request may take: a path may lead through a user's own filesystem, which need not answer.
     static let seconds: Int32 = 5
+    /// How many requests of one user are carried out at once.
+    private static let mostOfOne = 3
     static let firstFree = STDERR_FILENO + 1
     /// As the mount table shows it.
     private static let source = "insula-files"
@@ -23,9 +25,8 @@ extension MountHelper {
     func run(_ daemon: FD) -> Never {
       guard (try? Self.holdNothingElse(than: daemon)) != nil else { _exit(1) }
       if isSystem { guard (try? Self.giveUpRights()) != nil else { _exit(1) } }
-      // The kernel buries those who answer.
-      signal(SIGCHLD, SIG_IGN)
       let socket = FD(Self.firstFree)
+      var children: [(pid: Int32, user: UInt32)] = []
       while let message = try? LocalSocket.receive(from: socket, limit: Request.mostBytes) {
         let request = Request(message.bytes)
         if case .removeTree(let lazily)? = request {
@@ -34,9 +35,13 @@ extension MountHelper {
             try Self.unmount(mountPoint, lazily: lazily, errors: errors)
             return nil
           }
-        } else if let request, let asker = message.descriptor {
-          let child = clx_fork()
+        } else if let request, let user = request.user, let asker = message.descriptor {
+          children.removeAll { waitpid($0.pid, nil, WNOHANG) != 0 }
+          // Who waits for a filesystem that does not answer may not even end.
+          let isTooMany = children.count { $0.user == user } >= Self.mostOfOne
+          let child = isTooMany ? -1 : clx_fork()
           if child == 0 { answerApart(request, asker) }
+          if child > 0 { children.append((child, user)) }
           if child < 0 { answer(asker) { () throws(Errno) in throw .EAGAIN } }
         }
         if let descriptor = message.descriptor { _ = close(descriptor.raw) }
@@ -51,12 +56,10 @@ extension MountHelper {
 
     private func answerApart(_ request: Request, _ asker: FD) -> Never {
       alarm(UInt32(Self.seconds))
-      signal(SIGCHLD, SIG_DFL)
       answer(asker) { () throws(Errno) in
         switch request {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)
-        case .remove(let device, let user, let group, let path):
-          try remove(device, of: user, group, at: path)
+        case .remove(let device, let user, let group): try remove(device, of: user, group)
         case .removeTree: break
         }
         return nil
@@ -88,6 +91,8 @@ extension MountHelper {
         let top = try open(path, as: user, group)
         return Mounted(connection: connection, device: try top.fd.deviceInMemory())
       }
+      // Root's directories are others' too.
+      guard user != 0 else { throw .EPERM }
       let directory = try open(path, as: user, group)
       try check(directory.fd, isOf: user)
       let made = try Mount.detached(for: user, group, source: Self.source, [.noDevices, .noSetUserID])
@@ -99,12 +104,15 @@ extension MountHelper {
       return Mounted(connection: SharedFD(made.takeConnection()), device: device)
     }
 
-    private func remove(
-      _ device: DeviceNumber, of user: UInt32, _ group: UInt32, at path: String
-    ) throws(Errno) {
-      let top = try open(path, as: user, group)
+    private func remove(_ device: DeviceNumber, of user: UInt32, _ group: UInt32) throws(Errno) {
+      // Its directory may have got another path, and nothing else is to be taken away.
+      let mounts = try MountTable.current().entries
+      guard let mount = mounts.last(where: { $0.device == device && $0.source == Self.source }) else { return }
+      let top = try open(mount.mountPoint, as: user, group)
       guard try top.fd.deviceInMemory() == device else { throw .EINVAL }
-      guard isSystem else { return try Self.unmount(path, lazily: true, errors: FD(STDERR_FILENO)) }
+      guard isSystem else {
+        return try Self.unmount(mount.mountPoint, lazily: true, errors: FD(STDERR_FILENO))
+      }
       // What was opened and looked at, wherever its path leads by now.
       try Mount.removeLazily(top.fd)
     }
@@ -161,8 +169,6 @@ extension MountHelper {
       posix_spawn_file_actions_init(&actions)
       defer { posix_spawn_file_actions_destroy(&actions) }
       posix_spawn_file_actions_adddup2(&actions, errors.raw, STDERR_FILENO)
-      signal(SIGCHLD, SIG_DFL)
-      defer { signal(SIGCHLD, SIG_IGN) }
       var child = pid_t()
       let error = posix_spawnp(&child, "fusermount3", &actions, nil, &arguments, environ)
       guard error == 0 else { throw Errno(error) }

@@ -72,10 +72,8 @@ package final class MountHelper: Sendable {
   }
 
   /// Takes such a mount away; what still uses it may go on until it is done.
-  package func remove(
-    _ device: DeviceNumber, of user: UInt32, _ group: UInt32, at path: String
-  ) throws(Errno) {
-    _ = try ask(.remove(device, user: user, group: group, path: path))
+  package func remove(_ device: DeviceNumber, of user: UInt32, _ group: UInt32) throws(Errno) {
+    _ = try ask(.remove(device, user: user, group: group))
   }
 
   /// Each is answered apart from others: a path may lead through a filesystem that does not answer.

@@ -12,15 +12,21 @@ internal import Glibc
 ///
 /// Only for a process of one thread.
 package enum ActingUser {
+  /// EBUSY if there are other threads: they would keep root's rights until the program starts, and no fork
+  /// has them.
+  package static func requireOneThread() throws(Errno) {
+    // Each has a directory there.
+    let threads = try FD.cwd.openFollowing("/proc/self/task", O_RDONLY | O_DIRECTORY)
+    guard try threads.fd.status().st_nlink == 3 else { throw .EBUSY }
+  }
+
   /// Starts this program once more, as that user; throws if it can't, and then this process must end.
   ///
   /// EBUSY if it has other threads.
   package static func become(
     _ account: Account, arguments: [String], environment: [String: String]
   ) throws(Errno) -> Never {
-    // Other threads would keep root's rights until the program starts. Each has a directory there.
-    let threads = try FD.cwd.openFollowing("/proc/self/task", O_RDONLY | O_DIRECTORY)
-    guard try threads.fd.status().st_nlink == 3 else { throw .EBUSY }
+    try requireOneThread()
     try OwnNamespace.keepDescriptors()
     // The working directory would be a way past what is closed above it.
     try check(chdir("/"))

@@ -3,7 +3,6 @@
 
 internal import CLinux
 internal import Glibc
-internal import Synchronization
 
 // Clients of clusters and of other servers know no flags of renameat2 (EINVAL). There other calls keep the
 // promise, for a caller who sees to it that nobody else changes the names meanwhile, as the store's lock and
@@ -76,9 +75,11 @@ extension FD {
     return result != nil
   }
 
+  /// What a stop has left has such a name too, and must stay; nobody can guess it.
   private func freeName(_ prefix: String) -> String {
-    "\(prefix)\(ProcessID.own)-\(freeNames.wrappingAdd(1, ordering: .relaxed).newValue)"
+    while true {
+      let name = prefix + String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      if !has(name) { return name }
+    }
   }
 }
-
-private let freeNames = Atomic<UInt64>(0)

@@ -19,6 +19,16 @@ internal import Synchronization
 
 /// What a files view shows at its top and in iCloud Drive.
 package final class FilesTop: Sendable {
+  /// How closely is looked at what is to be shown.
+  package enum Look: Sendable {
+    /// At what is known.
+    case known
+    /// Once more at the home if something was made or removed there.
+    case ifChanged
+    /// At everything.
+    case again
+  }
+
   private struct State {
     var shown: FilesPlaces?
     /// The nodes on the way to each place: the kernel does not know them, but those below are found through
@@ -26,18 +36,17 @@ package final class FilesTop: Sendable {
     var passages: [[[UInt8]]: [NodeID]] = [:]
   }
 
-  private let source: @Sendable (_ again: Bool) -> FilesPlaces?
+  private let source: @Sendable (Look) -> FilesPlaces?
   private let state = Mutex(State())
 
-  /// `source` says what is to be shown, or nothing if that can't be told; `again`, after it has looked at
-  /// everything once more.
-  package init(_ source: @escaping @Sendable (_ again: Bool) -> FilesPlaces?) { self.source = source }
+  /// `source` says what is to be shown, or nothing if that can't be told.
+  package init(_ source: @escaping @Sendable (Look) -> FilesPlaces?) { self.source = source }
 
   /// What is in the view now; calls `changed` with what it has of the tree, if that is no longer the same.
   fileprivate func current(
-    again: Bool = true, changed: ([ScopePlace], [ScopePlace]) -> Void = { _, _ in }
+    _ look: Look = .again, changed: ([ScopePlace], [ScopePlace]) -> Void = { _, _ in }
   ) -> FilesPlaces? {
-    let places = source(again)
+    let places = source(look)
     return state.withLock { state in
       guard let places, places != state.shown else { return state.shown }
       changed(state.shown?.claims ?? [], places.claims)
@@ -100,12 +109,12 @@ extension Volume {
 
 extension View {
   /// What is shown in a directory of a files view instead of what is in it; nil for any other directory.
-  func placesShown(in directory: NodeID, again: Bool = true) -> [FilesPlace]? {
+  func placesShown(in directory: NodeID, _ look: FilesTop.Look = .again) -> [FilesPlace]? {
     guard let filesTop else { return nil }
     let isTop = directory == .root
     guard isTop || nodes.with(directory, { $0.zone }) == .cloudContainers else { return nil }
     var hasChanged = false
-    let places = filesTop.current(again: again) { before, now in
+    let places = filesTop.current(look) { before, now in
       scope.change { scope in
         for claim in before where !now.contains(claim) { scope.withdraw(claim) }
         for claim in now { scope.admit(claim) }
@@ -118,14 +127,14 @@ extension View {
 
   /// What a name in such a directory stands for; nil for a name in any other directory.
   func shownEntry(_ name: Name, in directory: NodeID, by caller: Caller) throws(Errno) -> Entry? {
-    func place(again: Bool) -> FilesPlace?? {
-      placesShown(in: directory, again: again).map { places in
+    func place(_ look: FilesTop.Look) -> FilesPlace?? {
+      placesShown(in: directory, look).map { places in
         places.first { $0.name.elementsEqual(name.buffer) }
           ?? (volume.settings.ignoresCase ? places.first { areOneName($0.name, Array(name.buffer)) } : nil)
       }
     }
-    guard let known = place(again: false) else { return nil }
-    guard let place = known ?? place(again: true) ?? nil else { throw .ENOENT }
+    guard let known = place(.known) else { return nil }
+    guard let place = known ?? place(.ifChanged) ?? nil else { throw .ENOENT }
     return try shownEntry(place, by: caller)
   }
 

@@ -30,15 +30,22 @@ struct ShareTests {
       let printed = try fixture.shell("insula share \(place) --samba")
       let read = try read(printed.output, by: ["/usr/bin/testparm", "-s", "FILE"], fixture)
       #expect(read.status == 0, "\(read.errors)")
-      #expect(read.output.contains("[\(fixture.user.name)-\(place)]"), "\(read.output)")
+      #expect(read.output.contains("[\(fixture.user.name) \(place)]"), "\(read.output)")
       #expect(read.output.contains("path = \(home)/\(place)\n"), "\(read.output)")
       #expect(read.output.contains("read only = No") == writes, "\(read.output)")
       #expect(!read.output.contains("guest ok = Yes"), "\(read.output)")
     }
-    let files = try fixture.shell("insula share Files --samba")
+    // What is called like a section of the server's own is none, and what is hidden stays so.
+    let files = try fixture.shell(
+      """
+      cd '\(home)'; mkdir global homes 'print$' Covered; "$INSULA" flags hidden Covered
+      insula share Files --samba
+      """)
+    #expect(files.output.contains("[\(fixture.user.name) Files global]"), "\(files.output)")
     let read = try read(files.output, by: ["/usr/bin/testparm", "-s", "FILE"], fixture)
-    #expect(read.output.contains("[Pages]") && read.output.contains("[Documents]"), "\(read.output)")
-    #expect(!read.output.contains("Notes") && !read.output.contains("[Library]"), "\(read.output)")
+    #expect(read.output.contains(" Files Pages]") && read.output.contains(" Files Documents]"), "\(read.output)")
+    #expect(!read.output.contains("Notes") && !read.output.contains("Library]"), "\(read.output)")
+    #expect(!read.output.contains("Files Covered"), "\(read.output)")
     let sections = read.output.components(separatedBy: "\n[").count - 2
     #expect(
       read.output.components(separatedBy: "valid users = \(fixture.user.name)\n").count - 1 == sections,
@@ -69,7 +76,7 @@ struct ShareTests {
   @Test func namesAreNoConfiguration() throws {
     let fixture = try RunFixture()
     let home = "\(fixture.mounted.point)/Users/\(fixture.user.name)"
-    for name in ["a\n[global]", "%u", "a\\"] {
+    for name in ["a\n[global]", "%u", "a\\", "a "] {
       try FileManager.default.createDirectory(atPath: "\(home)/\(name)", withIntermediateDirectories: false)
       let printed = try fixture.shell("insula share Files --samba")
       #expect(printed.status != 0 && printed.errors.contains("can't be shared"), "\(name): \(printed.output)")

@@ -47,6 +47,9 @@ struct FilesPlacesTests {
     // Two spellings of one name, and one that only a program could tell from another.
     #expect(names(("a.b", "Cafe\u{301}"), ("c.d", "Caf\u{e9}")).allSatisfy { $0.hasSuffix(")") })
     #expect(names(("a.b", "Notes"), ("c.d", "No\u{200d}tes")).allSatisfy { $0.hasSuffix(")") })
+    #expect(names(folders: ["Documents"], ("a.b", "Documents\u{fe0f}")).last?.hasSuffix("(a.b)") == true)
+    #expect(names(("a.b", "iCloud\u{34f} Drive")) == ["iCloud\u{34f} Drive (a.b)"])
+    #expect(names(folders: ["Straße"], ("a.b", "STRASSE")).last == "STRASSE (a.b)")
     // Whose name is what another one is called by then.
     let all = names(("a.b", "Notes"), ("c.d", "Notes"), ("e.f", "Notes (a.b)"))
     #expect(Set(all).count == 3 && all.contains("Notes (c.d)"))
@@ -54,7 +57,7 @@ struct FilesPlacesTests {
 
   /// A name that would deceive is as good as none.
   @Test(arguments: [
-    "", ".", "..", ".hidden", " Notes", "Notes ", "No\u{202e}tes", "No\ntes", "No\u{0}tes", "No\u{a0}tes",
+    "", ".", "..", "\u{3164}", "\u{2800}", ".hidden", " Notes", "Notes ", "No\u{202e}tes", "No\ntes", "No\u{0}tes", "No\u{a0}tes",
     String(repeating: "a", count: 65),
   ])
   func namesThatDeceiveAreNotShown(name: String) { #expect(names(("a.b", name)) == ["a.b"]) }

@@ -85,8 +85,8 @@ struct ShareCommand: Command {
       let shared =
         place == "Files"
         ? try files(access, user, home: home)
-        : [(name: "\(owner)-\(place)", path: "\(root)/\(home)/\(place)")]
-      try showSamba(shared, owner: place == "Files" || !isMachines ? owner : nil, context)
+        : [(name: place, path: "\(root)/\(home)/\(place)")]
+      try showSamba(shared, of: owner, forOwnerAlone: place == "Files" || !isMachines, context)
     case .sftp(let account):
       guard isMachines || account == owner else {
         throw CommandFailure(
@@ -105,19 +105,24 @@ struct ShareCommand: Command {
   private func files(
     _ access: any StoreAccess, _ user: UInt32, home: String
   ) throws -> [(name: String, path: String)] {
+    var view = FinderView(Languages(environment: access.context.environment), access.context)
+    func shown(_ path: String) throws -> FinderView.Shown {
+      let object = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
+      return view.look(at: object.fd, called: Array(path.splitAtName.name.utf8), try object.fd.status())
+    }
     let apps = try access.documents(for: user).apps.compactMap { app -> FilesPlaces.Documents? in
       guard AppDeclarations(text: app.declarations).sharesDocuments,
         let identifier = AppIdentifier(app.identifier)
       else { return nil }
       let container = "\(home)/\(ContainerLayout.path(of: identifier, .data))"
       return FilesPlaces.Documents(
-        identifier: app.identifier, displayName: app.name,
+        identifier: app.identifier, displayName: (try? shown("\(access.root)/\(app.path)").name) ?? app.name,
         path: "\(container)/\(ContainerLayout.documentsPath)")
     }
     let directory = try FD.cwd.openFollowing("\(access.root)/\(home)", O_RDONLY | O_DIRECTORY)
     let folders = try directory.fd.entries { _, type in type == UInt8(DT_DIR) }.map {
       String(decoding: $0.name, as: UTF8.self)
-    }
+    }.filter { try !shown("\(access.root)/\(home)/\($0)").isHidden }
     return FilesPlaces(home: home, folders: folders, apps: apps, clouds: []).top.map { place in
       let path = String(decoding: GrantPath.path(place.path), as: UTF8.self)
       return (String(decoding: place.name, as: UTF8.self), "\(access.root)/\(path)")
@@ -127,19 +132,24 @@ struct ShareCommand: Command {
   // MARK: Fragments
 
   private func showSamba(
-    _ shared: [(name: String, path: String)], owner: String?, _ context: Context
+    _ shared: [(name: String, path: String)], of owner: String, forOwnerAlone isPrivate: Bool,
+    _ context: Context
   ) throws(CommandFailure) {
+    try Self.check(owner, hasNone: "%\\\"[] ,", "samba")
     context.console.print("# For smb.conf: include = FILE. Insula decides who may do what.")
     for share in shared {
       for text in [share.name, share.path] {
         try Self.check(text, hasNone: "%\\\"[]", "samba")
       }
+      // No account has a blank in its name, so no share of another one has this name, nor has one of the
+      // server's own: global, homes, print$.
+      let name = place == "Files" ? "\(owner) Files \(share.name)" : "\(owner) \(share.name)"
       let lines = [
-        "", "[\(share.name)]", "   path = \(share.path)", "   read only = \(place == "Sites" ? "yes" : "no")",
+        "", "[\(name)]", "   path = \(share.path)", "   read only = \(place == "Sites" ? "yes" : "no")",
         "   guest ok = no", "   follow symlinks = no", "   wide links = no", "   ea support = yes",
       ]
       context.console.print(lines: lines)
-      if let owner { context.console.print("   valid users = \(owner)") }
+      if isPrivate { context.console.print("   valid users = \(owner)") }
     }
   }
 
@@ -161,7 +171,7 @@ struct ShareCommand: Command {
   private static func check(
     _ text: String, hasNone special: String, _ server: String
   ) throws(CommandFailure) {
-    guard text == text.sanitized, !text.utf8.contains(where: special.utf8.contains) else {
+    guard text == text.sanitized, text.utf8.last != UInt8(ascii: " "), !text.utf8.contains(where: special.utf8.contains) else {
       throw CommandFailure(
         .failed,
         "\(text.sanitized) can't be shared: it has a character that means something to \(server); rename it, "

@@ -36,12 +36,15 @@ struct FilesMount: Codable, Equatable {
 
   var device: DeviceNumber { DeviceNumber(major: major, minor: minor) }
 
-  /// Takes it away; who uses it may finish.
-  func remove(by helper: MountHelper) {
+  /// Takes it away; who uses it may finish. False if that can't be.
+  @discardableResult
+  func remove(by helper: MountHelper) -> Bool {
     do throws(Errno) {
-      try helper.remove(device, of: user, group, at: path)
+      try helper.remove(device, of: user, group)
+      return true
     } catch {
       DaemonLog.write("can't remove the files view at \(path.sanitized): \(error.message)")
+      return false
     }
   }
 }

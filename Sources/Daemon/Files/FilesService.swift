@@ -35,8 +35,11 @@ final class FilesService: Sendable {
 
   private func mount(_ request: FilesRequest, for user: UInt32, _ group: UInt32) throws(ControlFailure) {
     let path = request.mountPoint
-    guard path.hasPrefix("/"), path.utf8.count < 4096, !path.utf8.contains(0) else {
-      throw ControlFailure("the mount point of a files view must be an absolute path", .EINVAL)
+    let names = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    guard path.hasPrefix("/"), path.utf8.count < 4096, !path.utf8.contains(0),
+      !names.contains(where: { ["", ".", ".."].contains($0) })
+    else {
+      throw ControlFailure("the mount point of a files view must be a plain absolute path", .EINVAL)
     }
     let tree = server.mountPoint
     guard path != tree, !path.hasPrefix(tree == "/" ? tree : tree + "/") else {
@@ -52,7 +55,8 @@ final class FilesService: Sendable {
       throw ControlFailure("you have too many running apps, backups and files views; end some first", error)
     }
     do throws(Errno) {
-      let mount = FilesMounting(user: user, group: group, path: path, languages: request.languages)
+      let languages = Languages(list: request.languages).names.joined(separator: ":")
+      let mount = FilesMounting(user: user, group: group, path: path, languages: languages)
       try server.mountFiles(mount, home: home, apps, share)
     } catch {
       throw ControlFailure("can't mount a files view at \(path.sanitized): \(Self.reason(error))", error)

@@ -44,7 +44,11 @@ final class FilesViews: Sendable {
   /// Nothing begins from here on, and what is mounted is taken away, since the store is unmounted.
   func endAll(by helper: MountHelper) {
     state.withLock { $0.isEnding = true }
-    for mounted in all { mounted.mount.remove(by: helper) }
+    // Who has laid something over theirs that does not answer holds nobody for each of them.
+    var unanswered: Set<UInt32> = []
+    for mounted in all where !unanswered.contains(mounted.mount.user) {
+      if !mounted.mount.remove(by: helper) { unanswered.insert(mounted.mount.user) }
+    }
     _ = state.wait(milliseconds: 1000) { $0.views.isEmpty }
   }
 }

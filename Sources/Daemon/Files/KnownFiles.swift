@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Bundles
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -16,6 +17,8 @@ final class KnownFiles: Sendable {
     var version = -1
     var documents = SharedDocuments()
     var places: FilesPlaces?
+    /// When names in the home were last changed before they were read.
+    var changed: Int?
   }
 
   private let store: Store
@@ -39,8 +42,8 @@ final class KnownFiles: Sendable {
     names = DisplayNames(languages)
   }
 
-  /// `again` has the home looked at once more, in which folders come and go; nil if nothing can be read.
-  func places(again: Bool) -> FilesPlaces? {
+  /// Nil if nothing can be read.
+  func places(_ look: FilesTop.Look) -> FilesPlaces? {
     guard let registry = try? registry(false) else { return folders().map { made(SharedDocuments(), $0) } }
     let version = registry.typesVersion(for: user)
     return state.withLock { state in
@@ -49,9 +52,14 @@ final class KnownFiles: Sendable {
         guard let read else { return state.places }
         state.documents = read
         state.version = version
-      } else if !again, let places = state.places {
-        return places
+      } else if let places = state.places {
+        switch look {
+        case .known: return places
+        case .ifChanged: if let changed = state.changed, changed == self.changed { return places }
+        case .again: break
+        }
       }
+      state.changed = changed
       guard let folders = folders() else { return state.places }
       state.places = made(state.documents, folders)
       return state.places
@@ -60,6 +68,10 @@ final class KnownFiles: Sendable {
 
   private func made(_ documents: SharedDocuments, _ folders: [String]) -> FilesPlaces {
     FilesPlaces(home: home, folders: folders, apps: documents.apps, clouds: documents.clouds)
+  }
+
+  private var changed: Int? {
+    (try? store.tree.status(at: home)).map { $0.st_mtim.tv_sec &* 1_000_000_000 &+ $0.st_mtim.tv_nsec }
   }
 
   /// As many as a person could look through.

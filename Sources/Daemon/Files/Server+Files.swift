@@ -54,7 +54,7 @@ extension Server {
       store, volume,
       { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() }, user: user,
       home: home, Languages(list: languages))
-    return try volume.filesView(FilesTop { known.places(again: $0) }, user: user, takingOver: taken)
+    return try volume.filesView(FilesTop { known.places($0) }, user: user, takingOver: taken)
   }
 
   private func serve(_ mounted: FilesViews.Mounted, over session: Session) throws(Errno) {

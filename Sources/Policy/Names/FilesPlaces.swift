@@ -50,7 +50,7 @@ package struct FilesPlaces: Equatable, Sendable {
 
   /// Gives each a name of its own: what an app calls itself must not pass for another app, or for a folder.
   private static func named(_ all: [Documents], besides taken: [String]) -> [FilesPlace] {
-    var uses: [String: Int] = [:]
+    var uses: [[UInt8]: Int] = [:]
     for name in taken { uses[key(name), default: 0] += 1 }
     let names = all.map { fileName($0.displayName) ?? $0.identifier }
     for name in names { uses[key(name), default: 0] += 1 }
@@ -68,9 +68,11 @@ package struct FilesPlaces: Equatable, Sendable {
   }
 
   /// Names that a person could not tell apart have the same key.
-  private static func key(_ name: String) -> String {
-    String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .format }))
-      .lowercased()
+  private static func key(_ name: String) -> [UInt8] {
+    let shown = String.UnicodeScalarView(
+      name.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint && $0 != "\u{2800}" })
+    let bytes = Array(String(shown).utf8)
+    return foldedName(bytes) ?? bytes
   }
 
   private static let longest = 64
@@ -78,7 +80,7 @@ package struct FilesPlaces: Equatable, Sendable {
   /// The name of a file for a display name; nil if it would deceive whoever reads it, or hide the file.
   private static func fileName(_ displayName: String) -> String? {
     let name = displayName.sanitized
-    guard name == displayName, !name.isEmpty, name.first != ".", name.unicodeScalars.count <= longest,
+    guard name == displayName, !key(name).isEmpty, name.first != ".", name.unicodeScalars.count <= longest,
       name.utf8.first != UInt8(ascii: " "), name.utf8.last != UInt8(ascii: " "),
       name.unicodeScalars.allSatisfy({ $0 == " " || $0.properties.generalCategory != .spaceSeparator })
     else { return nil }

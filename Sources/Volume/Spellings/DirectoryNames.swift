@@ -7,7 +7,9 @@ internal import Policy
 ///
 /// They are kept in one piece of memory, and a table says where: a number for each, of which half is the
 /// hash of what all spellings of the name have in common, and half is where the name begins.
-struct DirectoryNames {
+///
+/// Whoever has made it hands it over to the index, which uses it under its lock alone.
+final class DirectoryNames: @unchecked Sendable {
   /// When names in the directory were last changed, in nanoseconds.
   var changed: Int64
   /// Whether that is when we have changed some ourselves: what the directory says is a moment before that.
@@ -35,7 +37,7 @@ struct DirectoryNames {
 
   /// What is known of a directory with too many names.
   static func tooMany(changed: Int64, user: UInt32) -> DirectoryNames {
-    var names = DirectoryNames(changed: changed, user: user)
+    let names = DirectoryNames(changed: changed, user: user)
     names.areTooMany = true
     return names
   }
@@ -53,22 +55,23 @@ struct DirectoryNames {
   /// There are several only if they came past the daemon.
   func spelling(of name: UnsafeBufferPointer<UInt8>, _ folded: [UInt8]) -> [UInt8]? {
     var first: [UInt8]?
-    for index in indices(Self.hash(folded)) {
+    let same = index(of: Self.hash(folded)) { index in
       let found = self.name(in: slots[index])
-      if found.elementsEqual(name) { return Array(found) }
+      if found.elementsEqual(name) { return true }
       let other = Array(found)
-      guard foldedName(other) == folded else { continue }
-      if let known = first, known.lexicographicallyPrecedes(other) { continue }
-      first = other
+      if foldedName(other) == folded, first.map({ other.lexicographicallyPrecedes($0) }) ?? true {
+        first = other
+      }
+      return false
     }
-    return first
+    return same.map { Array(self.name(in: slots[$0])) } ?? first
   }
 
   /// What is no name in such a store is found by itself alone, and is not in here.
-  mutating func insert(_ name: UnsafeBufferPointer<UInt8>) {
+  func insert(_ name: UnsafeBufferPointer<UInt8>) {
     guard !areTooMany, let folded = foldedName(name) else { return }
     let hash = Self.hash(folded)
-    guard !indices(hash).contains(where: { self.name(in: slots[$0]).elementsEqual(name) }),
+    guard index(of: hash, where: { self.name(in: slots[$0]).elementsEqual(name) }) == nil,
       bytes.count < Int(UInt32.max) - 512
     else { return }
     if 4 * (taken + 1) > 3 * slots.count { tidy() }
@@ -79,9 +82,9 @@ struct DirectoryNames {
     count += 1
   }
 
-  mutating func remove(_ name: UnsafeBufferPointer<UInt8>) {
+  func remove(_ name: UnsafeBufferPointer<UInt8>) {
     guard let folded = foldedName(name),
-      let index = indices(Self.hash(folded)).first(where: { self.name(in: slots[$0]).elementsEqual(name) })
+      let index = index(of: Self.hash(folded), where: { self.name(in: slots[$0]).elementsEqual(name) })
     else { return }
     slots[index] = Self.removed
     bytesInUse -= name.count + 1
@@ -97,17 +100,16 @@ struct DirectoryNames {
     return UInt32(truncatingIfNeeded: hasher.finalize())
   }
 
-  /// Where names with a hash are in the table.
-  private func indices(_ hash: UInt32) -> [Int] {
-    var found: [Int] = []
+  /// Where a name with a hash is in the table, the first for which that is so.
+  private func index(of hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {
     var index = Int(hash) & (slots.count - 1)
     while slots[index] != Self.free {
-      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash {
-        found.append(index)
+      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash, isMeant(index) {
+        return index
       }
       index = (index + 1) & (slots.count - 1)
     }
-    return found
+    return nil
   }
 
   private func name(in slot: UInt64) -> ArraySlice<UInt8> {
@@ -115,7 +117,7 @@ struct DirectoryNames {
     return bytes[start + 1..<start + 1 + Int(bytes[start])]
   }
 
-  private mutating func place(_ hash: UInt32, at start: Int) {
+  private func place(_ hash: UInt32, at start: Int) {
     var index = Int(hash) & (slots.count - 1)
     while slots[index] > Self.removed { index = (index + 1) & (slots.count - 1) }
     if slots[index] == Self.free { taken += 1 }
@@ -123,7 +125,7 @@ struct DirectoryNames {
   }
 
   /// Makes room for as many names as there are, and gives back that of those that are gone.
-  private mutating func tidy() {
+  private func tidy() {
     let (old, names) = (slots, bytes)
     var size = 16
     while size < 2 * (count + 1) { size *= 2 }

@@ -50,6 +50,7 @@ final class RenameRetries: Sendable {
 
   private struct Retry {
     let began: UInt64
+    let user: UInt32
     /// The rename, as far as it can be told from others.
     let call: String
     /// What was answered with ESTALE first, and whether it was asked for again.
@@ -93,7 +94,8 @@ final class RenameRetries: Sendable {
   /// Until then another rename of the same thread's may be taken for this one, if this one ended without a
   /// request and both have their names in the same places of memory. Then it does nothing.
   private static let longest: UInt64 = 2_000_000_000
-  private static let mostThreads = 256
+  /// A rename that never comes is waited for, so each user has a share of their own.
+  private static let mostThreads = (ofOne: 32, ofAll: 4096)
 
   /// Whether anybody's lookups are to be noted.
   var areUnderWay: Bool { count.load(ordering: .relaxed) > 0 }
@@ -106,7 +108,9 @@ final class RenameRetries: Sendable {
   }
 
   /// What a thread is told that looks up another spelling than the stored one.
-  func answer(_ lookup: Lookup, by thread: Int32, call: (Int32) -> String?) -> Answer {
+  func answer(
+    _ lookup: Lookup, by thread: Int32, of user: UInt32 = 0, call: (Int32) -> String?
+  ) -> Answer {
     guard let call = call(thread) else {
       end(thread)
       return .found
@@ -120,8 +124,10 @@ final class RenameRetries: Sendable {
         return answer
       }
       threads = threads.filter { now &- $0.value.began < Self.longest }
-      guard threads.count < Self.mostThreads else { return .found }
-      threads[thread] = Retry(began: now, call: call, refused: lookup)
+      guard threads.count < Self.mostThreads.ofAll,
+        threads.values.count(where: { $0.user == user }) < Self.mostThreads.ofOne
+      else { return .found }
+      threads[thread] = Retry(began: now, user: user, call: call, refused: lookup)
       return .again
     }
   }

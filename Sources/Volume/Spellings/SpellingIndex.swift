@@ -59,10 +59,10 @@ final class SpellingIndex: Sendable {
     of name: UnsafeBufferPointer<UInt8>, _ folded: [UInt8], in directory: ObjectNumber, changed: Int64
   ) -> Answer {
     state.withLock { state in
-      guard state.directories[directory]?.areUpToDate(changed) == true else { return .unknown }
+      guard let names = state.directories[directory], names.areUpToDate(changed) else { return .unknown }
       state.clock &+= 1
-      state.directories[directory]?.lastUse = state.clock
-      guard let names = state.directories[directory], !names.areTooMany else { return .unknown }
+      names.lastUse = state.clock
+      guard !names.areTooMany else { return .unknown }
       if let found = names.spelling(of: name, folded) { return .stored(found) }
       return .free(hasRoom: names.weight < directoryLimit)
     }
@@ -107,10 +107,7 @@ final class SpellingIndex: Sendable {
     names.lastUse = state.clock
     state.weigh(names.user, names.weight)
     state.directories[directory] = names
-    if let last = noted.lastChanged {
-      state.directories[directory]?.changed = last.time
-      state.directories[directory]?.isOwn = last.isOwn
-    }
+    if let last = noted.lastChanged { (names.changed, names.isOwn) = last }
     while state.weight > limit { state.makeRoom() }
   }
 
@@ -126,21 +123,21 @@ final class SpellingIndex: Sendable {
     removed: Name?, added: Name?, in directory: ObjectNumber, changed: Int64, isOwn: Bool = false
   ) {
     state.withLock { state in
-      if let reading = state.readings[directory] {
+      if !state.readings.isEmpty, let reading = state.readings[directory] {
         state.readings[directory]?.lastChanged = (changed, isOwn)
         for (name, isThere) in [(removed, false), (added, true)] {
           guard let name, reading.changes.count < Self.mostChanges else { continue }
           state.readings[directory]?.changes.append((Array(name.buffer), isThere))
         }
       }
-      guard let before = state.directories[directory]?.weight else { return }
-      // There may be room for the others now.
-      if removed != nil, state.directories[directory]?.areTooMany == true { return state.forget(directory) }
-      if let removed { state.directories[directory]?.remove(removed.buffer) }
-      if let added { state.directories[directory]?.insert(added.buffer) }
-      state.directories[directory]?.changed = changed
-      state.directories[directory]?.isOwn = isOwn
       guard let names = state.directories[directory] else { return }
+      let before = names.weight
+      // There may be room for the others now.
+      if removed != nil, names.areTooMany { return state.forget(directory) }
+      if let removed { names.remove(removed.buffer) }
+      if let added { names.insert(added.buffer) }
+      names.changed = changed
+      names.isOwn = isOwn
       state.weigh(names.user, names.weight - before)
       while state.weight > limit { state.makeRoom() }
     }

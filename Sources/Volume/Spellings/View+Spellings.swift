@@ -69,7 +69,8 @@ extension View {
     }
     guard let lookup, let node = entry.node else { return entry }
     noteOtherSpelling(of: node)
-    let answer = volume.spellings?.retries.answer(lookup, by: caller.pid, call: ThreadCall.rename)
+    let answer = volume.spellings?.retries.answer(
+      lookup, by: caller.pid, of: caller.uid, call: ThreadCall.rename)
     if let answer, answer != .found {
       nodes.forget(node, count: 1)
       throw answer == .again ? .ESTALE : .ENOENT
