@@ -37,7 +37,9 @@ extension MountHelper {
       switch bytes.first {
       case 0 where bytes.count == 1: self = .removeTree(lazily: false)
       case 1 where bytes.count == 1: self = .removeTree(lazily: true)
-      case 2 where words.count >= 2: self = .mount(user: words[0], group: words[1], path: String(decoding: bytes.dropFirst(9), as: UTF8.self))
+      case 2 where words.count >= 2:
+        let path = String(decoding: bytes.dropFirst(9), as: UTF8.self)
+        self = .mount(user: words[0], group: words[1], path: path)
       case 3 where words.count >= 4:
         self = .remove(
           DeviceNumber(major: words[2], minor: words[3]), user: words[0], group: words[1])

@@ -107,7 +107,8 @@ extension MountHelper {
     private func remove(_ device: DeviceNumber, of user: UInt32, _ group: UInt32) throws(Errno) {
       // Its directory may have got another path, and nothing else is to be taken away.
       let mounts = try MountTable.current().entries
-      guard let mount = mounts.last(where: { $0.device == device && $0.source == Self.source }) else { return }
+      guard let mount = mounts.last(where: { $0.device == device && $0.source == Self.source })
+      else { return }
       let top = try open(mount.mountPoint, as: user, group)
       guard try top.fd.deviceInMemory() == device else { throw .EINVAL }
       guard isSystem else {

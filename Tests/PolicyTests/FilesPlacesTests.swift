@@ -57,7 +57,8 @@ struct FilesPlacesTests {
 
   /// A name that would deceive is as good as none.
   @Test(arguments: [
-    "", ".", "..", "\u{3164}", "\u{2800}", ".hidden", " Notes", "Notes ", "No\u{202e}tes", "No\ntes", "No\u{0}tes", "No\u{a0}tes",
+    "", ".", "..", "\u{3164}", "\u{2800}",
+    ".hidden", " Notes", "Notes ", "No\u{202e}tes", "No\ntes", "No\u{0}tes", "No\u{a0}tes",
     String(repeating: "a", count: 65),
   ])
   func namesThatDeceiveAreNotShown(name: String) { #expect(names(("a.b", name)) == ["a.b"]) }

@@ -171,7 +171,9 @@ struct ShareCommand: Command {
   private static func check(
     _ text: String, hasNone special: String, _ server: String
   ) throws(CommandFailure) {
-    guard text == text.sanitized, text.utf8.last != UInt8(ascii: " "), !text.utf8.contains(where: special.utf8.contains) else {
+    guard text == text.sanitized, text.utf8.last != UInt8(ascii: " "),
+      !text.utf8.contains(where: special.utf8.contains)
+    else {
       throw CommandFailure(
         .failed,
         "\(text.sanitized) can't be shared: it has a character that means something to \(server); rename it, "

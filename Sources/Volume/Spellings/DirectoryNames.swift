@@ -104,7 +104,9 @@ final class DirectoryNames: @unchecked Sendable {
   private func index(of hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {
     var index = Int(hash) & (slots.count - 1)
     while slots[index] != Self.free {
-      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash, isMeant(index) {
+      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash,
+        isMeant(index)
+      {
         return index
       }
       index = (index + 1) & (slots.count - 1)
