@@ -36,7 +36,9 @@ struct FilesMount: Codable, Equatable {
 
   var device: DeviceNumber { DeviceNumber(major: major, minor: minor) }
 
-  /// Takes it away; who uses it may finish. False if that can't be.
+  /// Takes it away; who uses it may finish.
+  ///
+  /// False if that can't be.
   @discardableResult
   func remove(by helper: MountHelper) -> Bool {
     do throws(Errno) {
