@@ -26,27 +26,37 @@ package struct SharedDocuments: Sendable {
       shown[path] = found
       return found
     }
-    func place(_ identifier: AppIdentifier, _ kind: ContainerKind, _ name: String) -> FilesPlaces.Documents {
-      let documents = kind == .data ? ContainerLayout.documentsPath : "Documents"
-      return FilesPlaces.Documents(
-        identifier: identifier.text, displayName: name,
-        path: "\(home)/\(ContainerLayout.path(of: identifier, kind))/\(documents)")
-    }
-    apps = documents.compactMap { app in
-      guard AppDeclarations(text: app.declarations).sharesDocuments,
-        let identifier = AppIdentifier(app.identifier)
-      else { return nil }
-      return place(identifier, .data, displayName(app.path, otherwise: app.name))
-    }
+    apps = Self.shared(by: documents, home: home) { displayName($0.path, otherwise: $0.name) }
     let paths = Set(documents.map(\.path))
     var clouds: [FilesPlaces.Documents] = []
     for app in try registry.apps() where paths.contains(app.path) {
       // Apps may share one; it has the name of the app that was there first.
       for cloud in app.clouds where !clouds.contains(where: { $0.identifier == cloud.text }) {
-        clouds.append(place(cloud, .cloud, displayName(app.path, otherwise: app.name)))
+        clouds.append(Self.place(cloud, .cloud, home, displayName(app.path, otherwise: app.name)))
       }
     }
     self.clouds = clouds
+  }
+
+  /// The Documents of those that share theirs.
+  package static func shared(
+    by apps: [AppDocuments], home: String, displayName: (AppDocuments) -> String
+  ) -> [FilesPlaces.Documents] {
+    apps.compactMap { app in
+      guard AppDeclarations(text: app.declarations).sharesDocuments,
+        let identifier = AppIdentifier(app.identifier)
+      else { return nil }
+      return place(identifier, .data, home, displayName(app))
+    }
+  }
+
+  private static func place(
+    _ identifier: AppIdentifier, _ kind: ContainerKind, _ home: String, _ displayName: String
+  ) -> FilesPlaces.Documents {
+    let documents = kind == .data ? ContainerLayout.documentsPath : "Documents"
+    return FilesPlaces.Documents(
+      identifier: identifier.text, displayName: displayName,
+      path: "\(home)/\(ContainerLayout.path(of: identifier, kind))/\(documents)")
   }
 
   private static func displayName(of path: String, in store: Store, _ names: DisplayNames) -> String? {

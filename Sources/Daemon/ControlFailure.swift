@@ -19,6 +19,8 @@ package struct ControlFailure: Error, Equatable, Sendable {
     case crowded
     /// These apps run.
     case appsRun([RunningApp])
+    /// Something else uses the mount that must end first, as the message says.
+    case inUse
   }
 
   package let message: String

@@ -92,12 +92,14 @@ extension ControlMessage: Codable {
     }
     let word = try fields.decodeIfPresent(String.self, forKey: .failure)
     if word == crowded { return .crowded }
+    if word == inUse { return .inUse }
     if let kind = word.flatMap({ StoreError.Kind(rawValue: $0) }) { return .store(kind) }
     return try fields.decodeIfPresent(Int32.self, forKey: .errno).map { .errno(Errno($0)) } ?? .unspecified
   }
 
   /// Beside the words for errors of a store.
   private static let crowded = "crowded"
+  private static let inUse = "in-use"
 
   // MARK: Writing
 
@@ -174,6 +176,9 @@ extension ControlMessage: Codable {
     case .crowded:
       try fields.encode(Errno.EBUSY.code, forKey: .errno)
       try fields.encode(crowded, forKey: .failure)
+    case .inUse:
+      try fields.encode(Errno.EBUSY.code, forKey: .errno)
+      try fields.encode(inUse, forKey: .failure)
     case .appsRun(let apps):
       try fields.encode(Errno.EBUSY.code, forKey: .errno)
       try fields.encode(apps, forKey: .running)

@@ -63,6 +63,39 @@ extension Server {
     try waitUntilStarted(view) { views.has(number) }
   }
 
+  /// Serves a view that is no app's until its kernel has ended it; `ended` takes it from where it is known.
+  func serve(
+    _ session: Session, of view: UInt32, ended: @escaping @Sendable () -> Void
+  ) throws(Errno) {
+    let kept = kept
+    do throws(Errno) {
+      try pool.add(session, counter: RequestCounter()) {
+        kept?.forgetAll(of: view)
+        ended()
+      }
+    } catch {
+      if !TakingOver.isUnderWay { kept?.forgetAll(of: view) }
+      ended()
+      throw error
+    }
+  }
+
+  /// Serves such a view on that another worker has left; `add` has it known, or says that nothing begins any
+  /// more, and then its connection ends.
+  func resume(
+    _ left: LeftView, add: () -> Bool, ended: @escaping @Sendable () -> Void
+  ) throws(Errno) {
+    let session = try Session(left.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
+    guard add() else { return }
+    do throws(Errno) {
+      try session.resume(left.firstMessage)
+    } catch {
+      ended()
+      throw error
+    }
+    try serve(session, of: left.view.number, ended: ended)
+  }
+
   /// Waits until the kernel has begun to use a view that is served.
   func waitUntilStarted(_ view: View, isServed: () -> Bool) throws(Errno) {
     for _ in 0..<400 {
@@ -142,6 +175,14 @@ extension Server {
     try serve(running, over: session, app.share)
     if let listener = left.listener { try takeOverEndpoint(of: running, listener) }
   }
+}
+
+/// A view that is no app's, as another worker has left it.
+struct LeftView {
+  let view: View
+  let connection: FD
+  /// What the kernel sent its first worker first.
+  let firstMessage: [UInt8]
 }
 
 /// Notes when apps run: what they can make again is thrown away first of those that ran longest ago.

@@ -95,12 +95,12 @@ struct Services: Sendable {
     guard backups.isEmpty || lazily else {
       return .failure(
         ControlFailure(
-          "a backup is being made (\(backups.joined(separator: ", "))); wait for its end", .EBUSY))
+          "a backup is being made (\(backups.joined(separator: ", "))); wait for its end", .inUse))
     }
     let users = lazily ? [] : server.files.users
     guard users.isEmpty else {
       let list = users.map { "\n  \($0.description.sanitized)" }.joined()
-      return .failure(ControlFailure("a files view is in use:\(list)", .EBUSY))
+      return .failure(ControlFailure("a files view is in use:\(list)", .inUse))
     }
     server.backups.endAll()
     let running = server.views.all()

@@ -109,7 +109,7 @@ extension Volume {
 
 extension View {
   /// What is shown in a directory of a files view instead of what is in it; nil for any other directory.
-  func placesShown(in directory: NodeID, _ look: FilesTop.Look = .again) -> [FilesPlace]? {
+  func placesShown(in directory: NodeID, _ look: FilesTop.Look) -> [FilesPlace]? {
     guard let filesTop else { return nil }
     let isTop = directory == .root
     guard isTop || nodes.with(directory, { $0.zone }) == .cloudContainers else { return nil }

@@ -33,9 +33,6 @@ enum ActingCommand {
   /// Nothing that this process has opened, connected to or been told goes along, and not its terminal: the
   /// user can take over every process of theirs, and whoever is in a terminal's session can type there.
   static func perform(_ words: [String], as account: Account, _ context: Context) throws -> ExitCode {
-    do throws(Errno) { try ActingUser.requireOneThread() } catch {
-      throw CommandFailure(error, "can't run as \(account.name): \(error.message)")
-    }
     var environment = environment(of: account, context)
     switch try OwnTerminal.move(owner: account.uid, context) {
     case .ended(let status): return .program(status)

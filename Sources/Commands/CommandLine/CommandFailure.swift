@@ -54,7 +54,7 @@ struct CommandFailure: Error, Equatable {
     case .errno(let errno): code(of: errno)
     case .store(let kind): code(of: kind)
     case .finding(let kind): .found(BundleProblem(kind))
-    case .crowded, .appsRun: .busy
+    case .crowded, .appsRun, .inUse: .busy
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
@@ -110,14 +111,8 @@ struct ShareCommand: Command {
       let object = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
       return view.look(at: object.fd, called: Array(path.splitAtName.name.utf8), try object.fd.status())
     }
-    let apps = try access.documents(for: user).apps.compactMap { app -> FilesPlaces.Documents? in
-      guard AppDeclarations(text: app.declarations).sharesDocuments,
-        let identifier = AppIdentifier(app.identifier)
-      else { return nil }
-      let container = "\(home)/\(ContainerLayout.path(of: identifier, .data))"
-      return FilesPlaces.Documents(
-        identifier: app.identifier, displayName: (try? shown("\(access.root)/\(app.path)").name) ?? app.name,
-        path: "\(container)/\(ContainerLayout.documentsPath)")
+    let apps = SharedDocuments.shared(by: try access.documents(for: user).apps, home: home) { app in
+      (try? shown("\(access.root)/\(app.path)").name) ?? app.name
     }
     let directory = try FD.cwd.openFollowing("\(access.root)/\(home)", O_RDONLY | O_DIRECTORY)
     let folders = try directory.fd.entries { _, type in type == UInt8(DT_DIR) }.map {

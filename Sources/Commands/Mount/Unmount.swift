@@ -97,8 +97,7 @@ struct UnmountCommand: Command {
         ])
     // Who does that for the daemon is gone.
     case .errno(.EPIPE): try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
-    // The kernel's own refusal is explained by who uses the mount.
-    case .errno(.EBUSY) where failure.message != Errno.EBUSY.message:
+    case .inUse:
       throw CommandFailure(
         .busy, "\(mount.mountPoint) stays mounted: \(failure.message)",
         lines: ["end that first, or detach the mount now with 'insula unmount --lazy \(mount.mountPoint)'"])

@@ -46,22 +46,8 @@ extension Server {
     kept?.keep(connection.fd, as: .connection, view: view.number)
     let session = try Session(view, over: connection, settings: appSettings)
     guard backups.add(run) else { throw .ECANCELED }
-    try serve(run, over: session)
+    try serve(session, of: view.number) { [backups] in backups.remove(view.number) }
     try waitUntilStarted(view) { backups.has(view.number) }
-  }
-
-  private func serve(_ run: BackupRun, over session: Session) throws(Errno) {
-    let (kept, backups, number) = (kept, backups, run.view.number)
-    do throws(Errno) {
-      try pool.add(session, counter: RequestCounter()) {
-        kept?.forgetAll(of: number)
-        backups.remove(number)
-      }
-    } catch {
-      if !TakingOver.isUnderWay { kept?.forgetAll(of: number) }
-      backups.remove(number)
-      throw error
-    }
   }
 
   // MARK: The next worker
@@ -91,21 +77,17 @@ extension Server {
     }
     let run = BackupRun(
       user: left.backup.user, pid: left.backup.pid, left.process, view, share, kept: left.memory)
-    return BackupTakeover(run: run, connection: left.connection, firstMessage: first)
+    return BackupTakeover(
+      run: run, left: LeftView(view: view, connection: left.connection, firstMessage: first))
   }
 
   /// Serves it on.
-  func takeOver(_ backup: BackupTakeover) throws(Errno) {
-    let session = try Session(
-      backup.run.view, over: OwnedFD(owning: backup.connection.raw), settings: appSettings)
-    guard backups.add(backup.run) else { return }
-    do throws(Errno) {
-      try session.resume(backup.firstMessage)
-    } catch {
-      backups.remove(backup.run.view.number)
-      throw error
+  func takeOver(_ takeover: BackupTakeover) throws(Errno) {
+    try resume(takeover.left) {
+      backups.add(takeover.run)
+    } ended: { [backups] in
+      backups.remove(takeover.run.view.number)
     }
-    try serve(backup.run, over: session)
   }
 }
 
@@ -154,7 +136,5 @@ struct LeftBackup {
 /// A backup that can go on.
 struct BackupTakeover {
   let run: BackupRun
-  let connection: FD
-  /// What the kernel sent its first worker first.
-  let firstMessage: [UInt8]
+  let left: LeftView
 }

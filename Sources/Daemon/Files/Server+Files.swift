@@ -33,7 +33,7 @@ extension Server {
         let session = try Session(view, over: connection, settings: appSettings)
         let mounted = FilesViews.Mounted(mount: mount, view: view, share: share, kept: memory)
         guard files.add(mounted) else { throw .ECANCELED }
-        try serve(mounted, over: session)
+        try serve(session, of: view.number) { [files] in files.remove(view.number) }
         try waitUntilStarted(view) { files.has(view.number) }
       } catch {
         mount.remove(by: helper)
@@ -57,20 +57,6 @@ extension Server {
     return try volume.filesView(FilesTop { known.places($0) }, user: user, takingOver: taken)
   }
 
-  private func serve(_ mounted: FilesViews.Mounted, over session: Session) throws(Errno) {
-    let (kept, files, number) = (kept, files, mounted.view.number)
-    do throws(Errno) {
-      try pool.add(session, counter: RequestCounter()) {
-        kept?.forgetAll(of: number)
-        files.remove(number)
-      }
-    } catch {
-      if !TakingOver.isUnderWay { kept?.forgetAll(of: number) }
-      files.remove(number)
-      throw error
-    }
-  }
-
   // MARK: The next worker
 
   /// Makes the files views again that another worker has left; those that can't go on end.
@@ -87,7 +73,8 @@ extension Server {
           throw .ENOENT
         }
         let mounted = FilesViews.Mounted(mount: left.mount, view: view, share: share, kept: memory)
-        return FilesTakeover(mounted: mounted, connection: connection, firstMessage: first)
+        return FilesTakeover(
+          mounted: mounted, left: LeftView(view: view, connection: connection, firstMessage: first))
       } catch {
         DaemonLog.write("the files view at \(left.mount.path.sanitized) can't go on: \(error.message)")
         kept.forgetAll(of: number)
@@ -99,24 +86,17 @@ extension Server {
   }
 
   /// Serves it on.
-  func takeOver(_ left: FilesTakeover) throws(Errno) {
-    let session = try Session(
-      left.mounted.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
-    guard files.add(left.mounted) else { return }
-    do throws(Errno) {
-      try session.resume(left.firstMessage)
-    } catch {
-      files.remove(left.mounted.view.number)
-      throw error
+  func takeOver(_ takeover: FilesTakeover) throws(Errno) {
+    try resume(takeover.left) {
+      files.add(takeover.mounted)
+    } ended: { [files] in
+      files.remove(takeover.mounted.view.number)
     }
-    try serve(left.mounted, over: session)
   }
 }
 
 /// A files view that can go on.
 struct FilesTakeover {
   let mounted: FilesViews.Mounted
-  let connection: FD
-  /// What the kernel sent its first worker first.
-  let firstMessage: [UInt8]
+  let left: LeftView
 }

@@ -20,7 +20,7 @@ extension View {
     try gate.authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: caller)
     // What it lists can change without a change of the directory.
-    if placesShown(in: node) != nil { return Opened(handle: handle, mode: []) }
+    if placesShown(in: node, .known) != nil { return Opened(handle: handle, mode: []) }
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
     // them. If another view has changed it since, it is read again, whatever its times say. To show it the
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
@@ -34,7 +34,8 @@ extension View {
     _ node: NodeID, handle: HandleID, after offset: Int64, into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    if let places = placesShown(in: node) {
+    // It is looked at once for a listing, whose pages belong together.
+    if let places = placesShown(in: node, offset == 0 ? .again : .known) {
       return try list(places, in: node, after: offset, into: &writer, by: caller)
     }
     try descriptor(of: handle).use { (directory) throws(Errno) in

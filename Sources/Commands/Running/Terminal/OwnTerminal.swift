@@ -49,6 +49,7 @@ enum OwnTerminal {
   ]
 
   private static func split(_ outer: FD, _ owner: UInt32) throws(Errno) -> Outcome {
+    try ActingUser.requireOneThread()
     let (master, slave) = try Pairs.terminal(owner: owner)
     try slave.set(terminalAttributes: outer.terminalAttributes())
     try? master.setTerminalSize(like: outer)
