@@ -46,11 +46,13 @@ struct LogTests {
     let fixture = try RunFixture()
     let result = try fixture.shell(
       """
-      timeout 60 $INSULA log -f --store \(fixture.mounted.store) > $TMPDIR/followed & following=$!
-      for i in $(seq 100); do [ -s $TMPDIR/followed ] && break; sleep 0.1; done
+      timeout 120 $INSULA log -f --store \(fixture.mounted.store) > $TMPDIR/followed & following=$!
+      for i in $(seq 600); do [ -s $TMPDIR/followed ] && break; sleep 0.1; done
+      [ -s $TMPDIR/followed ] || echo "nothing is followed"
       $INSULA unmount \(fixture.mounted.store); wait $following; echo $?; tail -n 1 $TMPDIR/followed
       """, as: RunFixture.root)
-    #expect(result.output.contains("0\n") && result.output.contains("unmounted the store"), "\(result)")
+    #expect(result.output.hasSuffix(")\n") && result.output.contains("unmounted the store"), "\(result)")
+    #expect(result.output.split(separator: "\n").contains("0"), "\(result)")
   }
 
   /// A name can't pass for what the log says of it.

@@ -152,7 +152,9 @@ internal import Testing
 
   /// Directories for which there is no room hide nothing beside them.
   @Test func endlessDirectoriesHideNothingElse() throws {
-    _ = try shell(Self.container + "\ncd Data/Library/Caches; mkdir $(seq 500); fill 70000 400/x")
+    _ = try shell(
+      Self.container
+        + "\ncd Data/Library/Caches; mkdir $(seq 500); for d in $(seq 500); do fill 5000 $d/x; done")
     let directory = try TemporaryDirectory.open(temporary.path)
     let owner = StorageOwner(user: nil)
     let cut = try StorageUsage(of: directory.fd, as: .container, owner, waiting: 100)

@@ -47,12 +47,14 @@ internal import Testing
     #expect(!shell.run("help", "--man", "mount").output.contains("background"))
   }
 
-  /// What `-o` takes is what the manual says, with a number where it says so, or two.
+  /// What `-o` takes is what the manual says, with a value where it says so, or two.
   @Test func mountOptionsOfTheManualAreUnderstood() throws {
     for option in MountOptionHelp.all {
-      let words = option.spelling.split(separator: "=")
+      let mayHaveValue = option.spelling.hasSuffix("]")
+      let words = option.spelling.split { "[=]".contains($0) }
       let value = words.last?.contains(":") == true ? "1G:2G" : "1"
-      _ = try MountOptions([words.count > 1 ? "\(words[0])=\(value)" : option.spelling])
+      if words.count > 1 { _ = try MountOptions(["\(words[0])=\(value)"]) }
+      if words.count == 1 || mayHaveValue { _ = try MountOptions(["\(words[0])"]) }
     }
   }
 
