@@ -17,6 +17,9 @@ extension Zone {
     return nil
   }
 
+  /// Whether rules know any name in a directory here.
+  package var hasStandardNames: Bool { isContainerData || !standardNames.isEmpty }
+
   /// The names in a directory here by which something is judged, shown or left out; all are ASCII.
   private var standardNames: [Substring] {
     switch self {

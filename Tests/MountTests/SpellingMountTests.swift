@@ -110,6 +110,27 @@ struct SpellingMountTests {
     try expect(mounted, "python3 - <<'END'\n\(held)\nEND", "gone\ngone\n0\n")
   }
 
+  /// A kernel that knows one spelling as missing sees that another one is made, by whoever makes it.
+  @Test(arguments: modes) func whatIsMadeIsThere(options: String?) throws {
+    let mounted = try mounted(options)
+    for make in ["touch foo", "mkdir foo", "ln -s x foo", "touch y; mv y foo", "touch y; ln y foo"] {
+      try expect(
+        mounted,
+        """
+        for name in FOO Foo foo FOO; do stat $name 2>/dev/null; done; \(make)
+        for name in FOO Foo foo; do [ -e $name ] || [ -L $name ] || echo "$name is missing"; done; ls -d f*
+        rm -rf Foo y; ls FOO foo 2>&1 | wc -l
+        """, "foo\n2\n")
+    }
+  }
+
+  @Test func whatIsMadeIsThereAfterTheWorkerHasDied() throws {
+    let mounted = try mounted()
+    try expect(mounted, "stat FOO 2>/dev/null; stat FOO 2>&1 | grep -c directory", "1\n")
+    kill(pid_t(try mounted.count("pid")), SIGKILL)
+    try expect(mounted, "touch foo; ls FOO", "FOO\n")
+  }
+
   @Test func directoriesAreWalkedInEverySpelling() throws {
     let mounted = try mounted()
     try expect(

@@ -37,14 +37,73 @@ internal import Testing
     #expect(try view.find("Users/Shared/Sub").validity > 0)
   }
 
-  @Test func nothingIsKeptOfWhatIsMissing() throws {
-    #expect(throws: Errno.ENOENT) { try view.find("Users/Shared/foo") }
-    let tree = try Tree()
-    let parent = try tree.view.node("Users/Shared")
-    let absent = try "foo".withName { (name) throws(Errno) in
-      try tree.view.lookup(name, in: parent, by: .root)
+  /// For how long the kernel may keep that a name is missing.
+  private func absence(of path: String, in view: View? = nil) throws -> Double? {
+    let view = view ?? self.view
+    let names = path.split(separator: "/").map(String.init)
+    let parent = try view.node(names.dropLast().joined(separator: "/"))
+    return try (names.last ?? "").withName { (name) throws(Errno) -> Double? in
+      do throws(Errno) {
+        let entry = try view.lookup(name, in: parent, by: .root)
+        return entry.node == nil ? entry.validity : nil
+      } catch .ENOENT {
+        return 0
+      }
     }
-    #expect(absent.node == nil && absent.validity > 0, "as it is in any other store")
+  }
+
+  /// A kernel would not see that another spelling is made of what it knows as missing.
+  @Test(arguments: ["make", "directory", "link", "rename"])
+  func anotherSpellingOfWhatWasMissingIsFound(how: String) throws {
+    try view.make("Users/Shared/other")
+    #expect(try absence(of: "Users/Shared/FOO") == Absences.validity)
+    _ = tree.connection.take()
+    func add(_ name: String) throws {
+      switch how {
+      case "make": try view.make("Users/Shared/" + name)
+      case "directory": try view.makeDirectory("Users/Shared/" + name)
+      case "rename": try view.rename("Users/Shared/other", to: "Users/Shared/" + name)
+      default:
+        let parent = try view.node("Users/Shared")
+        _ = try name.withName { (name) throws(Errno) in
+          try view.link(try view.node("Users/Shared/other"), as: name, in: parent, by: .root)
+        }
+      }
+    }
+    try add("foo")
+    #expect(tree.connection.take().contains(.entries))
+    #expect(try absence(of: "Users/Shared/FOO") == nil, "it is there")
+  }
+
+  /// The usual case costs nothing: what is looked for is made as it was looked for.
+  @Test func theSameSpellingWithdrawsNothing() throws {
+    #expect(try absence(of: "Users/Shared/foo") == Absences.validity)
+    #expect(try absence(of: "Users/Shared/bar") == Absences.validity)
+    _ = tree.connection.take()
+    try view.make("Users/Shared/foo")
+    try view.make("Users/Shared/BARS")
+    #expect(!tree.connection.take().contains(.entries))
+    try view.remove("Users/Shared/foo")
+    _ = tree.connection.take()
+    // The kernel knows nothing of it any more.
+    try view.make("Users/Shared/FOO")
+    #expect(!tree.connection.take().contains(.entries))
+  }
+
+  /// What is added under a name that a rule knows gets the rule's spelling.
+  @Test func namesOfRulesAreNotKeptAsMissing() throws {
+    try view.makeDirectory("Users/ada")
+    #expect(try absence(of: "Users/ada/Desktop") == 0)
+    #expect(try absence(of: "Users/ada/desktop") == 0)
+    #expect(try absence(of: "Users/ada/other") == Absences.validity)
+  }
+
+  @Test func absencesOfOtherStoresAreKeptAsEver() throws {
+    let tree = try Tree()
+    #expect(try absence(of: "Users/Shared/foo", in: tree.view).map { $0 > 0 } == true)
+    _ = tree.connection.take()
+    try tree.view.make("Users/Shared/FOO")
+    #expect(!tree.connection.take().contains(.entries))
   }
 
   /// What was told before another spelling was asked for is dropped; where it is in use, a removal by that
@@ -88,42 +147,100 @@ internal import Testing
   }
 }
 
+@Suite struct AbsencesTests {
+  private func with(_ name: String, _ body: (NameKey) -> Void) {
+    Array(name.utf8).withUnsafeBufferPointer { if let key = NameKey($0) { body(key) } }
+  }
+
+  private func note(_ absences: inout Absences, _ name: String, _ inode: UInt64 = 1, at now: UInt32) -> Bool {
+    var isNoted = false
+    with(name) { isNoted = absences.note($0, in: ObjectNumber(inode: inode, device: 1), at: now) }
+    return isNoted
+  }
+
+  private func end(_ absences: inout Absences, _ name: String, _ inode: UInt64 = 1, at now: UInt32) -> Bool {
+    var isOther = false
+    with(name) { isOther = absences.end($0, in: ObjectNumber(inode: inode, device: 1), at: now) }
+    return isOther
+  }
+
+  @Test func aNoteIsForgottenInTime() {
+    var absences = Absences()
+    #expect(!end(&absences, "foo", at: 99))
+    #expect(note(&absences, "FOO", at: 100) && note(&absences, "BAR", at: 100))
+    #expect(!end(&absences, "foo", 2, at: 101), "another directory")
+    #expect(end(&absences, "foo", at: 112), "a kernel may have been told a moment ago")
+    #expect(!end(&absences, "foo", at: 112), "and knows that it is there now")
+    #expect(!end(&absences, "bar", at: 113))
+  }
+
+  @Test func severalSpellingsAreMissing() {
+    var absences = Absences()
+    #expect(note(&absences, "FOO", at: 1) && note(&absences, "Foo", at: 1) && note(&absences, "Foo", at: 1))
+    #expect(end(&absences, "Foo", at: 1))
+    #expect(note(&absences, "STRASSE", at: 1))
+    #expect(end(&absences, "stra\u{DF}e", at: 1))
+    #expect(note(&absences, "stra\u{DF}e", at: 1))
+    #expect(end(&absences, "STRASSE", at: 1))
+  }
+
+  @Test func thereIsRoomForSoMany() {
+    var absences = Absences()
+    var noted: [String] = []
+    for number in 0..<200_000 where note(&absences, "name\(number)", at: 50) { noted.append("name\(number)") }
+    #expect(noted.count <= 32_768 && noted.count > 32_000)
+    #expect(noted.allSatisfy { end(&absences, $0.uppercased(), at: 51) })
+    for number in 0..<200_000 { _ = note(&absences, "name\(number)", at: 60) }
+    #expect(note(&absences, "other", at: 80))
+  }
+}
+
 /// The index of spellings.
 @Suite struct SpellingIndexTests {
   private func names(_ names: [String], changed: Int64 = 1, user: UInt32 = 1) -> DirectoryNames {
-    var found = DirectoryNames(changed: changed, user: user)
-    for name in names { insert(name, in: &found) }
+    let found = DirectoryNames(changed: changed, user: user)
+    for name in names { insert(name, in: found) }
     return found
   }
 
-  private func insert(_ name: String, in names: inout DirectoryNames) {
+  private func insert(_ name: String, in names: DirectoryNames) {
     Array(name.utf8).withUnsafeBufferPointer { names.insert($0) }
+  }
+
+  private func remove(_ name: String, from names: DirectoryNames) {
+    Array(name.utf8).withUnsafeBufferPointer { if let key = NameKey($0) { names.remove(key) } }
   }
 
   private func find(_ name: String, in names: DirectoryNames) -> String? {
     let bytes = Array(name.utf8)
-    let found = bytes.withUnsafeBufferPointer { names.spelling(of: $0, foldedName(bytes) ?? []) }
-    return found.map { String(decoding: $0, as: UTF8.self) }
+    return bytes.withUnsafeBufferPointer { buffer in
+      guard let key = NameKey(buffer) else { return nil }
+      return switch names.find(key) {
+      case .same: name
+      case .other(let spelling): String(decoding: spelling, as: UTF8.self)
+      case nil: nil
+      }
+    }
   }
 
   private func number(_ inode: UInt64) -> ObjectNumber { ObjectNumber(inode: inode, device: 1) }
 
   @Test func namesAreFoundAmongMany() {
-    var many = names((0..<20_000).map { "Name\($0)" })
+    let many = names((0..<20_000).map { "Name\($0)" })
     #expect(find("nAME777", in: many) == "Name777")
     #expect(find("nAME20000", in: many) == nil)
     for index in 0..<20_000 where index % 3 != 0 {
-      Array("Name\(index)".utf8).withUnsafeBufferPointer { many.remove($0) }
+      remove("Name\(index)", from: many)
     }
     for round in 0..<20_000 {
-      insert("x\(round % 7)", in: &many)
-      Array("x\(round % 7)".utf8).withUnsafeBufferPointer { many.remove($0) }
+      insert("x\(round % 7)", in: many)
+      remove("x\(round % 7)", from: many)
     }
     #expect(many.count == 6667 && many.weight < 6667 * 40)
     #expect(find("NAME3", in: many) == "Name3")
     #expect(find("NAME4", in: many) == nil)
     // Of several that came past the daemon, the one that was asked for, or else the first.
-    insert("NAME3", in: &many)
+    insert("NAME3", in: many)
     #expect(find("NAME3", in: many) == "NAME3" && find("Name3", in: many) == "Name3")
     #expect(find("name3", in: many) == "NAME3")
   }
@@ -224,13 +341,14 @@ internal import Testing
     -> String
   {
     let bytes = Array(name.utf8)
-    let found = bytes.withUnsafeBufferPointer {
-      index.spelling(of: $0, foldedName(bytes) ?? [], in: directory, changed: changed)
-    }
-    switch found {
-    case .unknown: return "unknown"
-    case .free: return "free"
-    case .stored(let stored): return String(decoding: stored, as: UTF8.self)
+    return bytes.withUnsafeBufferPointer { buffer in
+      guard let key = NameKey(buffer) else { return "no name" }
+      return switch index.spelling(of: key, in: directory, changed: changed) {
+      case .unknown: "unknown"
+      case .free: "free"
+      case .same: name
+      case .other(let stored): String(decoding: stored, as: UTF8.self)
+      }
     }
   }
 }

@@ -30,10 +30,11 @@ struct ChangeEffects {
   ) throws(Errno) -> Made {
     holdWhatLosesItsName(change)
     let made = try withGrants(change, call)
-    if let spellings = volume.spellings { updateSpellings(change, spellings) }
+    let wasMissed = volume.spellings.map { updateSpellings(change, $0) } ?? false
     updateSiblings(change)
     updateNodes(change)
     notifyKernels(change)
+    if wasMissed { view?.memory.invalidate(.names, of: to.number) }
     return made
   }
 
@@ -94,9 +95,10 @@ struct ChangeEffects {
     }
   }
 
-  private func updateSpellings(_ change: NameChange, _ spellings: SpellingIndex) {
+  /// Whether our own kernel may know another spelling of what was added as missing.
+  private func updateSpellings(_ change: NameChange, _ spellings: SpellingIndex) -> Bool {
     switch change {
-    case .added(let added): spellings.note(added: added.name, in: from)
+    case .added(let added): return spellings.note(added: added.name, in: from)
     case .rolledBack(let added): spellings.note(removed: added.name, in: from)
     case .removed(let name, let target, _):
       spellings.note(removed: name, in: from)
@@ -105,13 +107,16 @@ struct ChangeEffects {
       spellings.note(removed: name, in: from)
       spellings.forget(number)
     case .renamed(let move):
-      spellings.note(removed: move.isExchange ? nil : move.name, in: from)
-      spellings.note(added: move.newName, in: to)
       if let replaced = move.replaced { spellings.forget(replaced.number) }
+      let removed = move.isExchange ? nil : move.name
+      if from.number == to.number { return spellings.note(removed: removed, added: move.newName, in: to) }
+      spellings.note(removed: removed, in: from)
+      return spellings.note(added: move.newName, in: to)
     case .unknown, .delivered:
       spellings.forget(from.number)
       spellings.forget(to.number)
     }
+    return false
   }
 
   // MARK: 3. Siblings

@@ -69,6 +69,8 @@ final class KernelMemory: Sendable {
   /// `known` is what another worker has found out; to ask would detach what is mounted in the tree.
   func begin(_ connection: any Connection, knowing known: Bool?) {
     canWithdraw.store(known ?? connection.entriesChanged(), ordering: .releasing)
+    // Which spellings that kernel knows as missing, the other worker has known.
+    if known == true, volume.spellings != nil { _ = connection.entriesChanged() }
   }
 
   var withdraws: Bool { canWithdraw.load(ordering: .relaxed) }

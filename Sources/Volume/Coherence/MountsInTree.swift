@@ -3,7 +3,6 @@
 
 internal import Fuse
 internal import LinuxIO
-internal import Policy
 internal import Synchronization
 
 /// Which directories are on the way to something that is mounted in the tree.
@@ -72,9 +71,11 @@ final class MountsInTree: Sendable {
 
   /// What a kernel calls by another spelling than the stored one.
   private static func other(_ name: [UInt8], in directory: FD, _ volume: Volume) -> OwnedFD? {
-    guard volume.settings.ignoresCase, let folded = foldedName(name),
-      let found = try? volume.searchedSpelling(of: folded, in: directory).found
-    else { return nil }
-    return try? directory.child(found)
+    guard volume.settings.ignoresCase else { return nil }
+    let found = name.withUnsafeBufferPointer { buffer -> [UInt8]? in
+      guard let key = NameKey(buffer) else { return nil }
+      return (try? volume.searchedSpelling(of: key, in: directory))?.found
+    }
+    return found.flatMap { try? directory.child($0) }
   }
 }

@@ -1,29 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Policy
+internal import Glibc
 
 /// The names in one directory, to be found in any spelling.
 ///
 /// They are kept in one piece of memory, and a table says where: a number for each, of which half is the
-/// hash of what all spellings of the name have in common, and half is where the name begins.
+/// hash of what all spellings of the name have in common (``NameKey``), and half is where the name begins.
 ///
 /// Whoever has made it hands it over to the index, which uses it under its lock alone.
 final class DirectoryNames: @unchecked Sendable {
+  enum Found: Equatable {
+    /// The name as it was asked for.
+    case same
+    case other([UInt8])
+  }
+
   /// When names in the directory were last changed, in nanoseconds.
   var changed: Int64
   /// Whether that is when we have changed some ourselves: what the directory says is a moment before that.
   var isOwn = false
   /// Who has made this necessary.
   let user: UInt32
+  /// What the index has counted for that user.
+  var counted = 0
   var lastUse: UInt64 = 0
   private(set) var count = 0
   /// There are more names than may be kept, and none is.
   private(set) var areTooMany = false
   /// A power of two of them, of which never more than three quarters are taken.
-  private var slots: [UInt64]
+  @exclusivity(unchecked) private var slots: UnsafeMutablePointer<UInt64>
+  @exclusivity(unchecked) private var mask = 15
   private var taken = 0
-  private var bytes: [UInt8] = []
+  /// The names one after the other, each after its length.
+  @exclusivity(unchecked) private var bytes: UnsafeMutablePointer<UInt8>
+  private var room = 256
+  private var end = 0
   private var bytesInUse = 0
 
   private static let free: UInt64 = 0
@@ -32,7 +44,19 @@ final class DirectoryNames: @unchecked Sendable {
   init(changed: Int64, user: UInt32) {
     self.changed = changed
     self.user = user
-    slots = Array(repeating: Self.free, count: 16)
+    slots = Self.freeSlots(mask + 1)
+    bytes = .allocate(capacity: room)
+  }
+
+  deinit {
+    slots.deallocate()
+    bytes.deallocate()
+  }
+
+  private static func freeSlots(_ count: Int) -> UnsafeMutablePointer<UInt64> {
+    let slots = UnsafeMutablePointer<UInt64>.allocate(capacity: count)
+    slots.initialize(repeating: free, count: count)
+    return slots
   }
 
   /// What is known of a directory with too many names.
@@ -50,95 +74,107 @@ final class DirectoryNames: @unchecked Sendable {
   /// About how many bytes it takes.
   var weight: Int { 256 + 24 * count + bytesInUse }
 
-  /// What there is of a name that has this folding: the name itself, or else the first of its spellings.
+  /// How much more that is than was counted, as soon as it is much.
+  var uncounted: Int { abs(weight - counted) >= 1024 ? weight - counted : 0 }
+
+  /// What there is of a name: the name itself, or else the first of its spellings.
   ///
   /// There are several only if they came past the daemon.
-  func spelling(of name: UnsafeBufferPointer<UInt8>, _ folded: [UInt8]) -> [UInt8]? {
+  func find(_ key: NameKey) -> Found? {
+    if index(of: key, where: { $0.hasSameBytes(as: key.name) }) != nil { return .same }
     var first: [UInt8]?
-    let same = index(of: Self.hash(folded)) { index in
-      let found = self.name(in: slots[index])
-      if found.elementsEqual(name) { return true }
-      let other = Array(found)
-      if foldedName(other) == folded, first.map({ other.lexicographicallyPrecedes($0) }) ?? true {
-        first = other
+    _ = index(of: key) { found in
+      if key.isSpelled(found), first.map({ found.lexicographicallyPrecedes($0) }) ?? true {
+        first = Array(found)
       }
       return false
     }
-    return same.map { Array(self.name(in: slots[$0])) } ?? first
+    return first.map { .other($0) }
   }
 
   /// What is no name in such a store is found by itself alone, and is not in here.
   func insert(_ name: UnsafeBufferPointer<UInt8>) {
-    guard !areTooMany, let folded = foldedName(name) else { return }
-    let hash = Self.hash(folded)
-    guard index(of: hash, where: { self.name(in: slots[$0]).elementsEqual(name) }) == nil,
-      bytes.count < Int(UInt32.max) - 512
+    if !areTooMany, let key = NameKey(name) { insert(key) }
+  }
+
+  func insert(_ key: NameKey) {
+    // A name of a directory has at most 255 bytes, on any filesystem.
+    guard !areTooMany, let length = UInt8(exactly: key.name.count), let name = key.name.baseAddress,
+      index(of: key, where: { $0.hasSameBytes(as: key.name) }) == nil, end < Int(UInt32.max) - 512
     else { return }
-    if 4 * (taken + 1) > 3 * slots.count { tidy() }
-    place(hash, at: bytes.count)
-    bytes.append(UInt8(truncatingIfNeeded: name.count))
-    bytes.append(contentsOf: name)
-    bytesInUse += name.count + 1
+    if 4 * (taken + 1) > 3 * (mask + 1) || end + 256 > room { tidy() }
+    place(Self.hash(key), at: end)
+    bytes[end] = length
+    (bytes + end + 1).update(from: name, count: key.name.count)
+    end += key.name.count + 1
+    bytesInUse += key.name.count + 1
     count += 1
   }
 
-  func remove(_ name: UnsafeBufferPointer<UInt8>) {
-    guard let folded = foldedName(name),
-      let index = index(of: Self.hash(folded), where: { self.name(in: slots[$0]).elementsEqual(name) })
-    else { return }
+  func remove(_ key: NameKey) {
+    guard let index = index(of: key, where: { $0.hasSameBytes(as: key.name) }) else { return }
     slots[index] = Self.removed
-    bytesInUse -= name.count + 1
+    bytesInUse -= key.name.count + 1
     count -= 1
   }
 
   // MARK: The table
 
-  /// By a secret of this process, so nobody can choose names that meet.
-  private static func hash(_ folded: [UInt8]) -> UInt32 {
-    var hasher = Hasher()
-    folded.withUnsafeBytes { hasher.combine(bytes: $0) }
-    return UInt32(truncatingIfNeeded: hasher.finalize())
-  }
+  private static func hash(_ key: NameKey) -> UInt32 { UInt32(truncatingIfNeeded: key.hash) }
 
-  /// Where a name with a hash is in the table, the first for which that is so.
-  private func index(of hash: UInt32, where isMeant: (Int) -> Bool) -> Int? {
-    var index = Int(hash) & (slots.count - 1)
+  /// Where a name with the hash of this one is in the table, the first for which that is so.
+  @inline(__always)
+  private func index(of key: NameKey, where isMeant: (UnsafeBufferPointer<UInt8>) -> Bool) -> Int? {
+    let hash = Self.hash(key)
+    var index = Int(hash) & mask
     while slots[index] != Self.free {
-      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash,
-        isMeant(index)
-      {
-        return index
+      if slots[index] != Self.removed, UInt32(truncatingIfNeeded: slots[index] >> 32) == hash {
+        let start = Self.start(slots[index])
+        if isMeant(UnsafeBufferPointer(start: bytes + start + 1, count: Int(bytes[start]))) { return index }
       }
-      index = (index + 1) & (slots.count - 1)
+      index = (index + 1) & mask
     }
     return nil
   }
 
-  private func name(in slot: UInt64) -> ArraySlice<UInt8> {
-    let start = Int(UInt32(truncatingIfNeeded: slot)) - 2
-    return bytes[start + 1..<start + 1 + Int(bytes[start])]
-  }
+  private static func start(_ slot: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: slot)) - 2 }
 
   private func place(_ hash: UInt32, at start: Int) {
-    var index = Int(hash) & (slots.count - 1)
-    while slots[index] > Self.removed { index = (index + 1) & (slots.count - 1) }
+    var index = Int(hash) & mask
+    while slots[index] > Self.removed { index = (index + 1) & mask }
     if slots[index] == Self.free { taken += 1 }
     slots[index] = UInt64(hash) << 32 | UInt64(start + 2)
   }
 
-  /// Makes room for as many names as there are, and gives back that of those that are gone.
+  /// Makes room for half as many names more than there are, and gives back that of those that are gone.
   private func tidy() {
-    let (old, names) = (slots, bytes)
+    let (oldSlots, oldBytes, oldCount) = (slots, bytes, mask + 1)
+    defer {
+      oldSlots.deallocate()
+      oldBytes.deallocate()
+    }
     var size = 16
     while size < 2 * (count + 1) { size *= 2 }
-    slots = Array(repeating: Self.free, count: size)
-    taken = 0
-    bytes = []
-    bytes.reserveCapacity(bytesInUse + bytesInUse / 4)
-    for slot in old where slot > Self.removed {
-      let start = Int(UInt32(truncatingIfNeeded: slot)) - 2
-      place(UInt32(truncatingIfNeeded: slot >> 32), at: bytes.count)
-      bytes += names[start...start + Int(names[start])]
+    slots = Self.freeSlots(size)
+    mask = size - 1
+    room = bytesInUse + bytesInUse / 2 + 512
+    bytes = .allocate(capacity: room)
+    (taken, end) = (0, 0)
+    for slot in UnsafeBufferPointer(start: oldSlots, count: oldCount) where slot > Self.removed {
+      let start = Self.start(slot)
+      let length = Int(oldBytes[start]) + 1
+      place(UInt32(truncatingIfNeeded: slot >> 32), at: end)
+      (bytes + end).update(from: oldBytes + start, count: length)
+      end += length
     }
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  fileprivate func hasSameBytes(as other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else {
+      return count == other.count
+    }
+    return memcmp(base, otherBase, count) == 0
   }
 }

@@ -22,7 +22,9 @@ final class SpellingIndex: Sendable {
     case unknown
     /// There is no such name in any spelling, and whether there is room for one more.
     case free(hasRoom: Bool)
-    case stored([UInt8])
+    /// It is there as it was asked for.
+    case same
+    case other([UInt8])
   }
 
   /// What has been changed in a directory since somebody began to read it.
@@ -35,13 +37,16 @@ final class SpellingIndex: Sendable {
   }
 
   fileprivate struct State {
-    var directories: [ObjectNumber: DirectoryNames] = [:]
+    private var directories: [ObjectNumber: DirectoryNames] = [:]
+    /// The directory that was last asked for, which is mostly the next one as well.
+    private var last: (number: ObjectNumber, names: Unmanaged<DirectoryNames>)?
     var readings: [ObjectNumber: Reading] = [:]
     var weights: [UInt32: Int] = [:]
     var weight = 0
     var clock: UInt64 = 0
     /// Requests that can't be answered before a large directory is read.
     var wanting: Set<UInt64> = []
+    var absences = Absences()
   }
   private let state = OrderedMutex(.leaf, State())
   private let limit: Int
@@ -56,15 +61,21 @@ final class SpellingIndex: Sendable {
 
   /// Whether names are found here, and not one by one in a directory that was changed in some other way.
   func spelling(
-    of name: UnsafeBufferPointer<UInt8>, _ folded: [UInt8], in directory: ObjectNumber, changed: Int64
+    of name: NameKey, in directory: ObjectNumber, changed: Int64
   ) -> Answer {
     state.withLock { state in
-      guard let names = state.directories[directory], names.areUpToDate(changed) else { return .unknown }
       state.clock &+= 1
-      names.lastUse = state.clock
-      guard !names.areTooMany else { return .unknown }
-      if let found = names.spelling(of: name, folded) { return .stored(found) }
-      return .free(hasRoom: names.weight < directoryLimit)
+      let now = state.clock
+      let answer = state.with(directory) { names -> Answer in
+        guard names.areUpToDate(changed), !names.areTooMany else { return .unknown }
+        names.lastUse = now
+        return switch names.find(name) {
+        case .same: .same
+        case .other(let spelling): .other(spelling)
+        case nil: .free(hasRoom: names.weight < directoryLimit)
+        }
+      }
+      return answer ?? .unknown
     }
   }
 
@@ -74,7 +85,7 @@ final class SpellingIndex: Sendable {
   /// somebody is reading it.
   func begin(_ directory: ObjectNumber, changed: Int64) -> UInt64? {
     state.withLock { state -> UInt64? in
-      if state.directories[directory]?.areUpToDate(changed) == true || state.readings[directory] != nil {
+      if state.with(directory, { $0.areUpToDate(changed) }) == true || state.readings[directory] != nil {
         return nil
       }
       state.forget(directory)
@@ -100,28 +111,31 @@ final class SpellingIndex: Sendable {
   ) {
     guard noted.changes.count < Self.mostChanges, var names else { return }
     for change in noted.changes {
-      change.name.withUnsafeBufferPointer { if change.isThere { names.insert($0) } else { names.remove($0) } }
+      change.name.withUnsafeBufferPointer { bytes in
+        guard let name = NameKey(bytes) else { return }
+        if change.isThere { names.insert(name) } else { names.remove(name) }
+      }
     }
     if names.weight > directoryLimit { names = .tooMany(changed: names.changed, user: names.user) }
     state.clock &+= 1
     names.lastUse = state.clock
-    state.weigh(names.user, names.weight)
-    state.directories[directory] = names
+    state.add(names, directory)
     if let last = noted.lastChanged { (names.changed, names.isOwn) = last }
     while state.weight > limit { state.makeRoom() }
   }
 
   /// Whether a directory need not be read: its names are known, or they are too many.
   func knows(_ directory: ObjectNumber, changed: Int64) -> Bool {
-    state.withLock { $0.directories[directory]?.areUpToDate(changed) == true }
+    state.withLock { $0.with(directory) { $0.areUpToDate(changed) } == true }
   }
 
   // MARK: Changes
 
-  /// Names in a directory have been changed, at that time.
-  func note(
+  /// Names in a directory have been changed, at that time; whether a kernel may know another spelling of what
+  /// was added as missing.
+  @discardableResult func note(
     removed: Name?, added: Name?, in directory: ObjectNumber, changed: Int64, isOwn: Bool = false
-  ) {
+  ) -> Bool {
     state.withLock { state in
       if !state.readings.isEmpty, let reading = state.readings[directory] {
         state.readings[directory]?.lastChanged = (changed, isOwn)
@@ -130,25 +144,51 @@ final class SpellingIndex: Sendable {
           state.readings[directory]?.changes.append((Array(name.buffer), isThere))
         }
       }
-      guard let names = state.directories[directory] else { return }
-      let before = names.weight
-      // There may be room for the others now.
-      if removed != nil, names.areTooMany { return state.forget(directory) }
-      if let removed { names.remove(removed.buffer) }
-      if let added { names.insert(added.buffer) }
-      names.changed = changed
-      names.isOwn = isOwn
-      state.weigh(names.user, names.weight - before)
-      while state.weight > limit { state.makeRoom() }
+      let addedKey = added.flatMap { NameKey($0.buffer) }
+      let weighed = state.with(directory) { names -> (isStale: Bool, uncounted: Int) in
+        // There may be room for the others now.
+        if removed != nil, names.areTooMany { return (true, 0) }
+        if let key = removed.flatMap({ NameKey($0.buffer) }) { names.remove(key) }
+        if let addedKey { names.insert(addedKey) }
+        names.changed = changed
+        names.isOwn = isOwn
+        return (false, names.uncounted)
+      }
+      if let weighed {
+        if weighed.isStale { state.forget(directory) }
+        if weighed.uncounted != 0 { state.count(directory) }
+        while state.weight > limit { state.makeRoom() }
+      }
+      return addedKey.map { state.absences.end($0, in: directory, at: coarseSeconds()) } ?? false
     }
   }
 
   /// The same of what we have just changed.
-  func note(removed: Name? = nil, added: Name? = nil, in directory: ChangedDirectory) {
+  @discardableResult func note(
+    removed: Name? = nil, added: Name? = nil, in directory: ChangedDirectory
+  ) -> Bool {
     var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    note(
+    clock_gettime(CLOCK_REALTIME_COARSE, &now)
+    return note(
       removed: removed, added: added, in: directory.number, changed: now.nanoseconds, isOwn: true)
+  }
+
+  /// Whether a kernel may keep that a name is missing, of which whoever holds the names is about to tell it.
+  ///
+  /// `changed` is for who does not know yet whether it is missing: then it must be known here.
+  func noteMissing(_ name: NameKey, in directory: ObjectNumber, changed: Int64? = nil) -> Bool {
+    state.withLock { state in
+      if let changed {
+        state.clock &+= 1
+        let now = state.clock
+        let isMissing = state.with(directory) { names in
+          names.lastUse = now
+          return names.areUpToDate(changed) && !names.areTooMany && names.find(name) == nil
+        }
+        guard isMissing == true else { return false }
+      }
+      return state.absences.note(name, in: directory, at: coarseSeconds())
+    }
   }
 
   /// A directory has been given another time of modification, and has the same names.
@@ -162,6 +202,7 @@ final class SpellingIndex: Sendable {
   func forget(_ directory: ObjectNumber) {
     let waiting = state.withLock { state -> [PostponedRequest] in
       state.forget(directory)
+      if state.readings.isEmpty { return [] }
       // Whoever reads it does so in vain.
       return state.readings.removeValue(forKey: directory)?.waiting ?? []
     }
@@ -188,18 +229,48 @@ final class SpellingIndex: Sendable {
   }
 
   /// How many directories are known, and how much they take.
-  var size: (directories: Int, weight: Int) { state.withLock { ($0.directories.count, $0.weight) } }
+  var size: (directories: Int, weight: Int) { state.withLock { ($0.count, $0.weight) } }
 }
 
 extension SpellingIndex.State {
-  fileprivate mutating func weigh(_ user: UInt32, _ difference: Int) {
+  fileprivate var count: Int { directories.count }
+
+  /// Lets `body` use what is known of a directory, which stays known meanwhile.
+  @inline(__always)
+  fileprivate mutating func with<Result>(
+    _ directory: ObjectNumber, _ body: (DirectoryNames) -> Result
+  ) -> Result? {
+    if last?.number != directory {
+      guard let names = directories[directory] else { return nil }
+      last = (directory, .passUnretained(names))
+    }
+    return last?.names._withUnsafeGuaranteedRef(body)
+  }
+
+  fileprivate mutating func add(_ names: DirectoryNames, _ directory: ObjectNumber) {
+    forget(directory)
+    directories[directory] = names
+    names.counted = names.weight
+    weigh(names.user, names.counted)
+  }
+
+  /// Counts what a directory takes more or less than was counted.
+  fileprivate mutating func count(_ directory: ObjectNumber) {
+    guard let names = directories[directory] else { return }
+    let difference = names.weight - names.counted
+    names.counted += difference
+    weigh(names.user, difference)
+  }
+
+  private mutating func weigh(_ user: UInt32, _ difference: Int) {
     weight += difference
     weights[user, default: 0] += difference
   }
 
   fileprivate mutating func forget(_ directory: ObjectNumber) {
+    if last?.number == directory { last = nil }
     guard let names = directories.removeValue(forKey: directory) else { return }
-    weigh(names.user, -names.weight)
+    weigh(names.user, -names.counted)
     if weights[names.user] == 0 { weights[names.user] = nil }
   }
 

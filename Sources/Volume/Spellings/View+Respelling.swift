@@ -74,7 +74,7 @@ extension View {
 extension Volume {
   /// How a name would be spelled in a directory of that zone that does not have it.
   fileprivate func spelling(of name: Name, in zone: Zone) -> [UInt8] {
-    foldedName(name.buffer).flatMap { zone.standardName(ofFolded: $0) } ?? Array(name.buffer)
+    NameKey(name.buffer).flatMap { zone.standardName(of: $0) } ?? Array(name.buffer)
   }
 }
 

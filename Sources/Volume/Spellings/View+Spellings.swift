@@ -6,7 +6,7 @@ internal import LinuxIO
 
 // What a kernel knows of names in a store that ignores case.
 //
-//  1. It is told of no name that it is not there: that would outlive the making of another spelling.
+//  1. What it keeps of missing names is noted, and withdrawn when another spelling is made (``Absences``).
 //  2. A spelling that is not the stored one is looked up each time that it is used.
 //  3. When somebody removes a file by such a spelling, the kernel forgets that spelling, and not the stored
 //     one. So from the first lookup of another spelling on, all names of that file are looked up each time.
@@ -40,9 +40,14 @@ extension View {
   ) throws(Errno) -> Entry {
     do throws(Errno) {
       let entry = try volume.names.shared(in: directory.number) { () throws(Errno) in
-        try unchangedEntry(name, in: directory, validity, by: caller)
+        do throws(Errno) {
+          return try unchangedEntry(name, in: directory, validity, by: caller)
+        } catch .ENOENT where mayKeepAbsence(of: name, in: directory, validity, changed: changed) {
+          volume.names.remember(missing: name, in: directory.number)
+          return absence(validity)
+        }
       }
-      if let retries = volume.spellings?.retries, retries.areUnderWay {
+      if let retries = volume.spellings?.retries, retries.areUnderWay, entry.node != nil {
         retries.note(
           .init(name, stored: name, in: directory.number, entry), by: caller.pid,
           call: ThreadCall.rename)
@@ -50,7 +55,7 @@ extension View {
       if let node = entry.node { dropOtherSpellings(of: node) }
       return entry
     } catch .ENOENT {
-      // Below.
+      // In another spelling it may be there, or nothing is known of the directory yet.
     }
     _ = volume.learnSpellings(
       in: directory.fd, directory.number, changed: changed, for: caller.uid)
@@ -61,7 +66,8 @@ extension View {
         changed: changed, for: caller.request)
       if stored.isFree {
         if !stored.isOther { volume.names.remember(missing: name, in: directory.number) }
-        throw .ENOENT
+        guard !stored.isOther, mayKeepAbsence(of: name, in: directory, validity) else { throw .ENOENT }
+        return absence(validity)
       }
       let entry = try unchangedEntry(stored.name, in: directory, stored.isOther ? 0 : validity, by: caller)
       if stored.isOther { lookup = .init(name, stored: stored.name, in: directory.number, entry) }
@@ -76,6 +82,25 @@ extension View {
       throw answer == .again ? .ESTALE : .ENOENT
     }
     return entry
+  }
+
+  /// Whether the kernel may keep that there is no such name, by whoever holds the names.
+  ///
+  /// Where a rule knows a spelling of it, what is added gets that one, whatever the kernel calls it. With
+  /// `changed`, only if the index knows that no other spelling is there.
+  private func mayKeepAbsence(
+    of name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, changed: Int64? = nil
+  ) -> Bool {
+    // Once a mark that leaves something out of a backup is taken away, it is to be found.
+    guard validity > 0, !isForBackup, let spellings = volume.spellings,
+      seals.absence(of: name, in: directory) == .ENOENT, let key = NameKey(name.buffer),
+      directory.zone.standardName(of: key) == nil
+    else { return false }
+    return spellings.noteMissing(key, in: directory.number, changed: changed)
+  }
+
+  private func absence(_ validity: Double) -> Entry {
+    .absent(validity: min(memory.absenceValidity(validity), Absences.validity))
   }
 
   /// Has a request wait until its large directories are read, in its user's turn.

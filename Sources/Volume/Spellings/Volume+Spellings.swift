@@ -22,22 +22,22 @@ extension Volume {
     changed: Int64? = nil, for request: RequestID = .none
   ) throws(Errno) -> StoredName {
     guard let spellings else { return StoredName(name) }
-    guard let folded = foldedName(name.buffer) else {
+    guard let key = NameKey(name.buffer) else {
       // What came past the daemon can at least be removed.
       if adding, (try? directory.status(of: name)) == nil { throw .EILSEQ }
       return StoredName(name)
     }
     var answer = SpellingIndex.Answer.unknown
     if let changed {
-      answer = spellings.spelling(of: name.buffer, folded, in: number, changed: changed)
+      answer = spellings.spelling(of: key, in: number, changed: changed)
     }
     if case .unknown = answer {
       let changed = try directory.status().st_mtim.nanoseconds
-      answer = spellings.spelling(of: name.buffer, folded, in: number, changed: changed)
+      answer = spellings.spelling(of: key, in: number, changed: changed)
     }
     switch answer {
-    case .stored(let bytes):
-      return name.buffer.elementsEqual(bytes) ? StoredName(name) : StoredName(bytes)
+    case .same: return StoredName(name)
+    case .other(let spelling): return StoredName(spelling)
     case .free(let hasRoom):
       if adding, !hasRoom { throw .ENOSPC }
     case .unknown:
@@ -49,11 +49,11 @@ extension Volume {
         spellings.want(request)
         throw .awaitsConsent
       }
-      let (found, weight) = try searchedSpelling(of: folded, in: directory)
+      let (found, weight) = try searchedSpelling(of: key, in: directory)
       if let found { return StoredName(found) }
       if adding, weight >= spellings.directoryLimit { throw .ENOSPC }
     }
-    if let standard = zone.standardName(ofFolded: folded), !name.buffer.elementsEqual(standard) {
+    if let standard = zone.standardName(of: key), !name.buffer.elementsEqual(standard) {
       return StoredName(standard, isFree: true)
     }
     return StoredName(name, isFree: true)
@@ -99,15 +99,14 @@ extension Volume {
   /// The first spelling of a name in a directory, found by reading that, and about how much all its names
   /// take.
   func searchedSpelling(
-    of folded: [UInt8], in directory: FD
+    of name: NameKey, in directory: FD
   ) throws(Errno) -> (found: [UInt8]?, weight: Int) {
     var weight = 0
     var found: [UInt8]?
     try forEachName(in: directory) { other in
       weight += other.length + 25
-      let bytes = Array(other.buffer)
-      if foldedName(bytes) == folded, found.map({ bytes.lexicographicallyPrecedes($0) }) ?? true {
-        found = bytes
+      if name.isSpelled(other.buffer), found.map({ other.buffer.lexicographicallyPrecedes($0) }) ?? true {
+        found = Array(other.buffer)
       }
       return true
     }
