@@ -109,9 +109,22 @@ package enum Insula {
     }
     guard let words = arguments() else { return ExitCode.usage.rawValue }
     let context = Context.current()
+    tellOfLeases(context.console)
     let status = run(words, in: context)
     guard status == .ok else { return status.rawValue }
     return (context.console.tellFailure() ?? status).rawValue
+  }
+
+  private static func tellOfLeases(_ console: Console) {
+    StoreLease.whenWaiting { host, seconds in
+      console.note("waiting up to \(seconds) s for the store: \(host) has used it, and may still do so")
+    }
+    StoreLease.whenLost {
+      console.note(
+        "the lease on the store is over, so this command ends; what it has begun is completed or taken back "
+          + "when the store is next opened")
+      _exit(ExitCode.busy.rawValue)
+    }
   }
 
   /// The words after the program's name, or nil with a message if one of them is not UTF-8.

@@ -15,11 +15,15 @@ internal import LinuxIO
 //  3. A worker that exits has unmounted, or was told to: then the keeper exits as it did.
 //  4. A worker that dies again and again has met something that the next one will meet too. Then the mount is
 //     taken away, so that nobody waits for ever.
-//  5. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
+//  5. A worker that has lost the lease on the store exits at once; then the mount is taken away, and nothing
+//     more is written to the store.
+//  6. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`).
 
 /// Watches the process that serves, and replaces it when it dies.
 struct Keeper {
+  /// How a worker exits that has lost the lease on the store.
+  static let leaseIsLost: Int32 = 125
   private static let deathSeconds: UInt64 = 10
   /// Asks the keeper to become the installed program.
   static let restartSignal = SIGUSR2
@@ -45,7 +49,7 @@ struct Keeper {
   /// Starts the first worker and all that follow; returns in each of them.
   ///
   /// `giveUp` takes the mount away and tells why: after so many deaths the next one is the last.
-  func start(giveUp: (String) -> Void) throws(Errno) -> KeptState {
+  func start(giveUp: (_ reason: String, _ isLeaseLost: Bool) -> Void) throws(Errno) -> KeptState {
     blockSignals()
     let victim = MemoryVictim()
     var deaths: [UInt64] = []
@@ -64,7 +68,10 @@ struct Keeper {
         // There may be memory, or room for a process, soon. Nobody has died of it.
         failures += 1
         if failures == 1 { DaemonLog.write("can't start another process yet: \(error.message)") }
-        guard failures < Self.mostFailures else { end("no process can be started that serves", giveUp) }
+        guard failures < Self.mostFailures else {
+          giveUp("no process can be started that serves", false)
+          _exit(1)
+        }
         pause(milliseconds: 200)
         continue
       }
@@ -79,6 +86,10 @@ struct Keeper {
         // It could not be started, so this one goes on.
         continue
       }
+      if clx_exit_status(status) == Self.leaseIsLost, kept.isServing {
+        giveUp("the lease on the store is over, and another machine may have it", true)
+        _exit(1)
+      }
       guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
       kept.ended(.signal(clx_term_signal(status)))
       DaemonLog.write(
@@ -87,8 +98,9 @@ struct Keeper {
       deaths = deaths.filter { now - $0 < Self.deathSeconds * 1_000_000_000 } + [now]
       guard deaths.count <= restarts else {
         let times = deaths.count == 1 ? "once" : "\(deaths.count) times"
-        end(
-          "the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)", giveUp)
+        giveUp(
+          "the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)", false)
+        _exit(1)
       }
       pause(milliseconds: patience(untilLast: restarts - deaths.count))
     }
@@ -97,11 +109,6 @@ struct Keeper {
   private var lastSignal: String {
     guard case .signal(let signal)? = kept.lastReason else { return "" }
     return ", the last time by signal \(signal)"
-  }
-
-  private func end(_ reason: String, _ giveUp: (String) -> Void) -> Never {
-    giveUp(reason)
-    _exit(1)
   }
 
   /// How long to wait before another worker.

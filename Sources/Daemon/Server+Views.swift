@@ -108,7 +108,8 @@ extension Server {
 
   var appSettings: ConnectionSettings {
     var settings = ConnectionSettings()
-    settings.passthrough = options.passthrough && isSystem
+    settings.passthrough = passesThrough
+    settings.deadline = store.lease?.deadline
     settings.localLocks = options.localLocks
     // What an app had found it would be told on when it has lost it.
     settings.cachesLinks = false

@@ -229,7 +229,8 @@ package final class Server: Sendable {
 
   private var settings: ConnectionSettings {
     var settings = ConnectionSettings()
-    settings.passthrough = options.passthrough && isSystem
+    settings.passthrough = passesThrough
+    settings.deadline = store.lease?.deadline
     settings.localLocks = options.localLocks
     return settings
   }
@@ -334,6 +335,11 @@ package final class Server: Sendable {
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
   var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views) }
+
+  /// Whether the kernel may read and write backing files itself.
+  ///
+  /// It would go on with that when the lease on the store is another machine's.
+  var passesThrough: Bool { options.passthrough && isSystem && store.lease == nil }
 
   var isSystem: Bool { store.description.mode == .system }
 

@@ -93,6 +93,7 @@ package enum Service {
     _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState?,
     _ ready: (Bool) throws -> Void
   ) throws {
+    try keepLease(of: store, settings, helper, kept)
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     let log = try eventLog(store, settings)
@@ -157,6 +158,29 @@ package enum Service {
     store.unlock()
   }
 
+  /// Keeps the lease on the store, if it has one; whatever is done to the store afterwards ends with it.
+  private static func keepLease(
+    of store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState?
+  ) throws {
+    guard let lease = store.lease else { return }
+    StoreLease.whenLost {
+      // A keeper does the rest; until this process has ended, its threads may write.
+      if kept != nil { _exit(Keeper.leaseIsLost) }
+      giveUp(
+        store, settings, helper, nil, "the lease on the store is over, and another machine may have it",
+        isLeaseLost: true)
+      _exit(1)
+    }
+    switch lease.continueHere() {
+    case .done, .failed: break
+    case .lost, .released: lease.deadline.putOff(to: 0)
+    }
+    lease.deadline.check()
+    do throws(Errno) { try lease.startRenewing { DaemonLog.write($0) } } catch {
+      throw ServeFailure.threads(error)
+    }
+  }
+
   private static func eventLog(_ store: Store, _ settings: Settings) throws -> EventLog {
     do throws(Errno) {
       return try EventLog(store, journal: Journal(settings.environment))
@@ -199,8 +223,8 @@ package enum Service {
       }
       let program = NextProgram(path: settings.program, words: settings.words)
       let keeper = Keeper(kept, program, restarts: settings.options.restarts)
-      return try keeper.start { reason in
-        giveUp(store, settings, helper, kept, reason)
+      return try keeper.start { reason, isLeaseLost in
+        giveUp(store, settings, helper, kept, reason, isLeaseLost: isLeaseLost)
       }
     } catch {
       throw ServeFailure.threads(error)
@@ -215,19 +239,24 @@ package enum Service {
 
   /// Takes the mount away, so that nobody waits for ever for what is not served any more.
   private static func giveUp(
-    _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState, _ reason: String
+    _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState?, _ reason: String,
+    isLeaseLost: Bool
   ) {
     DaemonLog.alert(
       "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
         + "'insula mount' mounts the store again", inBackground: settings.inBackground)
-    GaveUp.note(reason, in: store.state)
     // No worker is left that would.
     let entry = LogEntry(now: .gaveUp, detail: reason)
     Journal(settings.environment)?.send([entry])
-    try? StoreLog(store).append([entry])
-    for left in KeptFiles.all(in: kept) { left.files.mount.remove(by: helper) }
-    // A mount that is detached ends with us.
-    guard MountTable.isOnTop(kept.mountDevice, at: settings.mountPoint) else { return }
+    if !isLeaseLost {
+      GaveUp.note(reason, in: store.state)
+      try? StoreLog(store).append([entry])
+    }
+    if let kept {
+      for left in KeptFiles.all(in: kept) { left.files.mount.remove(by: helper) }
+      // A mount that is detached ends with us.
+      guard MountTable.isOnTop(kept.mountDevice, at: settings.mountPoint) else { return }
+    }
     do throws(Errno) {
       if store.description.mode == .system {
         try Mount.remove(at: settings.mountPoint, lazily: true)

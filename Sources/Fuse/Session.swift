@@ -17,6 +17,8 @@ package struct ConnectionSettings: Sendable {
   package var sharesDirectMaps = false
   /// Let the kernel remember where links lead: it forgets that for no reason of ours.
   package var cachesLinks = true
+  /// After which nothing more is done for anybody.
+  package var deadline: Deadline?
 
   package init() {}
 }
@@ -34,6 +36,7 @@ package final class Session: @unchecked Sendable {
   let postponed = PostponedRequests()
   let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
+  private let deadline: Deadline?
   var handshake: Handshake
   private var created: OpaquePointer?
 
@@ -48,6 +51,7 @@ package final class Session: @unchecked Sendable {
     _ fileSystem: any FileSystem, over connection: consuming OwnedFD, settings: ConnectionSettings
   ) throws(Errno) {
     self.fileSystem = fileSystem
+    deadline = settings.deadline
     handshake = Handshake(settings)
     fd = connection.release()
     var operations = makeOperations(settings)
@@ -123,6 +127,7 @@ package final class Session: @unchecked Sendable {
   /// Serves one request on this thread.
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
+    deadline?.check()
     #if DEBUG
       Trap.begin(header.opcode)
       defer { Trap.end() }

@@ -31,6 +31,25 @@ extension FD {
     }
   }
 
+  /// Writes all of `bytes` at a place in the file, whatever the descriptor's own position.
+  package func writeAll(_ bytes: [UInt8], at offset: Int64) throws(Errno) {
+    var done = 0
+    while done < bytes.count {
+      let count = try bytes.withUnsafeBytes { (all) throws(Errno) in
+        try write(UnsafeRawBufferPointer(rebasing: all[done...]), at: offset + Int64(done))
+      }
+      guard count > 0 else { throw .EIO }
+      done += count
+    }
+  }
+
+  /// What is in the file from its start, and at most `limit` bytes, whatever the descriptor's own position.
+  package func contents(limit: Int) throws(Errno) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: limit)
+    let count = try bytes.withUnsafeMutableBytes { (all) throws(Errno) in try read(into: all, at: 0) }
+    return Array(bytes.prefix(count))
+  }
+
   /// The contents of a child that is a regular file.
   package func contents(of name: String, limit: Int) throws(Errno) -> [UInt8] {
     // O_NONBLOCK: a pipe that someone put in the file's place must not stop us.

@@ -14,7 +14,9 @@ package final class Store: Sendable {
   package enum Access: Sendable {
     /// Nobody else may use the store meanwhile.
     case exclusive
-    /// As ``exclusive``, but nothing will be written, so the filesystem below may be read-only.
+    /// The same for a process that is going to fork, so it has no thread that renews the lease: see ``lease``.
+    case serving
+    /// As ``serving``, but nothing will be written, so the filesystem below may be read-only.
     case exclusiveReadOnly
     /// Looks at it, whoever uses it meanwhile.
     case inspect
@@ -30,6 +32,9 @@ package final class Store: Sendable {
   private let stateDirectory: OwnedFD
   private let treeDirectory: OwnedFD
   private let lock: StoreLock?
+  /// What keeps other machines from using the store; nil where no other machine has its filesystem, or nothing
+  /// is written.
+  package let lease: StoreLease?
 
   /// The directory that the mount shows, open for reading, as `open_by_handle_at(2)` wants it.
   package var tree: FD { treeDirectory.fd }
@@ -58,12 +63,28 @@ package final class Store: Sendable {
     stateDirectory = try Self.part("state", of: root.fd, path: path)
     lock =
       switch access {
-      case .exclusive: try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
+      case .exclusive, .serving: try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
       case .exclusiveReadOnly: try StoreLock(state: stateDirectory.fd, path: path, readOnly: true)
       case .inspect: nil
       case .resumed(let lock): try StoreLock(adopting: lock, state: stateDirectory.fd, path: path)
       }
+    lease = try Self.lease(on: stateDirectory.fd, path: path, access)
   }
+
+  private static func lease(on state: FD, path: String, _ access: Access) throws(StoreError) -> StoreLease? {
+    guard (try? state.filesystemKind().isRemote) == true else { return nil }
+    switch access {
+    case .inspect, .exclusiveReadOnly: return nil
+    case .serving: return try StoreLease(acquiring: state, path: path)
+    case .resumed: return try StoreLease(resuming: state, path: path)
+    case .exclusive:
+      let lease = try StoreLease(acquiring: state, path: path)
+      try explaining("keep the lease of", path) { () throws(Errno) in try lease.startRenewing { _ in } }
+      return lease
+    }
+  }
+
+  deinit { lease?.release() }
 
   /// Opens the tree and a directory for what the daemon has not finished.
   ///
@@ -150,7 +171,10 @@ package final class Store: Sendable {
   }
 
   /// Lets others use the store, whoever still has a descriptor of ours.
-  package func unlock() { lock?.unlock() }
+  package func unlock() {
+    lease?.release()
+    lock?.unlock()
+  }
 
   /// Whether a daemon uses the store now, also one that only reads it.
   package var isInUse: Bool { StoreLock.isTaken(state: state) }

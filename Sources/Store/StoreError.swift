@@ -12,6 +12,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case newerFormat(path: String, found: Int, known: Int)
   case olderFormat(path: String, found: Int, known: Int)
   case inUse(path: String, holder: StoreHolder?)
+  /// Another machine has it, as far as is known which one.
+  case leased(path: String, host: String?)
   case belongsToOther(path: String, uid: UInt32)
   case alreadyAStore(path: String)
   case notEmpty(path: String)
@@ -88,6 +90,9 @@ extension StoreError: CustomStringConvertible {
     case .inUse(let path, let holder):
       "the store \(path) is in use by \(holder?.description ?? "another insula"); "
         + "unmount it first (\(holder?.unmountCommand ?? "'insula unmount'"))"
+    case .leased(let path, let host):
+      "the store \(path) is in use on \(host ?? "another machine"); unmount it there first "
+        + "('insula unmount'); if that machine is gone, try again in a minute"
     case .belongsToOther(let path, let uid):
       "the store \(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"); "
         + "use it as that user, or create your own with 'insula init'"
@@ -186,7 +191,7 @@ extension StoreError {
     switch self {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
-    case .inUse, .appBusy, .registryBusy: .busy
+    case .inUse, .leased, .appBusy, .registryBusy: .busy
     case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp

@@ -35,7 +35,13 @@ struct BackgroundDaemon: ~Copyable {
   /// Waits until the mount is there, or passes on why it will not be.
   consuming func waitUntilReady(_ context: Context) throws -> ExitCode {
     // Ends when the daemon has closed both its copies: ready, or gone.
-    var words = try pipe.fd.readToEnd(limit: 1 << 20)
+    var words: [UInt8] = []
+    while let arrived = try pipe.fd.readAvailable(limit: 1 << 16) {
+      words += arrived
+      guard let end = words.lastIndex(of: UInt8(ascii: "\n")) else { continue }
+      context.console.relay(errors: Array(words[..<end]))
+      words.removeSubrange(...end)
+    }
     let isReady = words.suffix(Self.mark.count).elementsEqual(Self.mark)
     if isReady { words.removeLast(Self.mark.count) }
     if !words.isEmpty { context.console.relay(errors: words) }

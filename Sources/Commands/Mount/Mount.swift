@@ -228,7 +228,7 @@ struct MountCommand: Command {
       return try Store(opening: path, .resumed(lock: lock))
     }
     do throws(StoreError) {
-      return try Store(opening: path, .exclusive)
+      return try Store(opening: path, .serving)
     } catch {
       // A read-only mount needs no more than a read-only filesystem below.
       guard case .readOnly = error, options.serve.readOnly else { throw error }

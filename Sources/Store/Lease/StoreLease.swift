@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+internal import Policy
+internal import Synchronization
+
+/// The lease on a store that lies on a server, where the lock of one machine may say nothing to another.
+///
+/// The rules are in `Policy/Lease`. A process that finds its lease over ends at once: its threads must not
+/// write any more, and of those that are in a call nobody knows when that will be done.
+package final class StoreLease: Sendable {
+  /// What came of a renewal.
+  package enum Renewal: Sendable {
+    case done
+    /// It could not be written now; there may be time for another attempt.
+    case failed(Errno)
+    /// It is another machine's, or came too late.
+    case lost
+    /// We have given it back ourselves.
+    case released
+  }
+
+  private struct State {
+    var record: LeaseRecord
+    var term: LeaseTerm
+  }
+
+  private let directory: OwnedFD
+  private let file: OwnedFD
+  private let number: UInt64
+  private let times: LeaseTimes
+  private let state: Mutex<State>
+  /// When this process must have stopped.
+  package let deadline: Deadline
+
+  /// What is done with a store when its lease is over: a command and a daemon say so in their own ways.
+  private static let ending = Mutex<@Sendable () -> Never>({ abort() })
+  /// Is told who has it while that is waited for, and for how many seconds that may take.
+  private static let waiting = Mutex<@Sendable (String, Int) -> Void>({ _, _ in })
+
+  /// Says how this process ends when it has no lease any more, and what it says while it waits for one.
+  package static func whenLost(_ end: @escaping @Sendable () -> Never) { ending.withLock { $0 = end } }
+  package static func whenWaiting(_ tell: @escaping @Sendable (String, Int) -> Void) {
+    waiting.withLock { $0 = tell }
+  }
+
+  private init(
+    _ state: FD, _ file: consuming OwnedFD, _ number: UInt64, _ record: LeaseRecord, _ term: LeaseTerm,
+    _ times: LeaseTimes
+  ) throws(Errno) {
+    directory = try state.duplicated()
+    self.file = file
+    self.number = number
+    self.times = times
+    self.state = Mutex(State(record: record, term: term))
+    deadline = Deadline(term.end) { Self.ending.withLock { $0 }() }
+  }
+
+  /// Waits until it has the lease, or throws if another machine renews it.
+  package convenience init(
+    acquiring state: FD, path: String, times: LeaseTimes = .usual
+  ) throws(StoreError) {
+    guard let process = ProcessIdentity(running: ProcessID.own) else {
+      throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
+    }
+    var record = LeaseRecord(holder: UUIDText.random(), host: hostName() ?? "a machine without a name", process)
+    let files = try explaining("open the lease of", path) { () throws(Errno) in try LeaseFiles(in: state) }
+    var acquisition = LeaseAcquisition(times)
+    var step = LeaseAcquisition.Step.look
+    var found: LeaseRecord?
+    var made: OwnedFD?
+    var isToldOf = false
+    while true {
+      switch step {
+      case .look:
+        let asked = bootNanoseconds()
+        let top = try explaining("read the lease of", path) { () throws(Errno) in try files.top() }
+        found = top.record
+        step = acquisition.looked(top.top, asked: asked, answered: bootNanoseconds())
+      case .pause:
+        if !isToldOf {
+          isToldOf = true
+          let tell = Self.waiting.withLock { $0 }
+          tell(found?.host ?? "another machine", Int(times.silence / 1_000_000_000))
+        }
+        // Nothing tells of what another machine does.
+        _ = Condition(()).wait(milliseconds: Int(times.renewal / 5_000_000)) { _ in false }
+        step = .look
+      case .take(let number):
+        let begun = bootNanoseconds()
+        record.renewedAt = begun
+        made = try explaining("take the lease of", path) { () throws(Errno) in
+          try files.make(number, record)
+        }
+        let isMade = made.map { _ in true } ?? false
+        step = acquisition.took(isMade, begun: begun, done: bootNanoseconds())
+      case .use(let number, let term):
+        guard let file = made.take() else { throw .leased(path: path, host: record.host) }
+        files.removeOld(before: number)
+        do throws(Errno) { try self.init(state, file, number, record, term, times) } catch {
+          throw StoreError(error, doing: "keep the lease of", path: path)
+        }
+        return
+      case .giveUp: throw .leased(path: path, host: found?.host)
+      }
+    }
+  }
+
+  /// Goes on with the lease of a process of this machine that has left us the store's lock.
+  package convenience init(
+    resuming state: FD, path: String, times: LeaseTimes = .usual
+  ) throws(StoreError) {
+    guard let process = ProcessIdentity(running: ProcessID.own) else {
+      throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
+    }
+    let made: (OwnedFD, UInt64, LeaseRecord)? = try explaining("read the lease of", path) { () throws(Errno) in
+      let files = try LeaseFiles(in: state)
+      let (top, record) = try files.top()
+      guard let record, !record.isReleased, record.boot == process.boot,
+        record.process == process || record.process.hasEnded
+      else { return nil }
+      return (try files.open(top.number), top.number, record.with(process))
+    }
+    guard case let (file, number, record)? = made else { throw .leased(path: path, host: nil) }
+    let term = LeaseTerm(begun: record.renewedAt, times)
+    do throws(Errno) { try self.init(state, file, number, record, term, times) } catch {
+      throw StoreError(error, doing: "keep the lease of", path: path)
+    }
+    guard case .done = renew() else { throw .leased(path: path, host: nil) }
+  }
+
+  /// Goes on in another process of the same program, which knows only how it began.
+  package func continueHere() -> Renewal {
+    do throws(Errno) {
+      let text = try file.fd.contents(limit: 4096)
+      guard let record = LeaseRecord(text) else { return .lost }
+      return state.withLock { state in
+        guard record.holder == state.record.holder, !record.isReleased else { return .lost }
+        state.record = record
+        state.term = LeaseTerm(begun: record.renewedAt, times)
+        return renew(&state)
+      }
+    } catch {
+      return .failed(error)
+    }
+  }
+
+  /// Says once more that it is ours.
+  package func renew() -> Renewal { state.withLock { renew(&$0) } }
+
+  private func renew(_ state: inout State) -> Renewal {
+    let begun = bootNanoseconds()
+    guard !state.record.isReleased else { return .released }
+    guard !state.term.isOver(at: begun) else { return .lost }
+    do throws(Errno) {
+      let top = try LeaseFiles(in: directory.fd).top().top
+      guard top.number == number else { return .lost }
+      state.record.renewals &+= 1
+      state.record.renewedAt = begun
+      try LeaseFiles.write(state.record.encoded(), to: file.fd)
+    } catch {
+      return state.term.isOver(at: bootNanoseconds()) ? .lost : .failed(error)
+    }
+    guard state.term.renew(begun: begun, done: bootNanoseconds(), times) else { return .lost }
+    deadline.putOff(to: state.term.end)
+    return .done
+  }
+
+  /// Lets another machine have it at once.
+  ///
+  /// After everything is written.
+  package func release() {
+    state.withLock { state in
+      guard !state.term.isOver(at: bootNanoseconds()), !state.record.isReleased else { return }
+      state.record.isReleased = true
+      guard let text = try? state.record.encoded() else { return }
+      try? LeaseFiles.write(text, to: file.fd)
+      deadline.putOff(to: .max)
+    }
+  }
+
+  // MARK: Keeping it
+
+  /// Renews it from now on, and ends the process when it is over; as long as the process runs.
+  package func startRenewing(_ say: @escaping @Sendable (String) -> Void) throws(Errno) {
+    // A write may hang for longer than the lease lasts: another thread watches the time.
+    let watch = try JoinableThread(name: "lease-watch") { [deadline] in
+      while true {
+        deadline.check()
+        let milliseconds = min(Int(deadline.nanosecondsLeft / 1_000_000) + 1, 60_000)
+        _ = Condition(()).wait(milliseconds: milliseconds) { _ in false }
+      }
+    }
+    watch.detach()
+    let renewal = Int(times.renewal / 1_000_000)
+    let thread = try JoinableThread(name: "lease") { [self] in
+      var pause = renewal
+      while true {
+        _ = Condition(()).wait(milliseconds: pause) { _ in false }
+        switch renew() {
+        case .done: pause = renewal
+        case .failed(let error):
+          if pause == renewal { say("can't renew the lease of the store: \(error.message)") }
+          pause = max(1, renewal / 5)
+        case .lost:
+          deadline.putOff(to: 0)
+          deadline.check()
+        case .released: return
+        }
+      }
+    }
+    thread.detach()
+  }
+}
