@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: backup-speed spellings purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: backup-speed spellings leases purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -69,6 +69,11 @@ purges: build ## ten thousand starts of an app raced against purges; what others
 # The tests do two thousand.
 spellings: ## a hundred thousand operations on random names in two spellings against a model, in four kinds of mounts; minutes, as root
 	INSULA_SPELLINGS=100000 swift test --filter '^MountTests\.SpellingMountTests/namesAreAsInTheModel'
+
+# The tests do five hundred schedules. LEASES="--places A B" takes two mounts of one filesystem, LEASES="--rounds 3" does less.
+leases: build ## ten thousand simulated schedules of machines that want one store, and twenty real ones; half an hour, as root
+	INSULA_LEASES=10000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz --filter '^PolicyTests\.LeaseTests'
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Leases/leases.py $(LEASES)
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root

@@ -9,46 +9,13 @@ internal import TestSupport
 internal import Testing
 
 /// Renames on a filesystem that knows no flags of renameat2, as the clients of clusters and of sftp servers.
-@Suite(
-  .enabled(
-    if: MountedStore.isPossible && FileManager.default.isExecutableFile(atPath: "/usr/bin/sshfs")
-      && FileManager.default.isExecutableFile(atPath: "/usr/lib/openssh/sftp-server"),
-    "needs root, /dev/fuse, sshfs and openssh-sftp-server"))
+@Suite(.enabled(if: SFTPMount.isPossible, "needs root, /dev/fuse, sshfs and openssh-sftp-server"))
 struct RenamingTests {
   private static let keeping = UInt32(CLX_RENAME_NOREPLACE)
   private static let exchange = UInt32(CLX_RENAME_EXCHANGE)
 
-  /// A mount of a directory by sshfs, which speaks to the server's program itself.
-  private final class Mounted {
-    let temporary: TemporaryDirectory
-    var point: String { temporary.appending("point") }
-
-    init() throws {
-      temporary = try TemporaryDirectory()
-      for name in ["behind", "point"] { try temporary.makeDirectory(name, mode: 0o755) }
-      let script = """
-        import subprocess, sys, os
-        server = subprocess.Popen(
-            ["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        client = subprocess.Popen(
-            ["sshfs", "-f", "-o", "passive", ":" + sys.argv[1], sys.argv[2]], stdin=server.stdout,
-            stdout=server.stdin, stderr=open(sys.argv[2] + ".log", "w"))
-        os.close(0), os.close(1), os.close(2)
-        server.stdin.close(); server.stdout.close(); client.wait(); server.wait()
-        """
-      let file = try temporary.write(script, to: "sshfs.py")
-      let words = ["sh", "-c", "setsid python3 \"$@\" >/dev/null 2>&1 &", "sh", file]
-      _ = try Program.run(words + [temporary.appending("behind"), point])
-      let point = point
-      let isMounted = try eventually { try MountTable.current().top(at: point) != nil }
-      try #require(isMounted, "sshfs does not mount: \(temporary.text(of: "point.log") ?? "")")
-    }
-
-    deinit { _ = umount2(point, Int32(CLX_MNT_DETACH)) }
-  }
-
   @Test func otherCallsKeepTheirPromises() throws {
-    let mounted = try Mounted()
+    let mounted = try SFTPMount()
     let directory = try FD.cwd.open(mounted.point, O_RDONLY | O_DIRECTORY)
     let place = directory.fd
     #expect(!place.knowsRenameFlags)
@@ -81,7 +48,7 @@ struct RenamingTests {
 
   /// A store can be made there, and be used.
   @Test func storesCanBeMadeThere() throws {
-    let mounted = try Mounted()
+    let mounted = try SFTPMount()
     let made = try Program.run([Program.insula, "init", "\(mounted.point)/store"])
     #expect(made.status == 0, "\(made.errors)")
     let checked = try Program.run([Program.insula, "doctor", mounted.point])

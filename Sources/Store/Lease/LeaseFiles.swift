@@ -20,7 +20,7 @@ struct LeaseFiles: ~Copyable {
 
   /// What the highest number says.
   func top() throws(Errno) -> (top: LeaseAcquisition.Top, record: LeaseRecord?) {
-    guard let number = try numbers().max() else { return (.none, nil) }
+    guard let number = try highest() else { return (.none, nil) }
     let text: [UInt8]
     do throws(Errno) { text = try directory.fd.contents(of: Self.name(of: number), limit: 4096) } catch {
       guard error == .ENOENT || error == .ESTALE else { throw error }
@@ -30,6 +30,8 @@ struct LeaseFiles: ~Copyable {
     let isFree = record.isReleased || record.process.hasEnded
     return (isFree ? .free(number: number) : .held(number: number, text: text), record)
   }
+
+  func highest() throws(Errno) -> UInt64? { try numbers().max() }
 
   /// Makes the file of a number; nil if it is there.
   func make(_ number: UInt64, _ record: LeaseRecord) throws(Errno) -> OwnedFD? {

@@ -155,8 +155,7 @@ package final class StoreLease: Sendable {
     guard !state.record.isReleased else { return .released }
     guard !state.term.isOver(at: begun) else { return .lost }
     do throws(Errno) {
-      let top = try LeaseFiles(in: directory.fd).top().top
-      guard top.number == number else { return .lost }
+      guard try LeaseFiles(in: directory.fd).highest() == number else { return .lost }
       state.record.renewals &+= 1
       state.record.renewedAt = begun
       try LeaseFiles.write(state.record.encoded(), to: file.fd)

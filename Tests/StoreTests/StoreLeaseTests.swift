@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import TestSupport
+internal import Testing
+
+@testable internal import Store
+
+/// The lease on a store, in files. (`PolicyTests/LeaseTests` has the rules, `make leases` real mounts.)
+@Suite struct StoreLeaseTests {
+  private static let second: UInt64 = 1_000_000_000
+  private let times = LeaseTimes(hold: 3 * second, renewal: second / 2, silence: 6 * second)
+  private let temporary: TemporaryDirectory
+  private let state: OwnedDirectory
+
+  /// A directory that stays open.
+  private final class OwnedDirectory {
+    let directory: OwnedFD
+    init(_ path: String) throws { directory = try TemporaryDirectory.open(path) }
+    var fd: FD { directory.fd }
+  }
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    state = try OwnedDirectory(temporary.path)
+  }
+
+  private func acquire() throws -> StoreLease {
+    try StoreLease(acquiring: state.fd, path: "/store", times: times)
+  }
+
+  private func isLost(_ renewal: StoreLease.Renewal) -> Bool { if case .lost = renewal { true } else { false } }
+  private func isDone(_ renewal: StoreLease.Renewal) -> Bool { if case .done = renewal { true } else { false } }
+
+  @Test func whoRenewsItKeepsItUntilItIsReleased() throws {
+    let lease = try acquire()
+    try lease.startRenewing { _ in }
+    #expect { _ = try acquire() } throws: { error in
+      guard case .leased(_, let host)? = error as? StoreError else { return false }
+      return host == hostName() && "\(error)".contains("in use on \(host ?? "")")
+    }
+    lease.release()
+    let begun = monotonicNanoseconds()
+    let next = try acquire()
+    #expect(monotonicNanoseconds() - begun < Self.second)
+    #expect(isDone(next.renew()))
+    if case .released = lease.renew() {} else { Issue.record("who has released it may not renew it") }
+    #expect(try state.fd.openDirectory(LeaseFiles.name).fd.entries().count == 2)
+  }
+
+  /// What a machine leaves that has gone away, or stands still.
+  @Test func itIsFreeAfterSilence() throws {
+    let lease = try acquire()
+    let begun = monotonicNanoseconds()
+    let next = try acquire()
+    #expect(monotonicNanoseconds() - begun >= times.silence)
+    #expect(isLost(lease.renew()) && isLost(lease.continueHere()))
+    #expect(isDone(next.renew()))
+  }
+
+  /// A process of this machine that is gone leaves nothing to wait for; one of another machine may run still.
+  @Test func processesOfThisMachineAreKnownToHaveEnded() throws {
+    let own = try #require(ProcessIdentity(running: ProcessID.own))
+    #expect(!own.hasEnded)
+    let gone = ProcessIdentity(boot: own.boot, namespace: own.namespace, pid: own.pid, began: "1")
+    #expect(gone.hasEnded)
+    #expect(!ProcessIdentity(boot: "other", namespace: own.namespace, pid: own.pid, began: "1").hasEnded)
+    #expect(!ProcessIdentity(boot: own.boot, namespace: "pid:[1]", pid: own.pid, began: "1").hasEnded)
+    let files = try LeaseFiles(in: state.fd)
+    _ = try files.make(41, LeaseRecord(holder: "x", host: "here", gone))
+    let begun = monotonicNanoseconds()
+    let lease = try acquire()
+    #expect(monotonicNanoseconds() - begun < Self.second && isDone(lease.renew()))
+    #expect(try files.top().top.number == 42)
+  }
+
+  /// What can't be read may be a machine that has just begun.
+  @Test(arguments: ["", "{}", "\0\u{1}{", String(repeating: "[", count: 5000)])
+  func whatIsDamagedIsWaitedFor(text: String) throws {
+    try temporary.makeDirectory(LeaseFiles.name, mode: 0o700)
+    try temporary.write(text, to: "\(LeaseFiles.name)/00000000000000000007")
+    try temporary.write("", to: "\(LeaseFiles.name)/not a number")
+    let begun = monotonicNanoseconds()
+    _ = try acquire()
+    #expect(monotonicNanoseconds() - begun >= times.silence)
+  }
+
+  @Test func anotherWorkerGoesOn() throws {
+    let lease = try acquire()
+    #expect(isDone(lease.renew()) && isDone(lease.continueHere()))
+    let resumed = try StoreLease(resuming: state.fd, path: "/store", times: times)
+    #expect(isDone(resumed.renew()))
+    // It is not another machine's, but a new one was taken meanwhile.
+    let files = try LeaseFiles(in: state.fd)
+    let own = try #require(ProcessIdentity(running: ProcessID.own))
+    _ = try files.make(2, LeaseRecord(holder: "x", host: "there", own))
+    #expect(isLost(resumed.renew()))
+  }
+
+  @Test func oldNumbersAreRemoved() throws {
+    let files = try LeaseFiles(in: state.fd)
+    let own = try #require(ProcessIdentity(running: ProcessID.own))
+    var record = LeaseRecord(holder: "x", host: "there", own)
+    record.isReleased = true
+    for number in 1...300 as ClosedRange<UInt64> { _ = try files.make(number, record) }
+    _ = try acquire()
+    #expect(try state.fd.openDirectory(LeaseFiles.name).fd.entries().count == 257)
+  }
+
+  @Test func aProcessEndsWithItsLease() async {
+    await #expect(processExitsWith: .exitCode(42)) {
+      StoreLease.whenLost { _exit(42) }
+      let temporary = try TemporaryDirectory()
+      let state = try TemporaryDirectory.open(temporary.path)
+      let times = LeaseTimes(hold: 300_000_000, renewal: 100_000_000, silence: 600_000_000)
+      let lease = try StoreLease(acquiring: state.fd, path: "/store", times: times)
+      try lease.startRenewing { _ in }
+      // It is renewed for a while.
+      for _ in 0..<8 {
+        usleep(100_000)
+        lease.deadline.check()
+      }
+      // Then nothing can be written any more.
+      try state.fd.removeTree(LeaseFiles.name)
+      usleep(5_000_000)
+      _exit(1)
+    }
+  }
+}
