@@ -179,6 +179,14 @@ package final class Store: Sendable {
   /// Whether a daemon uses the store now, also one that only reads it.
   package var isInUse: Bool { StoreLock.isTaken(state: state) }
 
+  /// The other machine that uses the store, as far as it has said so and has not given it back.
+  package var otherMachine: String? {
+    guard (try? state.filesystemKind().isRemote) == true, let files = try? LeaseFiles(lookingIn: state),
+      let (top, record) = try? files.top(), case .held = top, let record, record.host != hostName()
+    else { return nil }
+    return record.host
+  }
+
   /// The daemon that uses the store now, if one does.
   package var holder: StoreHolder? { StoreLock.currentHolder(state: state) }
 

@@ -45,6 +45,9 @@ struct LeaseMountTests {
     #expect(
       refused.output == "3\n" && refused.errors.contains("is in use on \(host); unmount it there first"),
       "\(refused)")
+    let told = try onAnotherMachine("$INSULA status $STORE; $INSULA doctor $STORE")
+    #expect(told.output.contains("is in use on \(host), or was"), "\(told)")
+    #expect(told.output.contains("other machines: may have this filesystem too"), "\(told)")
     // A worker that dies leaves the lease to the next one.
     kill(pid_t(try mounted.count("pid")), SIGKILL)
     #expect(try eventually { try mounted.count("restarts") == 1 })

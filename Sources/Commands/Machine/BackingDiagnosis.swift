@@ -21,7 +21,8 @@ struct BackingDiagnosis {
     while true {
       if let directory = try? open(found) {
         let fd = directory.fd
-        return [store(found), kind(fd), handles(fd), attributes(fd), renames(fd), space(fd)]
+        return [store(found), kind(fd)] + machines(fd)
+          + [handles(fd), attributes(fd), renames(fd), creationTimes(fd), unnamedFiles(fd), space(fd)]
       }
       guard found != "/", let slash = found.lastIndex(of: "/") else { break }
       found = slash == found.startIndex ? "/" : String(found[..<slash])
@@ -118,6 +119,41 @@ struct BackingDiagnosis {
         finding: "names can't be exchanged in one step here (renameat2 has no flags)",
         advice: "this works; if the machine stops while an app or its data are replaced, what was there lies "
           + "beside it, under a name that begins with '\(FD.exchangePrefix)'")
+  }
+
+  /// Objects that get a number again are told apart by handles, or else by when they were made.
+  private func creationTimes(_ directory: FD) -> Diagnosis {
+    if (try? directory.creationTime()) != nil {
+      return Diagnosis(name: "creation times", level: .ok, finding: "kept here")
+    }
+    let isNeeded = directory.handle() == nil
+    return Diagnosis(
+      name: "creation times", level: isNeeded ? .warn : .ok,
+      finding: "this filesystem has none" + (isNeeded ? ", and no file handles" : ""),
+      advice: isNeeded
+        ? "a file that is replaced behind the daemon may be taken for the one before; let nobody else change "
+          + "the store" : nil)
+  }
+
+  private func unnamedFiles(_ directory: FD) -> Diagnosis {
+    do throws(Errno) {
+      _ = try directory.openUnnamed(O_RDWR, mode: 0o600)
+      return Diagnosis(name: "unnamed files", level: .ok, finding: "O_TMPFILE works here")
+    } catch {
+      return Diagnosis(
+        name: "unnamed files", level: .warn, finding: "\(error.message) (O_TMPFILE)",
+        advice: "this works; programs in the tree that ask for such a file make one with a name and remove it")
+    }
+  }
+
+  /// Said only where there may be others.
+  private func machines(_ directory: FD) -> [Diagnosis] {
+    guard (try? directory.filesystemKind().isRemote) == true else { return [] }
+    return [
+      Diagnosis(
+        name: "other machines", level: .ok,
+        finding: "may have this filesystem too; a lease lets one of them use the store at a time")
+    ]
   }
 
   private func space(_ directory: FD) -> Diagnosis {

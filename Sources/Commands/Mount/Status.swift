@@ -99,8 +99,9 @@ struct StatusCommand: Command {
     // The last of them is the store, if it is anything.
     let path = paths.last ?? context.defaultStore
     let store = try openStore(path, context)
-    let holder = store.holder
-    let gaveUp = holder == nil ? GaveUp(in: store.state) : nil
+    let machine = store.otherMachine
+    let holder = machine == nil ? store.holder : nil
+    let gaveUp = machine == nil && holder == nil ? GaveUp(in: store.state) : nil
     if json {
       context.console.print(
         json: [
@@ -111,10 +112,14 @@ struct StatusCommand: Command {
           "appUmask": .string(String(store.description.appUmask, radix: 8)),
           "caseInsensitive": .bool(store.description.ignoresCase),
           "allMusic": .bool(store.description.offersAllMusic),
+          "machine": machine.map { .string($0) } ?? .null,
           "holder": holder.map { .integer(Int64($0.pid)) } ?? .null,
           "gaveUp": gaveUp.map { .object(["time": .integer($0.time), "reason": .string($0.reason)]) }
             ?? .null,
         ])
+    } else if let machine {
+      context.console.print(
+        "\(store.path) is in use on \(machine), or was when that went away; 'insula mount' finds out which")
     } else if let holder {
       context.console.print("\(store.path) is in use by \(holder), which does not answer")
     } else if let gaveUp {

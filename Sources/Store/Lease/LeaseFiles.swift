@@ -18,6 +18,9 @@ struct LeaseFiles: ~Copyable {
 
   init(in state: FD) throws(Errno) { directory = try state.openDirectory(Self.name, makingWith: 0o700) }
 
+  /// To look at it; ENOENT if the store never had a lease.
+  init(lookingIn state: FD) throws(Errno) { directory = try state.openDirectory(Self.name) }
+
   /// What the highest number says.
   func top() throws(Errno) -> (top: LeaseAcquisition.Top, record: LeaseRecord?) {
     guard let number = try highest() else { return (.none, nil) }
