@@ -21,6 +21,8 @@ let strict: [SwiftSetting] = [
 /// case.
 let program: [SwiftSetting] =
   strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"], .when(configuration: .release))]
+  + (Context.environment["INSULA_FAST_TESTS"] == nil
+    ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))])
 
 /// For code that no request of the kernel's waits for: it takes less room, at a little less speed.
 ///

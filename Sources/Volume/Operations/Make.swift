@@ -132,10 +132,36 @@ extension View {
     _ body: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
     guard let acl = new.acl else {
-      return try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, new.mode) }
+      return try makeOwned(name, in: directory, mode: new.mode, gid: new.gid, by: caller, body)
     }
     return try makeWithACL(acl, new, as: name, in: directory) { (directory, name, mode) throws(Errno) in
-      try asOwner(caller, gid: new.gid) { () throws(Errno) in try body(directory, name, mode) }
+      try makeOwned(name, in: directory, mode: mode, gid: new.gid, by: caller, body)
+    }
+  }
+
+  /// Makes something by `body` that belongs to the caller and to `gid`.
+  ///
+  /// A server that judges by IDs may refuse what the gate has allowed: it knows no ACLs, and with the
+  /// directory's group the caller counts as one of that. There it is made for root alone, and given away.
+  private func makeOwned<Made: ~Copyable>(
+    _ name: Name, in directory: FD, mode: FileMode, gid: UInt32, by caller: Caller,
+    _ body: (FD, Name, FileMode) throws(Errno) -> Made
+  ) throws(Errno) -> Made {
+    do throws(Errno) {
+      return try asOwner(caller, gid: gid) { () throws(Errno) in try body(directory, name, mode) }
+    } catch {
+      guard error == .EACCES, volume.settings.isRemote, volume.settings.isSystem else { throw error }
+    }
+    let made = try body(directory, name, mode & 0o700)
+    do throws(Errno) {
+      let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+      try object.fd.changeOwner(uid: caller.uid, gid: gid)
+      let status = try object.fd.status()
+      if !status.isSymlink { try object.fd.changeMode(mode) }
+      return made
+    } catch {
+      try? directory.remove(name, directory: (try? directory.status(of: name))?.isDirectory == true)
+      throw error
     }
   }
 
