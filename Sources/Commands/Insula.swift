@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Store
 
 /// The program: finds the verb, runs it, prints what went wrong.
 package enum Insula {

@@ -30,7 +30,8 @@ package struct ProcessIdentity: Equatable, Sendable {
 
   /// A process that runs here; nil if it can't be looked at.
   package init?(running pid: Int32) {
-    guard let boot = Self.boot, let namespace = Self.namespace, let began = Self.began(pid) else { return nil }
+    guard let boot = Self.boot, let namespace = Self.namespace, let began = Self.began(pid)
+    else { return nil }
     self.init(boot: boot, namespace: namespace, pid: pid, began: began)
   }
 

@@ -35,8 +35,10 @@ extension FD {
   package func writeAll(_ bytes: [UInt8], at offset: Int64) throws(Errno) {
     var done = 0
     while done < bytes.count {
-      let count = try bytes.withUnsafeBytes { (all) throws(Errno) in
-        try write(UnsafeRawBufferPointer(rebasing: all[done...]), at: offset + Int64(done))
+      let count = try retrying {
+        bytes.withUnsafeBytes {
+          pwrite(raw, $0.baseAddress.map { $0 + done }, $0.count - done, off_t(offset) + off_t(done))
+        }
       }
       guard count > 0 else { throw .EIO }
       done += count
@@ -46,7 +48,7 @@ extension FD {
   /// What is in the file from its start, and at most `limit` bytes, whatever the descriptor's own position.
   package func contents(limit: Int) throws(Errno) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: limit)
-    let count = try bytes.withUnsafeMutableBytes { (all) throws(Errno) in try read(into: all, at: 0) }
+    let count = try retrying { pread(raw, &bytes, limit, 0) }
     return Array(bytes.prefix(count))
   }
 

@@ -3,6 +3,7 @@
 
 internal import CLinux
 package import LinuxIO
+internal import Policy
 internal import Synchronization
 
 /// An opened store: the backing directory, its description and, unless it is only looked at, its lock.
@@ -14,7 +15,7 @@ package final class Store: Sendable {
   package enum Access: Sendable {
     /// Nobody else may use the store meanwhile.
     case exclusive
-    /// The same for a process that is going to fork, so it has no thread that renews the lease: see ``lease``.
+    /// The same for a process that is going to fork: it has no thread, and others renew the ``lease``.
     case serving
     /// As ``serving``, but nothing will be written, so the filesystem below may be read-only.
     case exclusiveReadOnly
@@ -32,8 +33,8 @@ package final class Store: Sendable {
   private let stateDirectory: OwnedFD
   private let treeDirectory: OwnedFD
   private let lock: StoreLock?
-  /// What keeps other machines from using the store; nil where no other machine has its filesystem, or nothing
-  /// is written.
+  /// What keeps other machines from using the store; nil where no other machine has its filesystem, or
+  /// nothing is written.
   package let lease: StoreLease?
 
   /// The directory that the mount shows, open for reading, as `open_by_handle_at(2)` wants it.
@@ -182,9 +183,9 @@ package final class Store: Sendable {
   /// The other machine that uses the store, as far as it has said so and has not given it back.
   package var otherMachine: String? {
     guard (try? state.filesystemKind().isRemote) == true, let files = try? LeaseFiles(lookingIn: state),
-      let (top, record) = try? files.top(), case .held = top, let record, record.host != hostName()
+      let (top, record) = try? files.top(), case .held = top, let host = record?.host, host != hostName()
     else { return nil }
-    return record.host
+    return host
   }
 
   /// The daemon that uses the store now, if one does.

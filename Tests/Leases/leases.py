@@ -127,7 +127,7 @@ def sftp(directory, point):
     os.makedirs(point)
     server = subprocess.Popen([SFTP], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     client = subprocess.Popen(
-        ["sshfs", "-f", "-o", "passive", "-o", "allow_other,default_permissions", f":{directory}", point],
+        ["sshfs", "-f", "-o", "passive", "-o", "allow_other,default_permissions,dir_cache=no,attr_timeout=0,entry_timeout=0", f":{directory}", point],
         stdin=server.stdout, stdout=server.stdin, stderr=subprocess.DEVNULL)
     server.stdin.close(), server.stdout.close()
     for _ in range(100):

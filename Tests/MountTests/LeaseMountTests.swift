@@ -18,12 +18,12 @@ struct LeaseMountTests {
     first = try SFTPMount()
     second = try SFTPMount(of: first.behind)
     mounted = try MountedStore(owner: nil, store: first.point + "/store")
+    try mounted.temporary.makeDirectory("other", mode: 0o755)
   }
 
   /// Runs a script on a machine that is another one to all processes of this one.
   private func onAnotherMachine(_ script: String) throws -> ProgramResult {
     let boot = try mounted.temporary.write("00000000-1111-2222-3333-444444444444\n", to: "boot")
-    try mounted.temporary.makeDirectory("other", mode: 0o755)
     return try Program.run(
       [
         "timeout", "-k", "5", "150", "unshare", "-m", "-u", "sh", "-c",

@@ -8,7 +8,8 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// A mount of a directory by sshfs, which speaks to the server's program itself.
+/// A mount of a directory by sshfs, which speaks to the server's program itself and keeps nothing that it has
+/// read.
 final class SFTPMount {
   static var isPossible: Bool {
     MountedStore.isPossible && FileManager.default.isExecutableFile(atPath: "/usr/bin/sshfs")
@@ -30,8 +31,8 @@ final class SFTPMount {
       server = subprocess.Popen(
           ["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
       client = subprocess.Popen(
-          ["sshfs", "-f", "-o", "passive", ":" + sys.argv[1], sys.argv[2]], stdin=server.stdout,
-          stdout=server.stdin, stderr=open(sys.argv[2] + ".log", "w"))
+          ["sshfs", "-f", "-o", "passive,dir_cache=no,attr_timeout=0,entry_timeout=0", ":" + sys.argv[1],
+           sys.argv[2]], stdin=server.stdout, stdout=server.stdin, stderr=open(sys.argv[2] + ".log", "w"))
       os.close(0), os.close(1), os.close(2)
       server.stdin.close(); server.stdout.close(); client.wait(); server.wait()
       """

@@ -113,7 +113,9 @@ struct LeaseSimulation {
 
   // MARK: One step of one machine
 
-  private mutating func chance(_ probability: Double) -> Bool { .random(in: 0..<1, using: &random) < probability }
+  private mutating func chance(_ probability: Double) -> Bool {
+    .random(in: 0..<1, using: &random) < probability
+  }
 
   private mutating func wait(_ index: Int, _ seconds: ClosedRange<Double>) {
     machines[index].next += Double.random(in: seconds, using: &random)

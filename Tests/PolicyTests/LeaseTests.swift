@@ -29,7 +29,8 @@ internal import Testing
     let machine = Machine(times)
     #expect(machine.looked(.none, 1, 2) == .take(1))
     #expect(machine.took(true, 3, 4) == .look)
-    #expect(machine.looked(.held(number: 1, text: [1]), 5, 6) == .use(number: 1, LeaseTerm(begun: 3 * Self.second, times)))
+    let term = LeaseTerm(begun: 3 * Self.second, times)
+    #expect(machine.looked(.held(number: 1, text: [1]), 5, 6) == .use(number: 1, term))
   }
 
   @Test func whatIsGivenBackIsTakenAtOnce() {

@@ -142,7 +142,7 @@ struct BackingDiagnosis {
     } catch {
       return Diagnosis(
         name: "unnamed files", level: .warn, finding: "\(error.message) (O_TMPFILE)",
-        advice: "this works; programs in the tree that ask for such a file make one with a name and remove it")
+        advice: "this works; programs that ask for such a file make one with a name, and remove that")
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-/// What a machine does to get a lease, step by step: it is told what came of the last step, and says the next.
+/// What a machine does to get a lease: it is told what came of the last step, and says the next one.
 package struct LeaseAcquisition: Sendable {
   /// What the highest number says of the lease.
   package enum Top: Equatable, Sendable {

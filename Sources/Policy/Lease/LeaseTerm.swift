@@ -7,10 +7,11 @@
 //     number has it.
 //  2. Whoever has it renews it by writing something new. A renewal counts from the moment before the write
 //     began, and only if the write was done while the one before still counted.
-//  3. Whoever waits compares nothing but what is written and its own clock: the lease is free when nothing new
-//     was written for `silence`. No two clocks need show the same time; they need to run about equally fast.
-//  4. `silence` is longer than `hold` by as much as one machine may see later what another has written, and by
-//     what clocks may differ. So who has had it has stopped for a while before another one begins.
+//  3. Whoever waits compares nothing but what is written and its own clock: the lease is free when nothing
+//     new was written for `silence`. No two clocks need show the same time; they need to run about equally
+//     fast.
+//  4. `silence` is longer than `hold` by as much as one machine may see later what another has written, and
+//     by what clocks may differ. So who has had it has stopped for a while before another one begins.
 
 /// How long what counts, in nanoseconds.
 package struct LeaseTimes: Sendable {
@@ -27,8 +28,9 @@ package struct LeaseTimes: Sendable {
     self.silence = silence
   }
 
-  /// A machine may see 20 seconds late what another one has written: clients of servers keep what they have
-  /// read for some seconds. Five more are for clocks, and for what is under way.
+  /// Five seconds are for clocks and for what is under way.
+  ///
+  /// The other twenty are for what a machine may see late: clients of servers keep what they have read.
   package static let usual = LeaseTimes(
     hold: 20_000_000_000, renewal: 5_000_000_000, silence: 45_000_000_000)
 }

@@ -7,13 +7,13 @@ internal import Policy
 
 /// The directory `state/lease`: a file for each time that the lease was taken, called by its number.
 ///
-/// Making a file that must not exist is the one thing that all filesystems of servers do for one machine only.
+/// Making a file that must not exist is what all filesystems of servers do for one machine alone.
 struct LeaseFiles: ~Copyable {
   private let directory: OwnedFD
 
   static let name = "lease"
-  /// So many are kept: a machine that has looked for the highest number a while ago must not find the next one
-  /// free again.
+  /// So many are kept: a machine that has looked for the highest number a while ago must not find the next
+  /// one free again.
   private static let kept: UInt64 = 256
 
   init(in state: FD) throws(Errno) { directory = try state.openDirectory(Self.name, makingWith: 0o700) }

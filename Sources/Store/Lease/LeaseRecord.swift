@@ -41,7 +41,8 @@ struct LeaseRecord: Codable, Equatable, Sendable {
   /// Always of one length, so that nothing of a longer one is left behind a shorter one.
   func encoded() throws(Errno) -> [UInt8] {
     guard let text = try? JSONText.encode(self), text.count < Self.length else { throw .EOVERFLOW }
-    return text + Array(repeating: UInt8(ascii: " "), count: Self.length - 1 - text.count) + [UInt8(ascii: "\n")]
+    let blanks = Array(repeating: UInt8(ascii: " "), count: Self.length - 1 - text.count)
+    return text + blanks + [UInt8(ascii: "\n")]
   }
 
   init?(_ text: [UInt8]) {

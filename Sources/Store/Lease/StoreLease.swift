@@ -59,13 +59,14 @@ package final class StoreLease: Sendable {
   }
 
   /// Waits until it has the lease, or throws if another machine renews it.
-  package convenience init(
+  convenience init(
     acquiring state: FD, path: String, times: LeaseTimes = .usual
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
     }
-    var record = LeaseRecord(holder: UUIDText.random(), host: hostName() ?? "a machine without a name", process)
+    var record = LeaseRecord(
+      holder: UUIDText.random(), host: hostName() ?? "a machine without a name", process)
     let files = try explaining("open the lease of", path) { () throws(Errno) in try LeaseFiles(in: state) }
     var acquisition = LeaseAcquisition(times)
     var step = LeaseAcquisition.Step.look
@@ -94,8 +95,7 @@ package final class StoreLease: Sendable {
         made = try explaining("take the lease of", path) { () throws(Errno) in
           try files.make(number, record)
         }
-        let isMade = made.map { _ in true } ?? false
-        step = acquisition.took(isMade, begun: begun, done: bootNanoseconds())
+        step = acquisition.took(made != nil, begun: begun, done: bootNanoseconds())
       case .use(let number, let term):
         guard let file = made.take() else { throw .leased(path: path, host: record.host) }
         files.removeOld(before: number)
@@ -109,23 +109,22 @@ package final class StoreLease: Sendable {
   }
 
   /// Goes on with the lease of a process of this machine that has left us the store's lock.
-  package convenience init(
+  convenience init(
     resuming state: FD, path: String, times: LeaseTimes = .usual
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
     }
-    let made: (OwnedFD, UInt64, LeaseRecord)? = try explaining("read the lease of", path) { () throws(Errno) in
-      let files = try LeaseFiles(in: state)
-      let (top, record) = try files.top()
-      guard let record, !record.isReleased, record.boot == process.boot,
-        record.process == process || record.process.hasEnded
-      else { return nil }
-      return (try files.open(top.number), top.number, record.with(process))
-    }
-    guard case let (file, number, record)? = made else { throw .leased(path: path, host: nil) }
+    let files = try explaining("read the lease of", path) { () throws(Errno) in try LeaseFiles(in: state) }
+    let (top, record) = try explaining("read the lease of", path) { () throws(Errno) in try files.top() }
+    guard let record, !record.isReleased, record.boot == process.boot,
+      record.process == process || record.process.hasEnded
+    else { throw .leased(path: path, host: record?.host) }
     let term = LeaseTerm(begun: record.renewedAt, times)
-    do throws(Errno) { try self.init(state, file, number, record, term, times) } catch {
+    do throws(Errno) {
+      let file = try files.open(top.number)
+      try self.init(state, file, top.number, record.with(process), term, times)
+    } catch {
       throw StoreError(error, doing: "keep the lease of", path: path)
     }
     guard case .done = renew() else { throw .leased(path: path, host: nil) }
