@@ -21,8 +21,12 @@ let strict: [SwiftSetting] = [
 /// case.
 let program: [SwiftSetting] =
   strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"], .when(configuration: .release))]
-  + (Context.environment["INSULA_FAST_TESTS"] == nil
-    ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))])
+
+/// For code that all programs run through, also in a debug build where a run of all tests asks for that: the
+/// tests start some ten thousand programs, and half of their time went into generics that nobody specialized.
+let quick: [SwiftSetting] =
+  Context.environment["INSULA_QUICK_TESTS"] == nil
+  ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
 /// For code that no request of the kernel's waits for: it takes less room, at a little less speed.
 ///
@@ -35,9 +39,9 @@ let small: [SwiftSetting] = [
 ///
 /// The loader gets relocations in a compact form where the C library knows it, from glibc 2.36 on, and no
 /// names of functions, which nothing looks up. The symbols that debuggers read stay. Functions of the same
-/// code are one. Tables for unwinding the stack are left out, a seventh of the program: only C++ exceptions
-/// require them, of which Swift has none and which its runtime does not catch. Debuggers go by frame
-/// pointers.
+/// code are one. Nothing asks for the names of Unicode's characters, a twentieth of the program. Tables for
+/// unwinding the stack are left out, a seventh of it: only C++ exceptions require them, of which Swift has
+/// none and which its runtime does not catch. Debuggers go by frame pointers.
 let compact: [String] = {
   var text = [CChar](repeating: 0, count: 64)
   let length = confstr(Int32(_CS_GNU_LIBC_VERSION), &text, text.count)
@@ -46,6 +50,7 @@ let compact: [String] = {
   let isPacked = version.count > 1 && (version[0], version[1]) >= (2, 36)
   return [
     "-use-ld=lld", "-Xlinker", "--no-export-dynamic", "-Xlinker", "--icf=all",
+    "-Xlinker", "--wrap=_swift_stdlib_getScalarName",
     "-Xlinker", "--script=\(Context.packageDirectory)/mount-scripts/link.ld",
   ]
     + (isPacked ? ["-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] : [])
@@ -93,15 +98,15 @@ let package = Package(
     .target(name: "InsulaApp", dependencies: ["CInsula"], swiftSettings: strict),
 
     // The house, from the ground up; arrows go down only.
-    .target(name: "JSON", swiftSettings: program + small),
-    .target(name: "PropertyLists", swiftSettings: program + small),
+    .target(name: "JSON", swiftSettings: program + small + quick),
+    .target(name: "PropertyLists", swiftSettings: program + small + quick),
     .target(name: "ContentLines", swiftSettings: program + small),
-    .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: program),
-    .target(name: "Policy", swiftSettings: program),
+    .target(name: "LinuxIO", dependencies: ["CLinux"], swiftSettings: program + quick),
+    .target(name: "Policy", swiftSettings: program + quick),
     .target(
       name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "Policy", "CCrypto", "CLinux"],
       swiftSettings: program + small),
-    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: program),
+    .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: program + quick),
     .target(
       name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],
       swiftSettings: program + small),

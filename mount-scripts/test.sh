@@ -20,6 +20,8 @@ need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto li
 limit=${INSULA_TEST_LIMIT:-3600}
 exec 9> >(read -r -t "$limit" || [ $? -le 128 ] || exec mount-scripts/hanging.sh "$$" "$limit")
 
+# The tests start some ten thousand programs: what all of them run through is optimized (see Package.swift).
+export INSULA_QUICK_TESTS=1
 swift test --explicit-target-dependency-import-check error "$@" 2>&1 9>&- | awk '
   function tellFailures() { if (failures != "") printf "\nWhat failed:\n%s\n", failures; failures = "" }
   { belongs = / recorded an issue / || (belongs && /^(↳|  )/) }
