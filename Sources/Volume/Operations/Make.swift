@@ -147,17 +147,24 @@ extension View {
     _ name: Name, in directory: FD, mode: FileMode, gid: UInt32, by caller: Caller,
     _ body: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    do throws(Errno) {
+    guard volume.settings.isRemote, volume.settings.isSystem else {
       return try asOwner(caller, gid: gid) { () throws(Errno) in try body(directory, name, mode) }
-    } catch {
-      guard error == .EACCES, volume.settings.isRemote, volume.settings.isSystem else { throw error }
     }
-    let made = try body(directory, name, mode & 0o700)
+    var isGivenAway = false
+    let made: Made
     do throws(Errno) {
+      made = try asOwner(caller, gid: gid) { () throws(Errno) in try body(directory, name, mode) }
+    } catch {
+      guard error == .EACCES else { throw error }
+      made = try body(directory, name, mode & 0o700)
+      isGivenAway = true
+    }
+    do throws(Errno) {
+      // Such a server may also leave out what only the owner may set.
+      guard isGivenAway || mode & (S_ISUID | S_ISGID | S_ISVTX) != 0 else { return made }
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-      try object.fd.changeOwner(uid: caller.uid, gid: gid)
-      let status = try object.fd.status()
-      if !status.isSymlink { try object.fd.changeMode(mode) }
+      if isGivenAway { try object.fd.changeOwner(uid: caller.uid, gid: gid) }
+      if try !object.fd.status().isSymlink { try object.fd.changeMode(mode) }
       return made
     } catch {
       try? directory.remove(name, directory: (try? directory.status(of: name))?.isDirectory == true)
