@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: backup-speed spellings leases purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -74,6 +74,11 @@ spellings: ## a hundred thousand operations on random names in two spellings aga
 leases: build ## ten thousand simulated schedules of machines that want one store, and twenty real ones; half an hour, as root
 	INSULA_LEASES=10000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz --filter '^PolicyTests\.LeaseTests'
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Leases/leases.py $(LEASES)
+
+# CLUSTER="--rounds 0" leaves the lease out. Needs glusterfs-server and glusterfs-client.
+cluster: build ## a store on GlusterFS with two bricks and two clients: parity, programs, a brick that dies, the lease; ten minutes, as root
+	swift build --product insula-conformance
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Cluster/cluster.sh $(CLUSTER)
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root
