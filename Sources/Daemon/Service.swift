@@ -242,9 +242,10 @@ package enum Service {
     _ store: Store, _ settings: Settings, _ helper: MountHelper, _ kept: KeptState?, _ reason: String,
     isLeaseLost: Bool
   ) {
+    let report = isLeaseLost ? "" : " Please report the lines above;"
     DaemonLog.alert(
-      "\(reason); removing the mount \(settings.mountPoint). Please report the lines above; "
-        + "'insula mount' mounts the store again", inBackground: settings.inBackground)
+      "\(reason); removing the mount \(settings.mountPoint).\(report) 'insula mount' mounts the store again",
+      inBackground: settings.inBackground)
     // No worker is left that would.
     let entry = LogEntry(now: .gaveUp, detail: reason)
     Journal(settings.environment)?.send([entry])

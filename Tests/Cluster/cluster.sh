@@ -43,6 +43,10 @@ mkdir "$scratch"/{brick-1,brick-2,one,two,point}
 host=$(hostname)
 gluster --mode=script volume create "$volume" replica 2 \
   "$host:$scratch/brick-1" "$host:$scratch/brick-2" force >/dev/null
+# What a client keeps for itself, or holds back, others do not see; nor does it see itself what it tells the disk.
+for option in write-behind stat-prefetch; do
+  gluster --mode=script volume set "$volume" "performance.$option" off >/dev/null
+done
 gluster --mode=script volume start "$volume" >/dev/null
 # What another machine has changed is asked for each time.
 for client in one two; do

@@ -112,12 +112,12 @@ class Machine:
             return []
 
     def end(self):
-        if self.writer:
-            self.writer.kill()
-            self.writer.wait()
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGKILL)
         self.run("umount", "-l", self.point)
+        if self.writer:
+            self.writer.kill()
+            self.writer.wait()
         self.keeper.kill()
         self.keeper.wait()
 
@@ -137,6 +137,16 @@ def sftp(directory, point):
     fail(f"sshfs does not mount {point}")
 
 
+def goes_on(machine):
+    """Lets a machine go on that stood still for longer than its lease lasts: it must end."""
+    machine.signal(signal.SIGCONT)
+    end = time.monotonic() + 20
+    while (machine.daemons() or machine.is_mounted()) and time.monotonic() < end:
+        time.sleep(.1)
+    if machine.daemons() or machine.is_mounted():
+        fail(f"{machine.name} goes on without a lease")
+
+
 def round_of(kind, first, second):
     """Has the second machine take the store from the first one; how long that took."""
     refused = second.mount()
@@ -152,6 +162,11 @@ def round_of(kind, first, second):
     else:
         first.signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
     mounted = second.mount()
+    if kind == "stop" and mounted.returncode == 3 and "in use by insula, pid" in mounted.stdout:
+        # Where a lock holds across machines, one that stands still has that: it ends when it goes on.
+        time.sleep(max(0, began + SILENCE + 1 - time.monotonic()))
+        goes_on(first)
+        mounted = second.mount()
     took = time.monotonic() - began
     if mounted.returncode:
         fail(f"{kind}: {second.name} can't mount: {mounted.stdout}")
@@ -161,12 +176,7 @@ def round_of(kind, first, second):
     second.write()
     time.sleep(1)
     if kind == "stop":
-        first.signal(signal.SIGCONT)
-        end = time.monotonic() + 20
-        while (first.daemons() or first.is_mounted()) and time.monotonic() < end:
-            time.sleep(.1)
-        if first.daemons() or first.is_mounted():
-            fail(f"{first.name} goes on without a lease")
+        goes_on(first)
     time.sleep(2)
     if first.writer:
         first.writer.kill(), first.writer.wait()
