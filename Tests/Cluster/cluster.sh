@@ -80,7 +80,7 @@ say 'programs'
 )
 
 say 'a brick is killed under load, and comes back'
-brick() { gluster --mode=script volume status "$volume" | awk -v b="$scratch/$1" '$0 ~ b { print $NF }'; }
+brick() { cat /run/gluster/vols/"$volume"/*-"$1".pid; }
 python3 - "$work/acknowledged" >"$scratch/count" <<'END' &
 import os, sys, time
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
