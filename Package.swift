@@ -22,8 +22,8 @@ let strict: [SwiftSetting] = [
 let program: [SwiftSetting] =
   strict + [.unsafeFlags(["-Xfrontend", "-disable-reflection-metadata"], .when(configuration: .release))]
 
-/// For code that all programs run through, also in a debug build where a run of all tests asks for that: the
-/// tests start some ten thousand programs, and half of their time went into generics that nobody specialized.
+/// For code that all programs run through, also in a debug build where a run of all tests asks for that: what
+/// is generic there takes much of the time of the programs that the tests start.
 let quick: [SwiftSetting] =
   Context.environment["INSULA_QUICK_TESTS"] == nil
   ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))]

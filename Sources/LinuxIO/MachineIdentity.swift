@@ -52,15 +52,8 @@ package struct ProcessIdentity: Equatable, Sendable {
     return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The 22nd field of the kernel's line; the second one may contain any characters, and ends with the last
-  /// parenthesis.
   private static func began(_ pid: Int32) -> String? {
-    guard pid > 0, let line = FD.text(of: "/proc/\(pid)/stat", limit: 4096),
-      let end = line.lastIndex(of: ")")
-    else { return nil }
-    let fields = line[line.index(after: end)...].split(separator: " ")
-    // A zombie serves nobody.
-    guard fields.count > 19, let state = fields.first, state != "Z", state != "X" else { return nil }
-    return String(fields[19])
+    guard let process = ProcessTable.entry(pid), !process.hasEnded else { return nil }
+    return String(process.started)
   }
 }

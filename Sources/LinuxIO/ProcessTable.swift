@@ -17,6 +17,8 @@ package struct ProcessTable: Sendable {
     package let threads: UInt64
     /// In ticks since the machine was started; with the number, it tells one process from another.
     package let started: UInt64
+    /// Whether nothing but its number is left of it: a zombie.
+    package let hasEnded: Bool
   }
 
   private let entries: [Int32: Entry]
@@ -55,7 +57,8 @@ package struct ProcessTable: Sendable {
     return found
   }
 
-  private static func entry(_ pid: Int32) -> Entry? {
+  /// One process; nil if there is none that can be looked at.
+  static func entry(_ pid: Int32) -> Entry? {
     FD.text(of: "/proc/\(pid)/stat", limit: 4096).flatMap { Entry(pid, $0) }
   }
 
@@ -83,5 +86,6 @@ extension ProcessTable.Entry {
     threads = number(20)
     started = number(22)
     pages = number(24)
+    hasEnded = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(words[0].first)
   }
 }
