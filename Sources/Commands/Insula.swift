@@ -68,7 +68,8 @@ package enum Insula {
     CommandGroup(
       title: "Files",
       commands: [
-        OpenCommand.self, HandlersCommand.self, TypeCommand.self, TypesCommand.self, ACLCommand.self,
+        OpenCommand.self, OpenedCommand.self, HandlersCommand.self, TypeCommand.self, TypesCommand.self,
+        ACLCommand.self,
         FlagsCommand.self, ListCommand.self, NameCommand.self, ShareCommand.self, DefaultsReadCommand.self,
         DefaultsWriteCommand.self, DefaultsDeleteCommand.self, DefaultsDomainsCommand.self,
       ]),

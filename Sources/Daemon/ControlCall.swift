@@ -64,6 +64,8 @@ package enum ControlQueue: Sendable {
   case grants
   /// Apps that are to run.
   case launches
+  /// Documents that apps are told of.
+  case documents
   /// Apps that are to end, and the mount.
   case endings
   /// Queries that read the store.

@@ -56,6 +56,9 @@ package enum ControlReply: Equatable, Sendable {
   /// What apps say of types and documents.
   case documents(DocumentsPage)
 
+  /// What was opened with an app that runs: paths below the root of the tree.
+  case opened([String])
+
   /// What an app wanted to be told.
   case items(ItemPage)
 

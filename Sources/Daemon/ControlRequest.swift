@@ -40,6 +40,10 @@ package enum ControlRequest: Equatable, Sendable {
   case backup(BackupRequest)
   /// Mount a view of the caller's documents.
   case files(FilesRequest)
+  /// Have an app of the caller's that runs open documents, by their paths below the root of the tree.
+  case tell(AppIdentifier, ofOpened: [String])
+  /// What has my user opened with me? For apps; the answer comes when there is something.
+  case awaitOpened
   /// What runs?
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
@@ -108,6 +112,8 @@ extension ControlRequest {
     case .ended: true
     // The last socket that it is given is the app's.
     case .endpoint, .own, .grantChange: true
+    // It takes what was not taken by then.
+    case .awaitOpened: true
     // Whoever asks twice waits for the same answer.
     case .requestConsent, .nextTask, .nextReading: true
     // It is read once more.
@@ -116,7 +122,7 @@ extension ControlRequest {
     case .addPhoto(let photo): photo.token != nil
     case .consent(.list): true
     case .consent, .openPanel, .answerTask: false
-    case .unmount, .restart, .change, .grant, .end, .traced, .pass, .files: false
+    case .unmount, .restart, .change, .grant, .end, .traced, .pass, .files, .tell: false
     }
   }
 }
@@ -135,11 +141,14 @@ extension ControlRequest: Codable {
     case nextReading = "next-reading"
     case addPhoto = "add-photo"
     case answerTask = "answer-task"
+    case tell = "tell-opened"
+    case awaitOpened = "await-opened"
   }
 
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
-      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type, files
+      consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type, files,
+      opened
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -171,6 +180,9 @@ extension ControlRequest: Codable {
       case .run: .run(try Self.identifier(fields), user: try user())
       case .backup: .backup(try fields.decode(BackupRequest.self, forKey: .backup))
       case .files: .files(try fields.decode(FilesRequest.self, forKey: .files))
+      case .tell:
+        .tell(try Self.identifier(fields), ofOpened: try fields.decode([String].self, forKey: .opened))
+      case .awaitOpened: .awaitOpened
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
       case .ended: .ended(try Self.ending(fields))
@@ -253,7 +265,10 @@ extension ControlRequest: Codable {
     var fields = encoder.container(keyedBy: Key.self)
     try fields.encode(verb, forKey: .verb)
     switch self {
-    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .space: break
+    case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .space, .awaitOpened: break
+    case .tell(let identifier, let paths):
+      try fields.encode(identifier, forKey: .identifier)
+      try fields.encode(paths, forKey: .opened)
     case .nextReading(let adds): try fields.encode(adds, forKey: .adds)
     case .addPhoto(let photo):
       try fields.encode(photo.file, forKey: .file)
@@ -325,6 +340,8 @@ extension ControlRequest: Codable {
     case .run: .run
     case .backup: .backup
     case .files: .files
+    case .tell: .tell
+    case .awaitOpened: .awaitOpened
     case .running: .running
     case .end: .end
     case .ended: .ended

@@ -11,7 +11,7 @@ internal import Volume
 /// Starts apps for those who ask, tells what runs, and ends it.
 final class LaunchService: Sendable {
   private let store: Store
-  private let server: Server
+  let server: Server
   private let apps: AppService
   private let log: EventLog
   private let launcher: AppLauncher

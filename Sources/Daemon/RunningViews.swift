@@ -24,6 +24,8 @@ package final class RunningView: Sendable {
   package let view: View
   /// Of the view's own connection, since this process serves it.
   let requests = RequestCounter()
+  /// What its user opens with it while it runs.
+  let opened = OpenedDocuments()
   private let process: ClientProcess
   private let ends = Mutex(KnownEnd())
   /// What the next worker is to know of it.

@@ -41,6 +41,7 @@ struct Services: Sendable {
     case .run(let identifier, let user): return launches.run(identifier, for: user, call)
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)
+    case .tell(let identifier, let paths): return launches.tell(identifier, ofOpened: paths, for: call.caller)
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
     case .end(let identifier, let user, let signal):
       return launches.end(identifier, of: user, with: signal, for: call.caller)
@@ -72,7 +73,7 @@ struct Services: Sendable {
     case .nextTask(let ofStarted): return server.consents.nextTask(ofStarted: ofStarted, call)
     case .nextReading(let adds): return server.consents.nextReading(adds: adds, call)
     case .answerTask(let number, let answer): return server.consents.answerTask(number, answer, call)
-    case .own, .space, .grantChange, .requestConsent, .openPanel, .items, .addPhoto:
+    case .own, .space, .grantChange, .requestConsent, .openPanel, .items, .addPhoto, .awaitOpened:
       return .refusal("only an app can ask this, through the socket of its own")
     }
   }

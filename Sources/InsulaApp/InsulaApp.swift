@@ -110,6 +110,18 @@ public struct InsulaApp: ~Copyable {
     guard insula_await_grants(handle, version) == 0 else { throw failure() }
   }
 
+  /// Waits until the user opens files with the app, and gives their absolute paths; none if they have opened
+  /// the app itself.
+  ///
+  /// An app that waits, or waits again within five seconds, is told and not started once more.
+  public func awaitOpened() throws(Failure) -> [String] {
+    var list: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    var count = 0
+    guard insula_await_opened(handle, &list, &count) == 0 else { throw failure() }
+    defer { insula_free_opened(list, count) }
+    return UnsafeBufferPointer(start: list, count: list == nil ? 0 : count).map { Self.text($0) }
+  }
+
   /// What a user has said about an app and what is private.
   public enum Consent: Int32, Sendable {
     case notDetermined, restricted, denied, authorized

@@ -43,4 +43,5 @@ tell("photo") {
   try app.addPhoto(CommandLine.arguments.last ?? "")
   return "added"
 }
+tell("opened") { try app.awaitOpened().joined(separator: ", ") }
 tell("call") { try app.call(#"{"verb":"status"}"#) }

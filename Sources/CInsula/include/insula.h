@@ -77,6 +77,13 @@ void insula_free_grants(insula_grant *grants, size_t count);
 // To stop waiting, end the process, or shut the descriptor down from another thread.
 int insula_await_grants(insula *app, const char *version);
 
+// Waits until the user opens files with this app, and gives their absolute paths; none if the user has opened
+// the app itself. An app that waits is told, and not started once more, and so is one that waits again within
+// five seconds. What the app was started with are its arguments, and not told here.
+int insula_await_opened(insula *app, char ***paths, size_t *count);
+
+void insula_free_opened(char **paths, size_t count);
+
 // What a user has said about an app and what is private. An administrator may have restricted it for all.
 typedef enum insula_consent {
   insula_not_determined,

@@ -108,6 +108,11 @@ struct AppAccess: StoreAccess {
     return try reply.orFailure { $0.grantPage }.places
   }
 
+  /// Waits until the user opens something with the app; absolute paths.
+  func awaitOpened() throws -> [String] {
+    try ask(.awaitOpened) { if case .opened(let paths) = $0 { paths } else { nil } }.map { "\(root)/\($0)" }
+  }
+
   // MARK: What is read for it
 
   /// All that the app may be told of that kind.

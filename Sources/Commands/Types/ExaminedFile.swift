@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import LinuxIO
 internal import Policy
-internal import PropertyLists
 
 /// Something that a person has named, as far as its type depends on it.
 struct ExaminedFile {
@@ -12,7 +12,7 @@ struct ExaminedFile {
   let form: TypeTable.Form
   let status: FileStatus
   private let hasBundleBit: Bool
-  /// What the Info.plist of a directory says that it is, as a type.
+  /// The type that a directory has by its Info.plist.
   private let ownType: String?
 
   /// What is at a path; a link is examined itself.
@@ -39,7 +39,7 @@ struct ExaminedFile {
     self.name = name
     form = Self.form(status, object, name)
     hasBundleBit = form == .folder && object.finderInfo[.isPackage]
-    ownType = form == .folder ? Self.ownType(object) : nil
+    ownType = form == .folder ? DirectoryContents(of: object).packageType : nil
   }
 
   private static func form(_ status: FileStatus, _ object: FD, _ name: String) -> TypeTable.Form {
@@ -50,31 +50,9 @@ struct ExaminedFile {
     return name.isEmpty || above.map { $0.st_dev != status.st_dev } ?? false ? .volume : .folder
   }
 
-  private static func ownType(_ directory: FD) -> String? {
-    for place in ["Contents", "", "Resources"] {
-      guard let bytes = try? infoPlist(in: directory, place),
-        let kind = (try? PropertyList(reading: bytes))?.dictionary?["CFBundlePackageType"]?.string
-      else { continue }
-      let types = [
-        "APPL": "com.apple.application-bundle", "FMWK": "com.apple.framework",
-        "BNDL": "com.apple.generic-bundle",
-      ]
-      return types[kind]
-    }
-    return nil
-  }
-
-  private static func infoPlist(in directory: FD, _ place: String) throws(Errno) -> [UInt8] {
-    if place.isEmpty { return try directory.contents(of: "Info.plist", limit: 1 << 20) }
-    let found = try directory.openDirectory(place)
-    return try found.fd.contents(of: "Info.plist", limit: 1 << 20)
-  }
-
   /// Its type: by its name, and for a directory whose name says nothing by its Info.plist.
   func type(in table: TypeTable) -> DeclaredType {
-    let found = table.type(of: name, form, hasBundleBit: hasBundleBit)
-    guard found.identifier == "public.folder", let ownType else { return found }
-    return table.type(named: ownType) ?? found
+    table.type(table.type(of: name, form, hasBundleBit: hasBundleBit), byInfoPlist: ownType)
   }
 
   func isPackage(in table: TypeTable) -> Bool {

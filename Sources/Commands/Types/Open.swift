@@ -17,6 +17,7 @@ struct OpenCommand: Command {
     options: [
       .init(
         name: "with", value: "ID", help: "open them with this app, whatever it says of itself", kind: .app),
+      .init(name: "new", help: "start the app once more, also if one that runs takes documents"),
       .init(name: "print-only", help: "print which app would open each file, and do nothing"),
       AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
     ],
@@ -24,18 +25,21 @@ struct OpenCommand: Command {
       """
       The app gets a copy of the file in its Inbox, as by 'insula deliver'. An app that opens documents in
       place (LSSupportsOpeningDocumentsInPlace) is granted the file itself if it is in the tree, as by 'insula
-      grant'; what is in the app's own container it has already. Then the app is started as by 'insula run',
-      with the paths as its arguments, also if it runs already.
+      grant'; what is in the app's own container it has already. An app that runs and waits for documents
+      ('insula opened') is told the paths. Any other is started as by 'insula run', with the paths as its
+      arguments.
       """,
       """
       Which app opens a file says 'insula handlers'. With --with and no FILE, the app is only started. The
-      exit status is that of the app; where several are started, it is 0 if each was.
+      exit status is that of the app; where several are started, it is 0 if each was, and so it is where
+      those that run were told.
       """,
     ],
     examples: ["insula open Letter.txt", "insula open --with com.example.viewer *.png"])
 
   private let files: [String]
   private let chosen: AppReference?
+  private let startsAnew: Bool
   private let printsOnly: Bool
   private let user: String?
   private let store: String?
@@ -44,6 +48,7 @@ struct OpenCommand: Command {
   init(_ arguments: ParsedArguments) throws(UsageError) {
     files = arguments.positional
     chosen = try arguments.value("with").map { (text) throws(UsageError) in try Self.description.app(text) }
+    startsAnew = arguments.has("new")
     printsOnly = arguments.has("print-only")
     user = arguments.value("user")
     store = arguments.value("store")
@@ -82,7 +87,9 @@ struct OpenCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let words = (chosen.map { ["--with", $0.text] } ?? []) + (printsOnly ? ["--print-only"] : [])
+    let words =
+      (chosen.map { ["--with", $0.text] } ?? []) + (startsAnew ? ["--new"] : [])
+      + (printsOnly ? ["--print-only"] : [])
     if let done = try ActingCommand.onMount(
       of: store, for: user, context,
       { ["open", "--store", $0] + words + (json ? ["--json"] : []) + ["--"] + files.map(context.absolute) })
@@ -100,24 +107,38 @@ struct OpenCommand: Command {
       }
       return .ok
     }
-    let store = try access.runner().store
-    var starts: [(identifier: String, paths: [String])] = with.map { [($0.identifier, [])] } ?? []
+    var daemon = try access.runner()
+    var starts: [Start] = with.map { [Start($0.identifier)] } ?? []
     for plan in plans {
       let path = try hand(plan, access)
       if let index = starts.firstIndex(where: { $0.identifier == plan.identifier }) {
         starts[index].paths.append(path)
       } else {
-        starts.append((plan.identifier, [path]))
+        starts.append(Start(plan.identifier, [path]))
       }
     }
+    if !startsAnew { starts = try starts.compactMap { try Self.unlessTold($0, &daemon) } }
     let runs = starts.map {
-      ["run", "--store", store, $0.identifier] + ($0.paths.isEmpty ? [] : ["--args"] + $0.paths)
+      ["run", "--store", daemon.store, $0.identifier]
+        + ($0.paths.isEmpty ? [] : ["--args"] + $0.paths.map { "\(access.root)/\($0)" })
     }
+    guard !runs.isEmpty else { return .ok }
     guard runs.count != 1 else {
       return try RunCommand(ParsedArguments(Array(runs[0].dropFirst()), for: RunCommand.description)).run(
         in: context)
     }
     return try Self.run(several: runs, context)
+  }
+
+  /// An app that is to be started, with paths below the root of the tree.
+  private struct Start {
+    let identifier: String
+    var paths: [String]
+
+    init(_ identifier: String, _ paths: [String] = []) {
+      self.identifier = identifier
+      self.paths = paths
+    }
   }
 
   private func opener(
@@ -159,26 +180,35 @@ struct OpenCommand: Command {
       manner: isInTree && opener.opensInPlace ? .inPlace : .copy)
   }
 
-  /// Sees to it that the app has the file; the path by which it finds it.
+  /// Sees to it that the app has the file; the path below the root of the tree by which it finds it.
   private func hand(_ plan: Plan, _ access: any StoreAccess) throws -> String {
     guard let identifier = AppIdentifier(plan.identifier) else {
       throw CommandFailure(.failed, "'\(plan.identifier.sanitized)' is no identifier of an app")
     }
     let container = try access.pathOfContainer(identifier, for: nil)
-    let own = access.context.absolute("\(access.root)/\(container)") + "/\(ContainerLayout.dataName)/"
-    if plan.file.utf8.starts(with: own.utf8) { return plan.file }
+    let root = access.context.absolute(access.root) + "/"
+    let own = root + "\(container)/\(ContainerLayout.dataName)/"
+    if plan.file.utf8.starts(with: own.utf8) {
+      return String(decoding: plan.file.utf8.dropFirst(root.utf8.count), as: UTF8.self)
+    }
     if plan.manner == .inPlace {
       let place = try access.place(of: plan.found)
       do {
         try access.perform(.grant(identifier, path: place.path, inode: place.inode, nil, user: nil))
-        return "\(access.root)/\(place.path)"
+        return place.path
       } catch {
         access.context.console.inform(
           "\(plan.file.sanitized) is opened as a copy: \(CommandFailure(error).message)")
       }
     }
-    let delivered = try access.deliver(plan.found, to: try access.container(identifier, for: nil))
-    return "\(access.root)/\(delivered)"
+    return try access.deliver(plan.found, to: try access.container(identifier, for: nil))
+  }
+
+  /// Tells the app, if it runs; what is left to be started for what it was not told of.
+  private static func unlessTold(_ start: Start, _ daemon: inout RunningDaemon) throws -> Start? {
+    guard let identifier = AppIdentifier(start.identifier) else { return start }
+    guard let left = try daemon.tell(identifier, ofOpened: start.paths) else { return start }
+    return left.isEmpty ? nil : Start(start.identifier, left)
   }
 
   /// Starts several apps beside each other, and waits for all of them.

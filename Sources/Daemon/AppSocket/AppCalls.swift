@@ -43,11 +43,12 @@ struct AppCalls: Sendable {
       return .reply(.consents(consents.statuses(running)))
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
+    case .awaitOpened: return .waits { running.opened.take().map(ControlReply.opened) }
     case .space: return .waits(until: storage.askSpace())
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
-    case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .backup, .files,
-      .endpoint, .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask,
+    case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .tell, .backup,
+      .files, .endpoint, .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask,
       .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }

@@ -117,6 +117,12 @@ package struct TypeTable: Sendable {
     return name.withUTF8 { isPackage($0, hasBundleBit: hasBundleBit) }
   }
 
+  /// The type of something whose name has led to `found`; that of a mere folder is what its Info.plist says.
+  package func type(_ found: DeclaredType, byInfoPlist own: @autoclosure () -> String?) -> DeclaredType {
+    guard found.identifier == Self.usual.folder.identifier, let own = own() else { return found }
+    return type(named: own) ?? found
+  }
+
   /// The MIME type of a file that has this type and this name.
   package func mimeType(of type: DeclaredType, named name: String) -> String? {
     let usual = NameExtension.of(name).flatMap { globs[$0] }

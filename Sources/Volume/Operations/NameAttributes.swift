@@ -65,19 +65,13 @@ extension View {
     let status = try object.fd.status()
     let info = finderInfo(of: node, by: caller)
     let choice = ownAttribute(ExtensionChoice.attribute, ExtensionChoice.sizeLimit, of: node, by: caller)
-    let contents = DirectoryContents { path in
-      self.found(path, in: node, by: caller) { found in found.isDirectory }
-    } read: { path, limit in
-      self.found(path, in: node, by: caller) { found in
-        try? self.contents(of: found.node, limit: limit, by: caller)
-      }
-    }
     let text = String(decoding: name, as: UTF8.self)
     let isPackage = types(for: caller).isPackage(text, hasBundleBit: info[.isPackage])
     return DisplayNames.Named(
       text, info, isDocument: !status.isDirectory || isPackage,
       hidesExtension: volume.settings.hidesExtensions && !ExtensionChoice.isShown(choice),
-      contents: status.isDirectory ? contents : nil, isStandard: DomainTree.isLocalized(path))
+      contents: status.isDirectory ? contents(ofDirectory: node, for: caller) : nil,
+      isStandard: DomainTree.isLocalized(path))
   }
 
   /// What an object's attribute says of how it is shown, as far as the caller may read that.
@@ -92,6 +86,17 @@ extension View {
         try attribute(name, of: node, into: buffer, by: caller)
       }
       return Array(buffer[..<(count ?? 0)])
+    }
+  }
+
+  /// What a caller finds and may read in a directory.
+  func contents(ofDirectory node: NodeID, for caller: Caller) -> DirectoryContents {
+    DirectoryContents { path in
+      self.found(path, in: node, by: caller) { found in found.isDirectory }
+    } read: { path, limit in
+      self.found(path, in: node, by: caller) { found in
+        try? self.contents(of: found.node, limit: limit, by: caller)
+      }
     }
   }
 

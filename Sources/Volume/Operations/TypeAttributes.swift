@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Bundles
 internal import Fuse
 internal import Glibc
 package import LinuxIO
@@ -54,13 +55,20 @@ extension View {
     let table = types(for: caller)
     // Who may not read attributes is not told of this one either.
     let hasBundleBit = object.isDirectory && finderInfo(of: node.id, by: caller)[.isPackage]
+    // What could not be found or read on the way is no refusal of anything that was asked for.
+    defer { _ = RefusalNote.take() }
     return name.withUnsafeBufferPointer { name in
-      let type = table.type(of: name, TypeTable.Form(object.kind, status), hasBundleBit: hasBundleBit)
+      let type = table.type(
+        table.type(of: name, TypeTable.Form(object.kind, status), hasBundleBit: hasBundleBit),
+        byInfoPlist: object.isDirectory ? contents(ofDirectory: node.id, for: caller).packageType : nil)
       switch attribute {
       case .type: return Array(type.identifier.utf8)
       case .kind: return Array(table.kind(of: type).utf8)
       case .package:
-        let isPackage = object.isDirectory && table.isPackage(name, hasBundleBit: hasBundleBit)
+        let isPackage =
+          object.isDirectory
+          && (table.isPackage(name, hasBundleBit: hasBundleBit)
+            || table.conforms(type.identifier, to: TypeTable.package))
         return [isPackage ? UInt8(ascii: "1") : UInt8(ascii: "0")]
       }
     }

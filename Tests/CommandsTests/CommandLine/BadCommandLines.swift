@@ -219,6 +219,8 @@ extension BadCommandLineTests {
     Row("open --with com.example.none --print-only", .usage, "name a FILE to open"),
     Row("open --with -x file", .usage, "'-x' is neither an identifier"),
     Row("open file", .noStore, "create one"),
+    Row("opened", .usage, "for use inside an app", "'insula open --with ID FILE'"),
+    Row("opened file", .usage, "it takes no arguments"),
     Row("handlers a b", .usage, "starting with 'b'; it takes TYPE"),
     Row("handlers --set com.example.none", .usage, "name the TYPE that you choose an app for"),
     Row("handlers .md --set com.example.none --reset", .usage, "can't be combined; give one of them"),

@@ -83,6 +83,20 @@ internal import Testing
     #expect(daemon.asked.isEmpty)
   }
 
+  // MARK: What the user opens
+
+  @Test func whatIsOpenedIsPrinted() throws {
+    let daemon = try FakeDaemon { _ in .reply(.opened(["Users/anna/One.txt", "Users/anna/Two.txt"])) }
+    let paths = ["One", "Two"].map { "\(daemon.tree)/Users/anna/\($0).txt" }
+    let result = daemon.runInside(shell, "opened")
+    #expect(result.code == .ok && result.output == paths.joined(separator: "\n") + "\n", "\(result)")
+    let json = daemon.runInside(shell, "opened", "--json")
+    #expect(json.code == .ok && paths.allSatisfy(json.output.contains), "\(json)")
+    #expect(daemon.asked == [.awaitOpened, .awaitOpened])
+    let nothing = try FakeDaemon { _ in .reply(.opened([])) }.runInside(shell, "opened")
+    #expect(nothing.code == .ok && nothing.output.isEmpty, "\(nothing)")
+  }
+
   // MARK: Panels
 
   @Test func whatIsChosenIsPrinted() throws {

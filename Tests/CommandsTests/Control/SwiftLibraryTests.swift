@@ -42,6 +42,7 @@ internal import Testing
       case .items:
         return .reply(.items(ItemPage([.object(["title": .string("Song")])], next: "1.2.3")))
       case .addPhoto: return .reply(.done)
+      case .awaitOpened: return .reply(.opened(["Users/anna/One.txt", "Users/anna/Two.txt"]))
       default: return nil
       }
     }
@@ -54,11 +55,12 @@ internal import Testing
     let root = daemon.tree
     let home = "\(root)/Users/anna"
     #expect(
-      lines.prefix(8) == [
+      lines.prefix(9) == [
         "information com.example.note Note ABCDE12345 \(root)/Applications/Note.app \(home)/Data \(home) 501 "
           + "[] []",
         "path \(home)/Data/Documents", "grants \(home)/Letter.txt true false at v1", "status restricted",
         "request denied", "panel \(home)/Letter.txt", #"items [{"title":"Song"}] 1.2.3"#, "photo added",
+        "opened \(home)/One.txt, \(home)/Two.txt",
       ], "\(lines)")
     #expect(lines.last?.hasPrefix("call {") == true, "\(lines)")
     let asked = daemon.asked
@@ -76,7 +78,7 @@ internal import Testing
     let data = daemon.tree + "/Users/anna/Data"
     try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
     let lines = try run(daemon, photo: Self.program)
-    for name in ["path", "grants", "status", "request", "panel", "items"] {
+    for name in ["path", "grants", "status", "request", "panel", "items", "opened"] {
       #expect(lines.contains("\(name) failed 1 it was refused"), "\(name): \(lines)")
     }
     #expect(lines.contains { $0.hasPrefix("photo failed 22 the file is not in the app's home") }, "\(lines)")

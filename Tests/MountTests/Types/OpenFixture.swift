@@ -19,18 +19,19 @@ struct OpenFixture {
   /// whether it can change it.
   func install(
     _ name: String, rank: String, types: [String] = [], extensions: [String] = [], inPlace: Bool = false,
-    isPackage: Bool = false, info: String = "", entitlements: String? = nil
+    isPackage: Bool = false, info: String = "", entitlements: String? = nil, program: String? = nil
   ) throws {
-    let program = """
-      #!/bin/sh
-      echo \(name)
-      for file; do
-        echo "${file#\(run.mounted.point)/}: $(cat "$file" 2>&1)"
-        (echo more >>"$file") 2>/dev/null && echo changed
-      done
-      exit 0
+    let program =
+      program ?? """
+        #!/bin/sh
+        echo \(name)
+        for file; do
+          echo "${file#\(run.mounted.point)/}: $(cat "$file" 2>&1)"
+          (echo more >>"$file") 2>/dev/null && echo changed
+        done
+        exit 0
 
-      """
+        """
     let place = try run.mounted.temporary.write(program, to: "program-\(name)")
     _ = try Program.run(["chmod", "755", place])
     func list(_ texts: [String]) -> String {

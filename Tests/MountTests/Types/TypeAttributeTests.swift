@@ -54,6 +54,38 @@ struct TypeAttributeTests {
     #expect(try said(of: "plain") == "com.apple.package, package, 1")
   }
 
+  /// A directory whose name says nothing is what its Info.plist makes it, for those who may read that.
+  @Test func anInfoPlistSaysWhatADirectoryIs() throws {
+    let made = try fixture.shell(
+      """
+      cd "$POINT/Users/\(fixture.user.name)/Documents" || exit
+      plist() {
+        mkdir -p "$1"; echo "<plist version=\\"1.0\\"><dict><key>CFBundlePackageType</key>" \
+          "<string>$2</string></dict></plist>" >"$1/Info.plist"
+      }
+      plist App/Contents APPL; plist Frame/Resources FMWK; plist Bundle BNDL; plist Other ODD
+      plist Named.rtfd APPL; plist Closed APPL; chmod 600 Closed/Info.plist; chmod 711 .
+      mkdir Link Pipe Big; ln -s ../Bundle/Info.plist Link/Info.plist; mkfifo Pipe/Info.plist
+      head -c 1100000 /dev/zero >Big/Info.plist
+      """)
+    try #require(made.status == 0, "\(made.errors)")
+    for (name, expected) in [
+      ("App", "com.apple.application-bundle, application, 1"), ("Frame", "com.apple.framework, framework, 0"),
+      ("Bundle", "com.apple.generic-bundle, bundle, 1"), ("Other", "public.folder, folder, 0"),
+      ("Named.rtfd", "com.apple.rtfd, RTFD document, 1"), ("Link", "public.folder, folder, 0"),
+      ("Pipe", "public.folder, folder, 0"), ("Big", "public.folder, folder, 0"),
+    ] {
+      #expect(try said(of: name) == expected, "\(name)")
+    }
+    // What another user may not read says nothing to them.
+    let stranger = try TemporaryAccount()
+    let asked = """
+      cd '\(place)'; for d in Bundle Closed; do getfattr --only-values -n system.insula.type $d; echo; done
+      """
+    let theirs = try fixture.shell(asked, as: stranger.account)
+    #expect(theirs.output == "com.apple.generic-bundle\npublic.folder\n", "\(theirs)")
+  }
+
   @Test func theyAreOnlyToBeAskedFor() throws {
     _ = try Program.run(["touch", "a.md"], in: place)
     let listed = try Program.run(["getfattr", "-d", "-m", "-", "a.md"], in: place)

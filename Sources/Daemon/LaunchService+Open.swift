@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+extension ControlRequest {
+  /// Paths in as many parts as it takes for each to fit into a request; nil if one fits into none.
+  package static func parts(ofOpened paths: [String]) -> [[String]]? {
+    // Beside them a request has an identifier, which is short.
+    let most = ControlLine.requestLimit - 1024
+    var parts: [[String]] = []
+    var room = 0
+    for path in paths {
+      let size = ControlLine.encode(path).count
+      guard size <= most else { return nil }
+      if size > room {
+        parts.append([])
+        room = most
+      }
+      parts[parts.count - 1].append(path)
+      room -= size
+    }
+    return parts
+  }
+}
+
+extension LaunchService {
+  /// How long an app has to take documents that are opened; one that hangs takes longer.
+  private static let patienceMilliseconds = 5000
+
+  /// Tells an app that runs that its user has opened documents; ESRCH if none runs that takes them.
+  ///
+  /// It is the user's own app: the daemon tells nobody's app of anything for another user.
+  func tell(
+    _ identifier: AppIdentifier, ofOpened paths: [String], for caller: ControlCaller
+  ) -> ControlAnswer {
+    guard paths.allSatisfy(Self.isPlace) else {
+      return .refusal("documents are named by their paths below the root of the tree", .EINVAL)
+    }
+    let running = server.views.all(user: caller.uid).filter {
+      $0.launch.app.identifier.isSame(as: identifier) && $0.opened.areAwaited
+    }
+    let refusal = ControlAnswer.refusal("\(identifier) does not wait for documents", .ESRCH)
+    guard !running.isEmpty else { return refusal }
+    return .job(.documents) { [server] reporter in
+      // The one that was started last is the one that the user sees.
+      for view in running.reversed() where view.isAlive && !reporter.isCancelled {
+        let isTaken = view.opened.offer(paths, milliseconds: Self.patienceMilliseconds) {
+          server.appSockets.poke()
+        }
+        if isTaken { return .done }
+      }
+      return .failure(ControlFailure("\(identifier) does not wait for documents", .ESRCH))
+    }
+  }
+
+  /// The app makes a path of it that is to lead into the tree.
+  private static func isPlace(_ path: String) -> Bool {
+    !path.utf8.contains(0)
+      && path.split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
+        !["", ".", ".."].contains($0)
+      }
+  }
+}
