@@ -17,6 +17,9 @@ swift build $flags --product insula
 # shellcheck disable=SC2086
 insula=$(swift build $flags --show-bin-path)/insula
 
+# Without a name it is one's own store that is meant, also where root's is mounted.
+[ $# -gt 0 ] || [ "$(id -u)" -eq 0 ] || set -- "${XDG_DATA_HOME:-$HOME/.local/share}/insula" "$HOME/Insula"
+
 # status says it all: 0 mounted, 4 no store, 6 not mounted.
 state=0
 "$insula" status ${1:+"$1"} >/dev/null 2>&1 || state=$?

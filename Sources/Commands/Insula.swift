@@ -46,7 +46,11 @@ package enum Insula {
         BackupOffCommand.self, BackupOnCommand.self,
       ]),
     CommandGroup(
-      title: "Grants", commands: [GrantCommand.self, GrantsCommand.self, RevokeCommand.self]),
+      title: "Access",
+      commands: [
+        GrantCommand.self, GrantsCommand.self, RevokeCommand.self, VolumeAddCommand.self,
+        VolumeListCommand.self, VolumeInfoCommand.self, VolumeEjectCommand.self,
+      ]),
     CommandGroup(
       title: "Consent",
       commands: [

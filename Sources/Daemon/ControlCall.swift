@@ -68,6 +68,8 @@ package enum ControlQueue: Sendable {
   case documents
   /// Apps that are to end, and the mount.
   case endings
+  /// Volumes that come and go.
+  case volumes
   /// Queries that read the store.
   case queries
   /// Those that walk through all that apps have, which takes its time.

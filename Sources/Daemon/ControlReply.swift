@@ -56,6 +56,9 @@ package enum ControlReply: Equatable, Sendable {
   /// What apps say of types and documents.
   case documents(DocumentsPage)
 
+  /// The volumes of a tree, or the one that has come or gone.
+  case volumes([VolumeDescription])
+
   /// What was opened with an app that runs: paths below the root of the tree.
   case opened([String])
 

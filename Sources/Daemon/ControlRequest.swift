@@ -44,6 +44,8 @@ package enum ControlRequest: Equatable, Sendable {
   case tell(AppIdentifier, ofOpened: [String])
   /// What has my user opened with me? For apps; the answer comes when there is something.
   case awaitOpened
+  /// Which volumes are there, and: have another one, or one no more.
+  case volume(VolumeRequest)
   /// What runs?
   case running(user: UInt32?)
   /// End one that runs; with a signal, send it that and don't wait.
@@ -113,7 +115,7 @@ extension ControlRequest {
     // The last socket that it is given is the app's.
     case .endpoint, .own, .grantChange: true
     // It takes what was not taken by then.
-    case .awaitOpened: true
+    case .awaitOpened, .volume(.list): true
     // Whoever asks twice waits for the same answer.
     case .requestConsent, .nextTask, .nextReading: true
     // It is read once more.
@@ -122,7 +124,7 @@ extension ControlRequest {
     case .addPhoto(let photo): photo.token != nil
     case .consent(.list): true
     case .consent, .openPanel, .answerTask: false
-    case .unmount, .restart, .change, .grant, .end, .traced, .pass, .files, .tell: false
+    case .unmount, .restart, .change, .grant, .end, .traced, .pass, .files, .tell, .volume: false
     }
   }
 }
@@ -132,7 +134,8 @@ extension ControlRequest {
 extension ControlRequest: Codable {
   private enum Verb: String, Codable {
     case status, unmount, restart, order, apps, app, path, grant, grants, run, backup, running, end, ended,
-      log, trace, traced, roots, pass, endpoint, consent, items, storage, space, documents, choose, files
+      log, trace, traced, roots, pass, endpoint, consent, items, storage, space, documents, choose, files,
+      volume
     case own = "self"
     case grantChange = "grant-change"
     case requestConsent = "request-consent"
@@ -148,7 +151,7 @@ extension ControlRequest: Codable {
   private enum Key: String, CodingKey {
     case verb, lazily, order, identifier, place, grant, after, user, signal, query, status, limit, version,
       consent, service, panel, started, number, answer, kind, file, token, adds, backup, storage, type, files,
-      opened
+      opened, volume
   }
 
   private typealias Fields = KeyedDecodingContainer<Key>
@@ -183,6 +186,7 @@ extension ControlRequest: Codable {
       case .tell:
         .tell(try Self.identifier(fields), ofOpened: try fields.decode([String].self, forKey: .opened))
       case .awaitOpened: .awaitOpened
+      case .volume: .volume(try fields.decode(VolumeRequest.self, forKey: .volume))
       case .running: .running(user: try user())
       case .end: .end(try Self.identifier(fields), user: try user(), signal: try Self.signal(fields))
       case .ended: .ended(try Self.ending(fields))
@@ -266,6 +270,7 @@ extension ControlRequest: Codable {
     try fields.encode(verb, forKey: .verb)
     switch self {
     case .status, .restart, .trace, .traced, .roots, .pass, .endpoint, .own, .space, .awaitOpened: break
+    case .volume(let request): try fields.encode(request, forKey: .volume)
     case .tell(let identifier, let paths):
       try fields.encode(identifier, forKey: .identifier)
       try fields.encode(paths, forKey: .opened)
@@ -342,6 +347,7 @@ extension ControlRequest: Codable {
     case .files: .files
     case .tell: .tell
     case .awaitOpened: .awaitOpened
+    case .volume: .volume
     case .running: .running
     case .end: .end
     case .ended: .ended

@@ -40,21 +40,21 @@ extension LaunchService {
     guard paths.allSatisfy(Self.isPlace) else {
       return .refusal("documents are named by their paths below the root of the tree", .EINVAL)
     }
-    let running = server.views.all(user: caller.uid).filter {
+    // The one that was started last is the one that the user sees.
+    let running = server.views.all(user: caller.uid).last {
       $0.launch.app.identifier.isSame(as: identifier) && $0.opened.areAwaited
     }
-    let refusal = ControlAnswer.refusal("\(identifier) does not wait for documents", .ESRCH)
-    guard !running.isEmpty else { return refusal }
-    return .job(.documents) { [server] reporter in
-      // The one that was started last is the one that the user sees.
-      for view in running.reversed() where view.isAlive && !reporter.isCancelled {
-        let isTaken = view.opened.offer(paths, milliseconds: Self.patienceMilliseconds) {
-          server.appSockets.poke()
-        }
-        if isTaken { return .done }
+    guard let running else { return .reply(.failure(Self.notWaiting(identifier))) }
+    return .job(.documents) { [server] _ in
+      let isTaken = running.opened.offer(paths, milliseconds: Self.patienceMilliseconds) {
+        server.appSockets.poke()
       }
-      return .failure(ControlFailure("\(identifier) does not wait for documents", .ESRCH))
+      return isTaken ? .done : .failure(Self.notWaiting(identifier))
     }
+  }
+
+  private static func notWaiting(_ identifier: AppIdentifier) -> ControlFailure {
+    ControlFailure("\(identifier) does not wait for documents", .ESRCH)
   }
 
   /// The app makes a path of it that is to lead into the tree.

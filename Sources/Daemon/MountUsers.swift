@@ -10,6 +10,8 @@ package struct MountUser: Equatable, CustomStringConvertible {
   let pid: Int32
   let name: String
   let reasons: [String]
+  /// The paths of what it uses, as the process has them.
+  let paths: [String]
   /// Whether it sees the mounts that we see.
   let isInOurNamespace: Bool
 
@@ -21,10 +23,14 @@ package struct MountUser: Equatable, CustomStringConvertible {
     let ours = target("/proc/self/ns/mnt")
     return processes.compactMap { pid in
       guard pid != ProcessID.own else { return nil }
-      let isOurs = target("/proc/\(pid)/ns/mnt") == ours
-      let found = reasons(pid, device) + (isOurs ? [] : mounts(pid, device))
+      // That of others' processes can't be read; what one of them uses here is seen all the same.
+      let theirs = target("/proc/\(pid)/ns/mnt")
+      let isOurs = theirs == ours || theirs == unknown
+      let uses = uses(pid, device)
+      let found = uses.map { $0.words + $0.path + $0.end } + (isOurs ? [] : mounts(pid, device))
       guard !found.isEmpty else { return nil }
-      return MountUser(pid: pid, name: command(pid), reasons: found, isInOurNamespace: isOurs)
+      return MountUser(
+        pid: pid, name: command(pid), reasons: found, paths: uses.map(\.path), isInOurNamespace: isOurs)
     }
   }
 
@@ -36,19 +42,26 @@ package struct MountUser: Equatable, CustomStringConvertible {
       }
   }
 
-  private static func reasons(_ pid: Int32, _ device: DeviceNumber) -> [String] {
+  /// How a process uses something, in words around its path.
+  private struct Use {
+    let words: String
+    let path: String
+    var end = ""
+  }
+
+  private static func uses(_ pid: Int32, _ device: DeviceNumber) -> [Use] {
     let process = "/proc/\(pid)"
-    var found: [String] = []
+    var found: [Use] = []
     for (link, meaning) in [
       ("cwd", "working directory"), ("root", "root directory"), ("exe", "runs a program"),
     ]
     where lies("\(process)/\(link)", on: device) {
-      found.append("\(meaning) \(target("\(process)/\(link)"))")
+      found.append(Use(words: meaning + " ", path: target("\(process)/\(link)")))
     }
     for descriptor in names(in: "\(process)/fd") where lies("\(process)/fd/\(descriptor)", on: device) {
-      found.append("has \(target("\(process)/fd/\(descriptor)")) open")
+      found.append(Use(words: "has ", path: target("\(process)/fd/\(descriptor)"), end: " open"))
     }
-    found += maps(process, device).map { "maps \($0)" }
+    found += maps(process, device).map { Use(words: "maps ", path: $0) }
     return found
   }
 
@@ -88,10 +101,12 @@ package struct MountUser: Equatable, CustomStringConvertible {
 
   private static func text(of path: String) -> String { FD.text(of: path, limit: 1 << 24) ?? "" }
 
+  private static let unknown = "something"
+
   private static func target(_ path: String) -> String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink(path, &buffer, buffer.count)
-    guard count > 0 else { return "something" }
+    guard count > 0 else { return unknown }
     return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

@@ -88,7 +88,7 @@ extension Server {
     let session = try Session(left.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
     guard add() else { return }
     do throws(Errno) {
-      try session.resume(left.firstMessage)
+      try session.resume(left.firstMessage, volume.slow)
     } catch {
       ended()
       throw error
@@ -168,7 +168,7 @@ extension Server {
     // What is sent again may wait for its user, who is asked about an app that runs.
     views.add(running, app.share)
     do throws(Errno) {
-      try session.resume(app.firstMessage)
+      try session.resume(app.firstMessage, volume.slow)
     } catch {
       views.remove(running.number)
       throw error

@@ -52,7 +52,7 @@ package final class Server: Sendable {
   let log: EventLog
   let mountPoint: String
   let options: ServeOptions
-  private let view: View
+  let view: View
   let pool: WorkerPool
   private let usesHandles: Bool
   /// The store as it is served, where reading it follows other rules than the filesystem that it lies on.
@@ -65,6 +65,8 @@ package final class Server: Sendable {
   let grants: GrantService
   /// What users have consented to, and whom they are asked by.
   let consents: ConsentService
+  /// What lies elsewhere and is a part of the tree.
+  let volumes: VolumeService
   /// How much room apps take.
   let storage: StorageService
   /// The apps that run.
@@ -83,7 +85,7 @@ package final class Server: Sendable {
   private let left: LeftDescriptors?
   /// The process that has started this one.
   let keeper = getppid()
-  private let device = Mutex<DeviceNumber?>(nil)
+  let device = Mutex<DeviceNumber?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
   private final class Ended: Sendable {
@@ -157,6 +159,9 @@ package final class Server: Sendable {
     }
     appSockets = sockets
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
+    // Before grants, which may lead there.
+    volumes = try VolumeService(
+      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)
@@ -176,26 +181,6 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
-  }
-
-  /// Tells the volume what is installed, and whose containers there are, before anyone can look.
-  private static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
-    let versions = try registry.systemVersions()
-    do throws(Errno) {
-      // Where a process was stopped while it replaced the system domain, it is one or the other.
-      try volume.noteSystem(roots: [versions.current.root] + (versions.next.map { [$0.root] } ?? []))
-    } catch {
-      throw ServeFailure.tree(path: store.path, error)
-    }
-    for bundle in try registry.bundles() {
-      do throws(Errno) {
-        try volume.noteBundle(at: bundle.path, seals: bundle.seals)
-      } catch {
-        DaemonLog.write(
-          "/\(bundle.path): the app is not where it was installed (\(error.message)); see 'insula check'")
-      }
-    }
-    try AppShapes(store: store, volume: volume).note(registry)
   }
 
   /// A mount of our own of the store if the options ask for other access times than it has; else nil.
@@ -276,7 +261,7 @@ package final class Server: Sendable {
     try confine()
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
-      try session.resume(first)
+      try session.resume(first, volume.slow)
       try serve(session)
       for app in apps { try takeOver(app) }
       for backup in backups { try takeOver(backup) }

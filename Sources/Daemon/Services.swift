@@ -41,6 +41,8 @@ struct Services: Sendable {
     case .run(let identifier, let user): return launches.run(identifier, for: user, call)
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)
+    case .volume(let request):
+      return server.volumes.answer(request, call) { server.users(of: $0, besides: call.caller.pid) }
     case .tell(let identifier, let paths): return launches.tell(identifier, ofOpened: paths, for: call.caller)
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
     case .end(let identifier, let user, let signal):
@@ -100,8 +102,8 @@ struct Services: Sendable {
     }
     let users = lazily ? [] : server.files.users
     guard users.isEmpty else {
-      let list = users.map { "\n  \($0.description.sanitized)" }.joined()
-      return .failure(ControlFailure("a files view is in use:\(list)", .inUse))
+      let list = users.map(\.description.sanitized).joined(separator: "; ")
+      return .failure(ControlFailure("a files view is in use: \(list)", .inUse))
     }
     server.backups.endAll()
     let running = server.views.all()

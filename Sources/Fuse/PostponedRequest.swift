@@ -121,12 +121,14 @@ final class PostponedRequests: Sendable {
   }
 
   func retry(_ request: PostponedRequest, _ work: @escaping @Sendable () -> Void) {
-    let turns = state.withLock { state in
+    let (turns, isOver) = state.withLock { state in
       let number = request.caller.request.number
       if state.waiting[number] === request { state.waiting[number] = nil }
       state.retried[number] = request
-      return state.turns
+      return (state.turns, state.isOver)
     }
+    // What another worker has left is served before there are turns.
+    if turns == nil, !isOver { return work() }
     if turns?(request.caller.uid, work) != true { forget(request) }
   }
 

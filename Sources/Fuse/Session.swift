@@ -183,7 +183,10 @@ package final class Session: @unchecked Sendable {
   /// Takes the connection over from a worker that has died: `first` is what the kernel sent it first.
   ///
   /// What that one had read and not answered, the kernel sends again.
-  package func resume(_ first: [UInt8]) throws(Errno) {
+  ///
+  /// All of that is done when this returns, but for questions that keep a CPU busy: they wait for their
+  /// users' turns, and nobody for them.
+  package func resume(_ first: [UInt8], _ slow: SlowWork) throws(Errno) {
     var first = first
     first.withUnsafeMutableBytes { message in
       guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
@@ -201,14 +204,14 @@ package final class Session: @unchecked Sendable {
     // On a thread that keeps its capabilities when it acts for a caller, as all do that serve.
     let thread = try JoinableThread(name: "insula-resent") {
       try? ThreadIdentity.prepare()
-      self.serveResent()
+      self.serveResent(slow)
     }
     thread.join()
   }
 
   /// Serves what has been sent again: the kernel sends it before other requests, but not before what it only
   /// has to say.
-  private func serveResent() {
+  private func serveResent(_ slow: SlowWork) {
     let buffer = Self.makeBuffer()
     defer { buffer.deallocate() }
     var isResent = true
@@ -217,8 +220,19 @@ package final class Session: @unchecked Sendable {
       let bytes = UnsafeRawBufferPointer(message)
       let request = RequestID(Wire.longWord(at: 8, of: bytes))
       isResent = request.isResent || Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes))
-      process(message)
+      if !postpone(message, slow) { process(message) }
     }
+  }
+
+  /// Has a question that takes long answered in its user's turn; it changes nothing, so it may come late.
+  private func postpone(_ message: UnsafeMutableRawBufferPointer, _ slow: SlowWork) -> Bool {
+    let bytes = UnsafeRawBufferPointer(message)
+    guard let header = Wire.Header(bytes), Wire.isLongAttribute(bytes, of: fileSystem),
+      let copy = try? WaitingRequest(
+        message, of: Payer(user: header.caller.uid), isKernelsOwn: true, in: slow.budget)
+    else { return false }
+    slow.add(header.caller.uid, 0, isLong: true) { [weak self] in self?.process(copy.message) }
+    return true
   }
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {

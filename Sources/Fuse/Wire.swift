@@ -81,7 +81,9 @@ enum Wire {
     }
   }
 
-  private static func isLongAttribute(_ message: UnsafeRawBufferPointer, of files: any FileSystem) -> Bool {
+  /// Whether this is a question for an attribute that has to be worked out.
+  static func isLongAttribute(_ message: UnsafeRawBufferPointer, of files: any FileSystem) -> Bool {
+    guard Wire.word(at: 4, of: message) == 22 else { return false }
     let (offset, family): (Int, StaticString) = (headerSize + 8, "system.")
     guard message.count > offset + family.utf8CodeUnitCount, let start = message.baseAddress,
       memcmp(start + offset, family.utf8Start, family.utf8CodeUnitCount) == 0,

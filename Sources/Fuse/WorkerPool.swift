@@ -136,7 +136,7 @@ package final class WorkerPool: Sendable {
     }
     session.postponed.begin { [weak served, slow, sessions] user, work in
       guard let served, served.enterAgain() else { return false }
-      slow.add(user, served.key) {
+      slow.add(user, served.key, isLong: true) {
         work()
         sessions.leave(served)
       }

@@ -52,6 +52,18 @@ extension FD {
     return UInt32(status.stx_mode) & 0o170000 == 0o040000
   }
 
+  /// The number of the mount through which this was opened, by what the kernel remembers.
+  ///
+  /// Linux 5.8 tells it; ENOSYS before that.
+  package func mountNumber() throws(Errno) -> UInt64 {
+    let dontSync: Int32 = 0x4000
+    let mountNumber: UInt32 = 0x1000
+    var status = clx_statx()
+    try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | dontSync, mountNumber, &status))
+    guard status.stx_mask & mountNumber != 0 else { throw .ENOSYS }
+    return status.stx_mnt_id
+  }
+
   /// When the object was made, as far as the backing filesystem knows.
   package func creationTime() throws(Errno) -> FileTime? {
     var status = clx_statx()

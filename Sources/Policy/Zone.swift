@@ -12,7 +12,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// `/Applications`, `/Library`: standard directories of the local domain.
   case applications
   case library
-  /// A standard directory of the local domain in which no further one lies, and `/Volumes`.
+  /// A standard directory of the local domain in which no further one lies.
   case localStandard
   /// `/Applications/Utilities`.
   case utilities
@@ -68,6 +68,14 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   case trashes
   /// The Documents of an app in iCloud, which its user sees there.
   case cloudDocuments
+  /// `/Volumes`, whose names are those of the volumes that are attached.
+  case volumes
+  /// A volume and all that is in it: others than the daemon may change that.
+  case volume
+  /// The same of one that is attached read-only.
+  ///
+  /// No name says which volume is, so no zone of a child of ``volumes`` is this one.
+  case readOnlyVolume
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
@@ -94,7 +102,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .sharedStandard, .trashes, .homeApplications, .cloudDocuments, .containerFixture, .containerOwn,
       .user:
       .user
-    case .system, .localApp, .networkApp, .userApp: self
+    case .volumes: .volume
+    case .system, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume: self
     }
   }
 
@@ -108,14 +117,15 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
       .macContainerData, .groupContainer, .cloudContainer, .cloudDocuments, .containerFixture,
       .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp,
-      .userApp:
+      .userApp, .volumes, .volume, .readOnlyVolume:
       nil
     }
   }
 
   /// The zone of what lies so deep in here that its name makes no difference.
   package var inside: Zone {
-    if isReadOnlyRegion { return self }
+    if isReadOnlyRegion || isOnVolume { return self }
+    if self == .volumes { return .volume }
     if isDelivery { return .delivered }
     return switch domain {
     case .system: .system
@@ -129,7 +139,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var domain: Domain {
     switch self {
     case .top, .system: .system
-    case .applications, .library, .localStandard, .utilities, .local, .localApp: .local
+    case .applications, .library, .localStandard, .utilities, .local, .localApp, .volumes, .volume,
+      .readOnlyVolume:
+      .local
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
       .cloudContainers, .container, .containerData, .macContainerData, .groupContainer, .cloudContainer,
@@ -140,7 +152,10 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   }
 
   /// Whether nothing here ever changes while the tree is mounted.
-  package var isReadOnly: Bool { self == .top || isReadOnlyRegion }
+  package var isReadOnly: Bool { self == .top || self == .readOnlyVolume || isReadOnlyRegion }
+
+  /// Whether this is on a volume, which others than the daemon may change at any time.
+  package var isOnVolume: Bool { self == .volume || self == .readOnlyVolume }
 
   /// Whether this is what a seal can speak of: the system domain, or an installed app.
   package var isReadOnlyRegion: Bool {
@@ -154,22 +169,24 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var isSkeleton: Bool {
     switch self {
     case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard,
-      .trashes:
+      .trashes, .volumes:
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .groupContainer,
       .cloudContainer, .cloudDocuments, .containerFixture, .containerDocuments, .inbox, .delivered,
-      .containerOwn, .user, .localApp, .networkApp, .userApp:
+      .containerOwn, .user, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume:
       false
     }
   }
 
-  /// Whether a directory here gets no names: what it consists of was settled when it was made.
-  package var hasFixedNames: Bool { self == .container || self == .containerData }
+  /// Whether a directory here gets no names: what it consists of was settled when it was made, or the daemon
+  /// alone says.
+  package var hasFixedNames: Bool { self == .container || self == .containerData || self == .volumes }
 
   /// Whether a directory here keeps what has a name of the zone `child` in it.
   package func keeps(_ child: Zone) -> Bool {
-    self == .container || child == .cloudDocuments || isContainerData && child != .containerOwn
+    self == .container || self == .volumes || child == .cloudDocuments
+      || isContainerData && child != .containerOwn
   }
 
   /// Whether a directory here may get a name of the zone `child`, as far as the name decides it.
@@ -214,7 +231,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
       .trashes, .homeApplications, .cloudDocuments, .containerFixture, .inbox, .delivered, .containerOwn,
-      .user, .localApp, .networkApp, .userApp:
+      .user, .localApp, .networkApp, .userApp, .volumes, .volume, .readOnlyVolume:
       false
     }
   }
@@ -263,7 +280,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   static let topZones: [(String, Zone)] = [
     ("Users", .users), ("Library", .library), ("Applications", .applications), ("System", .system),
-    ("Network", .networkStandard), ("Volumes", .localStandard), (DomainTree.trash.path, .trashes),
+    ("Network", .networkStandard), ("Volumes", .volumes), (DomainTree.trash.path, .trashes),
   ]
 
   private static func isStandardLibraryName(_ name: some Collection<UInt8>) -> Bool {

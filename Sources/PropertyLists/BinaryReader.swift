@@ -17,8 +17,16 @@ struct BinaryReader {
   private var open: [Int] = []
   private var values = 0
   private let valueLimit: Int
+  /// How many bytes the keys of all dictionaries together may still have.
+  ///
+  /// A forged list has the same long keys in each of them, where they are compared.
+  private var keyBytesLeft: Int
   /// Long values that were read, so that many references to one take no more memory than one.
   private var known: [Int: PropertyList] = [:]
+
+  /// Real lists have short keys, though the same in many dictionaries: each is a reference of a byte or two.
+  private static let keyBytesBeside = 1 << 20
+  private static let keyBytesForEachByte = 32
 
   init(_ bytes: [UInt8], atMost valueLimit: Int) throws(PropertyListError) {
     guard bytes.starts(with: "bplist0".utf8), bytes.count >= 8 + 32 else {
@@ -27,6 +35,7 @@ struct BinaryReader {
     let trailer = bytes.count - 32
     self.bytes = bytes
     self.valueLimit = valueLimit
+    keyBytesLeft = Self.keyBytesBeside + bytes.count * Self.keyBytesForEachByte
     offsetSize = Int(bytes[trailer + 6])
     referenceSize = Int(bytes[trailer + 7])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
@@ -170,6 +179,8 @@ struct BinaryReader {
       guard case .string(let key) = try object(reference(start, item)) else {
         throw PropertyListError("a key that is not a string", at: offset)
       }
+      keyBytesLeft -= key.utf8.count
+      guard keyBytesLeft >= 0 else { throw PropertyListError("the same keys in too many places", at: offset) }
       found.append((key, try object(reference(start, count + item))))
     }
     guard let dictionary = PropertyList.Dictionary(found) else {

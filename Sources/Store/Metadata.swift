@@ -10,6 +10,8 @@ package import Policy
 package struct Security: Equatable, Sendable {
   package var acl: AccessControl
   package var flags: FileFlags
+  /// Whether it has an access control list of the backing filesystem's own, which is not evaluated.
+  package var hasBackingACL = false
 
   package init(acl: AccessControl = .none, flags: FileFlags = []) {
     self.acl = acl
@@ -48,6 +50,7 @@ package struct Metadata: Sendable {
     var security = Security.none
     if names.contains(.acl) { security.acl = try acl(of: object) }
     if names.contains(.flags) { security.flags = try flags(of: object) }
+    security.hasBackingACL = names.contains(.backingACL)
     return security
   }
 
@@ -78,6 +81,7 @@ package struct Metadata: Sendable {
     let rawValue: UInt8
     static let acl = Kept(rawValue: 1 << 0)
     static let flags = Kept(rawValue: 1 << 1)
+    static let backingACL = Kept(rawValue: 1 << 2)
   }
 
   private func attributeNames(of object: FD) throws(Errno) -> Kept {
@@ -107,6 +111,7 @@ package struct Metadata: Sendable {
     for name in names.split(separator: 0) {
       if name.elementsEqual(aclName) { kept.insert(.acl) }
       if name.elementsEqual(flagsName) { kept.insert(.flags) }
+      if name.elementsEqual("system.posix_acl_access".utf8) { kept.insert(.backingACL) }
     }
     return kept
   }

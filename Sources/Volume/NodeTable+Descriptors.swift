@@ -115,11 +115,17 @@ extension NodeTable {
   }
 
   private func reopen(_ id: NodeID) throws(Errno) {
-    let known = state.withLock { state -> (handle: FileHandle, zone: Zone)? in
-      state.index(of: id).map { (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone) }
+    let known = state.withLock { state -> (handle: FileHandle, zone: Zone, device: UInt32)? in
+      state.index(of: id).map {
+        (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone, state.slab[$0].pointee.device)
+      }
     }
-    guard let (handle, zone) = known else { throw .ESTALE }
-    if let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
+    guard let (handle, zone, device) = known else { throw .ESTALE }
+    if zone.isOnVolume, handleRoot != nil {
+      guard let attached else { throw .ESTALE }
+      install(
+        try openWithRoom { () throws(Errno) in try attached.open(handle, onDevice: device) }, for: id)
+    } else if let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
       self.handleRoot != nil,
       handle.length > 0
     {
@@ -145,7 +151,11 @@ extension NodeTable {
       let parent = try referenceAnywhere(to: place.parent, isNamed: false)
       let found = try place.name.withName { (name) throws(Errno) in
         do throws(Errno) {
-          return try openWithRoom { () throws(Errno) in try parent.fd.child(name) }
+          return try openWithRoom { () throws(Errno) in
+            guard parent.zone == .volumes, let attached else { return try parent.fd.child(name) }
+            guard let found = attached.find(name.buffer) else { throw .ENOENT }
+            return try found.open()
+          }
         } catch .ENOENT {
           // It may have another name. On ESTALE the kernel looks up the path again.
           throw .ESTALE

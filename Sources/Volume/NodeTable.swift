@@ -30,6 +30,8 @@ package final class NodeTable: Sendable {
   /// The same on a mount that leaves access times alone, for what is in read-only regions; nil where there is
   /// none.
   let noatimeRoot: FD?
+  /// On which objects are found that lie on volumes.
+  let attached: AttachedVolumes?
   /// How many nodes may have a descriptor at once.
   private let share: DescriptorShare
   private let budget: Budget?
@@ -42,12 +44,14 @@ package final class NodeTable: Sendable {
   /// `handleRoot` and `noatimeRoot` outlive the table. `known` is where it is noted what the view knows.
   init(
     root: consuming OwnedFD, zone: Zone, position: Position = .whole, handleRoot: FD?, noatimeRoot: FD? = nil,
+    attached: AttachedVolumes? = nil,
     share: DescriptorShare, budget: Budget? = nil, interest: ViewInterest? = nil, memory: ViewMemory? = nil
   ) throws(Errno) {
     isTakenOver = memory?.isKept == true
     let kept = if let memory { memory } else { try ViewMemory() }
     self.handleRoot = handleRoot
     self.noatimeRoot = noatimeRoot
+    self.attached = attached
     self.share = share
     self.budget = budget
     let status = try root.fd.status()

@@ -35,6 +35,8 @@ extension View {
 
   /// The ACL and the flags of a node's object.
   func security(of node: borrowing NodeTable.Reference) -> Security {
+    // Others may have changed it.
+    if node.zone.isOnVolume { return learnSecurity(of: node) }
     switch node.security {
     case .none:
       return .none
@@ -51,9 +53,9 @@ extension View {
   /// The object with this name, with its ACL and flags.
   ///
   /// The caller holds the lock of the directory's names.
-  func look(at name: Name, in directory: FD) throws(Errno) -> (FileStatus, Security) {
+  func look(at name: Name, in directory: FD, _ zone: Zone) throws(Errno) -> (FileStatus, Security) {
     let status = try directory.status(of: name)
-    if let (known, identity) = nodes.security(of: ObjectNumber(status)) {
+    if !zone.isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return (status, .none) }
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }
     }
@@ -129,8 +131,11 @@ extension Security {
 extension Object {
   /// What counts for a decision.
   init(_ status: FileStatus, zone: Zone, reach: Reach, security: Security, arriving: ArrivingFlags? = nil) {
+    // What a list of the backing filesystem's own gives to others is left to that filesystem.
+    let ownersAlone = zone.isOnVolume && security.hasBackingACL
     self.init(
-      uid: status.st_uid, gid: status.st_gid, mode: UInt32(status.permissions),
+      uid: status.st_uid, gid: status.st_gid,
+      mode: UInt32(status.permissions) & (ownersAlone ? ~0o077 : .max),
       kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl, reach: reach,
       arriving: arriving)
   }

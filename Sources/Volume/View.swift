@@ -75,7 +75,8 @@ package final class View: FileSystem {
       nodes = try NodeTable(
         root: root, zone: .top, position: scope.root,
         handleRoot: volume.settings.fileHandles ? volume.tree : nil,
-        noatimeRoot: volume.noatimeTree, share: volume.descriptors, budget: volume.budget, interest: interest,
+        noatimeRoot: volume.noatimeTree, attached: volume.attached, share: volume.descriptors,
+        budget: volume.budget, interest: interest,
         memory: kept)
       let worker = volume.kept?.restarts ?? 0
       files = OpenFiles(in: kept.files, takingOver: kept.isKept, worker: worker) { [nodes] in

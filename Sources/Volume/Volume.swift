@@ -63,7 +63,9 @@ package final class Volume: Sendable {
   /// Directories that are being read.
   let listings = ListingDescriptors()
   /// Whether those may be closed between two pages; on another filesystem than the tree's they may not.
-  let listingsLast: (device: UInt64, Bool)
+  let listingsLast: Bool
+  /// The device of the tree's filesystem.
+  let device: UInt32
   /// How ACLs and flags are kept with their objects, and those that have been read.
   let metadata: Metadata
   let securities = SecurityCache()
@@ -78,6 +80,8 @@ package final class Volume: Sendable {
   let grants: Grants
   /// What apps have beside files that they were granted.
   let siblings = SiblingIndex()
+  /// What lies elsewhere and is served as a part of the tree.
+  package let attached: AttachedVolumes
   /// What is sealed, and what reads large files for that.
   package let readOnlyRegions: ReadOnlyRegions
   /// Whose homes may get names with a dot.
@@ -131,8 +135,9 @@ package final class Volume: Sendable {
     let slow = slow ?? SlowWork(servers: PoolSettings().servers, budget: budget)
     self.slow = slow
     reading = SealReading(slow)
-    let device = UInt64((try? tree.status().st_dev) ?? 0)
-    listingsLast = (device, ListingDescriptors.areLasting(on: try? tree.filesystemKind()))
+    device = UInt32(truncatingIfNeeded: (try? tree.status().st_dev) ?? 0)
+    listingsLast = ListingDescriptors.areLasting(on: try? tree.filesystemKind())
+    attached = AttachedVolumes(tree: tree)
     self.noatimeTree = noatimeTree
     readOnlyRegions = ReadOnlyRegions(say: say)
     self.settings = settings

@@ -7,18 +7,20 @@ internal import Testing
 
 /// Binary property lists that no writer makes.
 @Suite struct BinaryPropertyListTests {
-  /// A list of objects, with one byte for each offset and reference.
+  /// A list of objects, with one byte for each reference, and for each offset unless it is `wide`.
   private func list(
-    _ objects: [[UInt8]], top: UInt8 = 0, count: UInt64? = nil, table: UInt64? = nil, sizes: [UInt8] = [1, 1]
+    _ objects: [[UInt8]], top: UInt8 = 0, count: UInt64? = nil, table: UInt64? = nil, sizes: [UInt8]? = nil,
+    wide: Bool = false
   ) -> [UInt8] {
     var bytes = Array("bplist00".utf8)
     var offsets: [UInt8] = []
     for object in objects {
-      offsets.append(UInt8(truncatingIfNeeded: bytes.count))
+      let width = wide ? 4 : 1
+      offsets += (0..<width).map { UInt8(truncatingIfNeeded: bytes.count >> (8 * (width - 1 - $0))) }
       bytes += object
     }
     let place = UInt64(bytes.count)
-    bytes += offsets + [0, 0, 0, 0, 0, 0] + sizes
+    bytes += offsets + [0, 0, 0, 0, 0, 0] + (sizes ?? [wide ? 4 : 1, 1])
     for number in [count ?? UInt64(objects.count), UInt64(top), table ?? place] {
       bytes += (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
     }
@@ -76,6 +78,20 @@ internal import Testing
     var objects = (1...40).map { [0xa2, UInt8($0), UInt8($0)] }
     objects.append([0x09])
     #expect(throws: PropertyListError.self) { try PropertyList(reading: list(objects)) }
+  }
+
+  /// Each reference to a dictionary has its keys compared once more.
+  @Test func sharedKeysTakeNoTime() throws {
+    func text(_ last: UInt8) -> [UInt8] {
+      [0x5f, 0x12, 0, 1, 0, 0] + [UInt8](repeating: 0x61, count: (1 << 16) - 1) + [last]
+    }
+    let many: [UInt8] = [0xaf, 0x12, 0, 1, 0, 0] + [UInt8](repeating: 1, count: 1 << 16)
+    let begun = ContinuousClock.now
+    #expect(throws: PropertyListError.self) {
+      try PropertyList(
+        reading: list([many, [0xd2, 2, 3, 4, 4], text(0x62), text(0x61), [0x09]], wide: true))
+    }
+    #expect(ContinuousClock.now - begun < .seconds(10))
   }
 
   @Test func sharedTextsTakeNoMemoryOfTheirOwn() throws {

@@ -63,8 +63,8 @@ internal import Testing
       ("/Users/anna/Library/Mobile Documents/.x", .user),
       ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents", .cloudDocuments),
       ("/Users/anna/Library/Mobile Documents/iCloud~x/Documents/Documents", .user),
-      ("/Users/anna/Library/Mobile Documents/iCloud~x/file", .user), ("/Volumes", .localStandard),
-      ("/Volumes/disk", .local),
+      ("/Users/anna/Library/Mobile Documents/iCloud~x/file", .user), ("/Volumes", .volumes),
+      ("/Volumes/disk", .volume), ("/Volumes/disk/Library/Containers", .volume),
     ] as [(String, Zone)])
   func followsFromParentAndName(path: String, expected: Zone) {
     #expect(zone(of: path) == expected)
@@ -177,7 +177,10 @@ internal import Testing
   /// Numbers of zones lie in memory that another version of the program takes over.
   @Test func numbersOfZonesStay() {
     #expect(Zone.top.rawValue == 0 && Zone.containerData.rawValue == 19 && Zone.userApp.rawValue == 29)
-    #expect(Zone.allCases.suffix(4) == [.macContainerData, .containerOwn, .trashes, .cloudDocuments])
+    #expect(
+      Zone.allCases.suffix(7) == [
+        .macContainerData, .containerOwn, .trashes, .cloudDocuments, .volumes, .volume, .readOnlyVolume,
+      ])
     #expect(Zone.allCases.map { Int($0.rawValue) } == Array(Zone.allCases.indices))
   }
 

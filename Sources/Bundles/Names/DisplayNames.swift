@@ -111,9 +111,10 @@ package struct DisplayNames: Sendable {
 
   // MARK: Bundles
 
-  /// How long the Info.plist of a bundle may be for its name to be looked for in it.
-  private static let infoLimit = 256 << 10
-  private static let infoValueLimit = 20_000
+  /// How long an Info.plist may be, and how much may be in it, for something to be looked for in it: anyone
+  /// may have written it.
+  static let infoLimit = 256 << 10
+  static let infoValueLimit = 20_000
 
   /// What a bundle is called; nil for what is none.
   ///

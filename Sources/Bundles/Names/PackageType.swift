@@ -4,14 +4,12 @@
 internal import PropertyLists
 
 extension DirectoryContents {
-  /// No Info.plist that is longer is read for this.
-  private static let mostBytes = 1 << 20
-
   /// The identifier of the type that the directory has by its Info.plist (CFBundlePackageType).
   package var packageType: String? {
     for place in [["Contents", "Info.plist"], ["Info.plist"], ["Resources", "Info.plist"]] {
-      guard let bytes = read(place, Self.mostBytes),
-        let kind = (try? PropertyList(reading: bytes))?.dictionary?["CFBundlePackageType"]?.string
+      guard let bytes = read(place, DisplayNames.infoLimit),
+        let kind = (try? PropertyList(reading: bytes, atMost: DisplayNames.infoValueLimit))?.dictionary?[
+          "CFBundlePackageType"]?.string
       else { continue }
       return switch kind {
       case "APPL": "com.apple.application-bundle"

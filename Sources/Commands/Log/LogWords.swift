@@ -69,6 +69,8 @@ struct LogWords {
     case .consentAllowed: "allowed\(app)\(detail)"
     case .consentDenied: "denied\(app)\(detail)"
     case .consentReset: "forgot what was decided about\(app)\(detail)"
+    case .volumeAdded: "added the volume\(place)\(detail)"
+    case .volumeEjected: "ejected the volume\(place)\(detail)"
     case .consentMissing: "ended\(app), which did not say why it asks\(pid)\(detail)"
     // Of a later version.
     default: "\(entry.event.rawValue)\(app)\(place)\(pid)\(more)\(detail)"

@@ -66,6 +66,14 @@ struct RunningDaemon {
     _ = try reply.orFailure { if case .done = $0 { true } else { nil } }
   }
 
+  /// Asks about volumes; what comes back are those that it was about.
+  mutating func volumes(
+    _ request: VolumeRequest, on directory: SharedFD? = nil
+  ) throws -> [VolumeDescription] {
+    let reply = try askInTurn(.volume(request), directory)
+    return try reply.orFailure { if case .volumes(let volumes) = $0 { volumes } else { nil } }
+  }
+
   private mutating func askInTurn(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
     var reply = try ask(request, connection)
     for _ in 0..<Self.patience where reply.isCrowded {

@@ -48,7 +48,8 @@ struct AppCalls: Sendable {
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
     case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .tell, .backup,
-      .files, .endpoint, .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass, .nextTask,
+      .files, .volume, .endpoint, .running, .end, .ended, .log, .storage, .trace, .traced, .roots, .pass,
+      .nextTask,
       .nextReading, .answerTask, .consent(.decide):
       return .reply(.failure(ControlFailure("an app can't ask for this", .EPERM)))
     }

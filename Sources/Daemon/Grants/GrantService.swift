@@ -126,7 +126,7 @@ package final class GrantService: Sendable {
     do throws(Errno) {
       chosen = try volume.choose(
         names, by: caller.credentials, isMember: caller.membership, writing: isWritable)
-      if let inode, inode != chosen.identity.inode { throw .ESTALE }
+      if let inode, inode != chosen.shownInode { throw .ESTALE }
     } catch {
       throw .errno(error, path: path, writing: isWritable)
     }

@@ -24,6 +24,8 @@ struct LeaseFiles: ~Copyable {
   /// What the highest number says.
   func top() throws(Errno) -> (top: LeaseAcquisition.Top, record: LeaseRecord?) {
     guard let number = try highest() else { return (.none, nil) }
+    // No lease has been taken so often.
+    guard number < 1 << 62 else { throw .EOVERFLOW }
     let text: [UInt8]
     do throws(Errno) { text = try directory.fd.contents(of: Self.name(of: number), limit: 4096) } catch {
       guard error == .ENOENT || error == .ESTALE else { throw error }

@@ -34,6 +34,8 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let consentReset = Event(rawValue: "consent-reset")
     /// An app was ended that has asked without a word of why.
     package static let consentMissing = Event(rawValue: "consent-missing")
+    package static let volumeAdded = Event(rawValue: "volume-added")
+    package static let volumeEjected = Event(rawValue: "volume-ejected")
     package static let gaveUp = Event(rawValue: "gave-up")
   }
 

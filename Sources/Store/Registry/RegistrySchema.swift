@@ -227,5 +227,25 @@ enum RegistrySchema {
         "DELETE FROM declarations",
         "PRAGMA user_version = 10",
       ]),
+    Step(
+      name: "volumes",
+      statements: [
+        // Directories outside the store that are volumes of its tree. Names and paths are bytes, as the
+        // kernel has them; without an owner it is for all.
+        """
+        CREATE TABLE volumes (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          name BLOB NOT NULL,
+          path BLOB NOT NULL,
+          inode INTEGER NOT NULL,
+          handle BLOB NOT NULL,
+          created INTEGER NOT NULL,
+          owner INTEGER,
+          read_only INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+          added INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 11",
+      ]),
   ]
 }

@@ -77,7 +77,9 @@ struct DirectoryChange: ~Copyable {
     _ name: Name, in directory: Directory? = nil, adding: Bool = false
   ) throws(Errno) -> StoredName {
     let directory = directory ?? from
-    guard view.volume.spellings != nil, !names.remembers(missing: name, in: directory.number) else {
+    guard view.volume.spellings != nil, !directory.zone.isOnVolume,
+      !names.remembers(missing: name, in: directory.number)
+    else {
       return StoredName(name)
     }
     return try view.volume.stored(

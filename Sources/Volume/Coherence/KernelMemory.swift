@@ -91,6 +91,8 @@ final class KernelMemory: Sendable {
     guard audience.mayAllSearch(directory), canWithdraw.load(ordering: .relaxed),
       !nameCacheBackoff.covers(number, owner: audience.isPrivate ? nil : directory.uid)
     else { return 0 }
+    if directory.zone == .volumes { return 0 }
+    if directory.zone.isOnVolume { return min(volume.settings.cacheSeconds, AttachedVolumes.cacheSeconds) }
     return volume.settings.cacheSeconds
   }
 
@@ -103,7 +105,7 @@ final class KernelMemory: Sendable {
   /// Whether the kernel may keep what it has of a file's pages, or of a directory's listing, from before this
   /// open.
   func mayKeepContents(of node: NodeID) -> Bool {
-    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil } ?? false
+    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil && !$0.zone.isOnVolume } ?? false
   }
 
   // MARK: Withdrawing

@@ -45,15 +45,26 @@ extension Volume {
     guard var status = try? directory.fd.status() else { return resolved }
     for name in names {
       guard status.isDirectory else { return resolved }
-      resolved.steps.append(ResolvedPath.Step(name, in: ObjectNumber(status)))
-      guard let next = try? directory.fd.child(name), let found = try? next.fd.status() else {
-        return resolved
-      }
+      let number = ObjectNumber(status)
+      resolved.steps.append(ResolvedPath.Step(name, in: number))
+      guard let next = try? child(name, of: directory.fd, number), let found = try? next.fd.status()
+      else { return resolved }
       directory = next
       status = found
     }
     resolved.found = ResolvedPath.Found(status: status, identity: ObjectIdentity(status, of: directory.fd))
     return resolved
+  }
+
+  /// What has a name in a directory; in that of volumes a volume's root.
+  func child(
+    _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32 = 0
+  ) throws(Errno) -> OwnedFD {
+    guard attached.arePlaced(in: number) else { return try directory.child(name) }
+    guard let found = attached.find(name, for: user, ignoringCase: settings.ignoresCase) else {
+      throw .ENOENT
+    }
+    return try found.open()
   }
 
   /// Where a directory of the tree is now; nil if that can't be found out, or no path is long enough for it.
@@ -87,6 +98,7 @@ extension Volume {
   /// The names by which the kernel knows an object; not for long, since it may be moved.
   func kernelPath(of object: FD) -> [[UInt8]]? {
     guard let path = try? object.ownPath() else { return nil }
+    if let names = attached.names(of: object, at: path) { return names }
     // What is sealed is on another mount, whose root is the tree's.
     for root in [tree, noatimeTree].compactMap({ $0 }) {
       guard let root = try? root.ownPath() else { continue }

@@ -10,6 +10,8 @@ package import Store
 package struct ChosenObject: Sendable {
   package let identity: ObjectIdentity
   package let isDirectory: Bool
+  /// What programs are told as its number.
+  package let shownInode: UInt64
 }
 
 extension Volume {
@@ -40,7 +42,8 @@ extension Volume {
     if writing { questions += status.isDirectory ? [.addFile, .addSubdirectory] : [.write] }
     for rights in questions { try authorize(rights, on: object.fd, status, kind, by: caller, isMember) }
     return ChosenObject(
-      identity: ObjectIdentity(status, of: object.fd), isDirectory: status.isDirectory)
+      identity: ObjectIdentity(status, of: object.fd), isDirectory: status.isDirectory,
+      shownInode: shown(ObjectNumber(status)))
   }
 
   /// Finds a name in a directory, which must be searchable.
@@ -48,13 +51,14 @@ extension Volume {
     _ name: [UInt8], of directory: FD, _ zone: Zone, by caller: Credentials,
     _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) -> OwnedFD {
-    try authorize(.search, on: directory, directory.status(), zone, by: caller, isMember)
-    return try name.withName { (name) throws(Errno) in
-      guard name.isComponent else { throw .EINVAL }
-      let object = try directory.child(name)
-      if try object.fd.status().isSymlink { throw .ELOOP }
-      return object
-    }
+    let status = try directory.status()
+    try authorize(.search, on: directory, status, zone, by: caller, isMember)
+    try name.withName { (name) throws(Errno) in if !name.isComponent { throw .EINVAL } }
+    let object = try child(name, of: directory, ObjectNumber(status), for: caller.uid)
+    let found = try object.fd.status()
+    if zone.isOnVolume { try attached.check(found, in: ObjectNumber(status)) }
+    if found.isSymlink { throw .ELOOP }
+    return object
   }
 
   private func zone(of name: [UInt8], in directory: FD, _ zone: Zone) throws(Errno) -> Zone {

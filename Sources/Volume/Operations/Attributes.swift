@@ -27,6 +27,7 @@ extension View {
     let validity = attributes(status, of: node).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
     if asks(node) { hidePrivate(inStatx: bytes) }
+    volume.show(inStatx: bytes, object.number, in: object.zone)
     return validity
   }
 
@@ -66,6 +67,13 @@ extension View {
   /// `withName` says that they are part of the answer that makes the node known to the kernel, which will
   /// keep the name.
   func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
+    var attributes = ownAttributes(status, of: node, withName: withName)
+    let zone = volume.attached.isEmpty ? nil : nodes.with(node) { $0.zone }
+    attributes.status = volume.shown(attributes.status, in: zone ?? .top)
+    return attributes
+  }
+
+  private func ownAttributes(_ status: FileStatus, of node: NodeID, withName: Bool) -> Attributes {
     if asks(node) { return Attributes(status.withoutPrivate, validity: 0) }
     if isOfOrdinaryUser, status.isDevice { return Attributes(status.withoutDevice, validity: 0) }
     let validity = attributeValidity(status, of: node, withName: withName)
@@ -109,7 +117,9 @@ extension View {
       learnSecurity(of: object)
     }
     let now = withName ? coarseSeconds() : 0
-    let cacheSeconds = volume.settings.cacheSeconds
+    let isOnVolume = nodes.with(node) { $0.zone.isOnVolume } ?? false
+    let cacheSeconds = min(
+      volume.settings.cacheSeconds, isOnVolume ? AttachedVolumes.cacheSeconds : .infinity)
     let noted = nodes.with(node) { node -> (mayChange: Bool, ask: Bool) in
       // Not known: it has been changed just now, or can't be read.
       let isForAll = node.flags.isDisjoint(with: .hidesAttributes) && node.flags.contains(.securityKnown)

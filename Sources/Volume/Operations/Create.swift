@@ -131,7 +131,9 @@ extension View {
       ObjectNumber(fileStatus), losing: Name.empty, in: parent, isLast: true, by: payer(caller)
     ) { () throws(Errno) in throw .ESTALE }
     return try open(
-      made: Entry(node: node, attributes: Attributes(fileStatus, validity: 0), validity: 0), file, flags,
+      made: Entry(
+        node: node, attributes: Attributes(volume.shown(fileStatus, in: zone), validity: 0), validity: 0),
+      file, flags,
       by: caller
     )
   }

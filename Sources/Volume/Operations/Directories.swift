@@ -19,8 +19,10 @@ extension View {
     guard judged.isDirectory else { throw .ENOTDIR }
     try gate.authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: caller)
-    // What it lists can change without a change of the directory.
-    if placesShown(in: node, .known) != nil { return Opened(handle: handle, mode: []) }
+    // What it lists can change without a change of the directory, or without our doing.
+    if judged.zone == .volumes || judged.zone.isOnVolume || placesShown(in: node, .known) != nil {
+      return Opened(handle: handle, mode: [])
+    }
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
     // them. If another view has changed it since, it is read again, whatever its times say. To show it the
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
@@ -37,6 +39,10 @@ extension View {
     // It is looked at once for a listing, whose pages belong together.
     if let places = placesShown(in: node, offset == 0 ? .again : .known) {
       return try list(places, in: node, after: offset, into: &writer, by: caller)
+    }
+    let directory = try nodes.reference(to: node)
+    if directory.zone == .volumes {
+      return try listVolumes(in: directory, after: offset, into: &writer, by: caller)
     }
     try descriptor(of: handle).use { (directory) throws(Errno) in
       try list(directory, node, after: offset, into: &writer, by: caller)
@@ -114,9 +120,7 @@ extension View {
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
   /// after that, or the daemon might not be let in again.
   private func keepsListingOpen(_ object: borrowing NodeTable.Reference) -> Bool {
-    let (device, last) = volume.listingsLast
-    return !last || !volume.settings.isSystem
-      || UInt64(object.number.device) != UInt64(UInt32(truncatingIfNeeded: device))
+    !volume.listingsLast || !volume.settings.isSystem || object.number.device != volume.device
   }
 
   /// An open directory's descriptor; opened again if it was closed since it was last read.
@@ -183,6 +187,7 @@ extension View {
       // whole.
       entry = try? self.entry(found.name, in: parent, validity, by: caller)
     }
-    writer.add(found.name, inode: inode, type: found.type, next: found.next, entry: entry)
+    let shown = volume.shown(ObjectNumber(inode: inode, device: parent.number.device))
+    writer.add(found.name, inode: shown, type: found.type, next: found.next, entry: entry)
   }
 }

@@ -26,9 +26,10 @@ extension View {
     } catch {
       throw refusals.refusal(error, in: directory, by: caller)
     }
+    if directory.zone == .volumes { return try entryOfVolume(name, in: directory, by: caller) }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
-      if volume.spellings != nil {
+      if volume.spellings != nil, !directory.zone.isOnVolume {
         return try entryInAnySpelling(
           name, in: directory, validity, changed: status.st_mtim.nanoseconds, by: caller)
       }
@@ -38,7 +39,9 @@ extension View {
       let error = isForBackup ? .ENOENT : seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       // Once a mark is taken away, it is to be found.
-      guard validity > 0, !isForBackup, volume.spellings == nil else { throw .ENOENT }
+      guard validity > 0, !isForBackup, volume.spellings == nil, !directory.zone.isOnVolume else {
+        throw .ENOENT
+      }
       return .absent(validity: memory.absenceValidity(validity))
     } catch .EMFILE, .ENFILE {
       // The one error at which the kernel keeps a name that it has.
@@ -57,7 +60,8 @@ extension View {
     try volume.names.shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
         // In other spellings it may be there.
-        if volume.spellings == nil { volume.names.remember(missing: name, in: directory.number) }
+        guard volume.spellings == nil, !directory.zone.isOnVolume else { return }
+        volume.names.remember(missing: name, in: directory.number)
       }
     }
   }
@@ -82,15 +86,18 @@ extension View {
   /// The entry of an object that was just found or made in a directory, and has its name still.
   ///
   /// `isMapped` says that its maker may map it. `madeAfter` is for what was made without ACL and flags: how
-  /// many changes of those there had been before. `isFound` is for what was there already.
+  /// many changes of those there had been before. `isFound` is for what was there already, and `attached` for
+  /// the root of a volume.
   func entry(
     _ object: consuming OwnedFD, _ name: Name, in directory: borrowing NodeTable.Reference,
     _ nameValidity: Double,
-    isMapped: Bool = false, madeAfter: UInt64? = nil, isFound: Bool = false, by caller: Caller
+    isMapped: Bool = false, madeAfter: UInt64? = nil, isFound: Bool = false,
+    of attached: AttachedVolume? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
     var object = object
     let status = try object.fd.status()
-    let zone = zone(of: name, in: directory)
+    if directory.zone.isOnVolume { try volume.attached.check(status, in: directory.number) }
+    let zone = attached?.zone ?? zone(of: name, in: directory)
     let position = try position(of: name, in: directory, object.fd, status)
     if isForBackup, isLeftOut(name, zone, in: directory.fd) { throw .ENOENT }
     var validity = nameValidity
@@ -129,7 +136,9 @@ extension View {
     validity = self.validity(validity, ofNameOf: node)
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
-      isMapped ? Attributes(status, validity: 0) : attributes(status, of: node, withName: validity > 0)
+      isMapped
+      ? Attributes(volume.shown(status, in: zone), validity: 0)
+      : attributes(status, of: node, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
   }
 

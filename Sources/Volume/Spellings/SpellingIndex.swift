@@ -46,6 +46,8 @@ final class SpellingIndex: Sendable {
     var clock: UInt64 = 0
     /// Requests that can't be answered before a large directory is read.
     var wanting: Set<UInt64> = []
+    /// Those that have waited, and may take their time.
+    var turns: Set<UInt64> = []
     var absences = Absences()
   }
   private let state = OrderedMutex(.leaf, State())
@@ -217,6 +219,19 @@ final class SpellingIndex: Sendable {
   /// Whether it was that which a request has failed for.
   func wants(_ request: RequestID) -> Bool {
     state.withLock { $0.wanting.remove(request.number) != nil }
+  }
+
+  /// A request that has waited is served again in its user's turn, so it may read a directory itself.
+  func giveTurn(to request: RequestID) {
+    state.withLock { state in
+      // Of those that needed it no more.
+      if state.turns.count > 1024 { state.turns = [] }
+      state.turns.insert(request.number)
+    }
+  }
+
+  func takeTurn(of request: RequestID) -> Bool {
+    state.withLock { $0.turns.remove(request.number) != nil }
   }
 
   /// Has a request wait for whoever reads a directory; false if nobody does.

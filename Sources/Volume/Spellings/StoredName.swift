@@ -11,10 +11,13 @@ struct StoredName: ~Copyable {
   private let copy: UnsafeMutablePointer<CChar>?
   /// Whether nothing has the name in any spelling, as far as that was found out.
   let isFree: Bool
+  /// Whether the directory has room for a name more.
+  let hasRoom: Bool
 
   /// The name that was asked for.
-  init(_ name: Name, isFree: Bool = false) {
+  init(_ name: Name, isFree: Bool = false, hasRoom: Bool = true) {
     self.name = name
+    self.hasRoom = hasRoom
     self.isFree = isFree
     copy = nil
   }
@@ -25,6 +28,7 @@ struct StoredName: ~Copyable {
     for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
     copy[bytes.count] = 0
     self.copy = copy
+    hasRoom = true
     self.isFree = isFree
     name = Name(copy)
   }

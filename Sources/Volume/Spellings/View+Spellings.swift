@@ -65,8 +65,11 @@ extension View {
         name, in: directory.fd, directory.number, directory.zone, adding: false,
         changed: changed, for: caller.request)
       if stored.isFree {
-        if !stored.isOther { volume.names.remember(missing: name, in: directory.number) }
-        guard !stored.isOther, mayKeepAbsence(of: name, in: directory, validity) else { throw .ENOENT }
+        // Who adds a name that is known to be missing is not asked whether there is room.
+        if !stored.isOther, stored.hasRoom { volume.names.remember(missing: name, in: directory.number) }
+        guard !stored.isOther, stored.hasRoom, mayKeepAbsence(of: name, in: directory, validity) else {
+          throw .ENOENT
+        }
         return absence(validity)
       }
       let entry = try unchangedEntry(stored.name, in: directory, stored.isOther ? 0 : validity, by: caller)
@@ -119,6 +122,7 @@ extension View {
         else { continue }
         volume.readSpellings(in: directory.fd, directory.number, for: user)
       }
+      spellings.giveTurn(to: kept.caller.request)
       kept.serveAgain()
     }
     return true

@@ -35,28 +35,31 @@ extension Volume {
       let changed = try directory.status().st_mtim.nanoseconds
       answer = spellings.spelling(of: key, in: number, changed: changed)
     }
+    var hasRoom = true
     switch answer {
     case .same: return StoredName(name)
     case .other(let spelling): return StoredName(spelling)
-    case .free(let hasRoom):
+    case .free(let isRoomLeft):
+      hasRoom = isRoomLeft
       if adding, !hasRoom { throw .ENOSPC }
     case .unknown:
       if (try? directory.status(of: name)) != nil { return StoredName(name) }
       let status = try directory.status()
-      if status.st_size >= Self.largeDirectory, request.number != 0,
-        !spellings.knows(number, changed: status.st_mtim.nanoseconds)
-      {
+      // It is read for this name alone, if its names are too many to be known. Both takes long, and is for
+      // the user's turn.
+      if status.st_size >= Self.largeDirectory, request.number != 0, !spellings.takeTurn(of: request) {
         spellings.want(request)
         throw .awaitsConsent
       }
       let (found, weight) = try searchedSpelling(of: key, in: directory)
       if let found { return StoredName(found) }
-      if adding, weight >= spellings.directoryLimit { throw .ENOSPC }
+      hasRoom = weight < spellings.directoryLimit
+      if adding, !hasRoom { throw .ENOSPC }
     }
     if let standard = zone.standardName(of: key), !name.buffer.elementsEqual(standard) {
       return StoredName(standard, isFree: true)
     }
-    return StoredName(name, isFree: true)
+    return StoredName(name, isFree: true, hasRoom: hasRoom)
   }
 
   /// That of some thousand names, which take some milliseconds.

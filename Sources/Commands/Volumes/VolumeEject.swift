@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Policy
+
+/// `insula volume eject`.
+struct VolumeEjectCommand: Command {
+  static let description = CommandDescription(
+    name: "volume eject", summary: "Takes a volume out of the tree; its files stay where they are.",
+    arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
+    options: [
+      .init(name: "force", help: "also while it is used: what is open stays open until it is closed"),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      A volume that is in use is not ejected, and the message says by whom. What was granted on it stays
+      granted, and is there again when the directory is added under the same name.
+      """
+    ])
+
+  private let name: String
+  private let force: Bool
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    name = arguments.argument(0) ?? ""
+    force = arguments.has("force")
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    var daemon = try RunningDaemon(store, context)
+    let ejected = try daemon.volumes(.eject(name: name, force: force))
+    if json {
+      context.console.print(json: ejected)
+    } else {
+      context.console.inform("ejected \(name.sanitized)")
+    }
+    return .ok
+  }
+}

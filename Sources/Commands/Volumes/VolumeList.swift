@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+
+/// `insula volume list`.
+struct VolumeListCommand: Command {
+  static let description = CommandDescription(
+    name: "volume list", summary: "Lists the volumes of the tree.",
+    options: [AppsAccess.storeOption, CommandDescription.json],
+    details: [
+      """
+      One that is not there, since its directory can't be opened, is looked for once more. For root, this
+      lists those of all users.
+      """
+    ])
+
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    store = arguments.value("store")
+    json = arguments.has("json")
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    var daemon = try RunningDaemon(store, context)
+    let volumes = try daemon.volumes(.list)
+    context.console.print(
+      list: volumes, json: json, none: "There are no volumes.",
+      columns: ["NAME", "FOR", "STATE", "DIRECTORY"]
+    ) { [$0.name, $0.audience, $0.state, $0.path] }
+    return .ok
+  }
+}
+
+extension VolumeDescription {
+  /// For whom it is there.
+  var audience: String {
+    guard let owner else { return "everyone" }
+    return Account.numbered(owner)?.name ?? "uid \(owner)"
+  }
+
+  var state: String { missing != nil ? "missing" : isReadOnly ? "read-only" : "read-write" }
+}

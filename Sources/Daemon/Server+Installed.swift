@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Volume
+
+extension Server {
+  /// Tells the volume what is installed, and whose containers there are, before anyone can look.
+  static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
+    let versions = try registry.systemVersions()
+    do throws(Errno) {
+      // Where a process was stopped while it replaced the system domain, it is one or the other.
+      try volume.noteSystem(roots: [versions.current.root] + (versions.next.map { [$0.root] } ?? []))
+    } catch {
+      throw ServeFailure.tree(path: store.path, error)
+    }
+    for bundle in try registry.bundles() {
+      do throws(Errno) {
+        try volume.noteBundle(at: bundle.path, seals: bundle.seals)
+      } catch {
+        DaemonLog.write(
+          "/\(bundle.path): the app is not where it was installed (\(error.message)); see 'insula check'")
+      }
+    }
+    try AppShapes(store: store, volume: volume).note(registry)
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+// The directories that are volumes of the tree.
+
+extension Registry {
+  /// All of them, in the order in which they were added.
+  package func volumes() throws(StoreError) -> [VolumeRecord] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT id, name, path, inode, handle, created, owner, read_only, added FROM volumes ORDER BY id
+        """
+      ) { (row) throws(StoreError) in try VolumeRecord(row, path) }
+    }
+  }
+
+  /// Notes one, and gives it with its number.
+  package func add(_ volume: VolumeRecord) throws(StoreError) -> VolumeRecord {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        """
+        INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        .bytes(volume.name), .bytes(volume.path), .integer(Int64(bitPattern: volume.identity.inode)),
+        .bytes(volume.identity.handle), .integer(volume.identity.created), .optional(volume.owner),
+        .integer(volume.isReadOnly ? 1 : 0), .integer(volume.added))
+      var noted = volume
+      noted.id = database.lastRow
+      return noted
+    }
+  }
+
+  package func removeVolume(_ id: Int64) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM volumes WHERE id = ?", .integer(id))
+    }
+  }
+}
+
+extension VolumeRecord {
+  fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
+    let (name, path) = (try row.bytes(1), try row.bytes(2))
+    guard !name.isEmpty, path.first == UInt8(ascii: "/") else {
+      throw .registryDamaged(path: file, what: "a volume has no name or no path")
+    }
+    self.init(
+      id: try row.integer(0), name: name, path: path,
+      identity: ObjectIdentity(
+        inode: UInt64(bitPattern: try row.integer(3)), handle: try row.bytes(4), created: try row.integer(5)),
+      owner: try row.user(6, file), isReadOnly: try row.integer(7) != 0, added: try row.integer(8))
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+// The directory in which volumes are.
+
+extension View {
+  /// The volume that a name stands for; ENOENT if there is none for the caller.
+  func volume(named name: Name, for caller: Caller) throws(Errno) -> AttachedVolume {
+    let found = volume.attached.find(
+      name.buffer, for: caller.uid, ignoringCase: volume.settings.ignoresCase)
+    guard let found else { throw .ENOENT }
+    return found
+  }
+
+  /// What the name of a volume stands for.
+  ///
+  /// The kernel asks again each time where it is not there for all.
+  func entryOfVolume(
+    _ name: Name, in directory: borrowing NodeTable.Reference, by caller: Caller
+  ) throws(Errno) -> Entry {
+    try refuseUnseen(name, in: directory.position)
+    let found = try volume(named: name, for: caller)
+    let root = try nodes.openWithRoom { () throws(Errno) in try found.open() }
+    let isForAll = found.record.owner == nil || audience.isPrivate
+    return try entry(
+      root, name, in: directory, isForAll ? AttachedVolumes.cacheSeconds : 0, of: found, by: caller)
+  }
+
+  /// The same for a change of names, which the gate then refuses.
+  func findVolume(
+    _ name: Name, in directory: DirectoryChange.Directory, by caller: Caller
+  ) throws(Errno) -> NamedObject {
+    let found = try volume(named: name, for: caller)
+    let root = try found.open()
+    let status = try root.fd.status()
+    let reach = scope.reach(of: scope.position(of: name, in: directory.position))
+    return NamedObject(
+      status: status, object: object(status, zone: found.zone, reach: reach, security: .none))
+  }
+
+  /// Lists those that are there for the caller.
+  func listVolumes(
+    in directory: borrowing NodeTable.Reference, after offset: Int64, into writer: inout DirectoryWriter,
+    by caller: Caller
+  ) throws(Errno) {
+    let (own, position) = (directory.number.inode, directory.position)
+    let volumes = volume.attached.all.filter { found in
+      found.isVisible(to: caller.uid)
+        && found.record.name.withUnsafeBufferPointer { scope.position(of: $0, in: position) } != .nowhere
+    }
+    // The order is that of their numbers, which are their offsets: what comes and goes meanwhile moves no
+    // other.
+    var entries = [(name: Array(".".utf8), inode: own, next: Int64(1))]
+    entries.append((Array("..".utf8), own, 2))
+    entries += volumes.map { ($0.record.name, volume.shown($0.number), $0.record.id &+ 2) }
+    for entry in entries where entry.next > offset {
+      let hadRoom = try entry.name.withName { (name) throws(Errno) in
+        guard writer.hasRoom(for: name) else { return false }
+        writer.add(name, inode: entry.inode, type: UInt8(DT_DIR), next: entry.next)
+        return true
+      }
+      guard hadRoom else { return }
+    }
+  }
+}
+
+extension Volume {
+  /// The number that the kernel is told of an object: on another device than the tree's one of its own, since
+  /// the whole tree has one device for programs.
+  func shown(_ number: ObjectNumber) -> UInt64 {
+    guard number.device != device else { return number.inode }
+    return number.inode ^ (UInt64(number.device) &* 0x9e37_79b9_7f4a_7c15) & 0xffff_0000_0000_0000
+  }
+
+  /// What the kernel is told of an object.
+  ///
+  /// A program on a volume runs with nobody else's rights: anyone can bring a disk. The mount of the tree
+  /// does not forbid set-user-ID, since the system domain may have some.
+  func shown(_ status: FileStatus, in zone: Zone) -> FileStatus {
+    let hasSetID = zone.isOnVolume && status.isRegular && status.st_mode & Self.setID != 0
+    guard hasSetID || UInt32(truncatingIfNeeded: status.st_dev) != device else { return status }
+    var status = status
+    status.st_ino = ino_t(shown(ObjectNumber(status)))
+    if hasSetID { status.st_mode &= ~Self.setID }
+    return status
+  }
+
+  /// The same of what `statx(2)` has given.
+  func show(inStatx bytes: UnsafeMutableRawPointer, _ number: ObjectNumber, in zone: Zone) {
+    let (modeOffset, inodeOffset) = (28, 32)
+    bytes.storeBytes(of: shown(number), toByteOffset: inodeOffset, as: UInt64.self)
+    let mode = UInt32(bytes.load(fromByteOffset: modeOffset, as: UInt16.self))
+    guard zone.isOnVolume, mode & 0o170000 == 0o100000 else { return }
+    bytes.storeBytes(
+      of: UInt16(truncatingIfNeeded: mode & ~UInt32(Self.setID)), toByteOffset: modeOffset, as: UInt16.self)
+  }
+
+  private static var setID: FileMode { 0o6000 }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+
+extension Volume {
+  /// Takes a volume out of the tree; what is open on it stays open.
+  package func detach(_ id: Int64) {
+    attached.remove(id)
+    // Nothing keeps its filesystem but those who use it.
+    forEachView { view in
+      view.memory.withdrawNames()
+      view.nodes.releaseDescriptors(.max)
+    }
+  }
+}
+
+extension View {
+  /// How many files and directories of a volume are open through this view.
+  package func opens(on attached: AttachedVolume) -> Int {
+    let opened = files.all.map(\.node) + directories.all.map(\.node)
+    return opened.count { nodes.isBelow($0, attached.number) }
+  }
+}
+
+extension NodeTable {
+  /// Whether a node's object lies on the volume whose root has that number.
+  fileprivate func isBelow(_ id: NodeID, _ root: ObjectNumber) -> Bool {
+    state.withLock { state in
+      guard var index = state.index(of: id) else { return false }
+      // What was moved behind the daemon's back may seem to contain itself.
+      for _ in 0..<4096 {
+        guard let node = state.slab.slot(index), node.pointee.zone.isOnVolume else { return false }
+        if node.pointee.number == root { return true }
+        index = node.pointee.parent
+      }
+      return false
+    }
+  }
+}
