@@ -286,8 +286,9 @@ internal import Testing
     #expect(index.size.weight == 0 && index.size.directories == 0)
   }
 
-  /// No name more than can be told apart in time.
-  @Test func aDirectoryIsFullAtSomeTime() throws {
+  /// No name more than can be told apart in time, whether its maker has looked before or not.
+  @Test(arguments: [false, true])
+  func aDirectoryIsFullAtSomeTime(looksFirst: Bool) throws {
     let tree = try Tree {
       $0.ignoresCase = true
       $0.spellingBytes = 8 << 10
@@ -296,6 +297,7 @@ internal import Testing
     var error: Errno?
     while error == nil, count < 1000 {
       do throws(Errno) {
+        if looksFirst { _ = try? tree.view.find("Users/Shared/d\(count)") }
         try tree.view.makeDirectory("Users/Shared/d\(count)")
         count += 1
       } catch let caught {
@@ -306,6 +308,36 @@ internal import Testing
     #expect(try tree.view.find("Users/Shared/D7").validity == 0)
     try tree.view.remove("Users/Shared/D7", directory: true)
     #expect(try tree.view.node("Users/Shared/d8") == tree.view.node("Users/Shared/D8"))
+  }
+
+  /// A directory that holds more names than can be known is searched in its user's turn, each time.
+  @Test func whoSearchesAFullDirectoryWaits() throws {
+    let tree = try Tree {
+      $0.ignoresCase = true
+      $0.spellingBytes = 8 << 10
+    }
+    // They came past the daemon.
+    let directory = try TemporaryDirectory.open(tree.shared)
+    let long = String(repeating: "n", count: 240)
+    for number in 0..<4000 {
+      try "\(long)\(number)".withName { (name) throws(Errno) in
+        _ = try directory.fd.open(name, O_CREAT | O_WRONLY, mode: 0o600)
+      }
+    }
+    let status = try directory.fd.status()
+    try #require(status.st_size >= 256 << 10)
+    let index = try #require(tree.volume.spellings)
+    let caller = Caller(uid: 0, gid: 0, pid: 0, request: RequestID(7))
+    for _ in 0..<2 {
+      #expect(throws: Errno.awaitsConsent) { try tree.view.find("Users/Shared/missing", by: caller) }
+      #expect(index.wants(caller.request))
+      tree.volume.readSpellings(in: directory.fd, ObjectNumber(status), for: 0)
+      index.giveTurn(to: caller.request)
+      #expect(throws: Errno.ENOENT) { try tree.view.find("Users/Shared/missing", by: caller) }
+      index.giveTurn(to: caller.request)
+      let found = long.uppercased() + "7"
+      #expect(try tree.view.find("Users/Shared/\(found)", by: caller).node != nil)
+    }
   }
 
   /// Nobody has a directory read again and again by giving it other times.

@@ -182,10 +182,12 @@ final class SpellingIndex: Sendable {
     state.withLock { state in
       if let changed {
         state.clock &+= 1
-        let now = state.clock
+        let (now, limit) = (state.clock, directoryLimit)
         let isMissing = state.with(directory) { names in
           names.lastUse = now
-          return names.areUpToDate(changed) && !names.areTooMany && names.find(name) == nil
+          // Who adds a name that is known to be missing is not asked whether there is room.
+          return names.areUpToDate(changed) && !names.areTooMany && names.weight < limit
+            && names.find(name) == nil
         }
         guard isMissing == true else { return false }
       }

@@ -4,6 +4,7 @@
 internal import Fuse
 internal import LinuxIO
 internal import Policy
+internal import Synchronization
 
 extension Volume {
   /// Takes a volume out of the tree; what is open on it stays open.
