@@ -109,6 +109,21 @@ struct ParityTests {
     return families.sorted().flatMap { ["--only", $0 + "."] }
   }
 
+  /// A directory of another disk than the store's, as a volume; all but programs, which are the same.
+  @Test func volumesAreLikeExt4() throws {
+    let disk = try Ext4()
+    let mounted = try MountedStore.mounted()
+    let directory = try disk.makeOpenDirectory("volume")
+    let added = try mounted.run("volume", "add", directory, "--store", mounted.store)
+    try #require(added.status == 0, "\(added.errors)")
+    defer { _ = try? mounted.run("volume", "eject", "volume", "--store", mounted.store) }
+    let known = try Self.known(mounted).merging(try Self.known("known-volume.txt")) { $1 }
+    let passed = try compare(
+      plain: try disk.makeOpenDirectory("plain"), mount: mounted.path("Volumes/volume"),
+      Self.all(but: ["shell", "race", "lock-wait"]), known: known)
+    #expect(passed > 400)
+  }
+
   @Test func slowerWaysAreLikeExt4() throws {
     let disk = try Ext4()
     let mounted = try MountedStore.mounted(options: "nohandles,nopassthrough", store: disk.path + "/store")
