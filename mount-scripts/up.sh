@@ -18,11 +18,12 @@ swift build $flags --product insula
 insula=$(swift build $flags --show-bin-path)/insula
 
 # Without a name it is one's own store that is meant, also where root's is mounted.
-[ $# -gt 0 ] || [ "$(id -u)" -eq 0 ] || set -- "${XDG_DATA_HOME:-$HOME/.local/share}/insula" "$HOME/Insula"
+store=${1:-}
+[ -n "$store" ] || [ "$(id -u)" -eq 0 ] || store=${XDG_DATA_HOME:-$HOME/.local/share}/insula
 
 # status says it all: 0 mounted, 4 no store, 6 not mounted.
 state=0
-"$insula" status ${1:+"$1"} >/dev/null 2>&1 || state=$?
+"$insula" status ${store:+"$store"} >/dev/null 2>&1 || state=$?
 case $state in
   0) say "The store is already mounted." ;;
   4) "$insula" init ${1:+"$1"} && "$insula" mount "$@" ;;
@@ -30,8 +31,8 @@ case $state in
 esac
 
 say
-"$insula" status ${1:+"$1"}
-mountpoint=$("$insula" status --json ${1:+"$1"} | sed -n 's/^ *"mountPoint" : "\(.*\)",*$/\1/p')
+"$insula" status ${store:+"$store"}
+mountpoint=$("$insula" status --json ${store:+"$store"} | sed -n 's/^ *"mountPoint" : "\(.*\)",*$/\1/p')
 say
 say "The tree:"
 ls -l "$mountpoint"

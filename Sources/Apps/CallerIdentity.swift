@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import LinuxIO
+package import LinuxIO
 package import Policy
 package import Store
 
@@ -48,7 +48,7 @@ package struct CallerIdentity: Equatable, Sendable {
   /// As whom a bundle is read; nil where that is this process itself.
   ///
   /// A daemon of root's must not read for others what they may not read themselves.
-  var reader: ReaderIdentity? {
+  package var reader: ReaderIdentity? {
     guard ProcessID.user == 0, uid != 0 else { return nil }
     return ReaderIdentity(uid: uid, gid: gid, groups: groups)
   }

@@ -28,9 +28,6 @@ extension ControlRequest {
 }
 
 extension LaunchService {
-  /// How long an app has to take documents that are opened; one that hangs takes longer.
-  private static let patienceMilliseconds = 5000
-
   /// Tells an app that runs that its user has opened documents; ESRCH if none runs that takes them.
   ///
   /// It is the user's own app: the daemon tells nobody's app of anything for another user.
@@ -46,9 +43,7 @@ extension LaunchService {
     }
     guard let running else { return .reply(.failure(Self.notWaiting(identifier))) }
     return .job(.documents) { [server] _ in
-      let isTaken = running.opened.offer(paths, milliseconds: Self.patienceMilliseconds) {
-        server.appSockets.poke()
-      }
+      let isTaken = running.opened.offer(paths) { server.appSockets.poke() }
       return isTaken ? .done : .failure(Self.notWaiting(identifier))
     }
   }

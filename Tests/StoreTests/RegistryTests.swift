@@ -329,7 +329,7 @@ internal import Testing
 
   @Test(.enabled(if: Program.isRoot, "a small disk needs root"))
   func fullAndReadOnlyDisk() throws {
-    let disk = try SmallDisk(bytes: 256 << 10, files: 100)
+    let disk = try SmallDisk(bytes: 384 << 10, files: 100)
     let directory = try TemporaryDirectory.open(disk.path)
     var count = 0
     do {

@@ -53,10 +53,9 @@ struct BackupForgetCommand: Command {
     let (kept, removed) = groups.reduce((0, 0)) { sum, group in
       (sum.0 + (group.keep?.count ?? 0), sum.1 + (group.remove?.count ?? 0))
     }
+    let backups = removed == 1 ? "1 backup" : "\(removed) backups"
     context.console.say(
-      isDryRun
-        ? "This would delete \(removed) backups and keep \(kept)."
-        : "Deleted \(removed) backups, kept \(kept).")
+      isDryRun ? "This would delete \(backups) and keep \(kept)." : "Deleted \(backups), kept \(kept).")
     return .ok
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// What `insula help` explains besides the commands.
 struct HelpTopic: Sendable {
   let name: String
@@ -8,7 +10,9 @@ struct HelpTopic: Sendable {
 
   static let all = [
     HelpTopic(name: "commands", text: HelpText.commands),
-    HelpTopic(name: "exit-codes") { HelpText.table(ExitCode.table.map { ($0.number, $0.meaning) }) },
+    HelpTopic(name: "exit-codes") {
+      HelpText.table(ExitCode.table.map { ($0.number, $0.meaning.replacing(each: "`", by: "'")) })
+    },
     HelpTopic(name: "mount-options") { HelpText.table(MountOptionHelp.all.map { ($0.spelling, $0.help) }) },
     HelpTopic(name: "configuration") {
       HelpText.table(ManualText.configurationKeys.map { ($0.term, $0.text) })

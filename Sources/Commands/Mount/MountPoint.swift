@@ -29,9 +29,10 @@ struct MountPoint {
     if isDefault { try make(context) }
     let entries = try look(context)
     guard allowingNonEmpty || entries == 0 else {
+      let what = entries == 1 ? "its entry" : "its \(entries) entries"
       throw CommandFailure(
         .failed,
-        "the mount point \(path) is not empty, and a mount would hide its \(entries) entries; "
+        "the mount point \(path) is not empty, and a mount would hide \(what); "
           + "choose an empty directory, or hide them with '-o nonempty'")
     }
   }

@@ -29,6 +29,8 @@ struct DefaultsDomainsCommand: Command {
     let names = try preferences?.domains().map(\.name) ?? []
     if json {
       context.console.print(json: names)
+    } else if names.isEmpty {
+      context.console.print("There are no domains.")
     } else {
       context.console.print(names.joined(separator: ", "))
     }

@@ -43,7 +43,9 @@ struct AppCalls: Sendable {
       return .reply(.consents(consents.statuses(running)))
     case .requestConsent(let service): return consents.request(service, running)
     case .openPanel(let panel): return consents.openPanel(panel, running)
-    case .awaitOpened: return .waits { running.opened.take().map(ControlReply.opened) }
+    case .awaitOpened:
+      let call = running.opened.wait()
+      return .waits { call.take().map(ControlReply.opened) }
     case .space: return .waits(until: storage.askSpace())
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)

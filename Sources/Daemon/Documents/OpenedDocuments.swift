@@ -9,42 +9,68 @@ internal import LinuxIO
 /// and whoever has offered something has lost the connection and starts the app.
 final class OpenedDocuments: Sendable {
   private struct State {
-    /// Whether the app has asked, and has taken in time what it was offered since.
-    var isAwaited = false
+    /// How many calls of the app wait for documents.
+    var calls = 0
+    /// When it has last taken some, and is to ask again soon.
+    var taken: UInt64 = 0
     /// Paths below the root of the tree; none if only the app itself was opened.
     var offered: [String]?
   }
 
+  /// How long an app has to take documents, or to ask for the next ones; one that hangs takes longer.
+  static let patienceMilliseconds = 5000
+
   /// Changed when the app takes what is offered.
   private let state = Condition(State())
 
-  /// Whether the app takes documents.
-  var areAwaited: Bool { state.withLock { $0.isAwaited } }
+  /// A call of the app, which waits as long as this exists.
+  final class Call: Sendable {
+    private let documents: OpenedDocuments
 
-  /// Takes what is offered; for the app, which is known to await documents from then on.
-  func take() -> [String]? {
-    state.change { state in
-      state.isAwaited = true
-      return state.offered.take()
+    fileprivate init(_ documents: OpenedDocuments) {
+      self.documents = documents
+      documents.state.withLock { $0.calls += 1 }
+    }
+
+    deinit { documents.state.withLock { $0.calls -= 1 } }
+
+    /// Takes what is offered.
+    func take() -> [String]? {
+      documents.state.change { state in
+        guard let offered = state.offered.take() else { return nil }
+        state.taken = monotonicNanoseconds()
+        return offered
+      }
+    }
+  }
+
+  /// Begins a call of the app.
+  func wait() -> Call { Call(self) }
+
+  /// Whether the app waits for documents, or has just taken some.
+  var areAwaited: Bool {
+    let now = monotonicNanoseconds()
+    return state.withLock { state in
+      state.calls > 0
+        || state.taken != 0 && now &- state.taken < UInt64(Self.patienceMilliseconds) * 1_000_000
     }
   }
 
   /// Offers documents, and returns whether the app has taken them before the time was up.
   ///
-  /// It never takes them after that. An app that lets the time pass is offered nothing until it asks again.
-  /// `tell` is called when there is something to take.
-  func offer(_ paths: [String], milliseconds: Int, tell: () -> Void) -> Bool {
+  /// It never takes them after that. `tell` is called when there is something to take.
+  func offer(_ paths: [String], tell: () -> Void) -> Bool {
     let isOffered = state.withLock { state in
-      guard state.isAwaited, state.offered == nil else { return false }
+      guard state.offered == nil else { return false }
       state.offered = paths
       return true
     }
     guard isOffered else { return false }
     tell()
-    if state.wait(milliseconds: milliseconds, until: { $0.offered == nil }) { return true }
+    if state.wait(milliseconds: Self.patienceMilliseconds, until: { $0.offered == nil }) { return true }
     return state.withLock { state in
       guard state.offered.take() != nil else { return true }
-      state.isAwaited = false
+      state.taken = 0
       return false
     }
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 internal import Volume
 
 /// Why a directory can't be a volume.
@@ -80,6 +82,25 @@ struct VolumeAttaching {
     if volume.attached.overlapsStore(directory, store.tree) { throw .overlapsStore }
     guard let other = volume.attached.overlapping(directory) else { return }
     throw .overlaps(other.isVisible(to: user) ? String(decoding: other.record.name, as: UTF8.self) : nil)
+  }
+
+  /// Throws unless somebody gets to the directory themselves.
+  func checkWay(to record: VolumeRecord, for caller: CallerIdentity) throws(VolumeFailure) {
+    guard let reader = caller.reader else { return }
+    let outcome = Mutex<VolumeFailure?>(nil)
+    do {
+      try JoinableThread.run(name: "way") {
+        try reader.prepareThread()
+        do throws(VolumeFailure) {
+          try reader.read { () throws(VolumeFailure) in _ = try open(record) }
+        } catch {
+          outcome.withLock { $0 = error }
+        }
+      }
+    } catch {
+      throw .missing(path: String(decoding: record.path, as: UTF8.self).sanitized, .EACCES)
+    }
+    if let failure = outcome.withLock({ $0 }) { throw failure }
   }
 
   /// Opens the directory that a record is about; no link leads to it.

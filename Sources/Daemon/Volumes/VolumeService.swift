@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -85,22 +86,22 @@ final class VolumeService: Sendable {
     guard store.description.mode == .system || user == ProcessID.user else {
       return .refusal("only the owner of this store can have volumes in it")
     }
-    let passed = call.descriptor
     return .job(.volumes) { [self] _ in
-      ControlReply { () throws(ControlFailure) in
-        try reply(to: request, on: passed, by: user, users)
-      }
+      ControlReply { () throws(ControlFailure) in try reply(to: request, call, users) }
     }
   }
 
   private func reply(
-    to request: VolumeRequest, on passed: SharedFD?, by user: UInt32, _ users: (AttachedVolume) -> [String]
+    to request: VolumeRequest, _ call: ControlCall, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> ControlReply {
+    let user = call.caller.uid
     defer { volume.attached.forget { !users($0).isEmpty } }
     switch request {
     case .list: return .volumes(try list(for: user))
     case .add(let name, let isReadOnly):
-      return .volumes([try add(passed, name, isReadOnly: isReadOnly, by: user)])
+      return .volumes([
+        try add(call.descriptor, name, isReadOnly: isReadOnly, by: call.callerIdentity())
+      ])
     case .eject(let name, let force):
       return .volumes([try eject(name, by: user) { force ? [] : users($0) }])
     }
@@ -121,16 +122,19 @@ final class VolumeService: Sendable {
   }
 
   private func add(
-    _ passed: SharedFD?, _ name: String?, isReadOnly: Bool, by user: UInt32
+    _ passed: SharedFD?, _ name: String?, isReadOnly: Bool, by caller: CallerIdentity
   ) throws(ControlFailure) -> VolumeDescription {
+    let user = caller.uid
     guard !self.isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
     guard let passed else { throw ControlFailure("no directory has come along", .EINVAL) }
     let (path, identity) = try examine(passed)
     let text = String(decoding: path, as: UTF8.self).sanitized
     do throws(VolumeFailure) {
-      // Opened once more by its path: so it will be found again.
       let found = VolumeRecord(
         name: [], path: path, identity: identity, owner: nil, isReadOnly: isReadOnly, added: 0)
+      // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
+      // way of it that they don't have.
+      try attaching.checkWay(to: found, for: caller)
       let directory = try attaching.open(found)
       let kind = try attaching.kind(of: directory.fd)
       try attaching.checkOverlap(directory.fd, for: user)

@@ -3,6 +3,7 @@
 
 @testable internal import Commands
 internal import Foundation
+internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
@@ -49,7 +50,11 @@ internal import Testing
     #expect(shell.run().output == shell.run("help").output)
     let codes = shell.run("help", "exit-codes").output.split { $0 == " " || $0 == "\n" }.joined(
       separator: " ")
-    for row in ExitCode.table { #expect(codes.contains("\(row.number) \(row.meaning)")) }
+    for row in ExitCode.table {
+      // The README's marks for commands are for the README.
+      let meaning = row.meaning.replacing(each: "`", by: "'")
+      #expect(codes.contains("\(row.number) \(meaning)"))
+    }
     #expect(shell.run("version").output == "insula \(Insula.version)\n")
     #expect(shell.run("help", "nonsense").code == .usage)
     #expect(shell.run("help", "user", "add").output == shell.run("user", "add", "--help").output)

@@ -223,6 +223,37 @@ struct HostVolumeTests {
     try host.expect("volume list | wc -l", "17\n")
   }
 
+  /// Somebody who was once handed a directory has no way to it for good.
+  @Test func nobodyAddsWhatTheyCantGetTo() throws {
+    let host = try Host()
+    let closed = host.run.mounted.temporary.appending("closed")
+    let made = try Program.run([
+      "sh", "-c", "mkdir -p \"$0/inner\" && echo secret >\"$0/inner/file\" && chmod 700 \"$0\"", closed,
+    ])
+    try #require(made.status == 0)
+    // By root, who hands an open directory to a program of the user's.
+    let script = """
+      import array, os, socket, sys
+      opened = os.open(sys.argv[1], os.O_PATH | os.O_DIRECTORY)
+      os.setgroups([]); os.setgid(int(sys.argv[4])); os.setuid(int(sys.argv[3]))
+      made = socket.socket(socket.AF_UNIX)
+      made.connect(sys.argv[2])
+      file = made.makefile("r")
+      made.sendall(b'{"verb":"pass"}\\n')
+      print(file.readline())
+      made.sendmsg([b"\\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [opened]))])
+      print(file.readline())
+      made.sendall(b'{"verb":"volume","volume":{"deed":"add"}}\\n')
+      print(file.readline())
+      """
+    let user = ["\(host.run.user.uid)", "\(host.run.user.gid)"]
+    let asked = try Program.run(
+      ["/usr/bin/python3", "-c", script, closed + "/inner", try host.run.mounted.socket()] + user)
+    #expect(asked.output.includes("inner can't be opened: "), "\(asked)")
+    try host.refuse("volume add \(closed)/inner", "Permission denied")
+    try host.expect("volume list", "There are no volumes.\n")
+  }
+
   @Test func oneThatIsUsedStays() throws {
     let host = try Host()
     try host.expect("volume add . >/dev/null", "")
