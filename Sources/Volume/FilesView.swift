@@ -172,12 +172,7 @@ extension View {
       let number = index < 2 ? inode : inodeShown(at: places[index - 2], by: caller)
       // What is not there yet, as an app's Documents before it has run, is not listed.
       guard let number else { continue }
-      let hadRoom = try name.withName { (name) throws(Errno) in
-        guard writer.hasRoom(for: name) else { return false }
-        writer.add(name, inode: number, type: UInt8(DT_DIR), next: Int64(index) + 1)
-        return true
-      }
-      guard hadRoom else { return }
+      guard try writer.addDirectory(name, inode: number, next: Int64(index) + 1) else { return }
     }
   }
 
@@ -191,5 +186,16 @@ extension View {
   func refuseShown(_ directory: DirectoryChange.Directory, by caller: Caller) throws(Errno) {
     guard filesTop != nil, directory.zone == .top || directory.zone == .cloudContainers else { return }
     try gate.authorize(.addSubdirectory, on: directory.object, by: caller)
+  }
+}
+
+extension DirectoryWriter {
+  /// Adds a directory to a listing that is not the disk's; false if it has no room.
+  mutating func addDirectory(_ name: [UInt8], inode: UInt64, next: Int64) throws(Errno) -> Bool {
+    try name.withName { (name) throws(Errno) in
+      guard hasRoom(for: name) else { return false }
+      add(name, inode: inode, type: UInt8(DT_DIR), next: next)
+      return true
+    }
   }
 }

@@ -38,19 +38,6 @@ struct RunningDaemon {
     return (plan, client.takePassed())
   }
 
-  /// Tells an app of the caller's that runs of what they have opened; returns the paths of which it was not
-  /// told, or nil if it was told of nothing.
-  mutating func tell(_ identifier: AppIdentifier, ofOpened paths: [String]) throws -> [String]? {
-    guard let parts = paths.isEmpty ? [[]] : ControlRequest.parts(ofOpened: paths) else { return nil }
-    var told = 0
-    for part in parts {
-      // It may end meanwhile, and an earlier daemon does not know how to tell it.
-      guard let reply = try? askInTurn(.tell(identifier, ofOpened: part), nil), reply == .done else { break }
-      told += 1
-    }
-    return told == 0 ? nil : Array(parts[told...].joined())
-  }
-
   /// The same for the view of a backup.
   mutating func beginBackup(
     _ request: BackupRequest, over connection: SharedFD?
@@ -64,6 +51,19 @@ struct RunningDaemon {
   mutating func mountFiles(_ request: FilesRequest) throws {
     let reply = try askInTurn(.files(request), nil)
     _ = try reply.orFailure { if case .done = $0 { true } else { nil } }
+  }
+
+  /// Tells an app of the caller's that runs of what they have opened; returns the paths of which it was not
+  /// told, or nil if it was told of nothing.
+  mutating func tell(_ identifier: AppIdentifier, ofOpened paths: [String]) throws -> [String]? {
+    guard let parts = paths.isEmpty ? [[]] : ControlRequest.parts(ofOpened: paths) else { return nil }
+    var told = 0
+    for part in parts {
+      // It may end meanwhile, and an earlier daemon does not know how to tell it.
+      guard let reply = try? askInTurn(.tell(identifier, ofOpened: part), nil), reply == .done else { break }
+      told += 1
+    }
+    return told == 0 ? nil : Array(parts[told...].joined())
   }
 
   /// Asks about volumes; what comes back are those that it was about.

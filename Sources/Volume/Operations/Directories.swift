@@ -40,20 +40,20 @@ extension View {
     if let places = placesShown(in: node, offset == 0 ? .again : .known) {
       return try list(places, in: node, after: offset, into: &writer, by: caller)
     }
-    let directory = try nodes.reference(to: node)
-    if directory.zone == .volumes {
-      return try listVolumes(in: directory, after: offset, into: &writer, by: caller)
+    let parent = try nodes.reference(to: node)
+    if parent.zone == .volumes {
+      return try listVolumes(in: parent, after: offset, into: &writer, by: caller)
     }
     try descriptor(of: handle).use { (directory) throws(Errno) in
-      try list(directory, node, after: offset, into: &writer, by: caller)
+      try list(directory, parent, after: offset, into: &writer, by: caller)
     }
   }
 
   private func list(
-    _ directory: FD, _ node: NodeID, after offset: Int64, into writer: inout DirectoryWriter,
+    _ directory: FD, _ parent: borrowing NodeTable.Reference, after offset: Int64,
+    into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    let parent = try nodes.reference(to: node)
     let status = try parent.fd.status()
     // Attributes are for those who could look each entry up.
     let judged = object(status, parent)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
@@ -61,12 +60,7 @@ extension View {
     entries.append((Array("..".utf8), own, 2))
     entries += volumes.map { ($0.record.name, volume.shown($0.number), $0.record.id &+ 2) }
     for entry in entries where entry.next > offset {
-      let hadRoom = try entry.name.withName { (name) throws(Errno) in
-        guard writer.hasRoom(for: name) else { return false }
-        writer.add(name, inode: entry.inode, type: UInt8(DT_DIR), next: entry.next)
-        return true
-      }
-      guard hadRoom else { return }
+      guard try writer.addDirectory(entry.name, inode: entry.inode, next: entry.next) else { return }
     }
   }
 }
