@@ -7,8 +7,10 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,6 +50,38 @@ int clx_set_filter(const void *program, unsigned short count, int all_threads) {
   long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
   // A thread that can't be brought along is told by its number.
   return result > 0 ? (errno = ESRCH, -1) : (int)result;
+}
+
+// What the program that is started here mounts is asked of another process (seccomp_unotify(2)).
+int clx_intercept_mounts(void) {
+  struct sock_filter questions[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mount, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {.len = 4, .filter = questions};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter);
+}
+int clx_next_intercepted(int listener, uint64_t *call, pid_t *thread) {
+  struct seccomp_notif notice = {0};
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notice) < 0) return -1;
+  *call = notice.id;
+  *thread = (pid_t)notice.pid;
+  return 0;
+}
+int clx_answer_intercepted(int listener, uint64_t call, int error) {
+  struct seccomp_notif_resp answer = {.id = call, .error = -error};
+  return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+int clx_replace_descriptor(int listener, uint64_t call, int source, int target) {
+  struct seccomp_notif_addfd change = {.id = call,
+                                       .flags = SECCOMP_ADDFD_FLAG_SETFD,
+                                       .srcfd = (uint32_t)source,
+                                       .newfd = (uint32_t)target,
+                                       .newfd_flags = O_CLOEXEC};
+  return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &change) < 0 ? -1 : 0;
 }
 
 uint32_t clx_filter_clone(void) { return SYS_clone; }

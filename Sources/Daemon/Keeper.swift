@@ -145,7 +145,8 @@ struct Keeper {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       var info = siginfo_t()
-      let signal = sigwaitinfo(&signals, &info)
+      let signal = wait(for: signals, &info)
+      if signal < 0 { endHungEngines(if: worker) }
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
       } else if signal > 0, signal != SIGCHLD {
@@ -154,6 +155,41 @@ struct Keeper {
         if info.si_code <= 0 { kill(worker, signal) }
       }
     }
+  }
+
+  /// Waits for a signal; where programs serve volumes only for a while.
+  private func wait(for signals: sigset_t, _ info: inout siginfo_t) -> Int32 {
+    var signals = signals
+    guard !kept.volumes.isEmpty else { return sigwaitinfo(&signals, &info) }
+    var second = timespec(tv_sec: 1, tv_nsec: 0)
+    return sigtimedwait(&signals, &info, &second)
+  }
+
+  /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
+  /// program of a user's, keeps the next worker from serving anyone.
+  ///
+  /// So what does not answer then is ended.
+  private func endHungEngines(if worker: Int32) {
+    guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return }
+    for (root, life) in kept.volumes where !isAnswering(root) {
+      DaemonLog.write("a volume does not answer and keeps the worker from ending; ending what serves it")
+      _ = try? LocalSocket.send([1], to: life)
+    }
+  }
+
+  private func isAnswering(_ root: FD) -> Bool {
+    let child = clx_fork()
+    if child == 0 {
+      // A name that nobody can have remembered.
+      _ = try? root.status(of: ".insula-\(UInt64.random(in: 0...UInt64.max))")
+      _exit(0)
+    }
+    guard child > 0, let process = try? ProcessID.open(child) else { return true }
+    let isOver = (try? process.fd.waitUntilReadable(milliseconds: 1000)) ?? true
+    if !isOver { kill(child, SIGKILL) }
+    // One that is stuck is the init process's when we have ended.
+    _ = waitpid(child, nil, WNOHANG)
+    return isOver
   }
 
   /// Whether the installed program can go on from here.

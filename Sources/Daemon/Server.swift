@@ -161,7 +161,7 @@ package final class Server: Sendable {
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
     // Before grants, which may lead there.
     volumes = try VolumeService(
-      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
+      store, volume, helper, kept, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)
@@ -372,6 +372,8 @@ package final class Server: Sendable {
   /// Returns when the mount is gone and all that came through it is done.
   package func waitUntilUnmounted() {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
+    // No request waits for a server any more.
+    volumes.finish()
     // Whoever has taken the tree away has left nothing for them to come from.
     views.endAll()
     backups.endAll()

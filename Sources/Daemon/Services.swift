@@ -42,7 +42,11 @@ struct Services: Sendable {
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)
     case .volume(let request):
-      return server.volumes.answer(request, call) { server.users(of: $0, besides: call.caller.pid) }
+      return server.volumes.answer(request, call) {
+        server.users(of: $0, besides: call.caller.pid)
+      } ejected: {
+        server.grants.volumeIsEjected($0)
+      }
     case .tell(let identifier, let paths): return launches.tell(identifier, ofOpened: paths, for: call.caller)
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }
     case .end(let identifier, let user, let signal):

@@ -18,7 +18,7 @@ final class LeftDescriptors: @unchecked Sendable {
     }
 
     init?(_ descriptor: Int32) {
-      guard let status = try? FD(descriptor).status() else { return nil }
+      guard let status = try? FD(descriptor).statusInMemory() else { return nil }
       self.init(status)
     }
   }
@@ -35,7 +35,7 @@ final class LeftDescriptors: @unchecked Sendable {
     let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
     for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) {
       let object = Object(descriptor)
-      if let object, files.contains(object), (try? FD(descriptor).status())?.isRegular == true {
+      if let object, files.contains(object), (try? FD(descriptor).statusInMemory())?.isRegular == true {
         _ = close(descriptor)
       } else {
         left.updateValue(object, forKey: descriptor)

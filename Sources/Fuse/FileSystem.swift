@@ -23,6 +23,12 @@ package protocol FileSystem: AnyObject, Sendable {
   /// When this returns, nothing uses or retains it any more.
   func ended()
 
+  /// Whether any requests have a queue of their own.
+  var hasQueues: Bool { get }
+  /// The queue for requests about an object, or for looking up a name in it, which may have to wait for a
+  /// server.
+  func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue?
+
   /// Whom to charge for what a user who asks makes grow.
   func payer(of user: UInt32) -> Payer
 
@@ -150,6 +156,10 @@ extension FileSystem {
 
   /// A filesystem that waits for no person.
   package func postpone(_ request: PostponableRequest) -> Bool { false }
+
+  /// A filesystem that waits for no server.
+  package var hasQueues: Bool { false }
+  package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? { nil }
 
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}

@@ -60,6 +60,20 @@ package enum Mount {
     return Detached(connection: connection, mount: SharedFD(mount))
   }
 
+  /// The same for a program of a user's that is to serve us: everyone can enter it, and it is for whoever has
+  /// it to say who may.
+  static func forProgram(
+    of user: UInt32, _ group: UInt32, source: String, _ limits: DetachedMount.Limits
+  ) throws(Errno) -> Detached {
+    let connection = OwnedFD(owning: try check(clx_open("/dev/fuse", O_RDWR | O_CLOEXEC, 0)))
+    let options = [
+      ("source", source), ("fd", "\(connection.fd.raw)"), ("rootmode", "40000"), ("user_id", "\(user)"),
+      ("group_id", "\(group)"),
+    ]
+    let mount = try DetachedMount.make(type: "fuse", options: options, flags: ["allow_other"], limits)
+    return Detached(connection: connection, mount: SharedFD(mount))
+  }
+
   /// Mounts in a user namespace of our own, over a directory; gives the connection for someone to serve.
   ///
   /// Only we can enter it. Corresponds to `mount(2)`.

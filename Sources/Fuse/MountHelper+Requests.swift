@@ -10,9 +10,10 @@ extension MountHelper {
     case removeTree(lazily: Bool)
     case mount(user: UInt32, group: UInt32, path: String)
     case remove(DeviceNumber, user: UInt32, group: UInt32)
+    case engine(EngineOrder)
 
     /// No path is longer.
-    static let mostBytes = 17 + 4096
+    static let mostBytes = 64 + EngineOrder.mostBytes
 
     var bytes: [UInt8] {
       switch self {
@@ -20,6 +21,7 @@ extension MountHelper {
       case .mount(let user, let group, let path): [2] + Self.bytes([user, group]) + Array(path.utf8)
       case .remove(let device, let user, let group):
         [3] + Self.bytes([user, group, device.major, device.minor])
+      case .engine(let order): [4] + order.bytes
       }
     }
 
@@ -27,6 +29,7 @@ extension MountHelper {
     var user: UInt32? {
       switch self {
       case .removeTree: nil
+      case .engine(let order): order.user
       case .mount(let user, _, _), .remove(_, let user, _): user
       }
     }
@@ -43,6 +46,9 @@ extension MountHelper {
       case 3 where words.count >= 4:
         self = .remove(
           DeviceNumber(major: words[2], minor: words[3]), user: words[0], group: words[1])
+      case 4:
+        guard let order = EngineOrder(bytes.dropFirst()) else { return nil }
+        self = .engine(order)
       default: return nil
       }
     }

@@ -18,6 +18,8 @@ extension MountHelper {
     static let seconds: Int32 = 5
     /// How many requests of one user are carried out at once.
     private static let mostOfOne = 3
+    /// How many filesystems are served for one user; a daemon has its own, smaller limit for volumes.
+    private static let mostEngines = 300
     static let firstFree = STDERR_FILENO + 1
     /// As the mount table shows it.
     private static let source = "insula-files"
@@ -27,6 +29,7 @@ extension MountHelper {
       if isSystem { guard (try? Self.giveUpRights()) != nil else { _exit(1) } }
       let socket = FD(Self.firstFree)
       var children: [(pid: Int32, user: UInt32)] = []
+      var engines: [(pid: Int32, user: UInt32)] = []
       while let message = try? LocalSocket.receive(from: socket, limit: Request.mostBytes) {
         let request = Request(message.bytes)
         if case .removeTree(let lazily)? = request {
@@ -35,6 +38,13 @@ extension MountHelper {
             try Self.unmount(mountPoint, lazily: lazily, errors: errors)
             return nil
           }
+        } else if case .engine(let order)? = request, let asker = message.descriptor {
+          engines.removeAll { waitpid($0.pid, nil, WNOHANG) != 0 }
+          let isTooMany = engines.count { $0.user == order.user } >= Self.mostEngines
+          let child = isTooMany ? -1 : clx_fork()
+          if child == 0 { EngineSupervisor(order: order, isSystem: isSystem, daemon: asker).run() }
+          if child > 0 { engines.append((child, order.user)) }
+          if child < 0 { _ = try? Self.send(EngineReport(.EAGAIN, "there are too many").bytes, to: asker) }
         } else if let request, let user = request.user, let asker = message.descriptor {
           children.removeAll { waitpid($0.pid, nil, WNOHANG) != 0 }
           // Who waits for a filesystem that does not answer may not even end.
@@ -60,7 +70,7 @@ extension MountHelper {
         switch request {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)
         case .remove(let device, let user, let group): try remove(device, of: user, group)
-        case .removeTree: break
+        case .removeTree, .engine: break
         }
         return nil
       }
@@ -157,9 +167,19 @@ extension MountHelper {
     }
 
     /// Root's helper mounts, and looks at paths as their users: CAP_SETGID, CAP_SETUID and CAP_SYS_ADMIN.
+    ///
+    /// It opens disks that are others' files (CAP_DAC_OVERRIDE), lends them to programs (CAP_MKNOD,
+    /// CAP_CHOWN), and ends those (CAP_KILL).
     private static func giveUpRights() throws(Errno) {
       try LinuxIO.check(clx_thread_setgroups(0, nil))
-      try LinuxIO.check(clx_keep_capabilities(1 << 6 | 1 << 7 | 1 << 21))
+      let kept: [UInt64] = [0, 1, 5, 6, 7, 21, 27]
+      try LinuxIO.check(clx_keep_capabilities(kept.reduce(0) { $0 | 1 << $1 }))
+    }
+
+    /// Takes a mount of an ordinary user's away; who uses it may finish.
+    static func unmountLazily(_ path: String) {
+      guard let nowhere = try? FD.cwd.openFollowing("/dev/null", O_WRONLY) else { return }
+      try? unmount(path, lazily: true, errors: nowhere.fd)
     }
 
     private static func unmount(_ path: String, lazily: Bool, errors: FD) throws(Errno) {

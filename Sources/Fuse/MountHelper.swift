@@ -76,6 +76,46 @@ package final class MountHelper: Sendable {
     _ = try ask(.remove(device, user: user, group: group))
   }
 
+  /// Mounts a filesystem for us alone; it takes as long as a server needs to answer.
+  package func serve(_ order: EngineOrder) throws(EngineFailure) -> ServedEngine {
+    let answer: (bytes: [UInt8], descriptor: FD?)?
+    let mine: SharedFD
+    do throws(Errno) {
+      let ends = try Pairs.messages()
+      mine = SharedFD(OwnedFD(owning: ends.mine.raw))
+      do {
+        let theirs = OwnedFD(owning: ends.theirs.raw)
+        try socket.withLock { (socket) throws(Errno) in
+          let bytes = Request.engine(order).bytes
+          _ = try LocalSocket.send(bytes[...], with: theirs.fd, to: socket.fd)
+        }
+      }
+      answer = try mine.use { (mine) throws(Errno) in
+        guard try mine.waitUntilReadable(milliseconds: 90_000) else { throw .ETIMEDOUT }
+        return try LocalSocket.receive(from: mine, limit: EngineReport.mostBytes)
+      }
+    } catch {
+      throw EngineFailure(error, "the helper does not answer: \(error.message)")
+    }
+    guard let answer, let report = EngineReport(answer.bytes) else {
+      throw EngineFailure(.EPIPE, "the helper has failed; see the daemon's log ('insula log')")
+    }
+    guard report.error == 0, let root = answer.descriptor else {
+      if let descriptor = answer.descriptor { _ = close(descriptor.raw) }
+      throw EngineFailure(Errno(report.error == 0 ? EIO : report.error), report.reason)
+    }
+    return ServedEngine(root: SharedFD(OwnedFD(owning: root.raw)), life: mine, report)
+  }
+
+  /// Why a program has ended that served a filesystem.
+  package static func lastWords(of life: SharedFD) -> String {
+    let bytes = try? life.use { (life) throws(Errno) in
+      try LocalSocket.receive(from: life, limit: EngineReport.mostBytes, takesDescriptor: false)?.bytes
+    }
+    let report = (bytes ?? nil).flatMap { EngineReport($0) }
+    return report?.reason ?? "what served it has ended"
+  }
+
   /// Each is answered apart from others: a path may lead through a filesystem that does not answer.
   private func ask(_ request: Request) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
     let ends = try Pairs.messages()

@@ -31,7 +31,7 @@ package struct PostponableRequest {
     var nodes = [header.node]
     switch header.opcode {
     // Rename, link: another node comes first.
-    case Wire.Opcode.rename, Wire.Opcode.renameWithFlags, 13:
+    case Wire.Opcode.rename, Wire.Opcode.renameWithFlags, Wire.Opcode.link:
       nodes.append(NodeID(Wire.longWord(at: Wire.headerSize, of: message)))
     default: break
     }

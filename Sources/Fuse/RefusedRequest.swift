@@ -112,6 +112,11 @@ extension Session {
     let note = clx_take_refusal()
     if error == .awaitsConsent, postpone(message) { return nil }
     if note != 0, let refused = RefusedRequest(message, note: note) { fileSystem.refused(refused) }
-    return error == .awaitsConsent ? .EPERM : error
+    switch error {
+    case .awaitsConsent: return .EPERM
+    // What serves a volume has ended: to programs a disk that is gone.
+    case .ENOTCONN where fileSystem.hasQueues, .ECONNABORTED where fileSystem.hasQueues: return .EIO
+    default: return error
+    }
   }
 }

@@ -220,6 +220,12 @@ package final class Session: @unchecked Sendable {
       let bytes = UnsafeRawBufferPointer(message)
       let request = RequestID(Wire.longWord(at: 8, of: bytes))
       isResent = request.isResent || Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes))
+      if fileSystem.hasQueues, let queue = Wire.queue(for: bytes, in: fileSystem),
+        let header = Wire.Header(bytes)
+      {
+        queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {}
+        continue
+      }
       if !postpone(message, slow) { process(message) }
     }
   }

@@ -31,6 +31,11 @@ struct Turns<Work> {
   /// Whether a user has work that waits or is under way.
   func has(_ user: UInt32) -> Bool { users[user] != nil }
 
+  /// Whether ``next()`` would give something.
+  var hasNext: Bool {
+    waiting > 0 && users.values.contains { !$0.connections.isEmpty && $0.underWay < share }
+  }
+
   /// The next piece of work; nil if there is none, or all who have some have their share under way.
   mutating func next() -> (work: Work, user: UInt32)? {
     for _ in 0..<order.count {

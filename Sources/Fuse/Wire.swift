@@ -25,7 +25,10 @@ enum Wire {
     static let removeName: UInt32 = 10
     static let removeDirectory: UInt32 = 11
     static let rename: UInt32 = 12
+    static let link: UInt32 = 13
+    static let read: UInt32 = 15
     static let release: UInt32 = 18
+    static let releaseDirectory: UInt32 = 29
     static let initialize: UInt32 = 26
     static let interrupt: UInt32 = 36
     static let forgetSeveral: UInt32 = 42
@@ -39,12 +42,11 @@ enum Wire {
       opcode == forget || opcode == forgetSeveral || opcode == interrupt
     }
 
-    /// Whether nobody waits for the reply, if there is one: forget, release, releasedir, batch_forget.
+    static func isRelease(_ opcode: UInt32) -> Bool { opcode == release || opcode == releaseDirectory }
+
+    /// Whether nobody waits for the reply, if there is one.
     static func isNotice(_ opcode: UInt32) -> Bool {
-      switch opcode {
-      case forget, release, 29, forgetSeveral: true
-      default: false
-      }
+      isRelease(opcode) || opcode == forget || opcode == forgetSeveral
     }
 
   }
@@ -110,6 +112,27 @@ enum Wire {
         uid: message.loadUnaligned(fromByteOffset: 24, as: UInt32.self),
         gid: message.loadUnaligned(fromByteOffset: 28, as: UInt32.self),
         pid: message.loadUnaligned(fromByteOffset: 32, as: Int32.self), request: RequestID(unique))
+    }
+  }
+
+  /// The queue that a request is for; nil if it is for those who serve all others.
+  static func queue(for message: UnsafeRawBufferPointer, in files: any FileSystem) -> RequestQueue? {
+    let opcode = word(at: 4, of: message)
+    guard !Opcode.isUnanswered(opcode), opcode != Opcode.initialize else { return nil }
+    let node = NodeID(longWord(at: 16, of: message))
+    switch opcode {
+    case Opcode.lookup:
+      guard let name = try? name(at: headerSize, of: message) else { return nil }
+      return files.queue(of: node, lookingUp: name)
+    // Another node comes first.
+    case Opcode.rename, Opcode.renameWithFlags, Opcode.link:
+      return files.queue(of: node, lookingUp: nil)
+        ?? files.queue(of: NodeID(longWord(at: headerSize, of: message)), lookingUp: nil)
+    // struct fuse_copy_file_range_in {fh_in u64, off_in u64, nodeid_out u64...}.
+    case 47, Opcode.copyRange64:
+      return files.queue(of: node, lookingUp: nil)
+        ?? files.queue(of: NodeID(longWord(at: headerSize + 16, of: message)), lookingUp: nil)
+    default: return files.queue(of: node, lookingUp: nil)
     }
   }
 

@@ -186,6 +186,10 @@ final class Worker: Sendable {
   private func serve(
     _ request: Request, in served: ServedSession, _ helpers: Helpers, _ beforehand: () -> Void
   ) {
+    let files = served.session.fileSystem
+    if files.hasQueues, let queue = Wire.queue(for: UnsafeRawBufferPointer(request.message), in: files) {
+      return serveApart(request, in: served, queue, helpers)
+    }
     guard request.pace != .quick else {
       beforehand()
       return serve(served.session, request)
@@ -220,6 +224,20 @@ final class Worker: Sendable {
       slow.requests.add(opcode)
       sessions.leave(served)
     }
+  }
+
+  /// Leaves a request to the threads of a queue.
+  private func serveApart(
+    _ request: Request, in served: ServedSession, _ queue: RequestQueue, _ helpers: Helpers
+  ) {
+    // The session is not over before this is done.
+    served.enter()
+    let sessions = helpers.sessions
+    queue.add(
+      request.message, of: served.session, served.session.fileSystem.payer(of: request.user),
+      connection: served.key
+    ) { sessions.leave(served) }
+    requests.add(request.opcode)
   }
 
   private func serve(_ session: Session, _ request: Request) {

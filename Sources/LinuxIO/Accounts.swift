@@ -27,6 +27,22 @@ package struct Account: Equatable, Sendable {
     lookUp { entry, buffer, size, result in getpwuid_r(uid, entry, buffer, size, result) }
   }
 
+  /// The groups besides the first one.
+  ///
+  /// Corresponds to `getgrouplist(3)`.
+  package var groups: [UInt32] {
+    var count: Int32 = 64
+    while count <= 1 << 16 {
+      var found = [gid_t](repeating: 0, count: Int(count))
+      var filled = count
+      if getgrouplist(name, gid, &found, &filled) >= 0 {
+        return found.prefix(Int(max(0, filled))).filter { $0 != gid }
+      }
+      count = max(filled, count * 2)
+    }
+    return []
+  }
+
   private typealias Call = (
     UnsafeMutablePointer<passwd>, UnsafeMutablePointer<CChar>, Int,
     UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>

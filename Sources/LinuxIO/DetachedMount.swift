@@ -23,7 +23,7 @@ package enum DetachedMount {
   ///
   /// Corresponds to `fsopen(2)`, `fsconfig(2)` and `fsmount(2)`.
   package static func make(
-    type: String, options: [(key: String, value: String)], _ limits: Limits
+    type: String, options: [(key: String, value: String)], flags: [String] = [], _ limits: Limits
   ) throws(Errno) -> OwnedFD {
     let context = try type.withName { (type) throws(Errno) in
       OwnedFD(owning: try check(clx_fsopen(type.bytes)))
@@ -34,6 +34,11 @@ package enum DetachedMount {
           _ = try check(
             clx_fsconfig(context.fd.raw, UInt32(CLX_FSCONFIG_SET_STRING), key.bytes, value.bytes))
         }
+      }
+    }
+    for flag in flags {
+      try flag.withName { (flag) throws(Errno) in
+        _ = try check(clx_fsconfig(context.fd.raw, UInt32(CLX_FSCONFIG_SET_FLAG), flag.bytes, nil))
       }
     }
     try check(clx_fsconfig(context.fd.raw, UInt32(CLX_FSCONFIG_CMD_CREATE), nil, nil))

@@ -93,6 +93,8 @@ extension Errno {
   package static let ENOSPC = Errno(Glibc.ENOSPC)
   package static let EROFS = Errno(Glibc.EROFS)
   package static let EPIPE = Errno(Glibc.EPIPE)
+  package static let ETIMEDOUT = Errno(Glibc.ETIMEDOUT)
+  package static let ENOTBLK = Errno(Glibc.ENOTBLK)
   package static let EADDRINUSE = Errno(Glibc.EADDRINUSE)
   package static let ERANGE = Errno(Glibc.ERANGE)
   package static let ENOLCK = Errno(Glibc.ENOLCK)

@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 package import CLinux
-internal import Glibc
 
 /// What `stat(2)` tells of an object.
 ///
@@ -44,12 +43,12 @@ package struct FileStatus: Sendable {
   }
 
   /// The type bits of the mode alone.
-  package var type: FileMode { st_mode & S_IFMT }
+  package var type: FileMode { st_mode & FileMode(S_IFMT) }
   /// The permission bits of the mode, set-id and sticky bits included.
   package var permissions: FileMode { st_mode & 0o7777 }
-  package var isDirectory: Bool { type == S_IFDIR }
-  package var isRegular: Bool { type == S_IFREG }
-  package var isSymlink: Bool { type == S_IFLNK }
+  package var isDirectory: Bool { type == FileMode(S_IFDIR) }
+  package var isRegular: Bool { type == FileMode(S_IFREG) }
+  package var isSymlink: Bool { type == FileMode(S_IFLNK) }
 
   /// Whether both are of one object; as long as somebody has it open, no other gets its numbers.
   package func isSameObject(as other: FileStatus) -> Bool {

@@ -52,6 +52,18 @@ package enum ProcessID {
     return (id, String(name))
   }
 
+  /// Whether a thread has ended, or will by a signal as soon as it does not wait for the kernel any more.
+  package static func isBeingKilled(_ thread: Int32) -> Bool {
+    guard thread > 0 else { return false }
+    guard let text = FD.text(of: "/proc/\(thread)/status", limit: 1 << 14) else { return !hasThread(thread) }
+    // A fatal signal becomes SIGKILL for each thread of its process.
+    let kill: UInt64 = 1 << 8
+    return text.split(separator: "\n").contains { line in
+      guard line.hasPrefix("SigPnd:\t") || line.hasPrefix("ShdPnd:\t") else { return false }
+      return (UInt64(line.dropFirst(8), radix: 16) ?? 0) & kill != 0
+    }
+  }
+
   /// Whether no process has this number any more; false if that can't be known.
   ///
   /// Takes no descriptor, so it holds for a caller that has none left. Corresponds to `kill(2)`.

@@ -13,12 +13,16 @@ extension FD {
   ///
   /// Where the filesystem knows no flags, an exchange takes three steps, and a machine that stops between
   /// them leaves the first object under a name that begins with ``exchangePrefix``.
-  package func rename(_ name: Name, to newParent: FD, _ newName: Name, flags: UInt32) throws(Errno) {
+  ///
+  /// `mayLink` is false where another name is another object, as for programs that know files by their paths.
+  package func rename(
+    _ name: Name, to newParent: FD, _ newName: Name, flags: UInt32, mayLink: Bool = true
+  ) throws(Errno) {
     do throws(Errno) {
       try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
     } catch .EINVAL where flags != 0 {
       switch flags {
-      case UInt32(CLX_RENAME_NOREPLACE): try renameKeeping(name, to: newParent, newName)
+      case UInt32(CLX_RENAME_NOREPLACE): try renameKeeping(name, to: newParent, newName, mayLink: mayLink)
       case UInt32(CLX_RENAME_EXCHANGE) where !knowsRenameFlags:
         try exchange(name, with: newName, in: newParent)
       default: throw .EINVAL
@@ -29,8 +33,10 @@ extension FD {
   package static let exchangePrefix = ".insula-exchange-"
 
   /// Renames if the new name is free.
-  private func renameKeeping(_ name: Name, to newParent: FD, _ newName: Name) throws(Errno) {
-    if try !status(of: name).isDirectory {
+  private func renameKeeping(
+    _ name: Name, to newParent: FD, _ newName: Name, mayLink: Bool
+  ) throws(Errno) {
+    if mayLink, try !status(of: name).isDirectory {
       do throws(Errno) {
         // It fails if the name is there, whoever has made it.
         try check(linkat(raw, name.bytes, newParent.raw, newName.bytes, 0))

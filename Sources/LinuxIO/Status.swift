@@ -28,6 +28,25 @@ extension FD {
     return FileStatus(status)
   }
 
+  /// What the kernel remembers of it: a filesystem that hangs is not asked.
+  ///
+  /// Which object it is, and of what type, holds whatever has happened since.
+  package func statusInMemory() throws(Errno) -> FileStatus {
+    let dontSync: Int32 = 0x4000
+    var known = clx_statx()
+    try check(
+      clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | dontSync, CLX_STATX_BASIC_STATS, &known))
+    var status = stat()
+    status.st_dev = dev_t(clx_makedev(known.stx_dev_major, known.stx_dev_minor))
+    status.st_ino = ino_t(known.stx_ino)
+    status.st_mode = mode_t(known.stx_mode)
+    status.st_rdev = dev_t(clx_makedev(known.stx_rdev_major, known.stx_rdev_minor))
+    status.st_nlink = nlink_t(known.stx_nlink)
+    (status.st_uid, status.st_gid) = (known.stx_uid, known.stx_gid)
+    status.st_size = off_t(clamping: known.stx_size)
+    return FileStatus(status)
+  }
+
   /// Corresponds to `fstatat(2)` of a child, links not followed.
   package func status(of name: Name) throws(Errno) -> FileStatus {
     var status = stat()

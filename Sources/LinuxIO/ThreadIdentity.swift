@@ -36,6 +36,17 @@ package enum ThreadIdentity {
     return try body()
   }
 
+  /// Does something without the right to leave set-user-id and set-group-id on a file that is written
+  /// (`CAP_FSETID`), which an open file goes on with.
+  package static func losingSetID<Result: ~Copyable>(
+    _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    let keepSetID: UInt32 = 4
+    _ = clx_set_effective(keepSetID, 0)
+    defer { _ = clx_set_effective(keepSetID, 1) }
+    return try body()
+  }
+
   /// A thread begins as its maker was; whoever makes one says what to do about that.
   static var isOwn: Bool {
     let ids = clx_fs_ids().pointee

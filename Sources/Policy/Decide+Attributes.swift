@@ -11,7 +11,7 @@ package func decideAttributeChange(on object: Object) -> Decision {
 
 /// Tells whether `caller` may do what only the owner and root may do, whatever an ACL says.
 package func decideAsOwner(on object: Object, by caller: Credentials) -> Decision {
-  caller.isSuperuser || caller.uid == object.uid ? .allow : .deny(.ownership)
+  caller.isSuperuser || object.isOwned(by: caller) ? .allow : .deny(.ownership)
 }
 
 /// Tells whether `caller` may give `object` these ids; nil leaves one as it is.
@@ -22,6 +22,11 @@ package func decideOwnerChange(
   isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
   if object.zone.isReadOnly { return .deny(.readOnly) }
+  if object.zone.hasNoOwners {
+    // It is theirs already, and can't be anybody else's.
+    let isTheirs = (uid ?? caller.uid) == caller.uid && (gid ?? caller.gid) == caller.gid
+    return isTheirs ? .allow : .deny(.ownership)
+  }
   var rights = Rights.nothing
   if let uid, uid != object.uid {
     guard caller.isSuperuser || caller.uid == uid else { return .deny(.ownership) }
@@ -38,6 +43,9 @@ package func decideOwnerChange(
   }
   return .allow
 }
+
+/// Tells whether a program may be started on a volume, whose mount may forbid that for all.
+package func decideProgram(isForbidden: Bool) -> Decision { isForbidden ? .deny(.mode) : .allow }
 
 /// Tells whether `caller` may set the times of `object`.
 ///

@@ -18,7 +18,7 @@ package func decideModeChange(
   let added = mode & ~object.mode
   // Whoever runs that program, outside too, would act as the app's user.
   if throughApp, !object.isDirectory, added & (setUserID | setGroupID) != 0 { return .deny(.place) }
-  if caller.isSuperuser || caller.uid == object.uid { return .allow }
+  if caller.isSuperuser || object.isOwned(by: caller) { return .allow }
   // An ACL may let other users change the mode, but only the owner decides with whose rights a program runs.
   if added & setUserID != 0 { return .deny(.ownership) }
   if added & setGroupID != 0, caller.membership(in: object.gid, isMember: isMember) != .member {

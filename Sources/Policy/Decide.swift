@@ -139,7 +139,7 @@ private func refusalToDelete(
   }
   guard parent.grants(0o2, to: caller, isMember: isMember) else { return .mode }
   let isSticky = parent.mode & 0o1000 != 0
-  if isSticky, caller.uid != object.uid, caller.uid != parent.uid { return .sticky }
+  if isSticky, !object.isOwned(by: caller), !parent.isOwned(by: caller) { return .sticky }
   return nil
 }
 
@@ -150,7 +150,7 @@ private func refusalToDelete(
 func decideByACLAndMode(
   _ rights: Rights, on object: Object, by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
 ) -> Decision {
-  let isOwner = caller.uid == object.uid
+  let isOwner = object.isOwned(by: caller)
   var asked = rights
   // The owner, and whoever is about to become the owner, can always change the object's security.
   if isOwner || asked.contains(.takeOwnership) { asked.remove(.writeSecurity) }
@@ -206,7 +206,7 @@ extension Object {
   fileprivate func grants(
     _ needed: UInt32, to caller: Credentials, isMember: (_ gid: UInt32) -> Membership
   ) -> Bool {
-    if caller.uid == uid { return mode >> 6 & needed == needed }
+    if isOwned(by: caller) { return mode >> 6 & needed == needed }
     let group = mode >> 3 & needed == needed
     let other = mode & needed == needed
     if group == other { return group }

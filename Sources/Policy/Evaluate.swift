@@ -67,7 +67,7 @@ extension Principal {
     switch meaning {
     case .everyone: .member
     case .nobody: .notMember
-    case .owner: caller.uid == object.uid ? .member : .notMember
+    case .owner: object.isOwned(by: caller) ? .member : .notMember
     case .user(let uid): caller.uid == uid ? .member : .notMember
     case .owningGroup: caller.membership(in: object.gid, isMember: isMember)
     case .group(let gid): caller.membership(in: gid, isMember: isMember)

@@ -76,6 +76,9 @@ package struct Object: Sendable {
 
   package var isDirectory: Bool { kind == .directory }
 
+  /// Whether the caller counts as its owner.
+  package func isOwned(by caller: Credentials) -> Bool { caller.uid == uid || zone.hasNoOwners }
+
   /// The same with other flags.
   package func with(flags: FileFlags) -> Object {
     Object(

@@ -76,6 +76,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   ///
   /// No name says which volume is, so no zone of a child of ``volumes`` is this one.
   case readOnlyVolume
+  /// The same two of a volume on which nobody is the owner of anything, so everyone is who gets there.
+  case ownerlessVolume
+  case readOnlyOwnerlessVolume
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
@@ -103,7 +106,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       .user:
       .user
     case .volumes: .volume
-    case .system, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume: self
+    case .system, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume, .ownerlessVolume,
+      .readOnlyOwnerlessVolume:
+      self
     }
   }
 
@@ -117,7 +122,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
       .macContainerData, .groupContainer, .cloudContainer, .cloudDocuments, .containerFixture,
       .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp,
-      .userApp, .volumes, .volume, .readOnlyVolume:
+      .userApp, .volumes, .volume, .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume:
       nil
     }
   }
@@ -140,7 +145,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     switch self {
     case .top, .system: .system
     case .applications, .library, .localStandard, .utilities, .local, .localApp, .volumes, .volume,
-      .readOnlyVolume:
+      .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume:
       .local
     case .networkStandard, .networkApplications, .network, .networkApp: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
@@ -152,10 +157,15 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   }
 
   /// Whether nothing here ever changes while the tree is mounted.
-  package var isReadOnly: Bool { self == .top || self == .readOnlyVolume || isReadOnlyRegion }
+  package var isReadOnly: Bool {
+    self == .top || self == .readOnlyVolume || self == .readOnlyOwnerlessVolume || isReadOnlyRegion
+  }
 
   /// Whether this is on a volume, which others than the daemon may change at any time.
-  package var isOnVolume: Bool { self == .volume || self == .readOnlyVolume }
+  package var isOnVolume: Bool { self == .volume || self == .readOnlyVolume || hasNoOwners }
+
+  /// Whether who gets here counts as the owner of all that is here.
+  package var hasNoOwners: Bool { self == .ownerlessVolume || self == .readOnlyOwnerlessVolume }
 
   /// Whether this is what a seal can speak of: the system domain, or an installed app.
   package var isReadOnlyRegion: Bool {
@@ -174,7 +184,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .groupContainer,
       .cloudContainer, .cloudDocuments, .containerFixture, .containerDocuments, .inbox, .delivered,
-      .containerOwn, .user, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume:
+      .containerOwn, .user, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume, .ownerlessVolume,
+      .readOnlyOwnerlessVolume:
       false
     }
   }
@@ -231,7 +242,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
       .trashes, .homeApplications, .cloudDocuments, .containerFixture, .inbox, .delivered, .containerOwn,
-      .user, .localApp, .networkApp, .userApp, .volumes, .volume, .readOnlyVolume:
+      .user, .localApp, .networkApp, .userApp, .volumes, .volume, .readOnlyVolume, .ownerlessVolume,
+      .readOnlyOwnerlessVolume:
       false
     }
   }

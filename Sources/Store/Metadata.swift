@@ -75,6 +75,17 @@ package struct Metadata: Sendable {
     )
   }
 
+  /// Whether the filesystem of a directory keeps such attributes; only a name is asked for that nothing has.
+  package func keepsSecurity(on directory: FD) throws(Errno) -> Bool {
+    do throws(Errno) {
+      _ = try attributeNames(of: directory, orNone: false)
+      _ = try read(aclName, of: directory) { _ in }
+      return true
+    } catch .EOPNOTSUPP {
+      return false
+    }
+  }
+
   // MARK: Which there are
 
   private struct Kept: OptionSet {
@@ -84,7 +95,7 @@ package struct Metadata: Sendable {
     static let backingACL = Kept(rawValue: 1 << 2)
   }
 
-  private func attributeNames(of object: FD) throws(Errno) -> Kept {
+  private func attributeNames(of object: FD, orNone: Bool = true) throws(Errno) -> Kept {
     do throws(Errno) {
       return try withRoom(512) { (room) throws(Errno) in
         kept(in: UnsafeRawBufferPointer(rebasing: room[..<(try object.attributeNames(into: room))]))
@@ -92,7 +103,7 @@ package struct Metadata: Sendable {
     } catch .ERANGE {
       // More names than there is room for; ours may be among them.
       return [.acl, .flags]
-    } catch .EOPNOTSUPP {
+    } catch .EOPNOTSUPP where orNone {
       return []
     }
   }

@@ -60,6 +60,8 @@ struct Node: SlabSlot {
   var name: UInt32 = 0
   var generation: UInt32 = 0
   var device: UInt32 = 0
+  /// The volume that it lies on; 0 for the tree itself.
+  var volume: UInt32 = 0
   /// An `O_PATH` descriptor, or one for reading (`descriptorIsReadable`), or -1.
   var descriptor: Int32 = -1
   /// Requests that use the descriptor now.

@@ -22,6 +22,8 @@ extension NodeTable {
     let position: Position
     /// The object's number, for tables of objects.
     let number: ObjectNumber
+    /// The volume that it lies on; 0 for the tree itself.
+    let volume: UInt32
     /// In which epoch the kernel was last told names of the directory, when the request began.
     let namesEpoch: UInt16
     /// What was known of the object's ACL and flags when the request began.
@@ -36,6 +38,7 @@ extension NodeTable {
       zone = node.zone
       position = node.position
       number = node.number
+      volume = node.volume
       namesEpoch = node.namesEpoch
       security = KnownSecurity(node.flags)
       self.table = table
@@ -82,6 +85,8 @@ extension NodeTable {
   /// anything else has side effects.
   func prepareForAttributes(_ reference: borrowing Reference, _ status: FileStatus) {
     guard status.isRegular || status.isDirectory else { return }
+    // To close it, on whatever thread, could mean to wait for a server.
+    if reference.zone.isOnVolume, attached?.queue(ofDevice: reference.number.device) != nil { return }
     let isAskedAgain = with(reference.id) { node in
       if node.flags.contains(.descriptorIsReadable) { return false }
       return !node.flags.insert(.attributesAsked).inserted
@@ -115,17 +120,18 @@ extension NodeTable {
   }
 
   private func reopen(_ id: NodeID) throws(Errno) {
-    let known = state.withLock { state -> (handle: FileHandle, zone: Zone, device: UInt32)? in
+    let known = state.withLock { state -> (handle: FileHandle, zone: Zone, volume: UInt32)? in
       state.index(of: id).map {
-        (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone, state.slab[$0].pointee.device)
+        (state.slab[$0].pointee.handle, state.slab[$0].pointee.zone, state.slab[$0].pointee.volume)
       }
     }
-    guard let (handle, zone, device) = known else { throw .ESTALE }
-    if zone.isOnVolume, handleRoot != nil {
-      guard let attached else { throw .ESTALE }
-      install(
-        try openWithRoom { () throws(Errno) in try attached.open(handle, onDevice: device) }, for: id)
-    } else if let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
+    guard let (handle, zone, number) = known else { throw .ESTALE }
+    if zone.isOnVolume, handleRoot != nil, let volume = attached?.volume(numbered: number),
+      volume.engine.usesHandles
+    {
+      install(try openWithRoom { () throws(Errno) in try volume.open(handle) }, for: id)
+    } else if !zone.isOnVolume,
+      let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
       self.handleRoot != nil,
       handle.length > 0
     {
@@ -153,7 +159,7 @@ extension NodeTable {
         do throws(Errno) {
           return try openWithRoom { () throws(Errno) in
             guard parent.zone == .volumes, let attached else { return try parent.fd.child(name) }
-            guard let found = attached.find(name.buffer) else { throw .ENOENT }
+            guard let found = attached.volume(numbered: place.volume) else { throw .ENOENT }
             return try found.open()
           }
         } catch .ENOENT {
@@ -169,12 +175,13 @@ extension NodeTable {
     }
   }
 
-  private func place(of id: NodeID) -> (parent: NodeID, name: [UInt8])? {
+  private func place(of id: NodeID) -> (parent: NodeID, name: [UInt8], volume: UInt32)? {
     state.withLock { state in
       guard let index = state.index(of: id), let name = state.names.text(state.slab[index].pointee.name),
         let parent = state.slab.slot(state.slab[index].pointee.parent), parent.pointee.flags.contains(.inUse)
       else { return nil }
-      return (Self.id(state.slab[index].pointee.parent, parent.pointee.generation), name)
+      let node = state.slab[index].pointee
+      return (Self.id(node.parent, parent.pointee.generation), name, node.volume)
     }
   }
 

@@ -90,7 +90,7 @@ extension NodeTable {
   /// reference was taken.
   func intern(
     _ object: consuming OwnedFD, _ status: FileStatus, named name: Name, in directory: borrowing Reference,
-    zone: Zone, position: Position = .whole, sealed: SealedNode? = nil
+    zone: Zone, position: Position = .whole, sealed: SealedNode? = nil, volume: UInt32? = nil
   ) throws(Errno) -> NodeID {
     let identity = Identity(status, of: object.fd)
     let raw = object.release().raw
@@ -113,6 +113,7 @@ extension NodeTable {
       if index != Self.rootIndex {
         let hasMoved = node.pointee.parent != directory.index
         node.pointee.parent = directory.index
+        node.pointee.volume = volume ?? directory.volume
         node.pointee.setPosition(position)
         if let sealed {
           state.seal(index, sealed)
@@ -122,7 +123,7 @@ extension NodeTable {
         }
         if hasMoved { state.noteWhereEntered(index) }
         if status.isDirectory { state.refusalRates.found(in: directory.index) }
-        if handleRoot == nil { state.remember(name, of: index) }
+        if handleRoot == nil || zone.isOnVolume { state.remember(name, of: index) }
         if name.length > 0 { state.releaseHold(index) }
       }
       if node.pointee.descriptor < 0 {
@@ -191,7 +192,8 @@ extension NodeTable {
       else { return nil }
       isWithinBudget = state.holdDescriptor(index, limit: limit, by: payer)
       let node = state.slab[index]
-      let isLost = handleRoot == nil || node.pointee.flags.contains(.isDirectory)
+      let isLost =
+        handleRoot == nil || node.pointee.zone.isOnVolume || node.pointee.flags.contains(.isDirectory)
       return node.pointee.descriptor < 0 && isLost ? Self.id(index, node.pointee.generation) : nil
     }
     guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }
@@ -204,6 +206,9 @@ extension NodeTable {
       isWithinBudget = state.holdDescriptor(index, limit: limit, by: payer)
     }
   }
+
+  /// Whether the kernel was told of the object of that number.
+  func isKnown(_ object: ObjectNumber) -> Bool { state.withLock { $0.find(object) != nil } }
 
   /// Whether the kernel was told of the object of that number, in that directory, and may have kept its
   /// attributes.

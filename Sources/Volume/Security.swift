@@ -60,14 +60,15 @@ extension View {
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }
     }
     let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-    return (try object.fd.status(), (try? volume.metadata.security(of: object.fd)) ?? .unreadable)
+    return (try object.fd.status(), volume.security(of: object.fd, ObjectNumber(status)))
   }
 
   /// Reads the ACL and the flags, and notes them for all.
   @discardableResult
   func learnSecurity(of node: borrowing NodeTable.Reference) -> Security {
     let changes = volume.securities.changes
-    guard let security = try? volume.metadata.security(of: node.fd) else { return .unreadable }
+    let security = volume.security(of: node.fd, node.number)
+    if security == .unreadable { return security }
     noteSecurity(security, of: node.id, readAfter: changes)
     return security
   }
@@ -78,7 +79,8 @@ extension View {
   func learnSecurity(of node: NodeID, by name: Name, in directory: FD) {
     guard nodes.with(node, { $0.flags.contains(.securityKnown) }) == false else { return }
     let changes = volume.securities.changes
-    guard volume.metadata.isBare(name, in: directory) else { return }
+    let isWithout = nodes.number(of: node).map { !volume.attached.keepAttributes(on: $0) } ?? false
+    guard isWithout || volume.metadata.isBare(name, in: directory) else { return }
     noteSecurity(.none, of: node, readAfter: changes)
   }
 
@@ -110,12 +112,20 @@ extension View {
   func securityChanged(_ status: FileStatus, _ node: borrowing NodeTable.Reference, from before: Object) {
     guard let identity = nodes.with(node.id, { $0.identity }) else { return }
     volume.securities.changed(identity)
-    let security = (try? volume.metadata.security(of: node.fd)) ?? .unreadable
+    let security = volume.security(of: node.fd, node.number)
     let object = Object(status, zone: node.zone, reach: .everything, security: security)
     let known: CachedState = [.security, .attributes]
     memory.invalidate(known, of: node.number)
     if audience.isClosed(by: before, object) { memory.withdrawNames(in: node) }
     peers.rightsChanged(of: node.number, from: before, to: object, known)
+  }
+}
+
+extension Volume {
+  /// What is read of an object's ACL and flags.
+  func security(of object: FD, _ number: ObjectNumber) -> Security {
+    guard attached.keepAttributes(on: number) else { return .none }
+    return (try? metadata.security(of: object)) ?? .unreadable
   }
 }
 

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -45,10 +46,10 @@ extension View {
   /// tree on another filesystem, or a filesystem without RENAME_NOREPLACE), it is created in place with mode
   /// 0 until it has its ACL.
   func makeWithACL<Made: ~Copyable>(
-    _ acl: AccessControlList, _ new: NewObject, as name: Name, in directory: FD,
-    _ make: (FD, Name, FileMode) throws(Errno) -> Made
+    _ acl: AccessControlList, _ new: NewObject, as name: Name, in directory: FD, by caller: Caller,
+    isOnVolume: Bool, _ make: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    if let staging = volume.staging {
+    if !isOnVolume, let staging = volume.staging {
       do throws(Errno) {
         return try staging.newName().withName { (temporary) throws(Errno) in
           try makeStaged(acl, new, temporary, in: staging.directory, as: name, in: directory, make)
@@ -59,7 +60,10 @@ extension View {
     }
     let made = try make(directory, name, 0)
     do throws(Errno) {
-      try finish(new, as: name, in: directory)
+      try finish(new, as: name, in: directory, by: caller, isOnVolume: isOnVolume)
+    } catch .ESTALE {
+      // What has the name now is not ours to remove.
+      throw .ESTALE
     } catch {
       try? directory.remove(name, directory: new.isDirectory)
       throw error
@@ -69,14 +73,29 @@ extension View {
 
   /// Gives an object that was made in place the ACL that it inherits; another worker may have made it, and
   /// died then.
-  func finish(_ new: NewObject, as name: Name, in directory: FD) throws(Errno) {
+  ///
+  /// On a volume others may have put something in its place: only what is the caller's and still as it was
+  /// made is changed, which nobody would mind.
+  func finish(
+    _ new: NewObject, as name: Name, in directory: FD, by caller: Caller, isOnVolume: Bool
+  ) throws(Errno) {
     guard let acl = new.acl else { return }
     let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
+    if isOnVolume { guard try isJustMade(object.fd, new, by: caller) else { throw .ESTALE } }
     try applyGroup(of: object.fd, new.gid)
     try volume.metadata.setACL(acl, on: object.fd)
     try object.fd.changeMode(new.mode)
     // Someone may have looked at it meanwhile.
     volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
+  }
+
+  /// Whether this can be what was made just now for a caller, with no mode yet and nothing in it.
+  private func isJustMade(_ object: FD, _ new: NewObject, by caller: Caller) throws(Errno) -> Bool {
+    let status = try object.status()
+    guard !volume.settings.isSystem || status.st_uid == caller.uid && status.st_gid == new.gid,
+      status.permissions & ~S_ISGID == 0, status.isDirectory == new.isDirectory
+    else { return false }
+    return new.isDirectory || status.st_nlink == 1 && (!status.isRegular || status.st_size == 0)
   }
 
   private func makeStaged<Made: ~Copyable>(

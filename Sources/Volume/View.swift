@@ -138,17 +138,45 @@ package final class View: FileSystem {
     kernel.passthrough && !passthroughRefused.load(ordering: .relaxed)
   }
 
+  /// The same for what lies beside, or is, such an object: of some volumes the daemon alone reads and writes.
+  func usesPassthrough(on object: ObjectNumber) -> Bool {
+    guard usesPassthrough else { return false }
+    guard volume.attached.hasQueues, object.device != volume.device else { return true }
+    return volume.attached.volume(onDevice: object.device)?.engine.passesThrough ?? false
+  }
+
+  package var hasQueues: Bool { volume.attached.hasQueues }
+
+  package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? {
+    guard let (device, zone) = nodes.with(node, { ($0.device, $0.zone) }) else { return nil }
+    if zone == .volumes, let name {
+      let attached = volume.attached
+      let found = attached.find(name.buffer, ignoringCase: volume.settings.ignoresCase)
+      return found.map { $0.engine.queue } ?? (attached.awaits(name.buffer, for: 0) ? attached.lookups : nil)
+    }
+    return zone.isOnVolume ? volume.attached.queue(ofDevice: device) : nil
+  }
+
   /// Makes a file known to the kernel; nil if its data goes through the daemon.
   ///
   /// The kernel writes with the resource limits of the caller. If it refuses the first file because of its
-  /// filesystem (a stacked one) or our rights, it would refuse all.
-  func registerBacking(_ object: FD, for caller: Caller) -> Int32? {
-    guard usesPassthrough, let connection else { return nil }
+  /// filesystem (a stacked one) or our rights, it would refuse all; but not for that of a volume.
+  ///
+  /// On a volume it does not know of set-user-id and set-group-id, so they have to go when it writes.
+  func registerBacking(
+    _ object: FD, _ number: ObjectNumber, isOnVolume: Bool, for caller: Caller
+  ) -> Int32? {
+    guard usesPassthrough(on: number), let connection else { return nil }
     do throws(Errno) {
-      return try asCaller(caller) { () throws(Errno) in try connection.registerBacking(object) }
+      return try asCaller(caller) { () throws(Errno) in
+        guard isOnVolume, caller.uid != 0 else { return try connection.registerBacking(object) }
+        return try ThreadIdentity.losingSetID { () throws(Errno) in
+          try connection.registerBacking(object)
+        }
+      }
     } catch {
       let forGood: [Errno] = [.ELOOP, .EPERM, .EOPNOTSUPP, .ENOTTY, .EINVAL]
-      if forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
+      if !isOnVolume, forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
       return nil
     }
   }

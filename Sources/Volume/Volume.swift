@@ -6,7 +6,7 @@ package import Fuse
 internal import Glibc
 package import LinuxIO
 package import Policy
-internal import Store
+package import Store
 
 /// How a volume behaves; the same for all its views.
 package struct VolumeSettings: Sendable {
@@ -67,10 +67,10 @@ package final class Volume: Sendable {
   /// The device of the tree's filesystem.
   let device: UInt32
   /// How ACLs and flags are kept with their objects, and those that have been read.
-  let metadata: Metadata
+  package let metadata: Metadata
   let securities = SecurityCache()
   let arrivingFlags: ArrivingFlagsTable
-  let names = NameLocks()
+  private let names = NameLocks()
   /// How names are found in other spellings; nil where each is a name of its own.
   let spellings: SpellingIndex?
   let displayNames: DisplayNames
@@ -109,7 +109,7 @@ package final class Volume: Sendable {
   /// Has people asked for their consent.
   let consentKeeper = OrderedMutex(.leaf, ConsentKeeperReference())
   /// The same locks on the ends of files: two appends to one file are made one after the other.
-  let appends = NameLocks()
+  private let appends = NameLocks()
 
   /// `tree`, the directory `staging` for what is not finished, and `noatimeTree` outlive the volume.
   ///
@@ -137,7 +137,7 @@ package final class Volume: Sendable {
     reading = SealReading(slow)
     device = UInt32(truncatingIfNeeded: (try? tree.status().st_dev) ?? 0)
     listingsLast = ListingDescriptors.areLasting(on: try? tree.filesystemKind())
-    attached = AttachedVolumes(tree: tree)
+    attached = AttachedVolumes(tree: tree, budget)
     self.noatimeTree = noatimeTree
     readOnlyRegions = ReadOnlyRegions(say: say)
     self.settings = settings
@@ -147,6 +147,17 @@ package final class Volume: Sendable {
     arrivingFlags = ArrivingFlagsTable(seconds: settings.flagsArrivingSeconds)
     self.staging = staging.map { Staging($0) }
     metadata = Metadata(isSystem: settings.isSystem)
+  }
+
+  /// The locks on the names in a directory, and on the ends of files.
+  func names(in directory: ObjectNumber) -> NameLocks {
+    guard attached.hasQueues, directory.device != device else { return names }
+    return attached.volume(onDevice: directory.device)?.names ?? names
+  }
+
+  func appends(to file: ObjectNumber) -> NameLocks {
+    guard attached.hasQueues, file.device != device else { return appends }
+    return attached.volume(onDevice: file.device)?.appends ?? appends
   }
 
   /// All that another worker had not answered is answered.

@@ -129,6 +129,7 @@ int clx_open_tree(int dir, const char *_Nonnull path, unsigned flags);
 int clx_mount_setattr(int dir, const char *_Nonnull path, unsigned flags, uint64_t set, uint64_t clear);
 /// The calls by which a mount is made before it has a place: fsopen(2), fsconfig(2), fsmount(2),
 /// move_mount(2).
+#define CLX_FSCONFIG_SET_FLAG 0
 #define CLX_FSCONFIG_SET_STRING 1
 #define CLX_FSCONFIG_CMD_CREATE 6
 #define CLX_MOUNT_ATTR_RDONLY 0x1
@@ -193,6 +194,13 @@ int clx_keep_capabilities(uint64_t kept);
 int clx_refuse_made_code(void);
 /// Sets PR_SET_NO_NEW_PRIVS and a filter of system calls, for this thread or for all.
 int clx_set_filter(const void *_Nonnull program, unsigned short count, int all_threads);
+/// From here on each mount(2) of this thread, and of what it starts, waits for an answer; gives the
+/// descriptor for whoever answers. No program that is started gets new privileges.
+int clx_intercept_mounts(void);
+int clx_next_intercepted(int listener, uint64_t *_Nonnull call, pid_t *_Nonnull thread);
+int clx_answer_intercepted(int listener, uint64_t call, int error);
+/// Puts a descriptor of ours in the place of one that the caller has.
+int clx_replace_descriptor(int listener, uint64_t call, int source, int target);
 
 /// The calls that the process makes that parses files of others, besides those that open something; how many.
 unsigned clx_parser_calls(int32_t *_Nonnull calls, unsigned room);

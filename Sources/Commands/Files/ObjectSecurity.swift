@@ -98,7 +98,7 @@ extension CommandFailure {
   fileprivate static let symlinkHasNone = CommandFailure(
     .failed, "a symbolic link has none; its target may have")
   fileprivate static let notOurs = CommandFailure(
-    .failed, "is not on an insula mount, so it has neither an ACL nor flags")
+    .failed, "is not on an insula mount, or on a volume that keeps neither ACLs nor flags")
 
   /// Whether nothing is wrong but that there is no such thing.
   var meansNotOurs: Bool { self == .symlinkHasNone || self == .notOurs }

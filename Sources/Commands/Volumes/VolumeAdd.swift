@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -9,64 +10,90 @@ internal import Policy
 /// `insula volume add`.
 struct VolumeAddCommand: Command {
   static let description = CommandDescription(
-    name: "volume add", summary: "Makes a directory of this machine a volume of the tree, below /Volumes.",
+    name: "volume add",
+    summary: "Makes a directory, a disk or a server a volume of the tree, below /Volumes.",
     arguments: [
       .init(
-        name: "DIRECTORY", help: "a directory on a disk of this machine", isRequired: true, kind: .directory)
+        name: "SOURCE", help: "a directory, a disk or an image of one, UUID=..., or a URL", isRequired: true,
+        kind: .file)
     ],
     options: [
-      .init(name: "at", value: "NAME", help: "its name in /Volumes (default: that of the directory)"),
+      .init(name: "at", value: "NAME", help: "its name in /Volumes (default: its own)"),
       .init(name: "read-only", help: "let nobody change it through the tree"),
+      .init(name: "ignore-owners", help: "let whoever comes count as the owner of all"),
+      .init(name: "auto", help: "mount it when somebody first looks for it"),
+      .init(
+        name: "engine", value: "ENGINE", help: "who serves a disk: kernel (root's default) or program",
+        kind: .word(["kernel", "program"])),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
       """
-      What is in the directory is then a part of the tree, with its ACLs and flags, and you can grant it to
-      apps ('insula grant'). It stays where it is, and programs go on using it there. It is there at each
-      mount, until 'insula volume eject' takes it away, which removes no file.
+      It is there at each mount until 'insula volume eject'; grants, ACLs and flags hold there. Yours exists
+      for you and root alone; one that root adds in a machine's store is for all, as its modes say.
       """,
-      """
-      A volume that you add exists for you and for root alone. In a machine's store, one that root adds exists
-      for everyone, and its modes say who may do what. Files with a POSIX ACL (setfacl) can be used by their
-      owner alone through the tree, and what is mounted in the directory is not a part of the volume.
-      """,
+      "URLs: sftp://USER@HOST/PATH, dav://, davs://, rclone:REMOTE:PATH, gluster://; by root nfs://, smb://.",
     ],
-    examples: ["insula volume add ~/projects", "insula volume add /srv/music --at Music --read-only"])
+    examples: ["insula volume add ~/projects", "insula volume add sftp://me@nas/music --at Music"])
 
-  private let directory: String
+  private let source: String
   private let name: String?
-  private let isReadOnly: Bool
+  private let options: ParsedArguments
+  private let engine: String?
   private let store: String?
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    directory = arguments.argument(0) ?? ""
+    source = arguments.argument(0) ?? ""
     name = arguments.value("at")
-    isReadOnly = arguments.has("read-only")
+    options = arguments
+    engine = arguments.value("engine")
     store = arguments.value("store")
     json = arguments.has("json")
     if let name, name.isEmpty || name.utf8.count > 255 || name.hasPrefix(".") || name.includes("/") {
       throw Self.description.error(
         "'\(name.sanitized)' can't be the name of a volume; give a name without a slash, and no dot first")
     }
+    if let engine, VolumeWish.Engine(rawValue: engine) == nil {
+      throw Self.description.error("'\(engine.sanitized)' is no engine; choose kernel or program")
+    }
+    if ServerAddress.looksLikeOne(source), ServerAddress(source) == nil {
+      throw Self.description.error(
+        "'\(source.sanitized)' is no address of a server; write one as sftp://USER@HOST/PATH")
+    }
   }
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    let opened: SharedFD
-    do throws(Errno) {
-      opened = SharedFD(
-        try context.reachable(directory).withName { (path) throws(Errno) in
-          try FD.cwd.openFollowing(path, O_DIRECTORY | pathOnly)
-        })
-    } catch {
-      throw CommandFailure(error, "can't open \(directory.sanitized): \(error.messageAboutPath)")
-    }
-    let added = try daemon.volumes(.add(name: name, isReadOnly: isReadOnly), on: opened)
+    let (wanted, opened) = try wish(context)
+    let added = try daemon.volumes(.add(wanted), on: opened)
     if json { context.console.print(json: added) }
     for volume in added where !json {
       context.console.print(path: "\(daemon.mountPoint)/Volumes/\(volume.name)")
     }
     return .ok
+  }
+
+  private func wish(_ context: Context) throws -> (VolumeWish, SharedFD?) {
+    if ServerAddress.looksLikeOne(source) { return (wish(.server(source)), nil) }
+    if source.hasPrefix("UUID=") || source.hasPrefix("LABEL=") { return (wish(.disk(source)), nil) }
+    do throws(Errno) {
+      let path = context.reachable(source)
+      let opened = SharedFD(
+        try path.withName { (path) throws(Errno) in try FD.cwd.openFollowing(path, pathOnly) })
+      if try opened.use({ (fd) throws(Errno) in try fd.status().isDirectory }) {
+        return (wish(.directory), opened)
+      }
+      let own = try opened.use { (fd) throws(Errno) in try fd.ownPath() }
+      return (wish(.disk(String(decoding: own, as: UTF8.self))), nil)
+    } catch {
+      throw CommandFailure(error, "can't open \(source.sanitized): \(error.messageAboutPath)")
+    }
+  }
+
+  private func wish(_ source: VolumeWish.Source) -> VolumeWish {
+    VolumeWish(
+      source, name: name, isReadOnly: options.has("read-only"), ignoresOwners: options.has("ignore-owners"),
+      isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) })
   }
 }

@@ -10,7 +10,7 @@ struct VolumeEjectCommand: Command {
     name: "volume eject", summary: "Takes a volume out of the tree; its files stay where they are.",
     arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
     options: [
-      .init(name: "force", help: "also while it is used: what is open stays open until it is closed"),
+      .init(name: "force", help: "also while it is used; what a program serves answers no more"),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [

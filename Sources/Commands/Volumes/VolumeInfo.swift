@@ -32,8 +32,9 @@ struct VolumeInfoCommand: Command {
     }
     var rows = [
       ["name", volume.name], ["path", "\(daemon.mountPoint)/Volumes/\(volume.name)"],
-      ["directory", volume.path], ["for", volume.audience], ["state", volume.state],
+      [volume.kind, volume.path], ["for", volume.audience], ["state", volume.state],
     ]
+    if volume.ignoresOwners { rows.append(["owners", "ignored"]) }
     if let filesystem = volume.filesystem { rows.append(["filesystem", filesystem]) }
     if let missing = volume.missing { rows.append(["missing", missing]) }
     context.console.print(table: rows)

@@ -11,8 +11,8 @@ struct VolumeListCommand: Command {
     options: [AppsAccess.storeOption, CommandDescription.json],
     details: [
       """
-      One that is not there, since its directory can't be opened, is looked for once more. For root, this
-      lists those of all users.
+      A directory that could not be opened is tried once more; a disk or server is, when somebody looks into
+      it. For root, this lists those of all users.
       """
     ])
 
@@ -29,7 +29,7 @@ struct VolumeListCommand: Command {
     let volumes = try daemon.volumes(.list)
     context.console.print(
       list: volumes, json: json, none: "There are no volumes.",
-      columns: ["NAME", "FOR", "STATE", "DIRECTORY"]
+      columns: ["NAME", "FOR", "STATE", "SOURCE"]
     ) { [$0.name, $0.audience, $0.state, $0.path] }
     return .ok
   }
@@ -42,5 +42,8 @@ extension VolumeDescription {
     return Account.numbered(owner)?.name ?? "uid \(owner)"
   }
 
-  var state: String { missing != nil ? "missing" : isReadOnly ? "read-only" : "read-write" }
+  var state: String {
+    if missing != nil { return "missing" }
+    return isWaiting ? "waiting" : isReadOnly ? "read-only" : "read-write"
+  }
 }

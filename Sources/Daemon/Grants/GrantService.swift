@@ -216,6 +216,16 @@ package final class GrantService: Sendable {
     return found
   }
 
+  /// Takes back what was granted of a volume that is there no more: another one may get its name.
+  func volumeIsEjected(_ name: [UInt8]) {
+    defer { changed() }
+    turn.withLock { _ in
+      let found = volume.granted.filter { $0.path.starts(with: AttachedVolumes.path(of: name)) }
+      // What can't be recorded now is recorded later.
+      if !found.isEmpty { try? takeBack(found) }
+    }
+  }
+
   /// What was taken back and is still in the registry.
   private func unrecordedRevocations() throws(GrantFailure) -> [GrantRecord] {
     let gone = writer.owed.subtracting(volume.granted.map(\.id))

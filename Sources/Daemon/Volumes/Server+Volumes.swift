@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import LinuxIO
+internal import Policy
 internal import Store
 internal import Synchronization
 internal import Volume
@@ -10,11 +11,9 @@ internal import Volume
 extension Server {
   /// Who uses a volume, in words; whoever asks that is not meant.
   func users(of attached: AttachedVolume, besides pid: Int32) -> [String] {
-    let place = "\(mountPoint)/Volumes/\(String(decoding: attached.record.name, as: UTF8.self))"
     let processes = device.withLock { $0 }.map { MountUser.all(of: $0) } ?? []
     let found = processes.filter { process in
-      process.pid != pid
-        && process.paths.contains { $0 == place || $0.utf8.starts(with: (place + "/").utf8) }
+      process.pid != pid && process.paths.contains { lies($0, on: attached) }
     }
     let apps = views.all().filter { $0.view.opens(on: attached) > 0 }
     let own = found.map(\.description) + apps.map { "\($0.launch.app.identifier), pid \($0.pid)" }
@@ -22,5 +21,19 @@ extension Server {
     // What is open through the whole tree by somebody that can't be seen.
     return own.isEmpty && !isAskersAlone && view.opens(on: attached) > 0
       ? ["a program has files of it open"] : own
+  }
+
+  /// Whether a path, as the kernel tells it of what a process uses, leads to a volume, in whatever spelling.
+  private func lies(_ path: String, on attached: AttachedVolume) -> Bool {
+    let above = Array("\(mountPoint)/Volumes/".utf8)
+    guard path.utf8.starts(with: above) else { return false }
+    var name = path.utf8.dropFirst(above.count).prefix { $0 != UInt8(ascii: "/") }
+    // As the kernel calls what somebody else's lookup has made it forget.
+    let forgotten = " (deleted)"
+    if name.count + above.count == path.utf8.count, path.hasSuffix(forgotten) {
+      name = name.dropLast(forgotten.utf8.count)
+    }
+    return attached.record.name.elementsEqual(name)
+      || volume.settings.ignoresCase && areOneName(attached.record.name, Array(name))
   }
 }

@@ -9,53 +9,6 @@ internal import Store
 internal import Synchronization
 internal import Volume
 
-/// Why a directory can't be a volume.
-enum VolumeFailure: Error {
-  case missing(path: String, Errno)
-  case replaced(path: String)
-  case noDirectory
-  case kind(String)
-  case noHandles(String)
-  case overlapsStore
-  case overlaps(String?)
-  case mount(Errno)
-  case name
-  case nameIsTaken
-  case tooMany
-  case store(StoreError)
-
-  var message: String {
-    switch self {
-    case .missing(let path, let error): "\(path) can't be opened: \(error.messageAboutPath)"
-    case .replaced(let path): "at \(path) is another directory than the one that was added"
-    case .noDirectory: "only a directory can be a volume"
-    case .kind(let kind):
-      "it lies on \(kind); a volume must lie on a disk of this machine (ext4, xfs, btrfs and the like)"
-    case .noHandles(let kind):
-      "it lies on \(kind), which has no file handles here; choose a directory on a disk"
-    case .overlapsStore: "it holds the store, or lies in it"
-    case .overlaps(let name?): "it overlaps with the volume \(name.sanitized)"
-    case .overlaps(nil): "it overlaps with another volume"
-    case .mount(let error): "it can't be mounted for the daemon: \(error.message)"
-    case .name: "its name can't be that of a volume; choose another, of at most 255 bytes, with '--at'"
-    case .nameIsTaken: "there is a volume of that name already; choose another with '--at'"
-    case .tooMany: "there are too many volumes; eject some first"
-    case .store(let error): error.description
-    }
-  }
-}
-
-extension ControlFailure {
-  init(_ failure: VolumeFailure, path: String) {
-    switch failure {
-    case .store(let error): self.init(error)
-    case .nameIsTaken: self.init("\(path) can't be a volume: \(failure.message)", .EEXIST)
-    case .tooMany: self.init(failure.message, .EDQUOT)
-    default: self.init("\(path) can't be a volume: \(failure.message)", .EINVAL)
-    }
-  }
-}
-
 /// Makes volumes of directories.
 struct VolumeAttaching {
   let store: Store
@@ -77,15 +30,33 @@ struct VolumeAttaching {
     return kind
   }
 
-  /// Throws for a directory that must not be a volume beside those that there are; `user` is who asks.
-  func checkOverlap(_ directory: FD, for user: UInt32) throws(VolumeFailure) {
-    if volume.attached.overlapsStore(directory, store.tree) { throw .overlapsStore }
-    guard let other = volume.attached.overlapping(directory) else { return }
+  /// Throws for what must not be a volume beside those that there are; `user` is who asks.
+  func checkOverlap(_ added: AttachedVolume, for user: UInt32) throws(VolumeFailure) {
+    if volume.attached.overlapsStore(added, store.tree) { throw .overlapsStore }
+    guard let other = volume.attached.overlapping(added) else { return }
     throw .overlaps(other.isVisible(to: user) ? String(decoding: other.record.name, as: UTF8.self) : nil)
   }
 
+  /// Throws unless a directory may be the volume of a user: it is theirs, and they get to it themselves.
+  ///
+  /// What others have closed since is closed to them here too.
+  func check(_ record: VolumeRecord, _ directory: FD, asOf caller: CallerIdentity) throws(VolumeFailure) {
+    guard isSystem, caller.uid != 0 else { return }
+    guard (try? directory.status())?.st_uid == caller.uid else { throw .notTheirs }
+    try checkWay(to: record, for: caller)
+  }
+
+  /// The user of a volume that was added before, by the accounts of today.
+  func owner(of record: VolumeRecord) throws(VolumeFailure) -> CallerIdentity {
+    guard isSystem, let user = record.owner else { return .ourselves }
+    guard let account = Account.numbered(user) else {
+      throw .missing(path: String(decoding: record.path, as: UTF8.self).sanitized, .EACCES)
+    }
+    return CallerIdentity(uid: user, gid: account.gid, groups: account.groups)
+  }
+
   /// Throws unless somebody gets to the directory themselves.
-  func checkWay(to record: VolumeRecord, for caller: CallerIdentity) throws(VolumeFailure) {
+  private func checkWay(to record: VolumeRecord, for caller: CallerIdentity) throws(VolumeFailure) {
     guard let reader = caller.reader else { return }
     let outcome = Mutex<VolumeFailure?>(nil)
     do {
@@ -121,15 +92,18 @@ struct VolumeAttaching {
 
   /// Serves a directory as the volume of a record: in root's store by a mount that nobody else has, so that
   /// nothing that is mounted in it, now or later, is a part of it.
-  func attach(_ directory: SharedFD, as record: VolumeRecord) throws(VolumeFailure) {
+  ///
+  /// It is no part of the tree yet.
+  func prepare(_ directory: SharedFD, as record: VolumeRecord) throws(VolumeFailure) -> AttachedVolume {
     do throws(Errno) {
+      let engine = try directory.use { (fd) throws(Errno) in try VolumeEngine.directory(record, fd) }
       guard isSystem else {
-        return volume.attached.add(try AttachedVolume(record, of: directory, root: directory))
+        return try AttachedVolume(record, engine, of: directory, root: directory)
       }
       let limits: DetachedMount.Limits =
         record.isReadOnly ? [.noSetUserID, .noDevices, .readOnly] : [.noSetUserID, .noDevices]
       let mount = try directory.use { (fd) throws(Errno) in try DetachedMount.copy(of: fd, adding: limits) }
-      volume.attached.add(try AttachedVolume(record, of: directory, root: SharedFD(mount)))
+      return try AttachedVolume(record, engine, of: directory, root: SharedFD(mount))
     } catch {
       throw .mount(error)
     }

@@ -2,55 +2,111 @@
 // Copyright the Insula authors
 
 internal import Store
+internal import Volume
 
 /// What is asked about the volumes of a tree.
 package enum VolumeRequest: Equatable, Sendable {
-  /// Let the directory that comes along be one; without a name, by its own.
-  case add(name: String?, isReadOnly: Bool)
+  /// Let something be one.
+  case add(VolumeWish)
   /// Which are there?
   case list
   /// Let it be one no more; by force also while it is used.
   case eject(name: String, force: Bool)
 }
 
+/// What is to be a volume, and how.
+package struct VolumeWish: Codable, Equatable, Sendable {
+  package enum Source: Codable, Equatable, Sendable {
+    /// The directory that comes along.
+    case directory
+    /// An absolute path, or UUID=... or LABEL=....
+    case disk(String)
+    /// A URL.
+    case server(String)
+  }
+
+  package let source: Source
+  /// Nil stands for its own name.
+  package let name: String?
+  package let isReadOnly: Bool
+  package let ignoresOwners: Bool
+  /// Whether it is mounted when somebody first looks for it.
+  package let isOnDemand: Bool
+  /// Who serves a disk; nil stands for the kernel where that may be.
+  package let engine: Engine?
+
+  package enum Engine: String, Codable, Sendable, CaseIterable {
+    case kernel
+    /// A program without rights.
+    case program
+  }
+
+  package init(
+    _ source: Source, name: String?, isReadOnly: Bool = false, ignoresOwners: Bool = false,
+    isOnDemand: Bool = false, engine: Engine? = nil
+  ) {
+    self.source = source
+    self.name = name
+    self.isReadOnly = isReadOnly
+    self.ignoresOwners = ignoresOwners
+    self.isOnDemand = isOnDemand
+    self.engine = engine
+  }
+}
+
 /// A volume as a daemon describes it.
 package struct VolumeDescription: Codable, Equatable, Sendable {
   package let name: String
-  /// The directory that it is.
+  /// "directory", "disk" or "server".
+  package let kind: String
+  /// The directory or the disk that it is, or its URL.
   package let path: String
-  /// Of what kind the filesystem is on which it lies; nil while it can't be reached.
+  /// Of what kind its filesystem is, or which program serves it; nil while it is not there.
   package let filesystem: String?
   /// Whose alone it is; nil if it is for everyone.
   package let owner: UInt32?
   package let isReadOnly: Bool
+  /// Whether everyone counts as the owner of what is on it.
+  package let ignoresOwners: Bool
+  package let isOnDemand: Bool
   /// In seconds since 1970.
   package let added: Int64
   /// Why it is not there.
   package let missing: String?
+  /// Whether it is mounted when somebody looks for it.
+  package let isWaiting: Bool
 
-  init(_ record: VolumeRecord, filesystem: String?, missing: String?) {
+  /// `engine` is what serves it, if it is there.
+  init(_ record: VolumeRecord, _ engine: VolumeEngine?, missing: String?) {
     name = String(decoding: record.name, as: UTF8.self)
     path = String(decoding: record.path, as: UTF8.self)
-    self.filesystem = filesystem
+    kind =
+      switch record.kind {
+      case .directory: "directory"
+      case .disk: "disk"
+      case .server: "server"
+      }
+    filesystem = engine?.name
     owner = record.owner
-    isReadOnly = record.isReadOnly
+    isReadOnly = engine?.isReadOnly ?? record.isReadOnly
+    ignoresOwners = engine.map { !$0.keepsOwners } ?? record.options.contains(.ignoresOwners)
+    isOnDemand = record.options.contains(.onDemand)
     added = record.added
     self.missing = missing
+    isWaiting = engine == nil && missing == nil
   }
 }
 
 extension VolumeRequest: Codable {
   private enum Deed: String, Codable { case add, list, eject }
-  private enum Key: String, CodingKey { case deed, name, readOnly, force }
+  private enum Key: String, CodingKey { case deed, name, wish, force }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
     func isSet(_ key: Key) throws -> Bool { try fields.decodeIfPresent(Bool.self, forKey: key) ?? false }
     self =
       switch try fields.decode(Deed.self, forKey: .deed) {
-      case .add:
-        .add(
-          name: try fields.decodeIfPresent(String.self, forKey: .name), isReadOnly: try isSet(.readOnly))
+      case .add: .add(try fields.decode(VolumeWish.self, forKey: .wish))
       case .list: .list
       case .eject: .eject(name: try fields.decode(String.self, forKey: .name), force: try isSet(.force))
       }
@@ -59,10 +115,9 @@ extension VolumeRequest: Codable {
   package func encode(to encoder: any Encoder) throws {
     var fields = encoder.container(keyedBy: Key.self)
     switch self {
-    case .add(let name, let isReadOnly):
+    case .add(let wish):
       try fields.encode(Deed.add, forKey: .deed)
-      try fields.encodeIfPresent(name, forKey: .name)
-      try fields.encode(isReadOnly, forKey: .readOnly)
+      try fields.encode(wish, forKey: .wish)
     case .list: try fields.encode(Deed.list, forKey: .deed)
     case .eject(let name, let force):
       try fields.encode(Deed.eject, forKey: .deed)

@@ -11,14 +11,16 @@ extension KeptState.Kind {
   /// `memory` is a file in memory, as the others are.
   func fits(_ fd: FD, besides memory: FD) -> Bool {
     if self == .keepers { return fd.raw >= 0 }
-    guard fd.raw > STDERR_FILENO, let status = try? fd.status() else { return false }
+    // It may be on a server that does not answer.
+    guard fd.raw > STDERR_FILENO, let status = try? fd.statusInMemory() else { return false }
     return switch self {
     // Its number is the same everywhere.
     case .connection: status.type == S_IFCHR && UInt64(status.st_rdev) == clx_makedev(10, 229)
-    case .viewMemory, .volumeMemory, .appLaunch, .backup, .files:
+    case .volumeRoot: status.isDirectory
+    case .viewMemory, .volumeMemory, .appLaunch, .backup, .files, .volumeEngine:
       status.isRegular && (try? memory.status().st_dev) == status.st_dev
     case .appProcess: Self.processDevice == UInt64(status.st_dev)
-    case .listener, .remover, .appListener: status.type == S_IFSOCK
+    case .listener, .remover, .appListener, .volumeLife: status.type == S_IFSOCK
     case .storeLock: status.isRegular
     case .keepers: true
     }
@@ -39,6 +41,9 @@ extension KeptState.Kind {
     case .appListener: "appListener"
     case .backup: "backup"
     case .files: "files"
+    case .volumeRoot: "volumeRoot"
+    case .volumeLife: "volumeLife"
+    case .volumeEngine: "volumeEngine"
     }
   }
 

@@ -41,6 +41,9 @@ package final class KeptState: @unchecked Sendable {
     case backup
     /// What is to be known of a files view.
     case files
+    /// The root of a volume that has an engine, the socket by which that is told to end, and what is to be
+    /// known of it.
+    case volumeRoot, volumeLife, volumeEngine
   }
 
   /// How a keeper has answered who wants the installed program in place of the running one.
@@ -211,6 +214,15 @@ package final class KeptState: @unchecked Sendable {
 
   package func descriptor(_ kind: Kind, view: UInt32 = 0) -> FD? {
     all.first { $0.kind == kind && $0.view == view }?.fd
+  }
+
+  /// The roots of volumes that programs serve, and by what those are told to end.
+  package var volumes: [(root: FD, life: FD)] {
+    let all = all
+    return all.compactMap { entry in
+      guard entry.kind == .volumeRoot else { return nil }
+      return all.first { $0.kind == .volumeLife && $0.view == entry.view }.map { (entry.fd, $0.fd) }
+    }
   }
 
   /// The views that have a connection.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// The directories that are volumes of the tree.
+// What is a volume of the tree.
 
 extension Registry {
   /// All of them, in the order in which they were added.
@@ -10,7 +10,8 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT id, name, path, inode, handle, created, owner, read_only, added FROM volumes ORDER BY id
+        SELECT id, name, path, inode, handle, created, owner, read_only, added, kind, options FROM volumes
+        ORDER BY id
         """
       ) { (row) throws(StoreError) in try VolumeRecord(row, path) }
     }
@@ -21,15 +22,26 @@ extension Registry {
     try change { (database) throws(StoreError) in
       try database.run(
         """
-        INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added, kind, options)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .bytes(volume.name), .bytes(volume.path), .integer(Int64(bitPattern: volume.identity.inode)),
         .bytes(volume.identity.handle), .integer(volume.identity.created), .optional(volume.owner),
-        .integer(volume.isReadOnly ? 1 : 0), .integer(volume.added))
+        .integer(volume.isReadOnly ? 1 : 0), .integer(volume.added), .integer(volume.kind.rawValue),
+        .integer(volume.options.rawValue))
       var noted = volume
       noted.id = database.lastRow
       return noted
+    }
+  }
+
+  /// Notes by what it is known.
+  package func setIdentity(_ identity: ObjectIdentity, ofVolume id: Int64) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE volumes SET inode = ?, handle = ?, created = ? WHERE id = ?",
+        .integer(Int64(bitPattern: identity.inode)), .bytes(identity.handle), .integer(identity.created),
+        .integer(id))
     }
   }
 
@@ -43,13 +55,15 @@ extension Registry {
 extension VolumeRecord {
   fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
     let (name, path) = (try row.bytes(1), try row.bytes(2))
-    guard !name.isEmpty, path.first == UInt8(ascii: "/") else {
+    let kind = VolumeRecord.Kind(rawValue: try row.integer(9))
+    guard let kind, !name.isEmpty, kind != .directory || path.first == UInt8(ascii: "/") else {
       throw .registryDamaged(path: file, what: "a volume has no name or no path")
     }
     self.init(
-      id: try row.integer(0), name: name, path: path,
+      id: try row.integer(0), name: name, kind: kind, path: path,
       identity: ObjectIdentity(
         inode: UInt64(bitPattern: try row.integer(3)), handle: try row.bytes(4), created: try row.integer(5)),
-      owner: try row.user(6, file), isReadOnly: try row.integer(7) != 0, added: try row.integer(8))
+      owner: try row.user(6, file), isReadOnly: try row.integer(7) != 0, added: try row.integer(8),
+      options: VolumeRecord.Options(rawValue: try row.integer(10)))
   }
 }

@@ -247,5 +247,15 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 11",
       ]),
+    Step(
+      name: "disks and servers",
+      statements: [
+        // What a volume is: 0 a directory, 1 a disk, whose path may be UUID=... instead and whose handle is
+        // the number of its format, 2 a directory of a server, whose path is a URL.
+        "ALTER TABLE volumes ADD COLUMN kind INTEGER NOT NULL DEFAULT 0 CHECK (kind BETWEEN 0 AND 2)",
+        // See VolumeRecord.Options.
+        "ALTER TABLE volumes ADD COLUMN options INTEGER NOT NULL DEFAULT 0",
+        "PRAGMA user_version = 12",
+      ]),
   ]
 }

@@ -48,7 +48,7 @@ struct DirectoryChange: ~Copyable {
   init(
     in directory: borrowing NodeTable.Reference, of view: View, for request: RequestID
   ) throws(Errno) {
-    let names = view.volume.names.exclusive(in: directory.number)
+    let names = view.volume.names(in: directory.number).exclusive(in: directory.number)
     from = try Directory(directory, in: view)
     target = nil
     self.view = view
@@ -60,7 +60,10 @@ struct DirectoryChange: ~Copyable {
     from: borrowing NodeTable.Reference, to: borrowing NodeTable.Reference, of view: View,
     for request: RequestID
   ) throws(Errno) {
-    let names = view.volume.names.exclusive(in: from.number, to.number)
+    let locks = view.volume.names(in: from.number)
+    // Nothing is moved between volumes.
+    guard locks === view.volume.names(in: to.number) else { throw .EXDEV }
+    let names = locks.exclusive(in: from.number, to.number)
     let source = try Directory(from, in: view)
     let target = from.id == to.id ? nil : try Directory(to, in: view)
     self.from = source

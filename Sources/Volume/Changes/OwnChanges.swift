@@ -13,7 +13,7 @@ private struct OwnChange: ~Copyable {
   private let effects: ChangeEffects
 
   init(from: ChangedDirectory, to: ChangedDirectory, of volume: Volume) {
-    names = volume.names.exclusive(in: from.number, to.number)
+    names = volume.names(in: from.number).exclusive(in: from.number, to.number)
     effects = ChangeEffects(volume: volume, view: nil, from: from, to: to)
   }
 

@@ -58,6 +58,13 @@ extension Gate {
     try decideAsOwner(on: object, by: credentials(of: caller)).enforce(in: object.zone)
   }
 
+  /// Throws if no program may be started on the volume, as its mount says.
+  ///
+  /// Corresponds to the mount option `noexec`.
+  func authorizeProgram(on object: Object, isForbidden: Bool) throws(Errno) {
+    try decideProgram(isForbidden: isForbidden).enforce(in: object.zone, reach: object.reach)
+  }
+
   /// Throws unless the caller may set and remove such an extended attribute.
   func authorizeExtendedAttribute(
     in namespace: AttributeNamespace, on object: Object, by caller: Caller

@@ -27,19 +27,27 @@ struct ResolvedPath {
   }
 
   var steps: [Step] = []
-  /// Nil if nothing is there.
+  /// Nil if nothing is there, or that can't be told.
   var found: Found?
+  /// Whether it leads to a volume that may not answer: what is granted there is granted by its path.
+  var isOnServer = false
+  /// Whether something is there, as far as that can be told.
+  var isThere: Bool { found != nil || isOnServer }
 }
 
 extension Volume {
   /// Looks along a path, name by name.
-  func resolvedPath(along names: [[UInt8]]) -> ResolvedPath {
+  ///
+  /// Only `user` has volumes of their own on the way; 0 stands for root, who has all.
+  func resolvedPath(along names: [[UInt8]], for user: UInt32) -> ResolvedPath {
     guard let root = try? tree.open(Name.here, O_DIRECTORY | pathOnly) else { return ResolvedPath() }
-    return resolvedPath(from: root, along: names[...])
+    return resolvedPath(from: root, along: names[...], for: user)
   }
 
   /// The same from something that is there.
-  func resolvedPath(from start: consuming OwnedFD, along names: ArraySlice<[UInt8]>) -> ResolvedPath {
+  func resolvedPath(
+    from start: consuming OwnedFD, along names: ArraySlice<[UInt8]>, for user: UInt32
+  ) -> ResolvedPath {
     var resolved = ResolvedPath()
     var directory = start
     guard var status = try? directory.fd.status() else { return resolved }
@@ -47,7 +55,14 @@ extension Volume {
       guard status.isDirectory else { return resolved }
       let number = ObjectNumber(status)
       resolved.steps.append(ResolvedPath.Step(name, in: number))
-      guard let next = try? child(name, of: directory.fd, number), let found = try? next.fd.status()
+      if attached.hasQueues, attached.arePlaced(in: number),
+        attached.find(name, for: user)?.engine.queue != nil
+      {
+        resolved.isOnServer = true
+        return resolved
+      }
+      guard let next = try? child(name, of: directory.fd, number, for: user),
+        let found = try? next.fd.status()
       else { return resolved }
       directory = next
       status = found
@@ -58,7 +73,7 @@ extension Volume {
 
   /// What has a name in a directory; in that of volumes a volume's root.
   func child(
-    _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32 = 0
+    _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32
   ) throws(Errno) -> OwnedFD {
     guard attached.arePlaced(in: number) else { return try directory.child(name) }
     guard let found = attached.find(name, for: user, ignoringCase: settings.ignoresCase) else {
@@ -73,7 +88,7 @@ extension Volume {
     // It may be moved while we look.
     for _ in 0..<8 {
       guard let names = kernelPath(of: directory) else { return nil }
-      let found = resolvedPath(along: names).found
+      let found = resolvedPath(along: names, for: 0).found
       if found?.number == ObjectNumber(status) { return names }
     }
     return nil
@@ -89,7 +104,7 @@ extension Volume {
     else { return nil }
     if status.isDirectory { return path(of: object.fd) }
     // The kernel knows a file's name only if it was looked up recently.
-    if let names = kernelPath(of: object.fd), resolvedPath(along: names).found?.identity == identity {
+    if let names = kernelPath(of: object.fd), resolvedPath(along: names, for: 0).found?.identity == identity {
       return names
     }
     return search(for: status)

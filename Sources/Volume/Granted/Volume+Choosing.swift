@@ -29,11 +29,11 @@ extension Volume {
     for name in names.dropLast() {
       let next = try child(name, of: directory.fd, zone, by: caller, isMember)
       guard try next.fd.status().isDirectory else { throw .ENOTDIR }
-      zone = try self.zone(of: name, in: directory.fd, zone)
+      zone = try self.zone(of: name, in: directory.fd, zone, for: caller.uid)
       directory = next
     }
     let object = try child(last, of: directory.fd, zone, by: caller, isMember)
-    let kind = try self.zone(of: last, in: directory.fd, zone)
+    let kind = try self.zone(of: last, in: directory.fd, zone, for: caller.uid)
     try authorizeChoice(in: kind)
     let status = try object.fd.status()
     guard status.isRegular || status.isDirectory else { throw .ENXIO }
@@ -61,7 +61,13 @@ extension Volume {
     return object
   }
 
-  private func zone(of name: [UInt8], in directory: FD, _ zone: Zone) throws(Errno) -> Zone {
+  private func zone(
+    of name: [UInt8], in directory: FD, _ zone: Zone, for user: UInt32
+  ) throws(Errno) -> Zone {
+    if zone == .volumes {
+      let found = attached.find(name, for: user, ignoringCase: settings.ignoresCase)
+      return found?.zone ?? zone.inside
+    }
     let number = ObjectNumber(try directory.status())
     return try name.withName { (name) throws(Errno) in self.zone(of: name, in: number, zone) }
   }
@@ -70,7 +76,7 @@ extension Volume {
     _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, by caller: Credentials,
     _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) {
-    let security = (try? metadata.security(of: object)) ?? .unreadable
+    let security = security(of: object, ObjectNumber(status))
     let judged = Object(status, zone: zone, reach: .everything, security: security)
     try authorize(rights, on: judged, by: caller, isMember)
   }

@@ -88,7 +88,7 @@ extension Volume {
   ) -> Grants.Relocation {
     let path = path(of: directory).map { $0 + [target.name] }
     return Grants.Relocation(
-      source: source, path: path, steps: path.map { resolvedPath(along: $0).steps } ?? [],
+      source: source, path: path, steps: path.map { resolvedPath(along: $0, for: 0).steps } ?? [],
       isWithinOneDirectory: source.directory == target.directory, mover: grants.holder(ofView: view.number))
   }
 
@@ -117,8 +117,8 @@ extension Volume {
       refresh(id, at: step, directory)
       guard let entry = grants.entry(id), let previousName = entry.previousName else { continue }
       // An editor has renamed the file, written a new one under the name, and removed the old one.
-      if resolvedPath(along: entry.record.path).found == nil,
-        resolvedPath(along: previousName.path).found?.status.isRegular == true
+      if !resolvedPath(along: entry.record.path, for: entry.record.user).isThere,
+        resolvedPath(along: previousName.path, for: entry.record.user).found?.status.isRegular == true
       {
         restorePreviousName(id)
       }
@@ -131,7 +131,7 @@ extension Volume {
     for id in grants.previousNames(at: step) {
       guard let entry = grants.entry(id), let previousName = entry.previousName, previousName.isByHolder,
         grants.holder(ofView: view.number) == entry.holder,
-        resolvedPath(along: previousName.path).found?.status.isRegular == true
+        resolvedPath(along: previousName.path, for: entry.record.user).found?.status.isRegular == true
       else { continue }
       restorePreviousName(id)
     }
@@ -145,7 +145,7 @@ extension Volume {
     // What the user has granted under that name since then stands, with the access that it has.
     guard grants.record(of: old.holder, at: previousName.path) == nil else { return grants.put(new) }
     new.record.path = previousName.path
-    let resolved = resolvedPath(along: previousName.path)
+    let resolved = resolvedPath(along: previousName.path, for: old.record.user)
     new.steps = resolved.steps
     if let found = resolved.found { new.record.identity = found.identity }
     grants.put(new)
@@ -159,7 +159,9 @@ extension Volume {
     guard var entry = grants.entry(id), let depth = entry.steps.firstIndex(of: step) else { return }
     var rest = ResolvedPath()
     if let object = try? directory.child(step.name) {
-      rest = resolvedPath(from: object, along: entry.record.path[(depth + 1)...])
+      rest = resolvedPath(
+        from: object, along: entry.record.path[(depth + 1)...],
+        for: entry.record.user)
     }
     let steps = entry.steps[...depth] + rest.steps
     let known = entry.record.identity
@@ -173,7 +175,7 @@ extension Volume {
   /// Looks again at what is on the way to a grant.
   private func refresh(_ id: Int64) {
     guard var entry = grants.entry(id) else { return }
-    let resolved = resolvedPath(along: entry.record.path)
+    let resolved = resolvedPath(along: entry.record.path, for: entry.record.user)
     entry.steps = resolved.steps
     let known = entry.record.identity
     if let found = resolved.found { entry.record.identity = found.identity }

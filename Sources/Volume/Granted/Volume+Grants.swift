@@ -45,11 +45,11 @@ extension Volume {
       var changed: [Int64] = []
       for known in records {
         var record = known
-        var resolved = resolvedPath(along: record.path)
-        if resolved.found?.identity != record.identity {
+        var resolved = resolvedPath(along: record.path, for: record.user)
+        if !resolved.isOnServer, resolved.found?.identity != record.identity {
           if let path = path(of: record.identity), GrantPath.isPath(path) {
             record.path = path
-            resolved = self.resolvedPath(along: path)
+            resolved = self.resolvedPath(along: path, for: record.user)
           }
           if let found = resolved.found { record.identity = found.identity }
           if record != known { changed.append(record.id) }
@@ -68,13 +68,13 @@ extension Volume {
     try grants.moving.withLock { _ throws(Errno) in
       // First, so that who moves it from here on sees that it is to be followed; if it was found as a whole,
       // because others share the names.
-      let known = resolvedPath(along: record.path)
-      guard known.found?.identity == record.identity else { throw .ESTALE }
+      let known = resolvedPath(along: record.path, for: record.user)
+      guard known.isOnServer || known.found?.identity == record.identity else { throw .ESTALE }
       var entry = Grants.Entry(record: record, steps: known.steps)
       try grants.checkRoom(for: entry)
       grants.put(entry)
-      let resolved = resolvedPath(along: record.path)
-      guard resolved.found?.identity == record.identity else {
+      let resolved = resolvedPath(along: record.path, for: record.user)
+      guard resolved.isOnServer || resolved.found?.identity == record.identity else {
         grants.remove(record.id)
         throw .ESTALE
       }
@@ -129,5 +129,7 @@ extension Volume {
   }
 
   /// Whether anything is at the path of a grant.
-  package func isThere(_ record: GrantRecord) -> Bool { resolvedPath(along: record.path).found != nil }
+  package func isThere(_ record: GrantRecord) -> Bool {
+    resolvedPath(along: record.path, for: record.user).isThere
+  }
 }

@@ -48,7 +48,7 @@ extension NodeTableState {
   }
 
   private static func isOpen(_ descriptor: Int32, as node: Node) -> Bool {
-    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).status() else { return false }
+    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).statusInMemory() else { return false }
     return ObjectNumber(status) == node.number
   }
 }
@@ -71,7 +71,7 @@ extension NodeTable {
   private func isOpened(_ id: NodeID, by descriptor: Int32) -> Bool {
     guard let number = number(of: id) else { return false }
     if descriptor < 0 { return true }
-    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).status() else { return false }
+    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).statusInMemory() else { return false }
     return ObjectNumber(status) == number && fcntl(descriptor, F_GETFL) & CLX_O_PATH == 0
   }
 

@@ -41,7 +41,9 @@ extension View {
   /// Takes over what another worker has left.
   func takeOver() {
     let scope = self.scope.value
-    if scope.root.throughout == nil { nodes.relocate(in: scope, volume.objects(with: scope)) }
+    if scope.root.throughout == nil {
+      nodes.relocate(in: scope, volume.objects(with: scope, for: audience.user ?? 0))
+    }
     countWhatIsOpen()
   }
 
@@ -91,12 +93,12 @@ extension View {
 
 extension Volume {
   /// The objects that have places of their own in a scope.
-  fileprivate func objects(with scope: Scope) -> [ObjectNumber: Position] {
+  fileprivate func objects(with scope: Scope, for user: UInt32) -> [ObjectNumber: Position] {
     var found: [ObjectNumber: Position] = [:]
     for (path, position) in scope.namedPlaces {
       if let suffix = path.last.flatMap(ScopePlace.suffix) {
         for object in objects(in: Array(path.dropLast()), endingIn: suffix) { found[object] = position }
-      } else if let object = resolvedPath(along: path).found {
+      } else if let object = resolvedPath(along: path, for: user).found {
         found[object.number] = position
       }
     }

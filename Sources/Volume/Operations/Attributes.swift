@@ -14,7 +14,7 @@ extension View {
     let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
-    return attributes(status, of: node)
+    return attributes(status, of: node, for: caller)
   }
 
   package func extendedStatus(
@@ -24,10 +24,10 @@ extension View {
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
     // Read when it has been noted that the kernel will cache it.
-    let validity = attributes(status, of: node).validity
+    let validity = attributes(status, of: node, for: caller).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
     if asks(node) { hidePrivate(inStatx: bytes) }
-    volume.show(inStatx: bytes, object.number, in: object.zone)
+    volume.show(inStatx: bytes, object.number, in: object.zone, to: caller)
     return validity
   }
 
@@ -66,10 +66,16 @@ extension View {
   ///
   /// `withName` says that they are part of the answer that makes the node known to the kernel, which will
   /// keep the name.
-  func attributes(_ status: FileStatus, of node: NodeID, withName: Bool = false) -> Attributes {
+  func attributes(
+    _ status: FileStatus, of node: NodeID, for caller: Caller, withName: Bool = false
+  ) -> Attributes {
     var attributes = ownAttributes(status, of: node, withName: withName)
     let zone = volume.attached.isEmpty ? nil : nodes.with(node) { $0.zone }
-    attributes.status = volume.shown(attributes.status, in: zone ?? .top)
+    attributes.status = volume.shown(attributes.status, in: zone ?? .top, to: caller)
+    // The kernel would show everyone's own to others.
+    if zone?.hasNoOwners == true, !audience.isPrivate, volume.attached.isForAll(ObjectNumber(status)) {
+      attributes.validity = 0
+    }
     return attributes
   }
 

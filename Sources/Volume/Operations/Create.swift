@@ -32,12 +32,18 @@ extension View {
     do throws(Errno) {
       file = try change.commit(.added(added)) { () throws(Errno) in
         if isThere {
-          if !isWhole { try finish(new, as: name, in: directory.fd) }
-          return try openAgain(name, in: directory.fd, flags)
+          if !isWhole {
+            try finish(
+              new, as: name, in: directory.fd, by: caller, isOnVolume: directory.zone.isOnVolume)
+          }
+          return try openAgain(
+            name, in: directory.fd, creationFlags(flags, in: directory.number) | O_NONBLOCK, by: caller)
         }
-        return try makeNew(new, as: name, in: directory.fd, by: caller) { (fd, name, mode) throws(Errno) in
+        return try makeNew(
+          new, as: name, in: directory.fd, by: caller, isOnVolume: directory.zone.isOnVolume
+        ) { (fd, name, mode) throws(Errno) in
           try nodes.openWithRoom { () throws(Errno) in
-            try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags), mode: mode)
+            try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags, in: directory.number), mode: mode)
           }
         }
       }
@@ -58,15 +64,19 @@ extension View {
   /// Opens what another worker has made for this very request.
   ///
   /// Who makes a file may open it whatever its mode.
-  private func openAgain(_ name: Name, in directory: FD, _ flags: Int32) throws(Errno) -> OwnedFD {
+  private func openAgain(
+    _ name: Name, in directory: FD, _ flags: Int32, by caller: Caller
+  ) throws(Errno) -> OwnedFD {
     do throws(Errno) {
-      return try directory.open(name, creationFlags(flags) | O_NONBLOCK)
+      return try directory.open(name, flags)
     } catch .EACCES {
       let object = try directory.child(name)
-      let mode = try object.fd.status().permissions
+      let status = try object.fd.status()
+      guard status.st_uid == caller.uid, status.st_nlink == 1 else { throw .ESTALE }
+      let mode = status.permissions
       try object.fd.changeMode(mode | 0o600)
       defer { try? object.fd.changeMode(mode) }
-      return try object.fd.reopened(creationFlags(flags) | O_NONBLOCK)
+      return try object.fd.reopened(flags)
     }
   }
 
@@ -88,7 +98,7 @@ extension View {
     madeAfter: UInt64?, _ flags: Int32, by caller: Caller
   ) throws(Errno) -> (Entry, Opened) {
     let isMapped = OpenFile.Access(flags).allowsSharedMaps
-    if usesPassthrough {
+    if usesPassthrough(on: directory.number) {
       return try open(
         made: try entry(
           file, name, in: directory, validity, isMapped: isMapped, madeAfter: madeAfter, by: caller),
@@ -132,7 +142,8 @@ extension View {
     ) { () throws(Errno) in throw .ESTALE }
     return try open(
       made: Entry(
-        node: node, attributes: Attributes(volume.shown(fileStatus, in: zone), validity: 0), validity: 0),
+        node: node, attributes: Attributes(volume.shown(fileStatus, in: zone, to: caller), validity: 0),
+        validity: 0),
       file, flags,
       by: caller
     )
@@ -175,8 +186,8 @@ extension View {
   /// How to make a file that a client makes and opens: as the client asks where its data will go through this
   /// descriptor; with passthrough only to have it named, since a descriptor that can write would count as a
   /// writer.
-  private func creationFlags(_ flags: Int32) -> Int32 {
-    if usesPassthrough { return O_RDONLY }
+  private func creationFlags(_ flags: Int32, in directory: ObjectNumber) -> Int32 {
+    if usesPassthrough(on: directory) { return O_RDONLY }
     return OpenFile.Access(flags).openFlags | flags & OpenPlan.flagsForDaemon
   }
 }

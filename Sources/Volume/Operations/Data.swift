@@ -51,7 +51,8 @@ extension View {
   ) throws(Errno) -> Int {
     guard volume.intents.isOn else { return try file.append(bytes) }
     // So that what comes to the end that is noted is this request's.
-    return try volume.appends.exclusively(in: ObjectNumber(try file.status())) { () throws(Errno) in
+    let number = ObjectNumber(try file.status())
+    return try volume.appends(to: number).exclusively(in: number) { () throws(Errno) in
       var done = 0
       if let left = left(by: request) {
         if left.isDone != 0 { return min(max(0, Int(clamping: left.result)), bytes.count) }

@@ -57,11 +57,11 @@ extension View {
   func entry(
     _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    try volume.names.shared(in: directory.number) { () throws(Errno) in
+    try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
         // In other spellings it may be there.
         guard volume.spellings == nil, !directory.zone.isOnVolume else { return }
-        volume.names.remember(missing: name, in: directory.number)
+        volume.names(in: directory.number).remember(missing: name, in: directory.number)
       }
     }
   }
@@ -114,7 +114,7 @@ extension View {
     }
     // Nobody meets anybody in the view for a backup: the kernel has pipes and sockets for each mount.
     if !isForBackup, status.type == S_IFIFO || status.type == S_IFSOCK {
-      let security = (try? volume.metadata.security(of: object.fd)) ?? .unreadable
+      let security = volume.security(of: object.fd, ObjectNumber(status))
       try gate.authorizeMeetingPoint(
         Object(status, zone: zone, reach: scope.reach(of: position), security: security),
         isFifo: status.type == S_IFIFO, by: caller)
@@ -123,9 +123,12 @@ extension View {
       validity = 0
     }
     let node = try nodes.intern(
-      object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed)
+      object, status, named: name, in: directory, zone: zone, position: position, sealed: sealed,
+      volume: attached?.nodeNumber)
     if position == .sibling { siblings.settle(node) }
-    if name.endsLikeSharedMemory, !usesPassthrough || scope.reach(of: position).contains(.revocable) {
+    if name.endsLikeSharedMemory,
+      !usesPassthrough(on: directory.number) || scope.reach(of: position).contains(.revocable)
+    {
       _ = nodes.with(node) { $0.flags.insert(.isSharedMemory) }
     }
     if let madeAfter {
@@ -137,8 +140,8 @@ extension View {
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
       isMapped
-      ? Attributes(volume.shown(status, in: zone), validity: 0)
-      : attributes(status, of: node, withName: validity > 0)
+      ? Attributes(volume.shown(status, in: zone, to: caller), validity: 0)
+      : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
   }
 

@@ -100,8 +100,11 @@ extension View {
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let added = NameChange.Added(name: name, isDirectory: isDirectory)
     try change.commit(.added(added)) { () throws(Errno) in
-      if !isThere { return try makeNew(new, as: name, in: directory.fd, by: caller, body) }
-      if !isWhole { try finish(new, as: name, in: directory.fd) }
+      let isOnVolume = directory.zone.isOnVolume
+      if !isThere {
+        return try makeNew(new, as: name, in: directory.fd, by: caller, isOnVolume: isOnVolume, body)
+      }
+      if !isWhole { try finish(new, as: name, in: directory.fd, by: caller, isOnVolume: isOnVolume) }
     }
     return try change.answer(added) { () throws(Errno) in
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.fd.child(name) }
@@ -128,13 +131,15 @@ extension View {
 
   /// Makes it by `body`, the caller's, with the ACL that it inherits.
   func makeNew<Made: ~Copyable>(
-    _ new: NewObject, as name: Name, in directory: FD, by caller: Caller,
+    _ new: NewObject, as name: Name, in directory: FD, by caller: Caller, isOnVolume: Bool,
     _ body: (FD, Name, FileMode) throws(Errno) -> Made
   ) throws(Errno) -> Made {
     guard let acl = new.acl else {
       return try makeOwned(name, in: directory, mode: new.mode, gid: new.gid, by: caller, body)
     }
-    return try makeWithACL(acl, new, as: name, in: directory) { (directory, name, mode) throws(Errno) in
+    return try makeWithACL(
+      acl, new, as: name, in: directory, by: caller, isOnVolume: isOnVolume
+    ) { (directory, name, mode) throws(Errno) in
       try makeOwned(name, in: directory, mode: mode, gid: new.gid, by: caller, body)
     }
   }

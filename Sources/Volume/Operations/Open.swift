@@ -79,6 +79,10 @@ extension View {
     if flags & Self.openForExec != 0, judged.zone.isReadOnlyRegion {
       try authorizeStart(of: object, judged)
     }
+    if flags & Self.openForExec != 0, judged.zone.isOnVolume {
+      let engine = volume.attached.volume(numbered: object.volume)?.engine
+      try gate.authorizeProgram(on: judged, isForbidden: engine?.forbidsPrograms == true)
+    }
     if flags & CLX_O_NOATIME != 0 { try gate.authorizeSparingTimes(of: judged, by: caller) }
     if access.writes || flags & O_TRUNC != 0 { peers.loseSibling(object.number) }
     return OpenPlan(

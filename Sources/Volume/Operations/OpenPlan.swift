@@ -64,12 +64,14 @@ extension View {
     by caller: Caller
   ) throws(Errno) -> Opened {
     let node = object.id
-    let fd = object.fd
+    let (fd, number, isOnVolume) = (object.fd, object.number, object.zone.isOnVolume)
     let budget = volume.budget
     let payer = payer(caller)
+    // The kernel is not told of these bits there, and so would let them stay.
+    if plan.access.writes, isOnVolume { try clearSetID(fd, by: caller) }
     try budget.take(.openFiles, by: payer)
     let backing = backings.open(node, byRoot: caller.uid == 0) {
-      plan.mayPassThrough ? registerBacking(fd, for: caller) : nil
+      plan.mayPassThrough ? registerBacking(fd, number, isOnVolume: isOnVolume, for: caller) : nil
     }
     var descriptors = 0
     do throws(Errno) {
@@ -150,7 +152,7 @@ extension View {
   private func cacheMode(_ node: NodeID) -> OpenMode {
     let mayKeep = memory.mayKeepContents(of: node)
     // Where other opens go past the page cache, what it has from before may be stale.
-    if usesPassthrough { return [] }
+    if nodes.number(of: node).map(usesPassthrough(on:)) ?? true { return [] }
     // What another view writes is in no page of this kernel's; and a map that both could write to is not to
     // be had.
     if isWrittenElsewhere(node) { return .direct }
@@ -159,7 +161,7 @@ extension View {
 
   /// Whether a file is open for writing through another view, whose kernel has pages of its own of it.
   private func isWrittenElsewhere(_ node: NodeID) -> Bool {
-    guard !usesPassthrough, volume.views.areSeveral, let number = nodes.number(of: node) else {
+    guard volume.views.areSeveral, let number = nodes.number(of: node), !usesPassthrough(on: number) else {
       return false
     }
     return writers.elsewhere(of: number) == .open

@@ -66,8 +66,10 @@ extension View {
       move.replaced == nil && !move.isExchange
       && scope.position(of: newName, in: change.to.position) == .nowhere
     let (source, target) = (from.fd, to.fd)
+    let mayLink = volume.attached.queue(ofDevice: from.number.device) == nil
     try change.commit(.renamed(move)) { () throws(Errno) in
-      try source.rename(name, to: target, newName, flags: isUnseen ? Self.noReplace : flags)
+      try source.rename(
+        name, to: target, newName, flags: isUnseen ? Self.noReplace : flags, mayLink: mayLink)
     }
     return Renamed(moved: move.moved.number, replaced: move.replaced?.number, freed: freed)
   }

@@ -141,6 +141,7 @@ extension View {
   ) throws(Errno) {
     // Where they are what damaged ones count as, they may be damaged.
     guard flags != object.flags || flags == Security.damagedFlags else { return }
+    guard volume.attached.keepAttributes(on: node.number) else { throw .EOPNOTSUPP }
     let fd = node.fd
     try once(request) { () throws(Errno) in
       try volume.metadata.setFlags(flags, on: fd)
@@ -154,6 +155,7 @@ extension View {
     for request: RequestID
   ) throws(Errno) {
     if object.acl == acl.map({ .acl($0) }) ?? .none { return }
+    guard volume.attached.keepAttributes(on: node.number) else { throw .EOPNOTSUPP }
     let fd = node.fd
     try once(request) { () throws(Errno) in
       try volume.metadata.setACL(acl, on: fd)

@@ -18,7 +18,8 @@ extension View {
     let judged = self.object(before, object)
     try authorizeAll(change, handle: handle, on: judged, by: caller)
 
-    if change.uid != nil || change.gid != nil {
+    // Where there are no owners they are what they are asked to be.
+    if change.uid != nil || change.gid != nil, !object.zone.hasNoOwners {
       // The backing filesystem takes set-user-id and set-group-id away from files by itself here.
       try object.fd.changeOwner(uid: change.uid, gid: change.gid)
     }
@@ -43,7 +44,7 @@ extension View {
     peers.rightsChanged(
       of: object.number, from: judged, to: judgedAfter,
       change.size == nil ? .attributes : [.attributes, .contents])
-    return attributes(after, of: node)
+    return attributes(after, of: node, for: caller)
   }
 
   private func authorizeAll(

@@ -39,11 +39,11 @@ extension View {
     changed: Int64, by caller: Caller
   ) throws(Errno) -> Entry {
     do throws(Errno) {
-      let entry = try volume.names.shared(in: directory.number) { () throws(Errno) in
+      let entry = try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
         do throws(Errno) {
           return try unchangedEntry(name, in: directory, validity, by: caller)
         } catch .ENOENT where mayKeepAbsence(of: name, in: directory, validity, changed: changed) {
-          volume.names.remember(missing: name, in: directory.number)
+          volume.names(in: directory.number).remember(missing: name, in: directory.number)
           return absence(validity)
         }
       }
@@ -60,13 +60,15 @@ extension View {
     _ = volume.learnSpellings(
       in: directory.fd, directory.number, changed: changed, for: caller.uid)
     var lookup: RenameRetries.Lookup?
-    let entry = try volume.names.shared(in: directory.number) { () throws(Errno) in
+    let entry = try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       let stored = try volume.stored(
         name, in: directory.fd, directory.number, directory.zone, adding: false,
         changed: changed, for: caller.request)
       if stored.isFree {
         // Who adds a name that is known to be missing is not asked whether there is room.
-        if !stored.isOther, stored.hasRoom { volume.names.remember(missing: name, in: directory.number) }
+        if !stored.isOther, stored.hasRoom {
+          volume.names(in: directory.number).remember(missing: name, in: directory.number)
+        }
         guard !stored.isOther, stored.hasRoom, mayKeepAbsence(of: name, in: directory, validity) else {
           throw .ENOENT
         }

@@ -146,7 +146,7 @@ extension Volume {
       let fd = directory.fd
       readSpellings(in: fd, number, for: 0)
       let found = try? name.withName { (name) throws(Errno) in
-        try self.names.shared(in: number) { () throws(Errno) in
+        try self.names(in: number).shared(in: number) { () throws(Errno) in
           let found = try self.stored(name, in: fd, number, above, adding: false)
           return Array(found.name.buffer)
         }

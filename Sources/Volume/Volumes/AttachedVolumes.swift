@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Policy
 package import Store
 internal import Synchronization
 
-// The volumes below /Volumes: directories outside the store that are served as a part of the tree.
+// The volumes below /Volumes: directories, disks and servers that are served as a part of the tree.
 //
 //  1. In the directory /Volumes there are the names of this table and no others, whatever the store has
 //     there. Nobody but the daemon changes them (`Zone.volumes`).
@@ -18,10 +19,65 @@ internal import Synchronization
 //     and flags are read for each decision.
 //  4. A user's volume exists for that user and for root alone.
 //  5. Nothing that is mounted in it is a part of it, and neither is the store, should it lie there.
+//  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue
+//     of their own, and no lock that others need is held meanwhile. What is asked of it outside of requests
+//     is asked of the kernel's memory.
+
+/// What serves a volume, and how.
+package struct VolumeEngine: Sendable {
+  /// What people call it: the kernel's name of a filesystem, or a program's.
+  package let name: String
+  /// By which its program is told to end; nil for a directory.
+  package let life: SharedFD?
+  /// Whether objects are found again by handles.
+  package let usesHandles: Bool
+  /// Whether ACLs and flags can be kept there; what has none of its own there is not asked for any.
+  package let keepsAttributes: Bool
+  /// Whether owners are what its files say, and not whoever comes.
+  package let keepsOwners: Bool
+  package let isReadOnly: Bool
+  /// Whether the kernel may read and write its files itself.
+  package let passesThrough: Bool
+  /// For what may not answer.
+  package let queue: RequestQueue?
+  /// Whether no program on it may be started.
+  package let forbidsPrograms: Bool
+
+  package init(
+    name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
+    keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
+    forbidsPrograms: Bool = false
+  ) {
+    self.name = name
+    self.life = life
+    self.usesHandles = usesHandles
+    self.keepsAttributes = keepsAttributes
+    self.keepsOwners = keepsOwners
+    self.isReadOnly = isReadOnly
+    self.passesThrough = passesThrough
+    self.queue = queue
+    self.forbidsPrograms = forbidsPrograms
+  }
+
+  /// Corresponds to `ST_NOEXEC`.
+  private static let noPrograms: UInt = 8
+
+  /// A directory of a disk that is the machine's.
+  package static func directory(_ record: VolumeRecord, _ directory: FD) throws(Errno) -> VolumeEngine {
+    VolumeEngine(
+      name: try directory.filesystemKind().name, usesHandles: true, keepsOwners: true,
+      isReadOnly: record.isReadOnly, passesThrough: true,
+      forbidsPrograms: try directory.filesystemStatus().f_flag & Self.noPrograms != 0)
+  }
+}
 
 /// One of them.
 package final class AttachedVolume: Sendable {
   package let record: VolumeRecord
+  package let engine: VolumeEngine
+  /// Locks of its own where those of others must not wait for it.
+  let names: NameLocks?
+  let appends: NameLocks?
   /// Its root, which can be looked into; in root's store on a mount of its own.
   private let root: SharedFD
   let number: ObjectNumber
@@ -29,17 +85,33 @@ package final class AttachedVolume: Sendable {
   /// The numbers of the directory and of all that it lay in when it was attached.
   let numbersUpwards: Set<ObjectNumber>
 
-  /// `directory` is what becomes a volume, and `root` what it is served by: the same, or a mount of it.
-  package init(_ record: VolumeRecord, of directory: SharedFD, root: SharedFD) throws(Errno) {
+  /// `root` is what it is served by; `directory` what becomes a volume, if that is one of the machine's.
+  package init(
+    _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD
+  ) throws(Errno) {
     self.record = record
+    self.engine = engine
     self.root = root
-    numbersUpwards = Set(try directory.use { (fd) throws(Errno) in fd.numbersUpwards })
+    names = engine.queue == nil ? nil : NameLocks()
+    appends = engine.queue == nil ? nil : NameLocks()
     (number, mount) = try root.use { (fd) throws(Errno) in
-      (ObjectNumber(try fd.status()), try? fd.mountNumber())
+      (ObjectNumber(try fd.statusInMemory()), try? fd.mountNumber())
     }
+    numbersUpwards =
+      try directory.map { (directory) throws(Errno) in
+        Set(try directory.use { (fd) throws(Errno) in fd.numbersUpwards })
+      } ?? [number]
   }
 
-  var zone: Zone { record.isReadOnly ? .readOnlyVolume : .volume }
+  deinit { engine.queue?.stop() }
+
+  /// By which nodes know it; never 0.
+  var nodeNumber: UInt32 { UInt32(truncatingIfNeeded: record.id) }
+
+  var zone: Zone {
+    if engine.keepsOwners { return engine.isReadOnly ? .readOnlyVolume : .volume }
+    return engine.isReadOnly ? .readOnlyOwnerlessVolume : .ownerlessVolume
+  }
 
   /// Whether it exists for a user.
   package func isVisible(to user: UInt32) -> Bool { record.owner == nil || record.owner == user || user == 0 }
@@ -73,6 +145,8 @@ package final class AttachedVolume: Sendable {
 package final class AttachedVolumes: Sendable {
   /// The directory in which they are.
   static let directory = Array("Volumes".utf8)
+  /// Where a volume is in the tree.
+  package static func path(of name: [UInt8]) -> [[UInt8]] { [directory, name] }
   /// For how long the kernel may keep what it was told of something on one.
   static let cacheSeconds = 1.0
 
@@ -80,19 +154,28 @@ package final class AttachedVolumes: Sendable {
   /// Those that are no part of the tree any more, and still in use.
   private let leaving = Mutex<[AttachedVolume]>([])
   private let count = Atomic<Int>(0)
+  /// Whether any has had a queue of its own.
+  private let haveQueues = Atomic<Bool>(false)
   private let hasBeen = Atomic<Bool>(false)
+  /// Mounts what is not there yet; nil before anyone can.
+  private let mounter = Mutex<(@Sendable (_ name: [UInt8], _ user: UInt32) -> Void)?>(nil)
+  /// The names of those that are known and not there, with whose they are.
+  private let awaited = Mutex<[Awaited]>([])
+  private let awaits = Atomic<Bool>(false)
+  /// For those who look for such a name.
+  let lookups: RequestQueue
   /// What may be on no volume: the directory in which the store is.
   private let store: ObjectNumber?
   /// The number of the directory in which they are.
-  private let place: ObjectNumber?
+  let place: ObjectNumber?
 
   /// Whether a directory holds the store, or lies in it.
-  package func overlapsStore(_ directory: FD, _ tree: FD) -> Bool {
-    guard let own = (try? directory.status()).map({ ObjectNumber($0) }) else { return true }
-    return directory.numbersUpwards.contains { $0 == store } || tree.numbersUpwards.contains(own)
+  package func overlapsStore(_ added: AttachedVolume, _ tree: FD) -> Bool {
+    store.map { added.numbersUpwards.contains($0) } ?? true || tree.numbersUpwards.contains(added.number)
   }
 
-  init(tree: FD) {
+  init(tree: FD, _ budget: Budget) {
+    lookups = RequestQueue(budget: budget, isForOne: false)
     store = (try? tree.status(of: "..")).map { ObjectNumber($0) }
     place = (try? tree.status(of: Self.directory)).map { ObjectNumber($0) }
   }
@@ -100,11 +183,15 @@ package final class AttachedVolumes: Sendable {
   /// In the order in which they were added.
   package var all: [AttachedVolume] { count.load(ordering: .relaxed) == 0 ? [] : state.withLock { $0 } }
 
+  /// Whether requests about some may have to wait.
+  var hasQueues: Bool { haveQueues.load(ordering: .relaxed) }
+
   /// Whether there has been none yet.
   var isEmpty: Bool { !hasBeen.load(ordering: .relaxed) }
 
   package func add(_ volume: AttachedVolume) {
     hasBeen.store(true, ordering: .relaxed)
+    if volume.engine.queue != nil { haveQueues.store(true, ordering: .relaxed) }
     state.withLock { volumes in
       guard !volumes.contains(where: { $0.record.id == volume.record.id }) else { return }
       volumes.append(volume)
@@ -131,6 +218,36 @@ package final class AttachedVolumes: Sendable {
     leaving.withLock { leaving in leaving.removeAll { unused.contains($0.record.id) } }
   }
 
+  // MARK: Those that are not there
+
+  private struct Awaited: Sendable {
+    let name: [UInt8]
+    let owner: UInt32?
+  }
+
+  /// Which are known and not there; `mount` is called when somebody looks for one of them.
+  package func awaitLookups(
+    of records: [VolumeRecord], _ mount: @escaping @Sendable (_ name: [UInt8], _ user: UInt32) -> Void
+  ) {
+    mounter.withLock { $0 = mount }
+    awaited.withLock { $0 = records.map { Awaited(name: $0.name, owner: $0.owner) } }
+    awaits.store(!records.isEmpty, ordering: .relaxed)
+    if !records.isEmpty { haveQueues.store(true, ordering: .relaxed) }
+  }
+
+  /// Whether a name is that of one that could be mounted for a user.
+  func awaits(_ name: some Collection<UInt8>, for user: UInt32) -> Bool {
+    guard awaits.load(ordering: .relaxed) else { return false }
+    return awaited.withLock { awaited in
+      awaited.contains {
+        ($0.owner == nil || $0.owner == user || user == 0) && $0.name.elementsEqual(name)
+      }
+    }
+  }
+
+  /// Has it mounted, if it can be, which takes a while.
+  func mount(_ name: [UInt8], for user: UInt32) { mounter.withLock { $0 }?(name, user) }
+
   // MARK: By name
 
   /// The one of that name, if it exists for a user; names that differ by case are never two volumes'.
@@ -149,23 +266,39 @@ package final class AttachedVolumes: Sendable {
     directory == place && count.load(ordering: .relaxed) > 0
   }
 
-  /// The one in which something lies, or that lies in it, if there is one.
-  package func overlapping(_ directory: FD) -> AttachedVolume? {
-    let numbers = Set(directory.numbersUpwards)
-    guard let own = (try? directory.status()).map({ ObjectNumber($0) }) else { return nil }
-    return all.first { volume in
-      numbers.contains(volume.number) || volume.numbersUpwards.contains(own)
+  /// The one in which another one lies, or that lies in it, or is it, if there is one.
+  package func overlapping(_ added: AttachedVolume) -> AttachedVolume? {
+    all.first { volume in
+      added.numbersUpwards.contains(volume.number) || volume.numbersUpwards.contains(added.number)
     }
   }
 
   // MARK: By what is on them
 
-  /// Finds an object by its handle on one of the volumes that lie on its device.
-  func open(_ handle: FileHandle, onDevice device: UInt32) throws(Errno) -> OwnedFD {
-    let here = all.first { $0.number.device == device }
-    let volume = here ?? leaving.withLock { $0.first { $0.number.device == device } }
-    guard let volume else { throw .ESTALE }
-    return try volume.open(handle)
+  /// One of the volumes that lie on a device, also if it is leaving.
+  func volume(onDevice device: UInt32) -> AttachedVolume? {
+    all.first { $0.number.device == device }
+      ?? leaving.withLock { $0.first { $0.number.device == device } }
+  }
+
+  /// The one that a node knows, also if it is leaving.
+  func volume(numbered number: UInt32) -> AttachedVolume? {
+    guard number != 0 else { return nil }
+    return all.first { $0.nodeNumber == number }
+      ?? leaving.withLock { $0.first { $0.nodeNumber == number } }
+  }
+
+  /// Whether an object is on a volume that is there for everyone.
+  func isForAll(_ object: ObjectNumber) -> Bool { volume(onDevice: object.device)?.record.owner == nil }
+
+  /// Whether an object can have an ACL or flags, as far as its filesystem decides that.
+  func keepAttributes(on object: ObjectNumber) -> Bool {
+    !hasQueues || volume(onDevice: object.device)?.engine.keepsAttributes ?? true
+  }
+
+  /// The queue for what lies on a device.
+  func queue(ofDevice device: UInt32) -> RequestQueue? {
+    hasQueues ? volume(onDevice: device)?.engine.queue : nil
   }
 
   /// Where an object is that the kernel knows by a path; nil if that is on no volume.

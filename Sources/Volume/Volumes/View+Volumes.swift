@@ -12,9 +12,17 @@ internal import Store
 extension View {
   /// The volume that a name stands for; ENOENT if there is none for the caller.
   func volume(named name: Name, for caller: Caller) throws(Errno) -> AttachedVolume {
-    let found = volume.attached.find(
-      name.buffer, for: caller.uid, ignoringCase: volume.settings.ignoresCase)
-    guard let found else { throw .ENOENT }
+    let attached = volume.attached
+    let ignoresCase = volume.settings.ignoresCase
+    if let found = attached.find(name.buffer, for: caller.uid, ignoringCase: ignoresCase) { return found }
+    // With ENOENT the kernel would forget the name of whoever has it, and where their processes are. This is
+    // the one error at which it keeps that.
+    if let others = attached.find(name.buffer, ignoringCase: ignoresCase), nodes.isKnown(others.number) {
+      throw .ENOMEM
+    }
+    guard attached.awaits(name.buffer, for: caller.uid) else { throw .ENOENT }
+    attached.mount(Array(name.buffer), for: caller.uid)
+    guard let found = attached.find(name.buffer, for: caller.uid) else { throw .ENOENT }
     return found
   }
 
@@ -77,18 +85,37 @@ extension Volume {
   ///
   /// A program on a volume runs with nobody else's rights: anyone can bring a disk. The mount of the tree
   /// does not forbid set-user-ID, since the system domain may have some.
-  func shown(_ status: FileStatus, in zone: Zone) -> FileStatus {
+  func shown(_ status: FileStatus, in zone: Zone, to caller: Caller) -> FileStatus {
+    var status = status
+    if zone.hasNoOwners {
+      let owner = owner(of: ObjectNumber(status), for: caller)
+      (status.st_uid, status.st_gid) = owner
+    }
     let hasSetID = zone.isOnVolume && status.isRegular && status.st_mode & Self.setID != 0
     guard hasSetID || UInt32(truncatingIfNeeded: status.st_dev) != device else { return status }
-    var status = status
     status.st_ino = ino_t(shown(ObjectNumber(status)))
     if hasSetID { status.st_mode &= ~Self.setID }
     return status
   }
 
+  /// Whose an object without an owner is: that of the user whose volume it is, or of whoever asks.
+  private func owner(of number: ObjectNumber, for caller: Caller) -> (uid: UInt32, gid: UInt32) {
+    guard let user = attached.volume(onDevice: number.device)?.record.owner, user != caller.uid else {
+      return (caller.uid, caller.gid)
+    }
+    return (user, user)
+  }
+
   /// The same of what `statx(2)` has given.
-  func show(inStatx bytes: UnsafeMutableRawPointer, _ number: ObjectNumber, in zone: Zone) {
-    let (modeOffset, inodeOffset) = (28, 32)
+  func show(
+    inStatx bytes: UnsafeMutableRawPointer, _ number: ObjectNumber, in zone: Zone, to caller: Caller
+  ) {
+    let (uidOffset, gidOffset, modeOffset, inodeOffset) = (20, 24, 28, 32)
+    if zone.hasNoOwners {
+      let owner = owner(of: number, for: caller)
+      bytes.storeBytes(of: owner.uid, toByteOffset: uidOffset, as: UInt32.self)
+      bytes.storeBytes(of: owner.gid, toByteOffset: gidOffset, as: UInt32.self)
+    }
     bytes.storeBytes(of: shown(number), toByteOffset: inodeOffset, as: UInt64.self)
     let mode = UInt32(bytes.load(fromByteOffset: modeOffset, as: UInt16.self))
     guard zone.isOnVolume, mode & 0o170000 == 0o100000 else { return }

@@ -7,6 +7,13 @@ internal import Policy
 internal import Synchronization
 
 extension Volume {
+  /// Makes a volume a part of the tree; what had been granted on it is found again.
+  package func attach(_ volume: AttachedVolume) {
+    guard let place = try? tree.openDirectory(at: [AttachedVolumes.directory]),
+      (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
+    else { return attached.add(volume) }
+  }
+
   /// Takes a volume out of the tree; what is open on it stays open.
   package func detach(_ id: Int64) {
     attached.remove(id)

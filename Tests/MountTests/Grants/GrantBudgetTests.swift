@@ -44,7 +44,8 @@ struct GrantBudgetTests {
     let count = 400
     let deep = try DeepGrants(depth: 60, count: count)
     let fixture = deep.fixture
-    func walk() { _ = fixture.volume.resolvedPath(along: GrantedMounts.names("\(deep.directory)/f0")) }
+    let path = GrantedMounts.names("\(deep.directory)/f0")
+    func walk() { _ = fixture.volume.resolvedPath(along: path, for: 0) }
     var renames: [Double] = []
     var walks: [Double] = []
     for _ in 0..<10 {

@@ -131,11 +131,12 @@ struct HostVolumeTests {
     let space = String(repeating: " ", count: host.run.user.name.count - 1)
     try host.expect(
       "ls -A \"$POINT/Volumes\"; cat $V/a; volume list | sed 's/ *$//'",
-      "work\none\nNAME  FOR\(space)STATE       DIRECTORY\n"
+      "work\none\nNAME  FOR\(space)STATE       SOURCE\n"
         + "work  \(host.run.user.name)  read-write  \(host.directory)\n", as: RunFixture.root)
-    // They have looked, and still the kernel asks for each.
+    // They have looked, and still the kernel asks for each. It would forget a name that is said not to be
+    // there, for its user too.
     try host.expect("cat $V/a", "one\n")
-    try host.refuse("cat $V/a", "No such file", as: other.account)
+    try host.refuse("cat $V/a", "Cannot allocate memory", as: other.account)
     try host.refuse("volume eject work", "there is no volume work", as: other.account)
     try host.expect("volume eject work; ls \"$POINT/Volumes\"", "")
     try host.expect(
@@ -197,7 +198,7 @@ struct HostVolumeTests {
     let host = try Host()
     let store = host.run.mounted.store
     for (line, words) in [
-      ("volume add a", "can't open a: Not a directory"), ("volume add missing", "No such file"),
+      ("volume add a", "it has no filesystem that is known"), ("volume add missing", "No such file"),
       ("volume add \(store)", "it holds the store, or lies in it"),
       ("volume add \(store)/tree/Users", "it holds the store, or lies in it"),
       ("volume add /", "it holds the store, or lies in it"), ("volume add /proc", "it lies on 0x9fa0"),
@@ -228,7 +229,9 @@ struct HostVolumeTests {
     let host = try Host()
     let closed = host.run.mounted.temporary.appending("closed")
     let made = try Program.run([
-      "sh", "-c", "mkdir -p \"$0/inner\" && echo secret >\"$0/inner/file\" && chmod 700 \"$0\"", closed,
+      "sh", "-c",
+      "mkdir -p \"$0/inner\" && echo secret >\"$0/inner/file\" && chown $1 \"$0/inner\" && chmod 700 \"$0\"",
+      closed, "\(host.run.user.uid)",
     ])
     try #require(made.status == 0)
     // By root, who hands an open directory to a program of the user's.
@@ -243,7 +246,8 @@ struct HostVolumeTests {
       print(file.readline())
       made.sendmsg([b"\\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [opened]))])
       print(file.readline())
-      made.sendall(b'{"verb":"volume","volume":{"deed":"add"}}\\n')
+      made.sendall(b'{"verb":"volume","volume":{"deed":"add","wish":{"source":{"directory":{}},' +
+          b'"isReadOnly":false,"ignoresOwners":false,"isOnDemand":false}}}\\n')
       print(file.readline())
       """
     let user = ["\(host.run.user.uid)", "\(host.run.user.gid)"]

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import JSON
+internal import LinuxIO
+internal import Store
+internal import Synchronization
+internal import Volume
+
+/// Has disks and servers mounted that are volumes, and notices when what serves them ends.
+///
+/// What is served outlives the worker: the next one finds its descriptors (`KeptState`).
+final class VolumeEngines: Sendable {
+  /// What the next worker is to know.
+  private struct Known: Codable {
+    let name: String
+    let usesHandles: Bool
+    let keepsAttributes: Bool
+    let keepsOwners: Bool
+    let isReadOnly: Bool
+    let passesThrough: Bool
+    let mayHang: Bool
+  }
+
+  private let volume: Volume
+  private let helper: MountHelper
+  private let kept: KeptState?
+  private let isSystem: Bool
+  /// What is kept for the next worker, for as long as it is there.
+  private let memories = Mutex<[Int64: SharedMemory]>([:])
+
+  init(_ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isSystem: Bool) {
+    (self.volume, self.helper, self.kept, self.isSystem) = (volume, helper, kept, isSystem)
+  }
+
+  /// What a disk is known by: the number of its format.
+  struct Attached {
+    let volume: AttachedVolume
+    let identity: [UInt8]
+  }
+
+  /// Has what a record says mounted, which takes as long as a server needs; it is no part of the tree yet.
+  func mount(_ record: VolumeRecord) throws(VolumeFailure) -> Attached {
+    let served: ServedEngine
+    do throws(EngineFailure) { served = try helper.serve(try order(for: record)) } catch {
+      throw .engine(error)
+    }
+    let isByKernel = Self.isByKernel(record)
+    let mayHang = !isByKernel || record.kind == .server
+    let known = Known(
+      name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
+      keepsAttributes: hasAttributes(served.root),
+      keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
+      isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
+    do throws(Errno) {
+      let attached = try attach(record, known, served.root, served.life)
+      return Attached(volume: attached, identity: served.identity)
+    } catch {
+      throw .mount(error)
+    }
+  }
+
+  private func order(for record: VolumeRecord) throws(EngineFailure) -> EngineOrder {
+    let path = String(decoding: record.path, as: UTF8.self)
+    let source: EngineOrder.Source
+    switch record.kind {
+    case .server:
+      guard let address = ServerAddress(path) else {
+        throw EngineFailure(.EINVAL, "the address is none that this program knows")
+      }
+      source = .server(address)
+    case .disk, .directory: source = Self.isByKernel(record) ? .kernel(disk: path) : .program(disk: path)
+    }
+    let user = record.owner ?? ProcessID.user
+    return EngineOrder(
+      source: source, isReadOnly: record.isReadOnly, user: user,
+      group: Account.numbered(user)?.gid ?? user,
+      number: UInt32(truncatingIfNeeded: record.id), identity: record.identity.handle)
+  }
+
+  /// Whether the kernel serves it.
+  private static func isByKernel(_ record: VolumeRecord) -> Bool {
+    if record.kind == .disk { return !record.options.contains(.byProgram) }
+    return ServerAddress(String(decoding: record.path, as: UTF8.self))?.isByProgram == false
+  }
+
+  private static func hasHandles(_ root: SharedFD) -> Bool {
+    let found = try? root.use { (root) throws(Errno) in
+      let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
+      return Volume.canUseHandles(directory.fd)
+    }
+    return found == true
+  }
+
+  /// Whether ACLs and flags can be kept there.
+  ///
+  /// Programs say in several ways that they know nothing of attributes.
+  private func hasAttributes(_ root: SharedFD) -> Bool {
+    let security = try? root.use { (root) throws(Errno) in
+      let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
+      return try volume.metadata.keepsSecurity(on: directory.fd)
+    }
+    return security == true
+  }
+
+  private func attach(
+    _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
+  ) throws(Errno) -> AttachedVolume {
+    let queue = known.mayHang ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil) : nil
+    let engine = VolumeEngine(
+      name: known.name, life: life, usesHandles: known.usesHandles,
+      keepsAttributes: known.keepsAttributes, keepsOwners: known.keepsOwners,
+      isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue)
+    let attached = try AttachedVolume(record, engine, of: nil, root: root)
+    keep(known, root, life, for: record.id)
+    return attached
+  }
+
+  // MARK: Over the end of a worker
+
+  private func keep(_ known: Known, _ root: SharedFD, _ life: SharedFD, for id: Int64) {
+    guard let kept, let bytes = try? JSONText.encode(known) else { return }
+    let number = UInt32(truncatingIfNeeded: id)
+    if kept.descriptor(.volumeRoot, view: number)?.raw == root.number { return }
+    guard let memory = try? kept.keep(bytes, as: .volumeEngine, view: number) else { return }
+    memories.withLock { $0[id] = memory }
+    kept.keep(FD(root.number), as: .volumeRoot, view: number)
+    kept.keep(FD(life.number), as: .volumeLife, view: number)
+    // The keeper looks after it from here on (`Keeper`), and has to be woken for that.
+    if kept.isServing, let keeper = try? ProcessID.open(getppid()) { try? keeper.fd.send(signal: SIGCHLD) }
+  }
+
+  /// What another worker has left of it.
+  func takeOver(_ record: VolumeRecord) -> AttachedVolume? {
+    let number = UInt32(truncatingIfNeeded: record.id)
+    guard let kept, kept.hasPredecessor, let root = kept.descriptor(.volumeRoot, view: number),
+      let life = kept.descriptor(.volumeLife, view: number),
+      let (bytes, memory) = kept.data(.volumeEngine, view: number),
+      let known = try? JSONText.decode(Known.self, from: bytes)
+    else { return nil }
+    memories.withLock { $0[record.id] = memory }
+    return try? attach(
+      record, known, SharedFD(OwnedFD(owning: root.raw)), SharedFD(OwnedFD(owning: life.raw)))
+  }
+
+  /// It is no volume any more.
+  func forget(_ id: Int64) {
+    let number = UInt32(truncatingIfNeeded: id)
+    for kind in [KeptState.Kind.volumeRoot, .volumeLife, .volumeEngine] { kept?.forget(kind, view: number) }
+    memories.withLock { _ = $0.removeValue(forKey: id) }
+  }
+
+  // MARK: Ending
+
+  /// Has the program end that serves a volume: at once, or when it has brought its data away.
+  func end(_ attached: AttachedVolume, isHurried: Bool) {
+    guard let life = attached.engine.life.map({ FD($0.number) }) else { return }
+    // `attached` keeps it open.
+    if isHurried { _ = try? LocalSocket.send([1], to: life) }
+    _ = shutdown(life.raw, Int32(SHUT_WR))
+  }
+}

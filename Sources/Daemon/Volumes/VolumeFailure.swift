@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Why something can't be a volume.
+enum VolumeFailure: Error {
+  case missing(path: String, Errno)
+  case replaced(path: String)
+  case noDirectory
+  case notTheirs
+  case hangs
+  case gone
+  case kind(String)
+  case noHandles(String)
+  case overlapsStore
+  case overlaps(String?)
+  case mount(Errno)
+  case engine(EngineFailure)
+  case ownersOfDirectory
+  case name
+  case nameIsTaken
+  case tooMany
+  case store(StoreError)
+
+  var message: String {
+    switch self {
+    case .missing(let path, let error): "\(path) can't be opened: \(error.messageAboutPath)"
+    case .replaced(let path): "at \(path) is another directory than the one that was added"
+    case .noDirectory: "only a directory can be a volume"
+    case .notTheirs: "it is not yours; only root can have others' directories be volumes"
+    case .hangs: "what leads to it does not answer"
+    case .gone: "it was ejected meanwhile"
+    case .kind(let kind):
+      "it lies on \(kind); a volume must lie on a disk of this machine (ext4, xfs, btrfs and the like)"
+    case .noHandles(let kind):
+      "it lies on \(kind), which has no file handles here; choose a directory on a disk"
+    case .overlapsStore: "it holds the store, or lies in it"
+    case .overlaps(let name?): "it overlaps with the volume \(name.sanitized)"
+    case .overlaps(nil): "it overlaps with another volume"
+    case .mount(let error): "it can't be mounted for the daemon: \(error.message)"
+    case .engine(let failure): failure.reason.sanitized
+    case .ownersOfDirectory: "a directory has owners; '--ignore-owners' is for disks and servers"
+    case .name: "its name can't be that of a volume; choose another, of at most 255 bytes, with '--at'"
+    case .nameIsTaken: "there is a volume of that name already; choose another with '--at'"
+    case .tooMany: "there are too many volumes; eject some first"
+    case .store(let error): error.description
+    }
+  }
+}
+
+extension ControlFailure {
+  init(_ failure: VolumeFailure, path: String) {
+    switch failure {
+    case .store(let error): self.init(error)
+    case .nameIsTaken: self.init("\(path) can't be a volume: \(failure.message)", .EEXIST)
+    case .tooMany: self.init(failure.message, .EDQUOT)
+    default: self.init("\(path) can't be a volume: \(failure.message)", .EINVAL)
+    }
+  }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import Volume
+
+// What is asked of volumes.
+
+extension VolumeService {
+  /// Volumes of one user, and of all together.
+  private static let mostOfUser = 16
+  private static let most = 256
+
+  /// `users` tells who uses a volume.
+  func answer(
+    _ request: VolumeRequest, _ call: ControlCall, users: @escaping @Sendable (AttachedVolume) -> [String],
+    ejected: @escaping @Sendable (_ name: [UInt8]) -> Void
+  ) -> ControlAnswer {
+    let user = call.caller.uid
+    guard store.description.mode == .system || user == ProcessID.user else {
+      return .refusal("only the owner of this store can have volumes in it")
+    }
+    return .job(.volumes) { [self] _ in
+      ControlReply { () throws(ControlFailure) in try reply(to: request, call, users, ejected) }
+    }
+  }
+
+  private func reply(
+    to request: VolumeRequest, _ call: ControlCall, _ users: (AttachedVolume) -> [String],
+    _ ejected: (_ name: [UInt8]) -> Void
+  ) throws(ControlFailure) -> ControlReply {
+    let user = call.caller.uid
+    defer { volume.attached.forget { !users($0).isEmpty } }
+    switch request {
+    case .list: return .volumes(try list(for: user))
+    case .add(let wish): return .volumes([try add(wish, call)])
+    case .eject(let name, let force):
+      return .volumes([try eject(name, isForced: force, by: user, users, ejected)])
+    }
+  }
+
+  /// Those that a user may know of; directories that are not there are looked for again.
+  private func list(for user: UInt32) throws(ControlFailure) -> [VolumeDescription] {
+    let found = try records(for: user)
+    attach(found.filter { $0.kind == .directory && engine(of: $0) == nil })
+    return found.map { describe($0) }
+  }
+
+  private func engine(of record: VolumeRecord) -> VolumeEngine? {
+    volume.attached.all.first { $0.record.id == record.id }?.engine
+  }
+
+  private func describe(_ record: VolumeRecord) -> VolumeDescription {
+    let engine = engine(of: record)
+    return VolumeDescription(record, engine, missing: engine == nil ? reason(of: record.id) : nil)
+  }
+
+  // MARK: Adding
+
+  private func add(_ wish: VolumeWish, _ call: ControlCall) throws(ControlFailure) -> VolumeDescription {
+    guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
+    var options: VolumeRecord.Options = []
+    if wish.ignoresOwners { options.insert(.ignoresOwners) }
+    if wish.isOnDemand { options.insert(.onDemand) }
+    switch wish.source {
+    case .directory: return try addDirectory(wish, call)
+    case .disk(let path):
+      // The kernel trusts what is on a disk: so only root has it mount any.
+      let isRoots = store.description.mode == .system && call.caller.uid == 0
+      if !isRoots, wish.engine == .kernel {
+        throw ControlFailure("only root can have the kernel mount a disk, and in the machine's store", .EPERM)
+      }
+      if !isRoots || wish.engine == .program { options.insert(.byProgram) }
+      return try add(.disk, path, options, wish, by: call.caller.uid)
+    case .server(let url):
+      guard let address = ServerAddress(url) else {
+        throw ControlFailure("\(url.sanitized) is no address of a server that is known", .EINVAL)
+      }
+      return try add(.server, address.text, options, wish, by: call.caller.uid)
+    }
+  }
+
+  private func addDirectory(
+    _ wish: VolumeWish, _ call: ControlCall
+  ) throws(ControlFailure) -> VolumeDescription {
+    let caller = call.callerIdentity()
+    guard let passed = call.descriptor else { throw ControlFailure("no directory has come along", .EINVAL) }
+    let (path, identity) = try examine(passed)
+    let text = String(decoding: path, as: UTF8.self).sanitized
+    do throws(VolumeFailure) {
+      if wish.ignoresOwners { throw .ownersOfDirectory }
+      let found = VolumeRecord(
+        name: [], path: path, identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0)
+      // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
+      // way of it that they don't have.
+      let directory = SharedFD(try attaching.open(found))
+      _ = try attaching.kind(of: FD(directory.number))
+      try attaching.check(found, FD(directory.number), asOf: caller)
+      // What would overlap is not even noted.
+      try attaching.checkOverlap(try attaching.prepare(directory, as: found), for: caller.uid)
+      return try changes.withLock { _ throws(VolumeFailure) in
+        let record = try note(found, wish.name, by: caller.uid)
+        do throws(VolumeFailure) { try add(try attaching.prepare(directory, as: record)) } catch {
+          try? registry(false)?.removeVolume(record.id)
+          throw error
+        }
+        tell(.volumeAdded, record, by: caller.uid)
+        return describe(record)
+      }
+    } catch {
+      throw ControlFailure(error, path: text)
+    }
+  }
+
+  private func examine(_ passed: SharedFD) throws(ControlFailure) -> ([UInt8], ObjectIdentity) {
+    do throws(Errno) {
+      return try passed.use { (directory) throws(Errno) in
+        (try directory.ownPath(), ObjectIdentity(try directory.status(), of: directory))
+      }
+    } catch {
+      throw ControlFailure("can't examine the directory: \(error.message)", error)
+    }
+  }
+
+  /// Adds a disk or a server, which is mounted first, so that only what can be mounted is kept.
+  private func add(
+    _ kind: VolumeRecord.Kind, _ path: String, _ options: VolumeRecord.Options, _ wish: VolumeWish,
+    by user: UInt32
+  ) throws(ControlFailure) -> VolumeDescription {
+    do throws(VolumeFailure) {
+      let found = VolumeRecord(
+        name: [], kind: kind, path: Array(path.utf8),
+        identity: ObjectIdentity(inode: 0, handle: [], created: 0), owner: nil, isReadOnly: wish.isReadOnly,
+        added: 0, options: options)
+      let noted = try changes.withLock { _ throws(VolumeFailure) in
+        try note(found, wish.name, by: user, isUnlessThere: true)
+      }
+      let record: VolumeRecord
+      do throws(VolumeFailure) {
+        let mounted = try engines.mount(noted)
+        record = noted.known(by: mounted.identity)
+        try changes.withLock { _ throws(VolumeFailure) in
+          try complete(record)
+          try add(mounted.volume)
+        }
+      } catch {
+        try? registry(false)?.removeVolume(noted.id)
+        forget(noted.id)
+        throw error
+      }
+      tell(.volumeAdded, record, by: user)
+      return describe(record)
+    } catch {
+      throw ControlFailure(error, path: path.sanitized)
+    }
+  }
+
+  /// Notes by which number the disk is known.
+  private func complete(_ record: VolumeRecord) throws(VolumeFailure) {
+    do throws(StoreError) { try registry(true)?.setIdentity(record.identity, ofVolume: record.id) } catch {
+      throw .store(error)
+    }
+  }
+
+  /// Has the registry know something that a user adds.
+  private func note(
+    _ found: VolumeRecord, _ wanted: String?, by user: UInt32, isUnlessThere: Bool = false
+  ) throws(VolumeFailure) -> VolumeRecord {
+    let owner = store.description.mode == .system && user == 0 ? nil : user
+    let known: [VolumeRecord]
+    do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
+    guard known.count < Self.most, known.count(where: { $0.owner == owner }) < Self.mostOfUser else {
+      throw .tooMany
+    }
+    if isUnlessThere, let other = known.first(where: { $0.path == found.path && $0.owner == owner }) {
+      throw .overlaps(String(decoding: other.name, as: UTF8.self))
+    }
+    let record = VolumeRecord(
+      name: try VolumeName.choose(wanted, for: found, among: known, most: Self.most), kind: found.kind,
+      path: found.path, identity: found.identity, owner: owner, isReadOnly: found.isReadOnly,
+      added: Int64(time(nil)), options: found.options)
+    do throws(StoreError) {
+      guard let registry = try registry(true) else { throw StoreError.mountedReadOnly }
+      return try registry.add(record)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  // MARK: Ejecting
+
+  private func eject(
+    _ name: String, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String],
+    _ ejected: (_ name: [UInt8]) -> Void
+  ) throws(ControlFailure) -> VolumeDescription {
+    guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
+    return try changes.withLock { _ throws(ControlFailure) in
+      let ignoresCase = volume.settings.ignoresCase
+      let isMeant = { (record: VolumeRecord) in
+        record.name.elementsEqual(name.utf8) || ignoresCase && areOneName(record.name, Array(name.utf8))
+      }
+      guard let known = try records(for: user).first(where: isMeant) else {
+        throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
+      }
+      guard known.owner == user || user == 0 else {
+        throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
+      }
+      let attached = volume.attached.all.first { $0.record.id == known.id }
+      let using = isForced ? [] : attached.map(users) ?? []
+      guard using.isEmpty else {
+        let most = 5
+        let more = using.count > most ? " and \(using.count - most) more" : ""
+        throw ControlFailure(
+          "\(name.sanitized) is in use: " + using.prefix(most).joined(separator: "; ").sanitized + more,
+          .inUse)
+      }
+      do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
+        throw ControlFailure(error)
+      }
+      volume.detach(known.id)
+      ejected(known.name)
+      if let attached { end(attached, isHurried: isForced) }
+      let described = VolumeDescription(known, nil, missing: reason(of: known.id))
+      forget(known.id)
+      tell(.volumeEjected, known, by: user)
+      return described
+    }
+  }
+
+  private func records(for user: UInt32) throws(ControlFailure) -> [VolumeRecord] {
+    do throws(StoreError) {
+      return try registry(false)?.volumes().filter { $0.owner == nil || $0.owner == user || user == 0 } ?? []
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+}
+
+/// Names of volumes.
+private enum VolumeName {
+  /// The name that is asked for, or its own with a number if that is taken.
+  ///
+  /// Names that differ by case are one.
+  static func choose(
+    _ wanted: String?, for record: VolumeRecord, among known: [VolumeRecord], most: Int
+  ) throws(VolumeFailure) -> [UInt8] {
+    func isTaken(_ name: [UInt8]) -> Bool { known.contains { areOneName($0.name, name) } }
+    if let wanted {
+      let name = Array(wanted.utf8)
+      guard isName(name) else { throw .name }
+      guard !isTaken(name) else { throw .nameIsTaken }
+      return name
+    }
+    let own = own(of: record)
+    guard isName(own) else { throw .name }
+    for number in 0...most {
+      let name = number == 0 ? own : own + Array(" \(number)".utf8)
+      if isName(name), !isTaken(name) { return name }
+    }
+    throw .nameIsTaken
+  }
+
+  private static func own(of record: VolumeRecord) -> [UInt8] {
+    let text = String(decoding: record.path, as: UTF8.self)
+    let last = record.path.split(separator: UInt8(ascii: "/")).last.map { Array($0) } ?? []
+    switch record.kind {
+    case .directory: return last
+    case .server: return Array((ServerAddress(text)?.name ?? "Untitled").utf8)
+    case .disk:
+      guard text.hasPrefix("/") else { return Array("Untitled".utf8) }
+      // The image of a disk.
+      let period = last.lastIndex(of: UInt8(ascii: ".")) ?? last.endIndex
+      return period > 0 ? Array(last[..<period]) : last
+    }
+  }
+
+  private static func isName(_ name: [UInt8]) -> Bool {
+    (1...255).contains(name.count) && name.first != UInt8(ascii: ".")
+      && !name.contains { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7f }
+      // It could not be told to a command otherwise.
+      && String(validating: name, as: UTF8.self) != nil
+  }
+}

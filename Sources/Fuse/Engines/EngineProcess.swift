@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// As whom a program runs.
+struct EngineUser {
+  let uid: UInt32
+  let gid: UInt32
+  let environment: [String]
+
+  /// Somebody that the machine knows, or root.
+  init(of user: UInt32, _ group: UInt32) {
+    let account = Account.numbered(user)
+    uid = user
+    gid = account?.gid ?? group
+    environment = [
+      "PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8", "HOME=" + (account?.home ?? "/"),
+      "USER=" + (account?.name ?? "\(user)"), "LOGNAME=" + (account?.name ?? "\(user)"),
+    ]
+    name = account?.name
+  }
+
+  /// Nobody: a number that no account has, as service managers use them for what they start.
+  init(nobodyOf volume: UInt32) {
+    let (first, count): (UInt32, UInt32) = (61_184, 4_336)
+    uid = first + volume % count
+    gid = uid
+    environment = ["PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8", "HOME=/"]
+    name = nil
+  }
+
+  /// Whoever we are, with all that our environment has.
+  static var own: EngineUser {
+    var variables: [String] = []
+    var next = environ
+    while let variable = next.pointee {
+      let text = String(cString: variable)
+      if !text.hasPrefix("PATH=") && !text.hasPrefix("LANG=") { variables.append(text) }
+      next += 1
+    }
+    return EngineUser(
+      uid: ProcessID.user, gid: ProcessID.group,
+      environment: variables + ["PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8"])
+  }
+
+  private init(uid: UInt32, gid: UInt32, environment: [String]) {
+    (self.uid, self.gid, self.environment) = (uid, gid, environment)
+    name = nil
+  }
+
+  fileprivate let name: String?
+}
+
+/// A program that was started by us, and the processes that it has left in its place.
+final class EngineProcess {
+  private(set) var pid: Int32
+  /// Readable when that process has ended.
+  private(set) var ended: SharedFD
+  /// What it says.
+  let words: SharedFD
+
+  /// Starts a program as someone; `socket` is for the descriptor by which its mounts are decided about, if
+  /// they are to be.
+  ///
+  /// The process has one thread.
+  init(_ program: EngineProgram, as user: EngineUser, becomes: Bool, intercepting socket: FD?) throws(Errno) {
+    // What it leaves behind is ours (PR_SET_CHILD_SUBREAPER).
+    try check(clx_prctl(36, 1))
+    let ends = try pipe()
+    try ends.read.fd.setNonBlocking()
+    let output = ends.write.fd
+    let child = clx_fork()
+    if child == 0 { Self.become(program, user, becomes, socket, output) }
+    let failure = Errno.last
+    pid = child
+    words = SharedFD(ends.takeRead())
+    guard child > 0 else { throw failure }
+    ended = SharedFD(try ProcessID.open(child))
+  }
+
+  private static func become(
+    _ program: EngineProgram, _ user: EngineUser, _ becomes: Bool, _ socket: FD?, _ output: FD
+  ) -> Never {
+    setsid()
+    do throws(Errno) {
+      let nowhere = try FD.cwd.openFollowing("/dev/null", O_RDONLY).release()
+      try check(dup2(nowhere.raw, STDIN_FILENO))
+      try check(dup2(output.raw, STDOUT_FILENO))
+      try check(dup2(output.raw, STDERR_FILENO))
+      try check(chdir("/"))
+      if becomes, user.uid != 0 {
+        if let name = user.name {
+          try name.withName { (name) throws(Errno) in _ = try check(clx_initgroups(name.bytes, user.gid)) }
+        } else {
+          try check(clx_thread_setgroups(0, nil))
+        }
+        try check(clx_become(user.uid, user.gid))
+      }
+      if let socket {
+        let listener = try InterceptedMounts.begin()
+        _ = try LocalSocket.send([0], with: listener.fd, to: socket)
+      }
+      let closeOnExec: UInt32 = 1 << 2
+      try check(clx_close_range(UInt32(STDERR_FILENO) + 1, UInt32.max, closeOnExec))
+      var none = sigset_t()
+      sigemptyset(&none)
+      try check(sigprocmask(SIG_SETMASK, &none, nil))
+      for signal in [SIGPIPE, SIGCHLD, SIGTERM, SIGINT, SIGHUP] { _ = Glibc.signal(signal, SIG_DFL) }
+      let words: [UnsafeMutablePointer<CChar>?] = ([program.path] + program.words).map { strdup($0) } + [nil]
+      let variables: [UnsafeMutablePointer<CChar>?] = user.environment.map { strdup($0) } + [nil]
+      _ = execve(program.path, words, variables)
+      throw .last
+    } catch {
+      let text = Array("can't be started: \(error.message)\n".utf8)
+      _ = text.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+    _exit(127)
+  }
+
+  /// Waits for its end; false when the time is over.
+  func hasEnded(milliseconds: Int32) throws(Errno) -> Bool {
+    try ended.use { (fd) throws(Errno) in try fd.waitUntilReadable(milliseconds: milliseconds) }
+  }
+
+  /// The one that has ended has left another one in its place, as programs do that go to the background;
+  /// else its status.
+  func follow() throws(Errno) -> Int32? {
+    var status: Int32 = 0
+    try retrying { waitpid(pid, &status, 0) }
+    guard clx_exit_status(status) == 0, let next = Self.children().first else { return status }
+    ended = SharedFD(try ProcessID.open(next))
+    pid = next
+    return nil
+  }
+
+  /// Our processes, those included that others have left.
+  private static func children() -> [Int32] {
+    let own = ProcessID.own
+    let text = FD.text(of: "/proc/\(own)/task/\(own)/children", limit: 1 << 16) ?? ""
+    return text.split(whereSeparator: \.isWhitespace).compactMap { Int32($0) }
+  }
+
+  /// Ends it with all that it has started, and waits for that.
+  ///
+  /// `isHurried` does not let it finish anything.
+  func end(isHurried: Bool) {
+    if !isHurried {
+      // It learns from the kernel that its filesystem is gone, and may have data to bring away.
+      if (try? hasEnded(milliseconds: 10_000)) == true { return }
+      _ = kill(pid, SIGTERM)
+      if (try? hasEnded(milliseconds: 5000)) == true { return }
+    }
+    for process in [pid] + Self.children() {
+      _ = kill(-process, SIGKILL)
+      _ = kill(process, SIGKILL)
+    }
+  }
+}

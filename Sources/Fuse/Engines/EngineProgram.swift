@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// A program that serves a filesystem, or has the kernel serve it, with its words.
+struct EngineProgram: Equatable {
+  let path: String
+  let words: [String]
+  /// What people call it.
+  let name: String
+  /// Whether it ends when the filesystem is mounted.
+  var endsMounted = false
+
+  /// The programs that serve formats, with their packages in Debian.
+  private static let ofFormats: [DiskFormat.Kind: (program: String, package: String)] = [
+    .ext4: ("fuse2fs", "fuse2fs"), .ntfs: ("ntfs-3g", "ntfs-3g"), .exfat: ("mount.exfat-fuse", "exfat-fuse"),
+    .iso9660: ("fuseiso", "fuseiso"), .squashfs: ("squashfuse", "squashfuse"),
+  ]
+
+  /// Whether a program could serve the format.
+  static func canServe(_ kind: DiskFormat.Kind) -> Bool { ofFormats[kind] != nil }
+
+  /// Serves a disk with a program.
+  init(serving kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, at place: String)
+    throws(EngineFailure)
+  {
+    guard let (program, package) = Self.ofFormats[kind] else {
+      throw EngineFailure(
+        .ENODEV, "no program is known that serves \(kind.rawValue); let the kernel do it ('--engine kernel')")
+    }
+    let options = isReadOnly ? ["-o", "ro"] : []
+    let path = try Self.find(program, in: package)
+    let words: [String] =
+      switch kind {
+      case .ntfs: ["-o", "no_detach" + (isReadOnly ? ",ro" : ""), disk, place]
+      // In the foreground: it says what it does, but it says nothing without.
+      case .exfat: ["-d"] + options + [disk, place]
+      case .iso9660: ["-n", disk, place, "-f"]
+      default: ["-f"] + options + [disk, place]
+      }
+    self.init(path: path, words: words, name: program)
+  }
+
+  /// Lets the kernel mount a disk.
+  init(mounting kind: DiskFormat.Kind, at disk: String, isFile: Bool, isReadOnly: Bool, at place: String)
+    throws(EngineFailure)
+  {
+    var options = ["nosuid", "nodev"]
+    if isReadOnly || kind.isReadOnly { options.append("ro") }
+    if isFile { options.append("loop") }
+    // An image could ask for a panic of the machine.
+    if kind == .ext4 { options.append("errors=remount-ro") }
+    let path = try Self.find("mount", in: "mount")
+    self.init(
+      path: path,
+      words: ["-n", "-t", kind.rawValue, "-o", options.joined(separator: ","), "--", disk, place],
+      name: kind.rawValue, endsMounted: true)
+  }
+
+  /// Brings a server's directory here.
+  init(_ address: ServerAddress, isReadOnly: Bool, at place: String) throws(EngineFailure) {
+    switch address.scheme {
+    case .sftp:
+      var options = [
+        "reconnect", "ServerAliveInterval=15", "ServerAliveCountMax=3", "BatchMode=yes", "ConnectTimeout=20",
+      ]
+      if let port = address.port { options.append("port=\(port)") }
+      if isReadOnly { options.append("ro") }
+      let host = address.host.utf8.contains(UInt8(ascii: ":")) ? "[\(address.host)]" : address.host
+      let from = (address.user.map { $0 + "@" } ?? "") + host + ":" + address.path
+      self.init(
+        path: try Self.find("sshfs", in: "sshfs"),
+        words: ["-f", "-o", options.joined(separator: ","), from, place], name: "sshfs")
+    case .dav, .davs:
+      let scheme = address.scheme == .dav ? "http" : "https"
+      let port = address.port.map { ":\($0)" } ?? ""
+      let quoted = "\(scheme)://\(address.host)\(port)\(address.path)".split(separator: "\"").joined()
+      let user = address.user.map { ",user=\"\($0)\"" } ?? ""
+      try self.init(rclone: ":webdav,url=\"\(quoted)\"\(user):", isReadOnly: isReadOnly, at: place)
+    case .rclone:
+      try self.init(rclone: "\(address.host):\(address.path)", isReadOnly: isReadOnly, at: place)
+    case .gluster:
+      let volume = address.path.split(separator: "/").map(String.init)
+      guard let name = volume.first, volume.count == 1 else {
+        throw EngineFailure(.EINVAL, "write 'gluster://HOST/VOLUME'")
+      }
+      self.init(
+        path: try Self.find("glusterfs", in: "glusterfs-client"),
+        words: [
+          "--no-daemon", "--volfile-server=\(address.host)", "--volfile-id=\(name)", "--log-file=/dev/stderr",
+          "--log-level=ERROR",
+        ] + (isReadOnly ? ["--read-only"] : []) + [place], name: "glusterfs")
+    case .nfs, .smb:
+      var options = ["nosuid", "nodev"]
+      if isReadOnly { options.append("ro") }
+      if let port = address.port { options.append("port=\(port)") }
+      // A server that does not answer is no reason to wait for ever.
+      if address.scheme == .nfs { options += ["softerr", "timeo=100", "retrans=3"] }
+      if let user = address.user { options.append("username=\(user)") }
+      let host = address.host.utf8.contains(UInt8(ascii: ":")) ? "[\(address.host)]" : address.host
+      let from = address.scheme == .nfs ? "\(host):\(address.path)" : "//\(host)\(address.path)"
+      let type = address.scheme == .nfs ? "nfs" : "cifs"
+      self.init(
+        path: try Self.find("mount", in: "mount"),
+        words: ["-n", "-t", type, "-o", options.joined(separator: ","), "--", from, place], name: type,
+        endsMounted: true)
+    }
+  }
+
+  private init(rclone remote: String, isReadOnly: Bool, at place: String) throws(EngineFailure) {
+    let words = [
+      "mount", "--vfs-cache-mode", "writes", "--dir-cache-time", "5s", "--contimeout", "20s", "--timeout",
+      "60s",
+      "--retries", "1", "--low-level-retries", "2", "--ask-password=false", "--use-mmap",
+    ]
+    self.init(
+      path: try Self.find("rclone", in: "rclone"),
+      words: words + (isReadOnly ? ["--read-only"] : []) + ["--", remote, place], name: "rclone")
+  }
+
+  private init(path: String, words: [String], name: String, endsMounted: Bool = false) {
+    self.path = path
+    self.words = words
+    self.name = name
+    self.endsMounted = endsMounted
+  }
+
+  static let searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+  private static func find(_ program: String, in package: String) throws(EngineFailure) -> String {
+    let places = searchPath.split(separator: ":").map { "\($0)/\(program)" }
+    guard let path = places.first(where: { access($0, X_OK) == 0 }) else {
+      throw EngineFailure(
+        .ENOENT, "\(program) is not installed; install it (Debian: 'apt install \(package)'), and try again")
+    }
+    return path
+  }
+}

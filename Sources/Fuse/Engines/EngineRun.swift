@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+/// A program that serves a filesystem, from its start to its end.
+final class EngineRun {
+  private let program: EngineProgram
+  private let user: EngineUser
+  private let place: String
+  private let isSystem: Bool
+  private let daemon: FD
+  private let process: EngineProcess
+  /// By which its mounts are decided about.
+  private let mounts: InterceptedMounts
+  private var output = EngineOutput()
+  private var root: SharedFD?
+
+  init(
+    _ program: EngineProgram, _ user: EngineUser, at place: String, isSystem: Bool, _ daemon: FD
+  ) throws(Errno) {
+    (self.program, self.user, self.place, self.isSystem) = (program, user, place, isSystem)
+    self.daemon = daemon
+    let ends = try Pairs.messages()
+    let mine = OwnedFD(owning: ends.mine.raw)
+    do {
+      let theirs = OwnedFD(owning: ends.theirs.raw)
+      process = try EngineProcess(program, as: user, becomes: isSystem, intercepting: theirs.fd)
+    }
+    // It comes before the program starts, or never.
+    guard try mine.fd.waitUntilReadable(milliseconds: 10_000),
+      let listener = try LocalSocket.receive(from: mine.fd, limit: 1)?.descriptor
+    else { throw .EPERM }
+    mounts = InterceptedMounts(OwnedFD(owning: listener.raw))
+  }
+
+  /// Why it has ended, in its own words.
+  var reason: String {
+    let said = output.text
+    return said.isEmpty ? "\(program.name) has ended" : "\(program.name) says: \(said)"
+  }
+
+  // MARK: Until it serves
+
+  /// Returns when the program answers at the root of its filesystem.
+  func waitUntilMounted(milliseconds: UInt64) throws(EngineFailure) {
+    let start = monotonicNanoseconds()
+    var probe: Probe?
+    while true {
+      let events = wait(milliseconds: 50, besides: probe?.ended)
+      if events.contains(.daemon) { throw failure(.ECONNABORTED, "nobody waits for it any more") }
+      if events.contains(.ended), let status = (try? process.follow()) ?? nil {
+        // It had said something, or has not been able to.
+        output.read(process.words)
+        let code = clx_exit_status(status)
+        throw EngineFailure(
+          .EIO, output.text.isEmpty ? "\(program.name) ended with status \(code)" : reason)
+      }
+      if let asked = probe, events.contains(.probed) {
+        var status: Int32 = 0
+        _ = waitpid(asked.pid, &status, 0)
+        if clx_exit_status(status) == 0 { return }
+        // It may be about to end, and will have said why.
+        probe = nil
+        pause()
+      }
+      if root != nil, probe == nil { probe = startProbe() }
+      guard monotonicNanoseconds() &- start < milliseconds * 1_000_000 else {
+        throw failure(.ETIMEDOUT, "\(program.name) did not begin to serve it in time\(output.asReason)")
+      }
+    }
+  }
+
+  private func failure(_ error: Errno, _ reason: String) -> EngineFailure {
+    takeMountAway()
+    process.end(isHurried: true)
+    return EngineFailure(error, reason)
+  }
+
+  /// A process that asks the program once, and ends well if it answers.
+  private struct Probe {
+    let pid: Int32
+    let ended: SharedFD
+  }
+
+  private func startProbe() -> Probe? {
+    guard let root else { return nil }
+    let child = clx_fork()
+    if child == 0 {
+      let isAnswered = (try? root.use { (root) throws(Errno) in try root.status() }) != nil
+      _exit(isAnswered ? 0 : 1)
+    }
+    guard child > 0, let probe = try? ProcessID.open(child) else { return nil }
+    return Probe(pid: child, ended: SharedFD(probe))
+  }
+
+  // MARK: What it mounts
+
+  private func decide() {
+    guard let call = try? mounts.next() else { return }
+    do throws(Errno) {
+      guard root == nil, let theirs = connection(of: call) else { throw .EPERM }
+      let ours = isSystem ? try mountForProgram() : try mountByHelper()
+      try mounts.replace(theirs, of: call, by: ours.fd)
+      mounts.answer(call, nil)
+    } catch {
+      mounts.answer(call, error)
+    }
+  }
+
+  private func mountForProgram() throws(Errno) -> OwnedFD {
+    let made = try Mount.forProgram(
+      of: user.uid, user.gid, source: Self.source, [.noSetUserID, .noDevices])
+    let over = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
+    try made.mount.use { (mount) throws(Errno) in try mount.attach(over: over.fd) }
+    root = made.mount
+    return made.takeConnection()
+  }
+
+  private func mountByHelper() throws(Errno) -> OwnedFD {
+    let options = ["fsname=\(Self.source)", "nosuid", "nodev"]
+    let connection = try Mount.throughHelper(at: place, options: options)
+    root = SharedFD(try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY))
+    return connection
+  }
+
+  private static let source = "insula-volume"
+
+  /// The descriptor by which the program, or a helper of its own, wants to serve what it mounts.
+  private func connection(of call: InterceptedMounts.Call) -> Int32? {
+    try? ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) { () throws(Errno) in
+      InterceptedMounts.descriptors(of: call.thread, at: "/dev/fuse").first
+    }
+  }
+
+  // MARK: While it serves
+
+  /// Lets `body` pass the root on, and keeps nothing that would hold the filesystem.
+  func handOverMount(_ body: (FD) -> Void) {
+    if let root { body(FD(root.number)) }
+    root = nil
+    if !isSystem { takeMountAway() }
+  }
+
+  private func takeMountAway() {
+    if isSystem {
+      _ = umount2(place, CLX_MNT_DETACH)
+    } else {
+      MountHelper.Serving.unmountLazily(place)
+      _ = rmdir(place)
+    }
+  }
+
+  /// Returns when it has ended, by itself or because the daemon wants that.
+  func watch() {
+    while true {
+      let events = wait(milliseconds: -1, besides: nil)
+      if events.contains(.ended), hasEnded() {
+        output.read(process.words)
+        return
+      }
+      if events.contains(.daemon) {
+        let word = (try? LocalSocket.receive(from: daemon, limit: 1, takesDescriptor: false)) ?? nil
+        takeMountAway()
+        return process.end(isHurried: word != nil)
+      }
+    }
+  }
+
+  /// Whether nobody serves it any more.
+  private func hasEnded() -> Bool {
+    do throws(Errno) { return try process.follow() != nil } catch { return true }
+  }
+
+  private struct Events: OptionSet {
+    let rawValue: UInt8
+    static let daemon = Events(rawValue: 1)
+    static let ended = Events(rawValue: 2)
+    static let probed = Events(rawValue: 4)
+  }
+
+  /// Waits until something happens; what the program says is read, and what it mounts decided.
+  private func wait(milliseconds: Int32, besides probe: SharedFD?) -> Events {
+    var set = [
+      daemon.raw, process.ended.number, probe?.number ?? -1, mounts.fd.raw,
+      output.isOver ? -1 : process.words.number,
+    ].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    guard poll(&set, nfds_t(set.count), milliseconds) > 0 else { return [] }
+    let ready = set.map { $0.revents != 0 }
+    if ready[4] { output.read(process.words) }
+    if ready[3] {
+      if set[3].revents & Int16(POLLIN) != 0 { decide() } else { pause() }
+    }
+    var events: Events = []
+    if ready[0] { events.insert(.daemon) }
+    if ready[1] { events.insert(.ended) }
+    if ready[2] { events.insert(.probed) }
+    return events
+  }
+
+  /// Nobody is left whose mounts could be decided about; the end of the program is about to be seen.
+  private func pause() { poll(nil, 0, 20) }
+}
+
+/// The end of what a program has said.
+struct EngineOutput {
+  private var bytes: [UInt8] = []
+  /// Nobody can say anything any more.
+  private(set) var isOver = false
+  private static let most = 2000
+
+  mutating func read(_ pipe: SharedFD) {
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while !isOver {
+      let count = Glibc.read(pipe.number, &chunk, chunk.count)
+      if count == 0 { isOver = true }
+      guard count > 0 else { return }
+      bytes = (bytes + chunk[..<count]).suffix(Self.most)
+    }
+  }
+
+  /// In one line, without what could not be shown.
+  var text: String {
+    let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).suffix(4)
+    return lines.joined(separator: "; ")
+  }
+
+  var asReason: String { text.isEmpty ? "" : "; it says: \(text)" }
+}

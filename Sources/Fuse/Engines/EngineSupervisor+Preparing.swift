@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+// What there has to be before a program is started: a place to mount over, and the disk.
+
+extension EngineSupervisor {
+  /// Where nobody else looks: in the namespace of our own.
+  private static let places = ["/run/insula", "/mnt", "/media", "/tmp"]
+
+  /// A directory to mount over.
+  func preparePlace() throws(EngineFailure) -> String {
+    try attempt({ "no place can be made to mount it: \($0.message)" }) { () throws(Errno) in
+      guard isSystem else {
+        let own = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
+        let parent = own.hasPrefix("/") ? own : "/tmp"
+        var template = Array("\(parent)/insula-volume.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno.last }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      }
+      let newMounts: Int32 = 0x0002_0000
+      try check(clx_unshare(newMounts))
+      // What is unmounted elsewhere goes away here too, where the machine passes that on.
+      try check(mount(nil, "/", nil, UInt(MS_REC) | UInt(MS_SLAVE), nil))
+      try letGoOfOthers()
+      guard let place = Self.places.first(where: { access($0, F_OK) == 0 }) else { throw .ENOENT }
+      // Devices work in it: that of the disk is lent there.
+      try check(mount("insula", place, "tmpfs", UInt(MS_NOSUID) | UInt(MS_NOEXEC), "mode=0711,size=64k"))
+      return place
+    }
+  }
+
+  /// Holds no mount that others may want to take away, such as our own tree's, and no disk that the program
+  /// has no use for.
+  private func letGoOfOthers() throws(Errno) {
+    var needed = [
+      "/usr", "/lib", "/etc", "/var/lib", "/tmp", "/run", Account.numbered(order.user)?.home ?? "/",
+    ]
+    switch order.source {
+    case .kernel(let disk), .program(let disk): needed.append(disk)
+    case .server: break
+    }
+    for entry in try MountTable.current().entries.reversed() {
+      let isNeeded = needed.contains { path in
+        entry.mountPoint == "/" || path == entry.mountPoint || path.hasPrefix(entry.mountPoint + "/")
+      }
+      let isOthers = !isNeeded && (entry.device.major != 0 || entry.type.hasPrefix("fuse"))
+      guard isOthers || entry.type.hasPrefix("fuse.insula") else { continue }
+      // What is hidden by another one can't be taken away, and is nobody's who could ask for it.
+      _ = umount2(entry.mountPoint, CLX_MNT_DETACH)
+    }
+  }
+
+  /// A disk that was found.
+  struct FoundDisk {
+    let path: String
+    let format: DiskFormat
+    let isFile: Bool
+    /// It is locked for as long as this is open, if it is a file.
+    let disk: SharedFD
+  }
+
+  /// Finds a disk, and what is on it.
+  func examine(_ disk: String) throws(EngineFailure) -> FoundDisk {
+    var path = disk
+    if !disk.hasPrefix("/") {
+      guard let found = Self.find(disk) else { throw EngineFailure(.ENOENT, "there is no disk \(disk)") }
+      path = found
+    }
+    let file = SharedFD(
+      try attempt({ "\(path) can't be opened: \($0.messageAboutPath)" }) { () throws(Errno) in
+        try asUser { () throws(Errno) in
+          try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+        }
+      })
+    let why = { (error: Errno) -> String in
+      switch error {
+      case .EBUSY: "\(path) is in use already"
+      case .ENOTBLK: "\(path) is neither a disk nor a file"
+      default: "\(path) can't be read: \(error.message)"
+      }
+    }
+    let (isFile, format) = try attempt(why) { () throws(Errno) in
+      try file.use { (file) throws(Errno) in
+        let status = try file.status()
+        guard status.isRegular || status.type == S_IFBLK else { throw .ENOTBLK }
+        if status.isRegular, !lock(file) { throw .EBUSY }
+        return (status.isRegular, DiskFormat.read(file))
+      }
+    }
+    guard let format else {
+      throw EngineFailure(
+        .EINVAL, "it has no filesystem that is known; format it first (with mkfs.ext4, for example)")
+    }
+    guard order.identity.isEmpty || order.identity == format.identity else {
+      throw EngineFailure(.ESTALE, "at \(path) is another disk than the one that was added")
+    }
+    return FoundDisk(path: path, format: format, isFile: isFile, disk: file)
+  }
+
+  /// Waits for a while: a program that served it before may be about to end.
+  private func lock(_ image: FD) -> Bool {
+    for _ in 0..<160 {
+      if flock(image.raw, LOCK_NB | (order.isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return true }
+      if errno != EWOULDBLOCK || isGivenUp { return false }
+      poll(nil, 0, 100)
+    }
+    return false
+  }
+
+  /// The path of a disk that is given by its number or its label.
+  private static func find(_ disk: String) -> String? {
+    let parts = disk.split(separator: "=", maxSplits: 1).map(String.init)
+    guard parts.count == 2, let directory = ["UUID": "by-uuid", "LABEL": "by-label"][parts[0]],
+      !parts[1].utf8.contains(UInt8(ascii: "/")), ![".", ".."].contains(parts[1])
+    else { return nil }
+    let path = "/dev/disk/\(directory)/\(parts[1])"
+    return access(path, F_OK) == 0 ? path : nil
+  }
+
+  private func asUser<Result: ~Copyable>(
+    _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    guard isSystem else { return try body() }
+    return try ThreadIdentity.with(uid: order.user, gid: order.group, lasting: false, body)
+  }
+
+  /// A disk that is lent to a program.
+  struct LentDisk {
+    let path: String
+    let user: EngineUser
+    /// What has to stay open meanwhile.
+    var held: SharedFD?
+  }
+
+  /// Lets a program that is nobody's have a disk of root's; a user's program opens its own.
+  func lend(_ disk: String, isReadOnly: Bool, in place: String) throws(EngineFailure) -> LentDisk {
+    guard isSystem else { return LentDisk(path: disk, user: EngineUser.own) }
+    guard order.user == 0 else {
+      return LentDisk(path: disk, user: EngineUser(of: order.user, order.group))
+    }
+    let user = EngineUser(nobodyOf: order.number)
+    return try attempt({ "\(disk) can't be lent to the program: \($0.message)" }) { () throws(Errno) in
+      let file = try FD.cwd.openFollowing(disk, (isReadOnly ? O_RDONLY : O_RDWR) | O_NONBLOCK)
+      var lent = LentDisk(path: place + "/disk", user: user)
+      var number = try file.fd.status().st_rdev
+      if try file.fd.status().isRegular {
+        let loop = try LoopDevice.make(of: file.fd, isReadOnly: isReadOnly)
+        number = try loop.fd.status().st_rdev
+        lent.held = SharedFD(loop)
+      }
+      try check(mknod(lent.path, S_IFBLK | (isReadOnly ? 0o400 : 0o600), number))
+      try check(chown(lent.path, user.uid, user.gid))
+      try introduce(user, in: place)
+      return lent
+    }
+  }
+
+  /// Gives a user that no account is a name in this namespace: programs want to know as whom they run.
+  private func introduce(_ user: EngineUser, in place: String) throws(Errno) {
+    let entry = "insula-volume:x:\(user.uid):\(user.gid)::/:/usr/sbin/nologin\n"
+    let directory = try FD.cwd.openFollowing(place, O_RDONLY | O_DIRECTORY)
+    let file = try directory.fd.open("passwd", O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+    try file.fd.writeAll(entry.utf8)
+    try check(mount(place + "/passwd", "/etc/passwd", nil, UInt(MS_BIND), nil))
+  }
+
+  func makeMountPoint(_ path: String, _ user: EngineUser) throws(EngineFailure) {
+    guard isSystem else { return }
+    try attempt({ "no place can be made to mount it: \($0.message)" }) { () throws(Errno) in
+      try check(mkdir(path, 0o700))
+      try check(chown(path, user.uid, user.gid))
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+internal import LinuxIO
+
+// Mounting, and looking after the program.
+
+extension EngineSupervisor {
+  private static let startMilliseconds: UInt64 = 45_000
+
+  // MARK: By the kernel
+
+  func mountByKernel(
+    _ program: EngineProgram, at place: String, _ report: EngineReport
+  ) throws(EngineFailure) {
+    var output = EngineOutput()
+    let status = try attempt({ "the kernel does not mount it: \($0.message)" }) { () throws(Errno) in
+      let process = try EngineProcess(program, as: EngineUser(of: 0, 0), becomes: false, intercepting: nil)
+      let words = process.words
+      let start = monotonicNanoseconds()
+      while !(try process.hasEnded(milliseconds: 100)) {
+        output.read(words)
+        guard monotonicNanoseconds() &- start < Self.startMilliseconds * 1_000_000, !isGivenUp else {
+          process.end(isHurried: true)
+          throw .ETIMEDOUT
+        }
+      }
+      output.read(words)
+      return try process.follow()
+    }
+    guard status.map({ clx_exit_status($0) }) == 0 else {
+      throw EngineFailure(.EIO, "the kernel does not mount it: \(output.text)")
+    }
+    try attempt({ "the mount is not there: \($0.message)" }) { () throws(Errno) in
+      let root = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
+      send(report, with: root.fd)
+    }
+    // In the namespace it would stay for as long as we are there.
+    _ = umount2(place, CLX_MNT_DETACH)
+    _ = try? daemon.waitUntilReadable(milliseconds: -1)
+  }
+
+  /// Whether the daemon does not wait any more.
+  var isGivenUp: Bool { (try? daemon.waitUntilHungUp(milliseconds: 0)) != false }
+
+  // MARK: By a program
+
+  func run(
+    _ program: EngineProgram, as user: EngineUser, at place: String, _ report: EngineReport
+  ) throws(EngineFailure) {
+    try makeMountPoint(place, user)
+    let failed = { (error: Errno) in "\(program.name) can't be started: \(error.message)" }
+    let run = try attempt(failed) { () throws(Errno) in
+      try EngineRun(program, user, at: place, isSystem: isSystem, daemon)
+    }
+    try run.waitUntilMounted(milliseconds: Self.startMilliseconds)
+    run.handOverMount { root in send(report, with: root) }
+    run.watch()
+    send(EngineReport(.ENOTCONN, run.reason))
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+// Requests that may wait for a server, or for a program that somebody else runs.
+//
+//  1. They wait without any of the threads that serve others: a queue has threads of its own, which are
+//     started when they are needed and end when there has been nothing to do for a while. Users take turns.
+//  2. Whoever is being killed does not wait: a request that has taken long is answered with EINTR as soon as
+//     its caller has got a fatal signal. What its thread then gets from the server, nobody learns.
+//  3. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
+//     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
+//  4. What waits takes memory, of which each user has a share.
+
+/// See the rules above.
+package final class RequestQueue: Sendable {
+  /// A request that was handed over and has not been answered.
+  private struct Pending {
+    let caller: Int32
+    let since: UInt64
+    let isRead: Bool
+    var isAnswered = false
+    let session: Session
+  }
+  private struct State {
+    var turns: Turns<Work>
+    var pending: [UInt64: Pending] = [:]
+    var threads = 0
+    var idle = 0
+    var isWatched = false
+    var isStopped = false
+  }
+  private struct Work: Sendable {
+    let number: UInt64
+    let run: @Sendable () -> Void
+  }
+  private let state: Condition<State>
+  private let budget: Budget
+
+  private static let threadLimit = 8
+  private static let idleMilliseconds = 10_000
+  /// How many reads may wait once one of them has waited for so long.
+  private static let mostReads = 64
+  private static let readNanoseconds: UInt64 = 5_000_000_000
+  private static let watchMilliseconds = 500
+
+  /// `share` is how many of its threads one user may have.
+  package init(budget: Budget, isForOne: Bool) {
+    self.budget = budget
+    let share = isForOne ? Self.threadLimit : Self.threadLimit / 2
+    state = Condition(State(turns: Turns(share: share)))
+  }
+
+  /// Its threads end when they are done.
+  package func stop() { state.change { $0.isStopped = true } }
+
+  /// How many requests wait for it or are under way.
+  package var count: Int { state.withLock { $0.pending.count } }
+
+  /// Serves a request on a thread of its own; `ended` is called when that is done.
+  func add(
+    _ message: UnsafeMutableRawBufferPointer, of session: Session, _ payer: Payer, connection: UInt64,
+    ended: @escaping @Sendable () -> Void
+  ) {
+    let bytes = UnsafeRawBufferPointer(message)
+    guard let header = Wire.Header(bytes) else { return ended() }
+    let isRead = header.opcode == Wire.Opcode.read
+    let waiting: WaitingRequest
+    do throws(Errno) {
+      if isRead, hasTooManyReads { throw .EIO }
+      waiting = try WaitingRequest(
+        message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, in: budget)
+    } catch {
+      session.refuse(bytes, error)
+      return ended()
+    }
+    if Wire.Opcode.isRelease(header.opcode) { session.answerDone(header.unique) }
+    let number = header.unique
+    let work = Work(number: number) { [self] in
+      if !isAnswered(number) { session.process(waiting.message) }
+      forget(number)
+      ended()
+    }
+    let pending = Pending(
+      caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, session: session)
+    state.withLock { state in
+      state.pending[number] = pending
+      state.turns.add(work, payer.user, connection)
+      startThreads(&state)
+    }
+    state.wake()
+  }
+
+  private func isAnswered(_ number: UInt64) -> Bool {
+    state.withLock { $0.pending[number]?.isAnswered ?? false }
+  }
+
+  private func forget(_ number: UInt64) { state.withLock { _ = $0.pending.removeValue(forKey: number) } }
+
+  private var hasTooManyReads: Bool {
+    state.withLock { state in
+      guard state.pending.count >= Self.mostReads else { return false }
+      let reads = state.pending.values.filter(\.isRead)
+      let now = monotonicNanoseconds()
+      return reads.count >= Self.mostReads && reads.contains { now &- $0.since > Self.readNanoseconds }
+    }
+  }
+
+  // MARK: Threads
+
+  private func startThreads(_ state: inout State) {
+    if state.idle < state.turns.waiting, state.threads < Self.threadLimit,
+      let thread = try? JoinableThread(name: "insula-volume", { self.run() })
+    {
+      state.threads += 1
+      thread.detach()
+    }
+    if !state.isWatched, let thread = try? JoinableThread(name: "insula-waits", { self.watch() }) {
+      state.isWatched = true
+      thread.detach()
+    }
+  }
+
+  private func run() {
+    try? ThreadIdentity.prepare()
+    while let (work, user) = next() {
+      work.run()
+      state.change { $0.turns.done(user) }
+    }
+  }
+
+  /// The next piece of work; nil when there has been none for a while.
+  private func next() -> (Work, UInt32)? {
+    state.withLock { $0.idle += 1 }
+    while true {
+      let isThere = state.wait(milliseconds: Self.idleMilliseconds) { $0.isStopped || $0.turns.hasNext }
+      let (next, isOver) = state.withLock { state -> ((work: Work, user: UInt32)?, Bool) in
+        let next = state.turns.next()
+        let isOver = next == nil && (!isThere || state.isStopped)
+        if next != nil || isOver { state.idle -= 1 }
+        if isOver { state.threads -= 1 }
+        return (next, isOver)
+      }
+      if let next { return (next.work, next.user) }
+      if isOver { return nil }
+    }
+  }
+
+  // MARK: Those who are being killed
+
+  private func watch() {
+    while true {
+      let isOver = state.wait(milliseconds: Self.watchMilliseconds) { $0.isStopped && $0.pending.isEmpty }
+      let now = monotonicNanoseconds()
+      let late = state.withLock { state in
+        state.pending.filter { !$0.value.isAnswered && now &- $0.value.since > 500_000_000 }
+      }
+      for (number, request) in late where ProcessID.isBeingKilled(request.caller) {
+        let isTheirs = state.withLock { state in
+          guard state.pending[number]?.isAnswered == false else { return false }
+          state.pending[number]?.isAnswered = true
+          return true
+        }
+        if isTheirs { request.session.answer(number, .EINTR) }
+      }
+      let mayEnd = state.withLock { state in
+        let mayEnd = isOver || state.pending.isEmpty && state.threads == 0
+        if mayEnd { state.isWatched = false }
+        return mayEnd
+      }
+      if mayEnd { return }
+    }
+  }
+}

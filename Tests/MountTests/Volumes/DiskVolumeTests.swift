@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Disks, and files that are images of disks, as volumes.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct DiskVolumeTests {
+  private struct Disks {
+    let run: RunFixture
+    /// Where the images are, which are the user's.
+    let directory: String
+
+    init(rootless: Bool = false) throws {
+      run = try RunFixture(rootless: rootless)
+      try run.mounted.temporary.makeDirectory("images", mode: 0o777)
+      directory = run.mounted.temporary.appending("images")
+    }
+
+    /// Makes an image with a filesystem by a program that is called with it.
+    func make(_ name: String, _ words: String, megabytes: Int = 64) throws {
+      let made = try Program.run(
+        [
+          "sh", "-c",
+          """
+          cd "$0" && truncate -s \(megabytes)M \(name) && \(words) \(name) >/dev/null &&
+            chown $1:$2 \(name)
+          """,
+          directory, "\(run.user.uid)", "\(run.user.gid)",
+        ], environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+      try #require(made.status == 0, "\(made.errors)")
+    }
+
+    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+      try run.shell(
+        """
+        volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
+        V="$POINT/Volumes"; cd '\(directory)' || exit 90
+        \(script)
+        """, as: account)
+    }
+
+    func expect(
+      _ script: String, _ output: String, as account: Account? = nil,
+      location: SourceLocation = #_sourceLocation
+    ) throws {
+      let result = try shell(script, as: account)
+      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
+    }
+  }
+
+  private static func has(_ program: String) -> Bool {
+    ["/usr/bin/", "/usr/sbin/", "/sbin/", "/bin/"].contains { access($0 + program, X_OK) == 0 }
+  }
+
+  private static let use = """
+    echo one >$D/a; mkdir $D/d; mv $D/a $D/d/b; cat $D/d/b; ln -s d $D/l 2>/dev/null; echo two >>$D/d/b
+    cat $D/d/b; truncate -s 2 $D/d/b; stat -c %s $D/d/b; printf 123 | dd of=$D/d/b conv=notrunc 2>/dev/null
+    cat $D/d/b; echo; cp /bin/true $D/t; cmp $D/t /bin/true && rm -r $D/d $D/l $D/t 2>/dev/null
+    ls $D | grep -v lost; true
+    """
+  private static let used = "one\none\ntwo\n2\n123\n"
+
+  /// Root's kernel mounts them for the daemon alone, and they are free again when they are ejected.
+  @Test(arguments: [("mkfs.ext4 -qF", 64), ("mkfs.xfs -q", 320), ("mkfs.btrfs -q", 128)])
+  func theKernelServesDisksOfRoot(format: String, megabytes: Int) throws {
+    try #require(Self.has(String(format.prefix { $0 != " " })), "\(format) is not installed")
+    let disks = try Disks()
+    try disks.make("disk.img", format, megabytes: megabytes)
+    try disks.expect(
+      """
+      volume add disk.img >/dev/null; D=$V/disk; chmod 777 $D; \(Self.use)
+      grep -c \(disks.directory) /proc/self/mounts
+      volume add disk.img 2>&1 | grep -c 'overlaps with the volume disk'
+      cp disk.img again.img; flock -n disk.img true || echo locked
+      volume list | grep -c 'disk  *everyone  *read-write'
+      """, Self.used + "0\n1\nlocked\n1\n", as: RunFixture.root)
+    // ACLs and flags are kept there.
+    try disks.expect(
+      """
+      D=$V/disk; echo x >$D/f; "$INSULA" acl +a 'everyone deny write' $D/f; "$INSULA" flags hidden $D/f
+      (echo y >$D/f) 2>/dev/null || echo denied; "$INSULA" flags $D/f | grep -c hidden
+      """, "denied\n1\n")
+    // It is there at the next mount, and what was changed is on it.
+    _ = try disks.run.mounted.unmount()
+    try disks.run.mounted.mount()
+    #expect(eventually { (try? disks.shell("cat $V/disk/f").output) == "x\n" })
+    try disks.expect(
+      """
+      volume eject disk; ls $V; until flock -n disk.img true; do sleep 0.05; done; mkdir m
+      mount -o loop disk.img m
+      cat m/f; umount m
+      """, "x\n", as: RunFixture.root)
+  }
+
+  /// A program that is nobody's serves them, also for whoever is not root.
+  @Test(arguments: [
+    ("mkfs.ntfs -q -F", "ntfs-3g", "ntfs"), ("mkfs.exfat", "mount.exfat-fuse", "exfat"),
+    ("mkfs.ext4 -qF -O ^has_journal", "fuse2fs", "ext4"),
+  ])
+  func programsServeDisks(format: String, program: String, name: String) throws {
+    guard Self.has(program), Self.has(String(format.prefix { $0 != " " })) else {
+      Issue.record("SKIPPED: \(program) is not installed, so it serves no disk here")
+      return
+    }
+    for (isRootless, user) in [(false, RunFixture.root), (false, nil), (true, nil)] as [(Bool, Account?)] {
+      let disks = try Disks(rootless: isRootless)
+      let owner = user == nil ? " -E root_owner=\(disks.run.user.uid):\(disks.run.user.gid)" : ""
+      try disks.make("\(name).img", format + (name == "ext4" ? owner : ""))
+      try disks.expect(
+        "volume add --engine program \(name).img >/dev/null; D=$V/\(name); \(Self.use)", Self.used, as: user)
+      if user == nil, name != "ext4" {
+        // All is the caller's, and stays so.
+        try disks.expect(
+          """
+          touch $V/\(name)/q; stat -c %u $V/\(name)/q; chown 0 $V/\(name)/q 2>/dev/null || echo refused
+          chown \(disks.run.user.uid) $V/\(name)/q && echo same
+          volume info \(name) | grep -c 'owners *ignored'
+          """, "\(disks.run.user.uid)\nrefused\nsame\n1\n")
+      }
+      let processes = try disks.shell(
+        "ps -eo user,args | grep -c '^root .*[/]\(program) '; volume eject \(name) 2>/dev/null", as: user)
+      #expect(processes.output == "0\n", "\(processes)")
+      try disks.expect("until flock -n \(name).img true; do sleep 0.05; done; ls $V", "")
+    }
+  }
+
+  /// A disk that comes from somebody else brings no rights with it.
+  @Test(arguments: ["kernel", "program"])
+  func hostileDisksBringNothing(engine: String) throws {
+    try #require(Self.has("debugfs"), "debugfs is not installed")
+    let disks = try Disks()
+    try disks.make("evil.img", "mkfs.ext4 -qF -O ^has_journal")
+    let commands = try Program.run(
+      [
+        "sh", "-c",
+        """
+        cd "$0" && cp /bin/sh sh && debugfs -w -f - evil.img <<'END' >/dev/null 2>&1
+        write sh suid
+        set_inode_field suid mode 0104755
+        mknod null c 1 3
+        set_inode_field null mode 0020666
+        mkdir dir
+        symlink link /etc/shadow
+        write sh a%b
+        ln suid hard
+        mkdir loop
+        link loop loop/loop
+        END
+        tune2fs -e panic evil.img >/dev/null
+        """, disks.directory,
+      ], environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+    try #require(commands.status == 0, "\(commands)")
+    try disks.expect("volume add --engine \(engine) evil.img >/dev/null", "", as: RunFixture.root)
+    try disks.expect(
+      """
+      D=$V/evil; $D/suid -c 'id -u' ; stat -c %a $D/suid; (echo x >$D/null) 2>&1 | grep -c -i denied
+      cat $D/link 2>&1 | grep -c -i denied; cat $D/../evil/link/x 2>&1 | grep -c .
+      find $D -maxdepth 6 2>/dev/null | wc -l | awk '{print ($1 < 200)}'
+      """, "\(disks.run.user.uid)\n755\n1\n1\n1\n1\n")
+    try disks.expect("cat $V/evil/null >/dev/null 2>&1 || echo no device", "no device\n", as: RunFixture.root)
+  }
+
+  /// What is no disk, and what only root may have.
+  @Test func whatIsNoDiskIsRefused() throws {
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    for (script, words) in [
+      ("truncate -s 1M empty.img; volume add empty.img", "it has no filesystem that is known"),
+      ("mkfifo pipe.img; volume add pipe.img", "is neither a disk nor a file"),
+      ("volume add UUID=none", "there is no disk UUID=none"),
+      ("volume add UUID=../../etc", "there is no disk"),
+      ("volume add --ignore-owners .", "a directory has owners"),
+      (
+        "cp disk.img secret.img; chmod 0 secret.img; chown 0 secret.img 2>/dev/null; volume add secret.img",
+        ""
+      ),
+      ("volume add sftp://-oProxyCommand=x/", "is no address of a server"),
+      ("volume add nfs://127.0.0.1/x", "only root can have volumes of nfs"),
+      ("volume add --engine kernel disk.img", "only root can have the kernel mount a disk"),
+    ] {
+      let result = try disks.shell(script)
+      #expect(result.status != 0 && result.errors.includes(words), "\(script): \(result)")
+    }
+    try disks.expect("volume list", "There are no volumes.\n")
+    // Where the kernel has no such filesystem, it says so.
+    let nfs = try disks.shell("volume add nfs://127.0.0.1/x", as: RunFixture.root)
+    #expect(nfs.status != 0 && !nfs.errors.isEmpty, "\(nfs)")
+  }
+
+  /// A disk that is taken away is gone for those who use it, and for nobody else.
+  @Test func aDiskThatIsPulledOutIsGoneForItsUsersOnly() throws {
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.expect(
+      """
+      loop=$(losetup --find --show disk.img); volume add $loop --at disk >/dev/null; D=$V/disk
+      echo kept >$D/f; sync -f $D/f; exec 3>>$D/f
+      dd if=/dev/zero of=$D/big bs=1M count=8 2>/dev/null
+      # The blocks go while the disk is in use.
+      truncate -s 0 disk.img; echo 3 >/proc/sys/vm/drop_caches
+      (dd if=/dev/zero of=$D/more bs=1M count=4 conv=fsync || dd if=$D/big of=/dev/null iflag=direct) 2>&1 |
+        grep -q 'Input/output error\\|Structure needs cleaning\\|Read-only' && echo gone
+      echo fine >$POINT/Users/Shared/fine; cat $POINT/Users/Shared/fine
+      exec 3>&-; volume eject --force disk; ls $V; losetup -d $loop
+      """, "gone\nfine\n", as: RunFixture.root)
+    _ = try disks.run.mounted.unmount()
+    let check = try disks.run.mounted.run(["check", disks.run.mounted.store])
+    #expect(check.status == 0, "\(check)")
+  }
+
+  /// It is mounted when somebody looks for it, and not before.
+  @Test func onDemandOnesWaitForTheFirstLook() throws {
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.expect(
+      "volume add --auto disk.img >/dev/null; echo x >$V/disk/f; volume list | grep -c read-write", "1\n",
+      as: RunFixture.root)
+    _ = try disks.run.mounted.unmount()
+    try disks.run.mounted.mount()
+    try disks.expect(
+      "volume list | grep -c waiting; ls $V; cat $V/disk/f; ls $V; volume list | grep -c read-write",
+      "1\nx\ndisk\n1\n")
+    // Another disk in its place is not it.
+    _ = try disks.run.mounted.unmount()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.run.mounted.mount()
+    try disks.expect(
+      """
+      cat $V/disk/f 2>&1 | grep -c such
+      volume info disk | grep -c 'another disk than the one that was added'
+      """, "1\n1\n")
+  }
+
+  /// An app has what was granted on one, and nothing else.
+  @Test func appsHaveWhatWasGrantedOnADisk() throws {
+    let disks = try Disks()
+    try disks.run.install(
+      "Reader", entitlements: "<key>com.apple.security.files.user-selected.read-write</key><true/>")
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.expect(
+      """
+      volume add disk.img >/dev/null; mkdir $V/disk/mine $V/disk/other; chmod 777 $V/disk $V/disk/*
+      echo s >$V/disk/other/s
+      """, "", as: RunFixture.root)
+    try disks.expect(
+      """
+      id=$("$INSULA" apps --store "$POINT" --json | grep -o 'org.[a-z.]*reader' | head -1)
+      insula grant $id $V/disk/mine >/dev/null
+      within() { "$INSULA" run --store "$POINT" $id -- sh -c "$1"; }
+      within "echo x >$V/disk/mine/f; cat $V/disk/mine/f; ls $V/disk; cat $V/disk/other/s 2>&1 | grep -c such"
+      mv $V/disk/mine $V/disk/moved; within "cat $V/disk/moved/f; ls $V/disk"
+      insula revoke $id $V/disk/moved >/dev/null; within "cat $V/disk/moved/f" 2>/dev/null || echo none
+      """, "x\nmine\n1\nx\nmoved\nnone\n")
+  }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Directories of servers as volumes.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .timeLimit(.minutes(5)))
+struct ServerVolumeTests {
+  private static func has(_ path: String) -> Bool { access(path, X_OK) == 0 }
+
+  /// A server of this machine, with the user's directory on it.
+  private final class Served {
+    let run: RunFixture
+    /// What the server has.
+    let directory: String
+    private(set) var port: UInt16 = 0
+    private var server: Int32 = 0
+
+    var url: String { "sftp://\(run.user.name)@127.0.0.1:\(port)\(directory)" }
+
+    /// The user's key opens it.
+    init() throws {
+      run = try RunFixture(
+        entitlements: "<key>com.apple.security.files.user-selected.read-write</key><true/>")
+      let temporary = run.mounted.temporary
+      directory = temporary.appending("served")
+      port = UInt16.random(in: 20_000..<32_000)
+      let config = """
+        Port \(port)
+        ListenAddress 127.0.0.1
+        HostKey \(temporary.appending("account/host"))
+        AuthorizedKeysFile \(temporary.appending("account/key.pub"))
+        AllowUsers \(run.user.name)
+        StrictModes no
+        UsePAM no
+        PidFile none
+        Subsystem sftp internal-sftp
+        """
+      try temporary.makeDirectory("account", mode: 0o755)
+      try temporary.makeDirectory("served", mode: 0o755)
+      try temporary.write(config + "\n", to: "account/config")
+      let script = """
+        set -e; cd "$0"; ssh-keygen -q -t ed25519 -N '' -f host; ssh-keygen -q -t ed25519 -N '' -f key
+        mkdir .ssh; cp key .ssh/id_ed25519
+        echo "[127.0.0.1]:\(port) $(cut -d' ' -f1,2 host.pub)" >.ssh/known_hosts
+        echo one >../served/a; mkdir ../served/sub; chown -R $1:$2 .ssh ../served; chmod 700 .ssh
+        usermod --home "$0" -p '*' $3
+        start='mount -t tmpfs none /run; mkdir /run/sshd; exec /usr/sbin/sshd -D -f config'
+        setsid unshare -m sh -c "$start" >log 2>&1 </dev/null & echo $!
+        """
+      let made = try Program.run(
+        [
+          "sh", "-c", script, temporary.appending("account"), "\(run.user.uid)", "\(run.user.gid)",
+          run.user.name,
+        ], environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+      try #require(made.status == 0, "\(made)")
+      server = try #require(Int32(made.output.split(separator: "\n").last ?? ""))
+      let port = port
+      try #require(
+        try eventually {
+          try Program.run(["sh", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)"]).status == 0
+            || Program.run(["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/\(port)"]).status == 0
+        }, "sshd does not start: \(temporary.text(of: "account/log") ?? "")")
+    }
+
+    deinit {
+      // It leads a session of its own; to others nothing is sent.
+      if server > 1 { kill(-server, SIGTERM) }
+    }
+
+    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+      try run.shell(
+        """
+        volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
+        V="$POINT/Volumes"; D="$V/served"; S='\(directory)'
+        \(script)
+        """, as: account)
+    }
+
+    func expect(
+      _ script: String, _ output: String, as account: Account? = nil,
+      location: SourceLocation = #_sourceLocation
+    ) throws {
+      let result = try shell(script, as: account)
+      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
+    }
+
+    /// The program that serves the user.
+    func program() throws -> Int32 { try #require(try programs().last) }
+
+    func programs() throws -> [Int32] { try processes("sshfs") }
+
+    /// Processes of the user's by their program.
+    func processes(_ name: String) throws -> [Int32] {
+      let found = try Program.run(["pgrep", "-u", "\(run.user.uid)", "-x", name])
+      return found.output.split(separator: "\n").compactMap { Int32($0) }
+    }
+  }
+
+  private static let sftpIsPossible = has("/usr/bin/sshfs") && has("/usr/sbin/sshd")
+
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func aServersDirectoryIsAPartOfTheTree() throws {
+    let served = try Served()
+    let other = try TemporaryAccount()
+    try served.expect(
+      """
+      volume add \(served.url); cat $D/a; echo two >$D/b; cat $S/b; mkdir $D/d; mv $D/b $D/d/c; cat $S/d/c
+      echo late >$S/late; cat $D/late; stat -c %u $D/a; chmod 600 $D/a; stat -c %a $S/a; rm -r $D/d; ls $D
+      chown 0 $D/a 2>&1 | grep -c permitted; touch -d @1000000000 $D/a; stat -c %Y $S/a
+      ln -s a $D/link; cat $D/link; cp /bin/true $D/t; cmp /bin/true $S/t; $D/t && echo ran
+      """,
+      """
+      \(served.run.mounted.path("Volumes/served"))
+      one
+      two
+      two
+      late
+      \(served.run.user.uid)
+      600
+      a
+      late
+      sub
+      1
+      1000000000
+      one
+      ran
+
+      """)
+    // What it can't keep is said.
+    try served.expect(
+      """
+      "$INSULA" acl +a 'everyone deny write' $D/a 2>&1 | grep -c 'keeps neither ACLs nor flags'
+      "$INSULA" flags hidden $D/a 2>&1 | grep -c 'keeps neither ACLs nor flags'; echo more >>$D/a; cat $D/a
+      mv $D/a "$POINT/Users/Shared/" 2>&1; cat "$POINT/Users/Shared/a"; mv "$POINT/Users/Shared/a" $D/
+      git init -q $D/r && cd $D/r && git config user.email a@b && git config user.name n && echo x >f &&
+        git add f && git commit -qm m && git log --oneline | wc -l
+      """, "1\n1\none\nmore\none\nmore\n1\n")
+    // The program runs as its user, and nobody else has the volume.
+    #expect(
+      try Program.run(["ps", "-o", "uid=", "-p", "\(served.program())"]).output.includes(
+        "\(served.run.user.uid)"))
+    try served.expect(
+      "ls $V; cat $D/a 2>&1 | grep -c -e such -e memory; grep -c insula-volume /proc/self/mounts || true",
+      "1\n0\n",
+      as: other.account)
+    // The server's own refusal stands, also for root.
+    try served.expect("echo top >$S/top; chmod 600 $S/top", "", as: RunFixture.root)
+    try served.expect("cat $D/top 2>&1 | grep -c denied", "1\n", as: RunFixture.root)
+    try served.expect("volume eject served; ls $V; cat $S/a", "one\nmore\n")
+    #expect(eventually { (try? served.programs()) == [] })
+  }
+
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func grantsOnAServerAreForTheirPaths() throws {
+    let served = try Served()
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; echo x >$D/sub/f; echo y >$D/secret
+      insula grant $APP $D/sub >/dev/null; run sh -c "cat $D/sub/f; ls $D; cat $D/secret 2>&1 | grep -c such
+        echo new >$D/sub/n; cat $D/sub/../secret 2>&1 | grep -c such; ln -s ../secret $D/sub/l
+        cat $D/sub/l 2>/dev/null || echo no"
+      cat $S/sub/n; run sh -c "sleep 300" & running 1
+      insula revoke $APP $D/sub >/dev/null; run sh -c "cat $D/sub/f" 2>/dev/null || echo none
+      insula kill $APP >/dev/null; wait
+      """, "x\nsub\n1\n1\nno\nnew\nnone\n")
+  }
+
+  /// A server that does not answer holds nobody but those who wait for it.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func aServerThatHangsHoldsNobodyElse() throws {
+    let served = try Served()
+    try served.expect("volume add \(served.url) >/dev/null; echo x >$POINT/Users/Shared/f; cat $D/a", "one\n")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    try served.expect(
+      """
+      for i in $(seq 24); do (cat $D/new$i; echo $? >$POINT/Users/Shared/end$i) 2>/dev/null & done
+      sleep 1; pids=$(jobs -p); timeout 5 sh -c '
+        for i in $(seq 50); do cat $0/Users/Shared/f; done | wc -l; ls $0/Volumes; df $0 | wc -l
+        mkdir $0/Users/Shared/dir; mv $0/Users/Shared/dir $0/Users/Shared/dir2
+        sync -f $0/Users/Shared/f' "$POINT"
+      timeout 5 "$INSULA" volume list --store "$POINT" | grep -c served
+      # Who is killed does not wait.
+      timeout -s KILL 1 cat $D/other
+      timeout 5 sh -c 'while pgrep -x -f "cat $0/other" >/dev/null; do sleep 0.1; done' $D
+      echo gone; kill -CONT \(program); wait; cat $D/a; ls $POINT/Users/Shared/end* | wc -l
+      """, "50\nserved\n2\n1\ngone\none\n24\n")
+    // Taken away by force, all who wait are told.
+    kill(program, SIGSTOP)
+    try served.expect(
+      """
+      (timeout 20 cat $D/new 2>&1 | grep -c 'Input/output error') & sleep 0.5
+      timeout 5 "$INSULA" volume eject --force served --store "$POINT"; wait; ls $V
+      """, "1\n")
+    #expect(eventually { kill(program, 0) != 0 || Program.isZombie(program) })
+  }
+
+  /// The volume goes on when another worker does, also if its program hangs just then.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"), arguments: [false, true])
+  func itOutlivesAWorker(hangs: Bool) throws {
+    let served = try Served()
+    let mounted = served.run.mounted
+    try served.expect("volume add \(served.url) >/dev/null; cat $D/a", "one\n")
+    let program = try served.program()
+    let worker = try #require(try mounted.daemon())
+    if hangs {
+      // The program has passed the request on, and so nobody can take it back.
+      for session in try served.processes("sshd") { kill(session, SIGSTOP) }
+      _ = try served.shell("(timeout 20 cat $D/new >/dev/null 2>&1 &) ; sleep 0.3")
+    }
+    let reading = try served.shell(
+      hangs ? "true" : "exec 3<$D/a; cd $D/sub; kill -9 \(worker) 2>/dev/null; true", as: RunFixture.root)
+    _ = reading
+    kill(worker, SIGKILL)
+    #expect(try eventually { try mounted.daemon().map { $0 != worker } ?? false })
+    try served.expect("timeout 5 cat \"$POINT/Users/Shared/none\" 2>&1 | grep -c such", "1\n")
+    if hangs {
+      // It was ended, and comes back when somebody looks for it.
+      #expect(try eventually { try served.shell("timeout 5 cat $D/a").output == "one\n" })
+    } else {
+      try served.expect("cat $D/a; echo x >$D/y; cat $S/y", "one\nx\n")
+      #expect(try served.program() == program)
+    }
+  }
+
+  /// A program that ends by itself takes the volume along, and the next look brings it back.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func aProgramThatEndsIsStartedAgain() throws {
+    let served = try Served()
+    try served.expect("volume add \(served.url) >/dev/null; cat $D/a", "one\n")
+    kill(try served.program(), SIGKILL)
+    #expect(eventually { (try? served.shell("cat $D/a").output) == "one\n" })
+  }
+
+  /// One that can't be reached is not added, and says why.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func whatCantBeReachedSaysWhy() throws {
+    let served = try Served()
+    let refused = try served.shell("volume add sftp://127.0.0.1:1/x")
+    #expect(refused.status != 0 && refused.errors.includes("sshfs says: "), "\(refused)")
+    let stranger = try served.shell("volume add sftp://root@127.0.0.1:\(served.port)/")
+    #expect(stranger.errors.includes("Permission denied"), "\(stranger)")
+    try served.expect("volume list", "There are no volumes.\n")
+  }
+
+  /// WebDAV by rclone.
+  @Test(.enabled(if: has("/usr/bin/rclone"), "rclone is not installed"))
+  func webDAVIsServedByRclone() throws {
+    let run = try RunFixture()
+    try run.mounted.temporary.makeDirectory("dav", mode: 0o777)
+    let (directory, port) = (run.mounted.temporary.appending("dav"), Int.random(in: 20_000..<32_000))
+    let script = """
+      V="$POINT/Volumes"; D=$V/dav; S='\(directory)'; mkdir $S/x; echo one >$S/x/a
+      rclone serve webdav $S --addr 127.0.0.1:\(port) --config /dev/null >/dev/null 2>&1 & server=$!
+      for i in $(seq 100)
+      do python3 -c 'import socket; socket.create_connection(("127.0.0.1", \(port)))' 2>/dev/null &&
+        break; sleep 0.1; done
+      timeout 60 "$INSULA" volume add dav://127.0.0.1:\(port)/x --at dav --store "$POINT" >/dev/null
+      cat $D/a; echo two >$D/b; mkdir $D/d; mv $D/b $D/d/c; cat $D/d/c; ls $D
+      "$INSULA" volume eject dav --store "$POINT"
+      for i in $(seq 100); do [ -s $S/x/d/c ] && break; sleep 0.1; done; cat $S/x/d/c; kill $server
+      """
+    let result = try run.shell(script)
+    #expect(result.status == 0 && result.output == "one\ntwo\na\nd\ntwo\n", "\(result)")
+  }
+}
+
+extension Program {
+  /// Whether a process has ended, and nobody has asked how.
+  fileprivate static func isZombie(_ pid: Int32) -> Bool {
+    ProcessID.field("State", of: "\(pid)")?.hasPrefix("Z") ?? true
+  }
+}
