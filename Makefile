@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: volumes scaling backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -79,6 +79,14 @@ leases: build ## ten thousand simulated schedules of machines that want one stor
 cluster: build ## a store on GlusterFS with two bricks and two clients: parity, programs, a brick that dies, the lease; ten minutes, as root
 	swift build --product insula-conformance
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Cluster/cluster.sh $(CLUSTER)
+
+volumes: build ## the parity list on volumes of ext4, xfs and btrfs, beside the same filesystem by itself; minutes, as root
+	swift build --product insula-conformance
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" CONFORMANCE="$$(swift build --show-bin-path)/insula-conformance" Tests/Volumes/parity.py
+
+# SCALING=--quick does little of it.
+scaling: build ## what grows how with files, users, apps and volumes: the figures of Documentation/SCALING.md; minutes, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Scaling/scaling.py $(SCALING)
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root

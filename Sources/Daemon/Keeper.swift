@@ -146,7 +146,7 @@ struct Keeper {
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       var info = siginfo_t()
       let signal = wait(for: signals, &info)
-      if signal < 0 { endHungEngines(if: worker) }
+      if signal < 0 { endEngines(if: worker) }
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
       } else if signal > 0, signal != SIGCHLD {
@@ -168,28 +168,15 @@ struct Keeper {
   /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
   /// program of a user's, keeps the next worker from serving anyone.
   ///
-  /// So what does not answer then is ended.
-  private func endHungEngines(if worker: Int32) {
+  /// So what programs serve is ended then.
+  /// Which of them it is can't be told: one may answer whatever it is asked, and not what a thread waits for.
+  /// They are started again when somebody looks for them.
+  private func endEngines(if worker: Int32) {
     guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return }
-    for (root, life) in kept.volumes where !isAnswering(root) {
-      DaemonLog.write("a volume does not answer and keeps the worker from ending; ending what serves it")
-      _ = try? LocalSocket.send([1], to: life)
-    }
-  }
-
-  private func isAnswering(_ root: FD) -> Bool {
-    let child = clx_fork()
-    if child == 0 {
-      // A name that nobody can have remembered.
-      _ = try? root.status(of: ".insula-\(UInt64.random(in: 0...UInt64.max))")
-      _exit(0)
-    }
-    guard child > 0, let process = try? ProcessID.open(child) else { return true }
-    let isOver = (try? process.fd.waitUntilReadable(milliseconds: 1000)) ?? true
-    if !isOver { kill(child, SIGKILL) }
-    // One that is stuck is the init process's when we have ended.
-    _ = waitpid(child, nil, WNOHANG)
-    return isOver
+    let volumes = kept.volumes
+    if volumes.isEmpty { return }
+    DaemonLog.write("a volume does not answer and keeps the worker from ending; ending what serves volumes")
+    for (_, life) in volumes { _ = try? LocalSocket.send([1], to: life) }
   }
 
   /// Whether the installed program can go on from here.
@@ -204,7 +191,12 @@ struct Keeper {
   private func end(_ worker: Int32) -> Int32? {
     kill(worker, SIGKILL)
     var status: Int32 = 0
-    _ = try? retrying { waitpid(worker, &status, 0) }
+    var waited = 0
+    while (try? retrying { waitpid(worker, &status, WNOHANG) }) == 0 {
+      pause(milliseconds: 5)
+      waited += 5
+      if waited % 1000 == 0 { endEngines(if: worker) }
+    }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
     kept.ended(.wish)
     return nil

@@ -11,9 +11,11 @@ internal import Synchronization
 //     started when they are needed and end when there has been nothing to do for a while. Users take turns.
 //  2. Whoever is being killed does not wait: a request that has taken long is answered with EINTR as soon as
 //     its caller has got a fatal signal. What its thread then gets from the server, nobody learns.
-//  3. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
+//  3. While it looks a name up or renames, the kernel holds locks that others need. So these are answered
+//     within two seconds (EIO), and at once while the volume owes an answer that was given up so.
+//  4. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
 //     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
-//  4. What waits takes memory, of which each user has a share.
+//  5. What waits takes memory, of which each user has a share.
 
 /// See the rules above.
 package final class RequestQueue: Sendable {
@@ -22,6 +24,8 @@ package final class RequestQueue: Sendable {
     let caller: Int32
     let since: UInt64
     let isRead: Bool
+    /// Whether others may wait for it.
+    let holdsLocks: Bool
     var isAnswered = false
     let session: Session
   }
@@ -45,7 +49,8 @@ package final class RequestQueue: Sendable {
   /// How many reads may wait once one of them has waited for so long.
   private static let mostReads = 64
   private static let readNanoseconds: UInt64 = 5_000_000_000
-  private static let watchMilliseconds = 500
+  private static let watchMilliseconds = 250
+  private static let lockNanoseconds: UInt64 = 2_000_000_000
 
   /// `share` is how many of its threads one user may have.
   package init(budget: Budget, isForOne: Bool) {
@@ -68,9 +73,10 @@ package final class RequestQueue: Sendable {
     let bytes = UnsafeRawBufferPointer(message)
     guard let header = Wire.Header(bytes) else { return ended() }
     let isRead = header.opcode == Wire.Opcode.read
+    let holdsLocks = Wire.Opcode.holdsLocks(header.opcode)
     let waiting: WaitingRequest
     do throws(Errno) {
-      if isRead, hasTooManyReads { throw .EIO }
+      if isRead && hasTooManyReads || holdsLocks && owesAnswers { throw .EIO }
       waiting = try WaitingRequest(
         message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, in: budget)
     } catch {
@@ -85,7 +91,8 @@ package final class RequestQueue: Sendable {
       ended()
     }
     let pending = Pending(
-      caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, session: session)
+      caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, holdsLocks: holdsLocks,
+      session: session)
     state.withLock { state in
       state.pending[number] = pending
       state.turns.add(work, payer.user, connection)
@@ -99,6 +106,11 @@ package final class RequestQueue: Sendable {
   }
 
   private func forget(_ number: UInt64) { state.withLock { _ = $0.pending.removeValue(forKey: number) } }
+
+  /// Whether something is still under way that was given up for the sake of others.
+  private var owesAnswers: Bool {
+    state.withLock { state in state.pending.values.contains { $0.holdsLocks && $0.isAnswered } }
+  }
 
   private var hasTooManyReads: Bool {
     state.withLock { state in
@@ -158,13 +170,15 @@ package final class RequestQueue: Sendable {
       let late = state.withLock { state in
         state.pending.filter { !$0.value.isAnswered && now &- $0.value.since > 500_000_000 }
       }
-      for (number, request) in late where ProcessID.isBeingKilled(request.caller) {
+      for (number, request) in late {
+        let isTooLong = request.holdsLocks && now &- request.since > Self.lockNanoseconds
+        guard isTooLong || ProcessID.isBeingKilled(request.caller) else { continue }
         let isTheirs = state.withLock { state in
           guard state.pending[number]?.isAnswered == false else { return false }
           state.pending[number]?.isAnswered = true
           return true
         }
-        if isTheirs { request.session.answer(number, .EINTR) }
+        if isTheirs { request.session.answer(number, isTooLong ? .EIO : .EINTR) }
       }
       let mayEnd = state.withLock { state in
         let mayEnd = isOver || state.pending.isEmpty && state.threads == 0

@@ -42,6 +42,12 @@ enum Wire {
       opcode == forget || opcode == forgetSeveral || opcode == interrupt
     }
 
+    /// Whether the kernel holds locks meanwhile that requests about other objects need: those of names, and
+    /// the one for renames.
+    static func holdsLocks(_ opcode: UInt32) -> Bool {
+      opcode == lookup || opcode == rename || opcode == renameWithFlags
+    }
+
     static func isRelease(_ opcode: UInt32) -> Bool { opcode == release || opcode == releaseDirectory }
 
     /// Whether nobody waits for the reply, if there is one.

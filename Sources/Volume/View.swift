@@ -150,9 +150,9 @@ package final class View: FileSystem {
   package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? {
     guard let (device, zone) = nodes.with(node, { ($0.device, $0.zone) }) else { return nil }
     if zone == .volumes, let name {
-      let attached = volume.attached
-      let found = attached.find(name.buffer, ignoringCase: volume.settings.ignoresCase)
-      return found.map { $0.engine.queue } ?? (attached.awaits(name.buffer, for: 0) ? attached.lookups : nil)
+      // What is there is told from memory; what is not is waited for, and not for long.
+      let isThere = volume.attached.find(name.buffer, ignoringCase: volume.settings.ignoresCase) != nil
+      return !isThere && volume.attached.awaits(name.buffer, for: 0) ? volume.attached.lookups : nil
     }
     return zone.isOnVolume ? volume.attached.queue(ofDevice: device) : nil
   }

@@ -178,8 +178,9 @@ internal import Testing
   @Test func numbersOfZonesStay() {
     #expect(Zone.top.rawValue == 0 && Zone.containerData.rawValue == 19 && Zone.userApp.rawValue == 29)
     #expect(
-      Zone.allCases.suffix(7) == [
+      Zone.allCases.suffix(9) == [
         .macContainerData, .containerOwn, .trashes, .cloudDocuments, .volumes, .volume, .readOnlyVolume,
+        .ownerlessVolume, .readOnlyOwnerlessVolume,
       ])
     #expect(Zone.allCases.map { Int($0.rawValue) } == Array(Zone.allCases.indices))
   }

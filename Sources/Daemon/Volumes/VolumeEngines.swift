@@ -35,6 +35,8 @@ final class VolumeEngines: Sendable {
     (self.volume, self.helper, self.kept, self.isSystem) = (volume, helper, kept, isSystem)
   }
 
+  private static let patienceMilliseconds = 10_000
+
   /// What a disk is known by: the number of its format.
   struct Attached {
     let volume: AttachedVolume
@@ -51,7 +53,7 @@ final class VolumeEngines: Sendable {
     let mayHang = !isByKernel || record.kind == .server
     let known = Known(
       name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
-      keepsAttributes: hasAttributes(served.root),
+      keepsAttributes: try hasAttributes(served),
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
     do throws(Errno) {
@@ -97,12 +99,20 @@ final class VolumeEngines: Sendable {
   /// Whether ACLs and flags can be kept there.
   ///
   /// Programs say in several ways that they know nothing of attributes.
-  private func hasAttributes(_ root: SharedFD) -> Bool {
-    let security = try? root.use { (root) throws(Errno) in
-      let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
-      return try volume.metadata.keepsSecurity(on: directory.fd)
+  private func hasAttributes(_ served: ServedEngine) throws(VolumeFailure) -> Bool {
+    let found = Condition<Bool?>(nil)
+    let thread = try? JoinableThread(name: "volumes") { [volume] in
+      let security = try? served.root.use { (root) throws(Errno) in
+        let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
+        return try volume.metadata.keepsSecurity(on: directory.fd)
+      }
+      found.change { $0 = security == true }
     }
-    return security == true
+    thread?.detach()
+    _ = found.wait(milliseconds: Self.patienceMilliseconds) { $0 != nil }
+    if let found = found.withLock({ $0 }) { return found }
+    Self.end(served.life, isHurried: true)
+    throw .hangs
   }
 
   private func attach(
@@ -156,9 +166,13 @@ final class VolumeEngines: Sendable {
 
   /// Has the program end that serves a volume: at once, or when it has brought its data away.
   func end(_ attached: AttachedVolume, isHurried: Bool) {
-    guard let life = attached.engine.life.map({ FD($0.number) }) else { return }
-    // `attached` keeps it open.
-    if isHurried { _ = try? LocalSocket.send([1], to: life) }
-    _ = shutdown(life.raw, Int32(SHUT_WR))
+    if let life = attached.engine.life { Self.end(life, isHurried: isHurried) }
+  }
+
+  private static func end(_ life: SharedFD, isHurried: Bool) {
+    let socket = FD(life.number)
+    if isHurried { _ = try? LocalSocket.send([1], to: socket) }
+    _ = shutdown(socket.raw, Int32(SHUT_WR))
+    withExtendedLifetime(life) {}
   }
 }

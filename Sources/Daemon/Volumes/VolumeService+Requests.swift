@@ -175,7 +175,8 @@ extension VolumeService {
     let owner = store.description.mode == .system && user == 0 ? nil : user
     let known: [VolumeRecord]
     do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
-    guard known.count < Self.most, known.count(where: { $0.owner == owner }) < Self.mostOfUser else {
+    let own = known.count { $0.owner == owner }
+    guard known.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }
     if isUnlessThere, let other = known.first(where: { $0.path == found.path && $0.owner == owner }) {

@@ -24,6 +24,10 @@ final class VolumeService: Sendable {
   /// How long the mount waits for volumes that were added before: the way to one may lead through a
   /// filesystem that does not answer.
   private static let patienceMilliseconds = 2000
+  /// How long a lookup of one that is not there waits: the kernel holds the lock of /Volumes meanwhile.
+  private static let lookupMilliseconds = 1500
+  /// For how long a user's lookups do not wait any more after one was in vain.
+  private static let hurryNanoseconds: UInt64 = 30_000_000_000
   /// For how long nobody tries again what has just failed.
   private static let retryNanoseconds: UInt64 = 5_000_000_000
 
@@ -46,6 +50,8 @@ final class VolumeService: Sendable {
     var failures: [Int64: Failure] = [:]
     /// Those that are being mounted.
     var underWay: Set<Int64> = []
+    /// When a user's lookup has waited in vain.
+    var hurries: [UInt32: UInt64] = [:]
   }
   private let state = Condition(State())
   private let watch: VolumeWatch
@@ -118,10 +124,24 @@ final class VolumeService: Sendable {
       $0.name == name && ($0.owner == nil || $0.owner == user || user == 0)
     }
     guard let found else { return }
+    let began = monotonicNanoseconds()
     let isTooEarly = state.withLock { state in
       state.failures[found.id].map { monotonicNanoseconds() &- $0.time < Self.retryNanoseconds } ?? false
     }
-    if !isTooEarly { _ = attach(found) }
+    if isTooEarly { return }
+    let thread = try? JoinableThread(name: "volumes") { [self] in _ = attach(found) }
+    guard let thread else { return }
+    thread.detach()
+    let owner = found.owner ?? user
+    let mayWait = state.withLock { state in
+      state.hurries[owner].map { monotonicNanoseconds() &- $0 > Self.hurryNanoseconds } ?? true
+    }
+    guard mayWait else { return }
+    let isThere = { [volume] in volume.attached.all.contains { $0.record.id == found.id } }
+    let isOver = state.wait(milliseconds: Self.lookupMilliseconds) {
+      isThere() || $0.failures[found.id].map { $0.time > began } ?? false
+    }
+    if !isOver { state.withLock { $0.hurries[owner] = monotonicNanoseconds() } }
   }
 
   /// Why that was not possible; who comes while it is under way waits for what comes of it.

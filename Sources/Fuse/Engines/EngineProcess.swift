@@ -153,9 +153,21 @@ final class EngineProcess {
       _ = kill(pid, SIGTERM)
       if (try? hasEnded(milliseconds: 5000)) == true { return }
     }
-    for process in [pid] + Self.children() {
-      _ = kill(-process, SIGKILL)
-      _ = kill(process, SIGKILL)
+    _ = kill(-pid, SIGKILL)
+    _ = kill(pid, SIGKILL)
+  }
+
+  /// Ends all that it has left: what its own processes leave is ours, until there is none.
+  func endAll() {
+    for _ in 0..<500 {
+      while waitpid(-1, nil, WNOHANG) > 0 {}
+      let left = Self.children()
+      if left.isEmpty { return }
+      for process in left {
+        _ = kill(-process, SIGKILL)
+        _ = kill(process, SIGKILL)
+      }
+      poll(nil, 0, 10)
     }
   }
 }

@@ -44,12 +44,11 @@ struct EngineProgram: Equatable {
   }
 
   /// Lets the kernel mount a disk.
-  init(mounting kind: DiskFormat.Kind, at disk: String, isFile: Bool, isReadOnly: Bool, at place: String)
+  init(mounting kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, at place: String)
     throws(EngineFailure)
   {
     var options = ["nosuid", "nodev"]
-    if isReadOnly || kind.isReadOnly { options.append("ro") }
-    if isFile { options.append("loop") }
+    if isReadOnly { options.append("ro") }
     // An image could ask for a panic of the machine.
     if kind == .ext4 { options.append("errors=remount-ro") }
     let path = try Self.find("mount", in: "mount")

@@ -17,6 +17,10 @@ final class EngineRun {
   private let mounts: InterceptedMounts
   private var output = EngineOutput()
   private var root: SharedFD?
+  /// It mounts once.
+  private var hasMounted = false
+  /// By which the kernel is told that nobody answers any more, whoever has the connection by now.
+  private var abort: SharedFD?
 
   init(
     _ program: EngineProgram, _ user: EngineUser, at place: String, isSystem: Bool, _ daemon: FD
@@ -48,6 +52,7 @@ final class EngineRun {
   func waitUntilMounted(milliseconds: UInt64) throws(EngineFailure) {
     let start = monotonicNanoseconds()
     var probe: Probe?
+    defer { probe?.end() }
     while true {
       let events = wait(milliseconds: 50, besides: probe?.ended)
       if events.contains(.daemon) { throw failure(.ECONNABORTED, "nobody waits for it any more") }
@@ -55,13 +60,10 @@ final class EngineRun {
         // It had said something, or has not been able to.
         output.read(process.words)
         let code = clx_exit_status(status)
-        throw EngineFailure(
-          .EIO, output.text.isEmpty ? "\(program.name) ended with status \(code)" : reason)
+        throw failure(.EIO, output.text.isEmpty ? "\(program.name) ended with status \(code)" : reason)
       }
       if let asked = probe, events.contains(.probed) {
-        var status: Int32 = 0
-        _ = waitpid(asked.pid, &status, 0)
-        if clx_exit_status(status) == 0 { return }
+        if asked.hasSucceeded() { return }
         // It may be about to end, and will have said why.
         probe = nil
         pause()
@@ -75,14 +77,35 @@ final class EngineRun {
 
   private func failure(_ error: Errno, _ reason: String) -> EngineFailure {
     takeMountAway()
-    process.end(isHurried: true)
+    end(isHurried: true)
     return EngineFailure(error, reason)
+  }
+
+  /// Has the program end, and with it the connection: the program may have given that to others.
+  private func end(isHurried: Bool) {
+    if isHurried { abortConnection() }
+    process.end(isHurried: isHurried)
+    abortConnection()
+    process.endAll()
+  }
+
+  private func abortConnection() {
+    guard let abort else { return }
+    _ = try? abort.use { (abort) throws(Errno) in try abort.writeAll("1".utf8) }
   }
 
   /// A process that asks the program once, and ends well if it answers.
   private struct Probe {
     let pid: Int32
     let ended: SharedFD
+
+    /// It has ended.
+    func hasSucceeded() -> Bool {
+      var status: Int32 = 0
+      return waitpid(pid, &status, 0) == pid && clx_exit_status(status) == 0
+    }
+
+    func end() { _ = kill(pid, SIGKILL) }
   }
 
   private func startProbe() -> Probe? {
@@ -101,7 +124,8 @@ final class EngineRun {
   private func decide() {
     guard let call = try? mounts.next() else { return }
     do throws(Errno) {
-      guard root == nil, let theirs = connection(of: call) else { throw .EPERM }
+      guard !hasMounted, let theirs = connection(of: call) else { throw .EPERM }
+      hasMounted = true
       let ours = isSystem ? try mountForProgram() : try mountByHelper()
       try mounts.replace(theirs, of: call, by: ours.fd)
       mounts.answer(call, nil)
@@ -116,6 +140,7 @@ final class EngineRun {
     let over = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
     try made.mount.use { (mount) throws(Errno) in try mount.attach(over: over.fd) }
     root = made.mount
+    abort = openAbort()
     return made.takeConnection()
   }
 
@@ -123,7 +148,27 @@ final class EngineRun {
     let options = ["fsname=\(Self.source)", "nosuid", "nodev"]
     let connection = try Mount.throughHelper(at: place, options: options)
     root = SharedFD(try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY))
+    abort = openAbort()
     return connection
+  }
+
+  /// The file of the kernel's by which a connection is aborted, if we have that.
+  private func openAbort() -> SharedFD? {
+    guard let device = try? root?.use({ (root) throws(Errno) in try root.deviceInMemory() }) else {
+      return nil
+    }
+    var connections = "/sys/fs/fuse/connections"
+    if isSystem {
+      // Where we see it, and nobody else.
+      connections = place + "-connections"
+      guard mkdir(connections, 0o700) == 0, mount("fusectl", connections, "fusectl", 0, nil) == 0 else {
+        return nil
+      }
+    }
+    guard let file = try? FD.cwd.openFollowing("\(connections)/\(device.minor)/abort", O_WRONLY) else {
+      return nil
+    }
+    return SharedFD(file)
   }
 
   private static let source = "insula-volume"
@@ -159,12 +204,13 @@ final class EngineRun {
       let events = wait(milliseconds: -1, besides: nil)
       if events.contains(.ended), hasEnded() {
         output.read(process.words)
-        return
+        takeMountAway()
+        return end(isHurried: true)
       }
       if events.contains(.daemon) {
         let word = (try? LocalSocket.receive(from: daemon, limit: 1, takesDescriptor: false)) ?? nil
         takeMountAway()
-        return process.end(isHurried: word != nil)
+        return end(isHurried: word != nil)
       }
     }
   }

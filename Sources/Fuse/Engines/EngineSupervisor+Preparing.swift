@@ -73,7 +73,10 @@ extension EngineSupervisor {
     let file = SharedFD(
       try attempt({ "\(path) can't be opened: \($0.messageAboutPath)" }) { () throws(Errno) in
         try asUser { () throws(Errno) in
-          try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+          let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
+          // A link on the way could lead elsewhere the next time; those of devices are the machine's.
+          return disk.hasPrefix("/")
+            ? try FD.cwd.openWithoutLinks(path, flags) : try FD.cwd.openFollowing(path, flags)
         }
       })
     let why = { (error: Errno) -> String in
@@ -137,24 +140,35 @@ extension EngineSupervisor {
   }
 
   /// Lets a program that is nobody's have a disk of root's; a user's program opens its own.
-  func lend(_ disk: String, isReadOnly: Bool, in place: String) throws(EngineFailure) -> LentDisk {
-    guard isSystem else { return LentDisk(path: disk, user: EngineUser.own) }
+  func lend(_ found: FoundDisk, isReadOnly: Bool, in place: String) throws(EngineFailure) -> LentDisk {
+    guard isSystem else { return LentDisk(path: found.path, user: EngineUser.own) }
     guard order.user == 0 else {
-      return LentDisk(path: disk, user: EngineUser(of: order.user, order.group))
+      return LentDisk(path: found.path, user: EngineUser(of: order.user, order.group))
     }
     let user = EngineUser(nobodyOf: order.number)
-    return try attempt({ "\(disk) can't be lent to the program: \($0.message)" }) { () throws(Errno) in
-      let file = try FD.cwd.openFollowing(disk, (isReadOnly ? O_RDONLY : O_RDWR) | O_NONBLOCK)
+    let lent = try lend(found, to: user, isReadOnly: isReadOnly, in: place)
+    try attempt({ "the program can't be given a name: \($0.message)" }) { () throws(Errno) in
+      try introduce(user, in: place)
+    }
+    return lent
+  }
+
+  /// A device of its own that is the disk that was found: by its path there may be another one by now.
+  func lend(
+    _ found: FoundDisk, to user: EngineUser, isReadOnly: Bool, in place: String
+  ) throws(EngineFailure) -> LentDisk {
+    try attempt({ "\(found.path) can't be lent: \($0.message)" }) { () throws(Errno) in
       var lent = LentDisk(path: place + "/disk", user: user)
-      var number = try file.fd.status().st_rdev
-      if try file.fd.status().isRegular {
-        let loop = try LoopDevice.make(of: file.fd, isReadOnly: isReadOnly)
-        number = try loop.fd.status().st_rdev
+      let number = try found.disk.use { (disk) throws(Errno) in
+        guard found.isFile else { return try disk.status().st_rdev }
+        let image = try disk.reopened(isReadOnly ? O_RDONLY : O_RDWR)
+        let loop = try LoopDevice.make(of: image.fd, isReadOnly: isReadOnly)
+        let number = try loop.fd.status().st_rdev
         lent.held = SharedFD(loop)
+        return number
       }
       try check(mknod(lent.path, S_IFBLK | (isReadOnly ? 0o400 : 0o600), number))
       try check(chown(lent.path, user.uid, user.gid))
-      try introduce(user, in: place)
       return lent
     }
   }

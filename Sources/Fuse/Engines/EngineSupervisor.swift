@@ -49,17 +49,20 @@ struct EngineSupervisor {
       throw EngineFailure(.EPERM, "only root can have the kernel mount a disk, and in the machine's store")
     }
     let found = try examine(disk)
-    defer { withExtendedLifetime(found.disk) {} }
+    let isReadOnly = order.isReadOnly || found.format.kind.isReadOnly
+    let lent = try lend(found, to: EngineUser(of: 0, 0), isReadOnly: isReadOnly, in: place)
+    defer { withExtendedLifetime((found.disk, lent.held)) {} }
+    let mountPoint = mountPoint(in: place)
+    try makeMountPoint(mountPoint, lent.user)
     let program = try EngineProgram(
-      mounting: found.format.kind, at: found.path, isFile: found.isFile, isReadOnly: order.isReadOnly,
-      at: place)
-    try mountByKernel(program, at: place, report(program, found.format))
+      mounting: found.format.kind, at: lent.path, isReadOnly: isReadOnly, at: mountPoint)
+    try mountByKernel(program, at: mountPoint, report(program, found.format))
   }
 
   private func serve(_ disk: String, at place: String) throws(EngineFailure) {
     let found = try examine(disk)
     let isReadOnly = order.isReadOnly || found.format.kind.isReadOnly
-    let lent = try lend(found.path, isReadOnly: isReadOnly, in: place)
+    let lent = try lend(found, isReadOnly: isReadOnly, in: place)
     defer { withExtendedLifetime((found.disk, lent.held)) {} }
     let mountPoint = mountPoint(in: place)
     let program = try EngineProgram(

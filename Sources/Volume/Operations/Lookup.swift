@@ -95,7 +95,9 @@ extension View {
     of attached: AttachedVolume? = nil, by caller: Caller
   ) throws(Errno) -> Entry {
     var object = object
-    let status = try object.fd.status()
+    // The kernel holds the lock of /Volumes meanwhile, so what may not answer is not asked.
+    let isInMemory = attached?.engine.queue != nil
+    let status = isInMemory ? try object.fd.statusInMemory() : try object.fd.status()
     if directory.zone.isOnVolume { try volume.attached.check(status, in: directory.number) }
     let zone = attached?.zone ?? zone(of: name, in: directory)
     let position = try position(of: name, in: directory, object.fd, status)
@@ -139,7 +141,7 @@ extension View {
     validity = self.validity(validity, ofNameOf: node)
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
-      isMapped
+      isMapped || isInMemory
       ? Attributes(volume.shown(status, in: zone, to: caller), validity: 0)
       : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)

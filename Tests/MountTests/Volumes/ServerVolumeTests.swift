@@ -189,7 +189,8 @@ struct ServerVolumeTests {
       # Who is killed does not wait.
       timeout -s KILL 1 cat $D/other
       timeout 5 sh -c 'while pgrep -x -f "cat $0/other" >/dev/null; do sleep 0.1; done' $D
-      echo gone; kill -CONT \(program); wait; cat $D/a; ls $POINT/Users/Shared/end* | wc -l
+      echo gone; kill -CONT \(program); wait; until cat $D/a 2>/dev/null; do sleep 0.1; done
+      ls $POINT/Users/Shared/end* | wc -l
       """, "50\nserved\n2\n1\ngone\none\n24\n")
     // Taken away by force, all who wait are told.
     kill(program, SIGSTOP)
@@ -199,6 +200,46 @@ struct ServerVolumeTests {
       timeout 5 "$INSULA" volume eject --force served --store "$POINT"; wait; ls $V
       """, "1\n")
     #expect(eventually { kill(program, 0) != 0 || Program.isZombie(program) })
+  }
+
+  /// Nor by locks of the kernel's, which it holds while it looks names up and renames.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func aServerThatHangsHoldsNoLocksOfOthers() throws {
+    let served = try Served()
+    let other = try TemporaryAccount()
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; echo x >$D/b; cat $D/a $D/b; cd $POINT/Users/Shared
+      mkdir -m 777 d1 d2; touch d1/q
+      """, "one\nx\n")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    _ = try served.shell(
+      """
+      (mv -T $D/b $D/sub/zz & stat $D & mkdir $V/xx & mv $D/a $D/sub/ & ) >/dev/null 2>&1; sleep 0.5
+      """)
+    try served.expect(
+      """
+      timeout -s KILL 6 mv $POINT/Users/Shared/d1/q $POINT/Users/Shared/d2/r && echo moved
+      timeout -s KILL 6 ls $V >/dev/null && echo listed
+      timeout -s KILL 6 stat $V/nothing 2>&1 | grep -c such
+      """, "moved\nlisted\n1\n", as: RunFixture.root)
+    _ = other
+    // Once it has not answered, nobody waits for it so long again.
+    try served.expect(
+      """
+      sleep 3
+      timeout 20 sh -c 'for i in $(seq 20); do stat $0/other$i 2>&1; done | grep -c "Input/output"' $D
+      """, "20\n")
+    // And another program, or another worker, goes on without it.
+    let worker = try #require(try served.run.mounted.daemon())
+    let restarted = try served.shell(
+      "timeout 60 \"$INSULA\" restart \"$POINT\" 2>&1",
+      as: RunFixture.root)
+    #expect(restarted.status == 0, "\(restarted)")
+    #expect(try served.run.mounted.daemon() != worker)
+    try served.expect("timeout 10 ls $POINT/Users/Shared/d2", "r\n", as: other.account)
   }
 
   /// The volume goes on when another worker does, also if its program hangs just then.
