@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CFuse
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 

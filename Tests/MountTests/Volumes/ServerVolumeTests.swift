@@ -70,6 +70,8 @@ struct ServerVolumeTests {
     deinit {
       // It leads a session of its own; to others nothing is sent.
       if server > 1 { kill(-server, SIGTERM) }
+      // Sessions that a test has stopped are the user's alone.
+      _ = try? Program.run(["pkill", "-KILL", "-u", "\(run.user.uid)", "-x", "sshd"])
     }
 
     func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
