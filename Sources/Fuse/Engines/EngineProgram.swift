@@ -75,7 +75,7 @@ struct EngineProgram: Equatable {
     case .dav, .davs:
       let scheme = address.scheme == .dav ? "http" : "https"
       let port = address.port.map { ":\($0)" } ?? ""
-      let quoted = "\(scheme)://\(address.host)\(port)\(address.path)".split(separator: "\"").joined()
+      let quoted = "\(scheme)://\(address.host)\(port)\(address.path)".filter { $0 != "\"" }
       let user = address.user.map { ",user=\"\($0)\"" } ?? ""
       try self.init(rclone: ":webdav,url=\"\(quoted)\"\(user):", isReadOnly: isReadOnly, at: place)
     case .rclone:

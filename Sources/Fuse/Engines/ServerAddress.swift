@@ -21,7 +21,13 @@ package struct ServerAddress: Equatable, Sendable {
 
   /// Whether a text is meant to be one.
   package static func looksLikeOne(_ text: String) -> Bool {
-    text.hasPrefix("rclone:") || text.utf8.firstRange(of: "://".utf8) != nil
+    text.hasPrefix("rclone:") || schemeEnd(of: text) != nil
+  }
+
+  /// Where the slashes after the scheme are.
+  private static func schemeEnd(of text: String) -> String.Index? {
+    guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return nil }
+    return colon
   }
 
   /// Nil for what is none, or none that we know of.
@@ -33,11 +39,10 @@ package struct ServerAddress: Equatable, Sendable {
       self.init(.rclone, user: nil, host: String(rest[..<colon]), port: nil, path: path)
       return
     }
-    guard let end = text.utf8.firstRange(of: "://".utf8),
-      let scheme = Scheme(rawValue: String(text[..<end.lowerBound])),
+    guard let end = Self.schemeEnd(of: text), let scheme = Scheme(rawValue: String(text[..<end])),
       scheme != .rclone
     else { return nil }
-    let rest = text[end.upperBound...]
+    let rest = text[end...].dropFirst("://".count)
     let slash = rest.firstIndex(of: "/") ?? rest.endIndex
     guard let path = Self.decoded(rest[slash...]) else { return nil }
     var authority = rest[..<slash]
