@@ -27,12 +27,11 @@ final class VolumeEngines: Sendable {
   private let volume: Volume
   private let helper: MountHelper
   private let kept: KeptState?
-  private let isSystem: Bool
   /// What is kept for the next worker, for as long as it is there.
   private let memories = Mutex<[Int64: SharedMemory]>([:])
 
-  init(_ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isSystem: Bool) {
-    (self.volume, self.helper, self.kept, self.isSystem) = (volume, helper, kept, isSystem)
+  init(_ volume: Volume, _ helper: MountHelper, _ kept: KeptState?) {
+    (self.volume, self.helper, self.kept) = (volume, helper, kept)
   }
 
   private static let patienceMilliseconds = 10_000

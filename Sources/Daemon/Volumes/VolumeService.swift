@@ -67,9 +67,7 @@ final class VolumeService: Sendable {
     self.log = log
     self.registry = registry
     attaching = VolumeAttaching(store: store, volume: volume)
-    let engines = VolumeEngines(
-      volume, helper, kept, isSystem: store.description.mode == .system)
-    self.engines = engines
+    engines = VolumeEngines(volume, helper, kept)
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
@@ -144,16 +142,11 @@ final class VolumeService: Sendable {
     if !isOver { state.withLock { $0.hurries[owner] = monotonicNanoseconds() } }
   }
 
-  /// Why that was not possible; who comes while it is under way waits for what comes of it.
+  /// Why that was not possible; while it is under way nobody else tries, or waits here.
   @discardableResult
   func attach(_ record: VolumeRecord) -> String? {
     let isOurs = state.withLock { $0.underWay.insert(record.id).inserted }
-    guard isOurs else {
-      // Nobody looks for a directory by its name.
-      if record.kind == .directory { return VolumeFailure.hangs.message }
-      state.wait { !$0.underWay.contains(record.id) }
-      return reason(of: record.id)
-    }
+    guard isOurs else { return VolumeFailure.hangs.message }
     var failure: Failure?
     do throws(VolumeFailure) {
       if !volume.attached.all.contains(where: { $0.record.id == record.id }) { try attachNow(record) }

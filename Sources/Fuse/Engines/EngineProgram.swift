@@ -10,17 +10,12 @@ struct EngineProgram: Equatable {
   let words: [String]
   /// What people call it.
   let name: String
-  /// Whether it ends when the filesystem is mounted.
-  var endsMounted = false
 
   /// The programs that serve formats, with their packages in Debian.
   private static let ofFormats: [DiskFormat.Kind: (program: String, package: String)] = [
     .ext4: ("fuse2fs", "fuse2fs"), .ntfs: ("ntfs-3g", "ntfs-3g"), .exfat: ("mount.exfat-fuse", "exfat-fuse"),
     .iso9660: ("fuseiso", "fuseiso"), .squashfs: ("squashfuse", "squashfuse"),
   ]
-
-  /// Whether a program could serve the format.
-  static func canServe(_ kind: DiskFormat.Kind) -> Bool { ofFormats[kind] != nil }
 
   /// Serves a disk with a program.
   init(serving kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, at place: String)
@@ -55,7 +50,7 @@ struct EngineProgram: Equatable {
     self.init(
       path: path,
       words: ["-n", "-t", kind.rawValue, "-o", options.joined(separator: ","), "--", disk, place],
-      name: kind.rawValue, endsMounted: true)
+      name: kind.rawValue)
   }
 
   /// Brings a server's directory here.
@@ -103,8 +98,7 @@ struct EngineProgram: Equatable {
       let type = address.scheme == .nfs ? "nfs" : "cifs"
       self.init(
         path: try Self.find("mount", in: "mount"),
-        words: ["-n", "-t", type, "-o", options.joined(separator: ","), "--", from, place], name: type,
-        endsMounted: true)
+        words: ["-n", "-t", type, "-o", options.joined(separator: ","), "--", from, place], name: type)
     }
   }
 
@@ -119,11 +113,10 @@ struct EngineProgram: Equatable {
       words: words + (isReadOnly ? ["--read-only"] : []) + ["--", remote, place], name: "rclone")
   }
 
-  private init(path: String, words: [String], name: String, endsMounted: Bool = false) {
+  private init(path: String, words: [String], name: String) {
     self.path = path
     self.words = words
     self.name = name
-    self.endsMounted = endsMounted
   }
 
   static let searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
