@@ -9,7 +9,7 @@ internal import Testing
 /// Disks, and files that are images of disks, as volumes.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct DiskVolumeTests {
-  private struct Disks {
+  private struct Disks: VolumeFixture {
     let run: RunFixture
     /// Where the images are, which are the user's.
     let directory: String
@@ -34,21 +34,13 @@ struct DiskVolumeTests {
       try #require(made.status == 0, "\(made.errors)")
     }
 
-    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+    func shell(_ script: String, as account: Account?) throws -> ProgramResult {
       try run.shell(
         """
         volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
         V="$POINT/Volumes"; cd '\(directory)' || exit 90
         \(script)
         """, as: account)
-    }
-
-    func expect(
-      _ script: String, _ output: String, as account: Account? = nil,
-      location: SourceLocation = #_sourceLocation
-    ) throws {
-      let result = try shell(script, as: account)
-      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
     }
   }
 

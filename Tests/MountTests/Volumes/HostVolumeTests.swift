@@ -9,7 +9,7 @@ internal import Testing
 /// Directories of the machine that are volumes of the tree.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HostVolumeTests {
-  private struct Host {
+  private struct Host: VolumeFixture {
     let run: RunFixture
     /// What becomes a volume: the user's own, with some files in it.
     let directory: String
@@ -26,21 +26,13 @@ struct HostVolumeTests {
     }
 
     /// As the user, in the directory itself; `volume VERB...` is about this store, and `$V` is the volume.
-    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+    func shell(_ script: String, as account: Account?) throws -> ProgramResult {
       try run.shell(
         """
         volume() { verb=$1; shift; "$INSULA" volume "$verb" --store "$POINT" "$@"; }
         V="$POINT/Volumes/work"; cd '\(directory)' || exit 90
         \(script)
         """, as: account)
-    }
-
-    func expect(
-      _ script: String, _ output: String, as account: Account? = nil,
-      location: SourceLocation = #_sourceLocation
-    ) throws {
-      let result = try shell(script, as: account)
-      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
     }
 
     func refuse(

@@ -10,7 +10,7 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HostileVolumeTests {
   /// Several users of the machine's store, each with a directory of their own.
-  private struct Users {
+  private struct Users: VolumeFixture {
     let run: RunFixture
     let other = TemporaryAccountBox()
     /// The user's directory, and the other's; their names are the same.
@@ -37,21 +37,13 @@ struct HostileVolumeTests {
     }
 
     /// `volume VERB...` is about this store, and `$V` is where its volumes are.
-    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+    func shell(_ script: String, as account: Account?) throws -> ProgramResult {
       try run.shell(
         """
         volume() { verb=$1; shift; "$INSULA" volume "$verb" --store "$POINT" "$@"; }
         V="$POINT/Volumes"; OWN='\(own)'; OTHERS='\(others)'
         \(script)
         """, as: account)
-    }
-
-    func expect(
-      _ script: String, _ output: String, as account: Account? = nil,
-      location: SourceLocation = #_sourceLocation
-    ) throws {
-      let result = try shell(script, as: account)
-      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
     }
   }
 

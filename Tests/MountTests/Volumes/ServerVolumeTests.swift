@@ -13,7 +13,7 @@ struct ServerVolumeTests {
   private static func has(_ path: String) -> Bool { access(path, X_OK) == 0 }
 
   /// A server of this machine, with the user's directory on it.
-  private final class Served {
+  private final class Served: VolumeFixture {
     let run: RunFixture
     /// What the server has.
     let directory: String
@@ -74,21 +74,13 @@ struct ServerVolumeTests {
       _ = try? Program.run(["pkill", "-KILL", "-u", "\(run.user.uid)", "-x", "sshd"])
     }
 
-    func shell(_ script: String, as account: Account? = nil) throws -> ProgramResult {
+    func shell(_ script: String, as account: Account?) throws -> ProgramResult {
       try run.shell(
         """
         volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
         V="$POINT/Volumes"; D="$V/served"; S='\(directory)'
         \(script)
         """, as: account)
-    }
-
-    func expect(
-      _ script: String, _ output: String, as account: Account? = nil,
-      location: SourceLocation = #_sourceLocation
-    ) throws {
-      let result = try shell(script, as: account)
-      #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
     }
 
     /// The program that serves the user.

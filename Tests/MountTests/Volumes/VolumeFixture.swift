@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// A store with volumes, in which users run scripts; without an account they are the fixture's own user's.
+protocol VolumeFixture {
+  func shell(_ script: String, as account: Account?) throws -> ProgramResult
+}
+
+extension VolumeFixture {
+  func shell(_ script: String) throws -> ProgramResult { try shell(script, as: nil) }
+
+  func expect(
+    _ script: String, _ output: String, as account: Account? = nil,
+    location: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try shell(script, as: account)
+    #expect(result.status == 0 && result.output == output, "\(result)", sourceLocation: location)
+  }
+}
