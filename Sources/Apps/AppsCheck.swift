@@ -13,10 +13,13 @@ package import Store
 package struct AppsCheck {
   private let store: Store
   /// Who is asked about each bundle as a whole; nil for a look at their seals only.
-  private let trust: Trust?
+  private let trust: Judge?
+
+  /// Gives the judge of what comes from somewhere.
+  package typealias Judge = @Sendable (AppDomain) throws(AppFailure) -> Trust
 
   /// With `trust` each bundle is verified, which takes as long as it takes to read all of them.
-  package init(_ store: Store, verifyingBy trust: Trust?) {
+  package init(_ store: Store, verifyingBy trust: Judge?) {
     self.store = store
     self.trust = trust
   }
@@ -44,12 +47,13 @@ package struct AppsCheck {
     for app in apps
     where !changing.contains(where: { $0.isAbout(app) }) {
       began(app)
-      if let finding = check(app) { findings.append(finding) }
+      if let finding = try check(app) { findings.append(finding) }
     }
     return findings
   }
 
-  private func check(_ app: InstalledApp) -> StoreFinding? {
+  private func check(_ app: InstalledApp) throws(AppFailure) -> StoreFinding? {
+    let judge = try trust?(AppDomain(ofEveryones: app.path))
     let place = BundlePlace(path: app.path)
     let root: OwnedFD
     do throws(Errno) {
@@ -66,9 +70,9 @@ package struct AppsCheck {
           app, "is not the bundle of \(app.identifier) that was installed: it has a different signature",
           Self.advice(app))
       }
-      guard let trust else { return nil }
+      guard let judge else { return nil }
       // Certificates run out, and what was installed while they were good stays good.
-      let findings = bundle.verify(trust, at: app.installed).findings
+      let findings = bundle.verify(judge, at: app.installed).findings
       if let worst = findings.first(where: { $0.kind != .untrusted }) {
         return finding(app, "differs from what was signed: \(worst.message)", Self.advice(app))
       }

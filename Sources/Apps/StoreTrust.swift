@@ -8,9 +8,17 @@ package import Store
 /// The roots that a store trusts.
 package enum StoreTrust {
   /// The judge of signatures who trusts them; a store that has none trusts nobody.
-  package static func read(_ store: Store) throws(AppFailure) -> Trust {
+  ///
+  /// What comes from the network that the machine has joined is judged by that network's own list, which
+  /// counts for nothing else.
+  package static func read(_ store: Store, for domain: AppDomain = .everyone) throws(AppFailure) -> Trust {
     let directory: OwnedFD?
-    do throws(StoreError) { directory = try store.openTrust() } catch { throw .store(error) }
+    do throws(StoreError) {
+      let isNetworks = domain == .network ? try store.joinedNetwork() != nil : false
+      directory = try store.openTrust(of: isNetworks ? .network : .machine)
+    } catch {
+      throw .store(error)
+    }
     guard let directory else { return Trust(roots: []) }
     do throws(IdentityFailure) {
       return try TrustDirectory(directory.fd).trust()

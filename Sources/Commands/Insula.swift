@@ -52,6 +52,11 @@ package enum Insula {
         VolumeListCommand.self, VolumeInfoCommand.self, VolumeEjectCommand.self,
       ]),
     CommandGroup(
+      title: "Network",
+      commands: [
+        NetworkListCommand.self, NetworkJoinCommand.self, NetworkUpdateCommand.self, NetworkLeaveCommand.self,
+      ]),
+    CommandGroup(
       title: "Consent",
       commands: [
         ConsentListCommand.self, ConsentAllowCommand.self, ConsentDenyCommand.self, ConsentResetCommand.self,

@@ -23,7 +23,7 @@ extension AppRequestHandler {
     allowingDowngrade: Bool, _ wait: InstallWait
   ) throws(ControlFailure) -> UpdateOutcome {
     let outcome = try explaining { () throws(AppFailure) in
-      try installer().updateWhenClosed(
+      try installer(for: domain).updateWhenClosed(
         source, named: name, for: domain, by: caller, allowingDowngrade: allowingDowngrade, wait)
     }
     switch outcome {
@@ -58,7 +58,7 @@ extension AppRequestHandler {
     guard observer.users(of: waiting.before.path).isEmpty else { return nil }
     let caller = CallerIdentity(waiting.requester)
     do throws(AppFailure) {
-      let done = try installer().place(waiting)
+      let done = try installer(for: AppDomain(ofEveryones: waiting.before.path)).place(waiting)
       note(done.before, done.now, by: caller)
       return .updated(before: done.before, now: done.now, left: done.left)
     } catch {

@@ -99,7 +99,7 @@ package struct AppRequestHandler: Sendable {
     _ source: FD, named name: String, for domain: AppDomain, by caller: CallerIdentity, _ wait: InstallWait
   ) throws(ControlFailure) -> InstalledApp {
     let app = try explaining { () throws(AppFailure) in
-      try installer().install(source, named: name, for: domain, by: caller, wait)
+      try installer(for: domain).install(source, named: name, for: domain, by: caller, wait)
     }
     log([LogEntry(.installed, app, by: caller, detail: "version \(app.version)")])
     return app
@@ -110,7 +110,7 @@ package struct AppRequestHandler: Sendable {
     allowingDowngrade: Bool, _ wait: InstallWait
   ) throws(ControlFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let updated = try explaining { () throws(AppFailure) in
-      try installer().update(
+      try installer(for: domain).update(
         source, named: name, for: domain, by: caller, allowingDowngrade: allowingDowngrade, wait)
     }
     note(updated.before, updated.now, by: caller)
@@ -155,8 +155,8 @@ package struct AppRequestHandler: Sendable {
   }
 
   /// Roots come and go while a daemon runs, so they are read each time.
-  func installer() throws(AppFailure) -> Installer {
-    let trust = try StoreTrust.read(store)
+  func installer(for domain: AppDomain = .everyone) throws(AppFailure) -> Installer {
+    let trust = try StoreTrust.read(store, for: domain)
     return Installer(store, registry, containers: try openContainers(), trust: trust, observer: observer)
   }
 

@@ -15,7 +15,7 @@ extension ControlMessage: Codable {
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
       roots, version, consents, task, because, items, unread, purged, backup, storage, space,
-      documents, opened, volumes
+      documents, opened, volumes, network
     case own = "self"
   }
 
@@ -55,6 +55,7 @@ extension ControlMessage: Codable {
     if fields.contains(.documents) { return .documents(try value(.documents)) }
     if fields.contains(.consents) { return .consents(try value(.consents)) }
     if fields.contains(.volumes) { return .volumes(try value(.volumes)) }
+    if fields.contains(.network) { return .network(try value(.network)) }
     if fields.contains(.opened) { return .opened(try value(.opened)) }
     if fields.contains(.items) {
       return .items(
@@ -162,6 +163,7 @@ extension ControlMessage: Codable {
       try fields.encodeIfPresent(page.next, forKey: .next)
       try fields.encodeIfPresent(page.unread, forKey: .unread)
     case .volumes(let volumes): try fields.encode(volumes, forKey: .volumes)
+    case .network(let network): try fields.encode(network, forKey: .network)
     case .opened(let paths): try fields.encode(paths, forKey: .opened)
     case .task(let task): try fields.encode(task, forKey: .task)
     case .endedBecause(let reason): try fields.encode(reason, forKey: .because)

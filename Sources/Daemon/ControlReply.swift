@@ -59,6 +59,9 @@ package enum ControlReply: Equatable, Sendable {
   /// The volumes of a tree, or the one that has come or gone.
   case volumes([VolumeDescription])
 
+  /// The computers of the network.
+  case network(NetworkDescription)
+
   /// What was opened with an app that runs: paths below the root of the tree.
   case opened([String])
 

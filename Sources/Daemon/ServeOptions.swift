@@ -52,6 +52,8 @@ package struct ServeOptions: Sendable, Equatable {
   package var cacheSeconds: Double?
   /// Where the daemon's own user has a files view as long as the store is mounted.
   package var files: String?
+  /// The file that names servers of the network; nil for none.
+  package var serversFile: String?
   /// The languages in which names are shown to programs that ask for no other.
   package var languages = Languages.none
 

@@ -161,7 +161,8 @@ package final class Server: Sendable {
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
     // Before grants, which may lead there.
     volumes = try VolumeService(
-      store, volume, helper, kept, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
+      store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
+      log: { log.record($0) }, registry: registry)
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)
@@ -235,6 +236,7 @@ package final class Server: Sendable {
       kept?.mountIsGone()
       ended.wakeup.ring()
     }
+    volumes.askUsers { [weak self] in self?.users(of: $0, besides: ProcessID.own) ?? [] }
     noteDevice()
     try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
   }

@@ -11,6 +11,8 @@ extension MountHelper {
     case mount(user: UInt32, group: UInt32, path: String)
     case remove(DeviceNumber, user: UInt32, group: UInt32)
     case engine(EngineOrder)
+    /// Which computers of the network announce what.
+    case browse
 
     /// No path is longer.
     static let mostBytes = 64 + EngineOrder.mostBytes
@@ -22,6 +24,7 @@ extension MountHelper {
       case .remove(let device, let user, let group):
         [3] + Self.bytes([user, group, device.major, device.minor])
       case .engine(let order): [4] + order.bytes
+      case .browse: [5]
       }
     }
 
@@ -29,6 +32,7 @@ extension MountHelper {
     var user: UInt32? {
       switch self {
       case .removeTree: nil
+      case .browse: ProcessID.user
       case .engine(let order): order.user
       case .mount(let user, _, _), .remove(_, let user, _): user
       }
@@ -49,6 +53,7 @@ extension MountHelper {
       case 4:
         guard let order = EngineOrder(bytes.dropFirst()) else { return nil }
         self = .engine(order)
+      case 5 where bytes.count == 1: self = .browse
       default: return nil
       }
     }

@@ -70,11 +70,21 @@ extension MountHelper {
         switch request {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)
         case .remove(let device, let user, let group): try remove(device, of: user, group)
+        case .browse: return Mounted(connection: try browse(), device: DeviceNumber(major: 0, minor: 0))
         case .removeTree, .engine: break
         }
         return nil
       }
       _exit(0)
+    }
+
+    /// A file with what is announced.
+    private func browse() throws(Errno) -> SharedFD {
+      let bytes = ServiceBrowser(isSystem: isSystem).run()
+      let ends = try pipe()
+      // It holds as much as that without anybody reading it.
+      try ends.write.fd.writeAll(bytes)
+      return SharedFD(ends.takeRead())
     }
 
     private func answer(_ asker: FD, _ body: () throws(Errno) -> Mounted?) {

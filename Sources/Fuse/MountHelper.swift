@@ -117,7 +117,7 @@ package final class MountHelper: Sendable {
   }
 
   /// Each is answered apart from others: a path may lead through a filesystem that does not answer.
-  private func ask(_ request: Request) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
+  func ask(_ request: Request) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
     let ends = try Pairs.messages()
     let mine = OwnedFD(owning: ends.mine.raw)
     do {

@@ -50,6 +50,11 @@ package enum DomainTree {
   /// Everyone may make that, and only its owner sees who has one. Stores of earlier versions don't have it.
   package static let trash = StandardDirectory(".Trash", 0o1733, .root)
 
+  /// In which the computers of the network are.
+  ///
+  /// Stores of earlier versions don't have it.
+  package static let servers = StandardDirectory("Network/Servers", 0o755, .root)
+
   /// Whether people are shown the directory at a path under its name in their language wherever that path
   /// leads, since nothing else can have it: standard directories, and those for the apps of users.
   package static func isLocalized(_ path: [[UInt8]]) -> Bool {
@@ -88,6 +93,7 @@ package enum DomainTree {
     ].map { StandardDirectory("Library/" + $0, 0o755, .root) }
     + [
       StandardDirectory("Network", 0o755, .root),
+      servers,
       StandardDirectory("System", 0o755, .root),
       StandardDirectory("System/Library", 0o755, .root),
       StandardDirectory("System/Library/CoreServices", 0o755, .root),

@@ -79,6 +79,10 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// The same two of a volume on which nobody is the owner of anything, so everyone is who gets there.
   case ownerlessVolume
   case readOnlyOwnerlessVolume
+  /// `/Network/Servers`, whose names are those of the computers that are known, and a computer's directory,
+  /// whose names are those of what it shares; the daemon alone says.
+  case servers
+  case server
 
   /// The zone of the child called `name`.
   package func zone(of name: some Collection<UInt8>) -> Zone {
@@ -87,7 +91,9 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .applications: name.elementsEqual("Utilities".utf8) ? .utilities : .local
     case .library: Self.isStandardLibraryName(name) ? .localStandard : .local
     case .localStandard, .utilities, .local: .local
-    case .networkStandard: name.elementsEqual("Applications".utf8) ? .networkApplications : .network
+    case .networkStandard: Self.zoneInNetwork(of: name)
+    // What has such a name there is no computer's.
+    case .servers: Self.isHidden(name) ? .network : .server
     case .networkApplications, .network: .network
     case .users: Self.zoneInUsers(of: name)
     case .home: Self.zoneInHome(of: name)
@@ -105,7 +111,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .sharedStandard, .trashes, .homeApplications, .cloudDocuments, .containerFixture, .containerOwn,
       .user:
       .user
-    case .volumes: .volume
+    case .volumes, .server: .volume
     case .system, .localApp, .networkApp, .userApp, .volume, .readOnlyVolume, .ownerlessVolume,
       .readOnlyOwnerlessVolume:
       self
@@ -122,7 +128,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
       .home, .homeLibrary, .containers, .groupContainers, .cloudContainers, .container, .containerData,
       .macContainerData, .groupContainer, .cloudContainer, .cloudDocuments, .containerFixture,
       .containerDocuments, .inbox, .delivered, .containerOwn, .trashes, .user, .localApp, .networkApp,
-      .userApp, .volumes, .volume, .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume:
+      .userApp, .volumes, .volume, .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume, .servers,
+      .server:
       nil
     }
   }
@@ -130,7 +137,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// The zone of what lies so deep in here that its name makes no difference.
   package var inside: Zone {
     if isReadOnlyRegion || isOnVolume { return self }
-    if self == .volumes { return .volume }
+    if self == .volumes || self == .servers || self == .server { return .volume }
     if isDelivery { return .delivered }
     return switch domain {
     case .system: .system
@@ -147,7 +154,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     case .applications, .library, .localStandard, .utilities, .local, .localApp, .volumes, .volume,
       .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume:
       .local
-    case .networkStandard, .networkApplications, .network, .networkApp: .network
+    case .networkStandard, .networkApplications, .network, .networkApp, .servers, .server: .network
     case .users, .sharedStandard, .home, .homeApplications, .homeLibrary, .containers, .groupContainers,
       .cloudContainers, .container, .containerData, .macContainerData, .groupContainer, .cloudContainer,
       .cloudDocuments, .containerFixture, .containerDocuments, .inbox, .delivered, .containerOwn, .trashes,
@@ -179,7 +186,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   package var isSkeleton: Bool {
     switch self {
     case .top, .applications, .library, .localStandard, .utilities, .networkStandard, .users, .sharedStandard,
-      .trashes, .volumes:
+      .trashes, .volumes, .servers, .server:
       true
     case .system, .local, .networkApplications, .network, .home, .homeApplications, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .groupContainer,
@@ -192,11 +199,20 @@ package enum Zone: UInt8, Sendable, CaseIterable {
 
   /// Whether a directory here gets no names: what it consists of was settled when it was made, or the daemon
   /// alone says.
-  package var hasFixedNames: Bool { self == .container || self == .containerData || self == .volumes }
+  package var hasFixedNames: Bool {
+    self == .container || self == .containerData || holdsVolumes || self == .servers
+  }
+
+  /// Whether the names in a directory here are those of volumes, and no others.
+  package var holdsVolumes: Bool { self == .volumes || self == .server }
+
+  /// Whether some of the names in a directory here may be those of volumes.
+  package var mayHoldVolumes: Bool { holdsVolumes || self == .networkStandard }
 
   /// Whether a directory here keeps what has a name of the zone `child` in it.
   package func keeps(_ child: Zone) -> Bool {
-    self == .container || self == .volumes || child == .cloudDocuments
+    self == .container || mayHoldVolumes && (child.isOnVolume || holdsVolumes) || self == .servers
+      || child == .cloudDocuments
       || isContainerData && child != .containerOwn
   }
 
@@ -238,14 +254,19 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     switch self {
     case .top, .applications, .library, .networkStandard, .users, .home, .homeLibrary, .containers,
       .groupContainers, .cloudContainers, .container, .containerData, .macContainerData, .containerDocuments,
-      .groupContainer, .cloudContainer:
+      .groupContainer, .cloudContainer, .servers:
       true
     case .system, .localStandard, .utilities, .local, .networkApplications, .network, .sharedStandard,
       .trashes, .homeApplications, .cloudDocuments, .containerFixture, .inbox, .delivered, .containerOwn,
       .user, .localApp, .networkApp, .userApp, .volumes, .volume, .readOnlyVolume, .ownerlessVolume,
-      .readOnlyOwnerlessVolume:
+      .readOnlyOwnerlessVolume, .server:
       false
     }
+  }
+
+  private static func zoneInNetwork(of name: some Collection<UInt8>) -> Zone {
+    if name.elementsEqual("Applications".utf8) { return .networkApplications }
+    return name.elementsEqual("Servers".utf8) ? .servers : .network
   }
 
   private static func zoneInUsers(of name: some Collection<UInt8>) -> Zone {

@@ -95,10 +95,10 @@ package enum StoreLayout {
 
   /// Makes what a store of an earlier version does not have.
   package static func addNewDirectories(to store: Store) throws(Errno) {
-    let trash = DomainTree.trash
-    guard !store.tree.has(trash.path) else { return }
-    let own = try store.directory.status()
-    try make(trash, in: store.tree, Ownership(store.description, uid: own.st_uid, gid: own.st_gid))
+    for directory in [DomainTree.trash, DomainTree.servers] where !store.tree.has(directory.path) {
+      let own = try store.directory.status()
+      try make(directory, in: store.tree, Ownership(store.description, uid: own.st_uid, gid: own.st_gid))
+    }
   }
 
   /// Makes a directory with exactly this owner and mode, whatever the umask; one that is there gets them.

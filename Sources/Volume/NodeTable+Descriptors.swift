@@ -158,7 +158,9 @@ extension NodeTable {
       let found = try place.name.withName { (name) throws(Errno) in
         do throws(Errno) {
           return try openWithRoom { () throws(Errno) in
-            guard parent.zone == .volumes, let attached else { return try parent.fd.child(name) }
+            guard parent.zone.mayHoldVolumes, place.volume != 0, let attached else {
+              return try parent.fd.child(name)
+            }
             guard let found = attached.volume(numbered: place.volume) else { throw .ENOENT }
             return try found.open()
           }

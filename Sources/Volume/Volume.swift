@@ -56,7 +56,7 @@ package struct VolumeSettings: Sendable {
 package final class Volume: Sendable {
   package let settings: VolumeSettings
   /// The root of the tree, opened for reading: file handles are opened by it.
-  let tree: FD
+  package let tree: FD
   /// What each user and each app's view has of what all share.
   package let budget: Budget
   let locks: LockTable

@@ -65,7 +65,7 @@ internal import Testing
       unlink(fixture.temporary.appending("store/keys/trust/\(name)"))
     }
     let trust = try StoreTrust.read(fixture.store)
-    let findings = try AppsCheck(fixture.store, verifyingBy: trust).findings()
+    let findings = try AppsCheck(fixture.store, verifyingBy: { _ in trust }).findings()
     #expect(findings.map(\.severity) == [.warning])
     #expect(try fixture.findings() == [])
   }

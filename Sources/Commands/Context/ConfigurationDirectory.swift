@@ -17,6 +17,12 @@ extension Context {
     return home + "/.config/insula"
   }
 
+  /// The file that names servers of the network: the machine's, and the user's own for their own store.
+  var serversFile: String {
+    let place = isRoot ? "/" + machineConfiguration.splitAtName.above : configurationDirectory
+    return place + "/network.conf"
+  }
+
   /// The user's identities, in a directory that is theirs alone; nil where there is none yet.
   func openIdentities() throws(CommandFailure) -> OwnedFD? { try openConfiguration("identities") }
 

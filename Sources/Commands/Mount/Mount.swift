@@ -174,6 +174,7 @@ struct MountCommand: Command {
     if left == nil { serve.files = try FilesMount.place(options.files, beside: store, context) }
     serve.allowOther = store.description.mode == .system
     serve.languages = Languages(environment: context.environment)
+    serve.serversFile = serve.serversFile ?? context.serversFile
     var settings = Service.Settings(
       mountPoint: mountPath, options: serve, place: context.controlPlace, inBackground: isBackgroundChild,
       version: Insula.version)

@@ -30,6 +30,9 @@ struct MountOptionHelp: Sendable {
       spelling: "restarts=N",
       help: "how often the process that serves may die within ten seconds and be replaced (default: 4); "
         + "then the mount is removed"),
+    MountOptionHelp(
+      spelling: "servers=FILE",
+      help: "the file that names servers of the network (default: network.conf, beside insula.conf)"),
     MountOptionHelp(spelling: "threads=N", help: "number of threads that process requests (1 to 256)"),
     MountOptionHelp(
       spelling: "poll=USEC",

@@ -98,6 +98,11 @@ struct MountOptions: Equatable {
     switch name {
     case "fsname": source = value
     case "files": files = value
+    case "servers":
+      guard value.hasPrefix("/") else {
+        throw Self.outOfRange(name, value, "the path of a file, from the root")
+      }
+      serve.serversFile = value
     case "purge":
       do throws(LimitRefusal) {
         serve.purges = try PurgeRule(value)
@@ -160,7 +165,7 @@ struct MountOptions: Equatable {
     "ro", "rw", "remount", "nonempty", "nogrpid", "grpid", "nopassthrough", "passthrough", "nohandles",
     "handles", "local_locks", "nopurge", "files",
   ]
-  private static let valueNames = ["cache", "fsname", "poll", "purge", "restarts", "threads"]
+  private static let valueNames = ["cache", "fsname", "poll", "purge", "restarts", "servers", "threads"]
 
   private init() {}
 

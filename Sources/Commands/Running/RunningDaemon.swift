@@ -74,6 +74,12 @@ struct RunningDaemon {
     return try reply.orFailure { if case .volumes(let volumes) = $0 { volumes } else { nil } }
   }
 
+  /// Asks who is in the network.
+  mutating func network() throws -> NetworkDescription {
+    let reply = try askInTurn(.volume(.network), nil)
+    return try reply.orFailure { if case .network(let network) = $0 { network } else { nil } }
+  }
+
   private mutating func askInTurn(_ request: ControlRequest, _ connection: SharedFD?) throws -> ControlReply {
     var reply = try ask(request, connection)
     for _ in 0..<Self.patience where reply.isCrowded {

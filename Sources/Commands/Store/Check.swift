@@ -81,7 +81,8 @@ struct CheckCommand: Command {
 
   private func apps(of store: Store, _ context: Context) throws -> [StoreFinding] {
     let current = Mutex("the system domain")
-    let check = AppsCheck(store, verifyingBy: deep ? try StoreTrust.read(store) : nil)
+    let judge: AppsCheck.Judge = { (domain) throws(AppFailure) in try StoreTrust.read(store, for: domain) }
+    let check = AppsCheck(store, verifyingBy: deep ? judge : nil)
     return try ProgressLine.show(context.console, { "checking \(current.withLock { $0 })" }) {
       try check.findings { app in current.withLock { $0 = app.title } }
     }

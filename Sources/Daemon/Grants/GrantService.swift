@@ -217,10 +217,10 @@ package final class GrantService: Sendable {
   }
 
   /// Takes back what was granted of a volume that is there no more: another one may get its name.
-  func volumeIsEjected(_ name: [UInt8]) {
+  func volumeIsEjected(_ place: [[UInt8]]) {
     defer { changed() }
     turn.withLock { _ in
-      let found = volume.granted.filter { $0.path.starts(with: AttachedVolumes.path(of: name)) }
+      let found = volume.granted.filter { $0.path.starts(with: place) }
       // What can't be recorded now is recorded later.
       if !found.isEmpty { try? takeBack(found) }
     }

@@ -98,12 +98,12 @@ struct VolumeAttaching {
     do throws(Errno) {
       let engine = try directory.use { (fd) throws(Errno) in try VolumeEngine.directory(record, fd) }
       guard isSystem else {
-        return try AttachedVolume(record, engine, of: directory, root: directory)
+        return try AttachedVolume(record, engine, of: directory, root: directory, in: store.tree)
       }
       let limits: DetachedMount.Limits =
         record.isReadOnly ? [.noSetUserID, .noDevices, .readOnly] : [.noSetUserID, .noDevices]
       let mount = try directory.use { (fd) throws(Errno) in try DetachedMount.copy(of: fd, adding: limits) }
-      return try AttachedVolume(record, engine, of: directory, root: SharedFD(mount))
+      return try AttachedVolume(record, engine, of: directory, root: SharedFD(mount), in: store.tree)
     } catch {
       throw .mount(error)
     }

@@ -18,6 +18,8 @@ final class VolumeEngines: Sendable {
     let name: String
     let usesHandles: Bool
     let keepsAttributes: Bool
+    /// Earlier versions say nothing of it.
+    let keepsUserAttributes: Bool?
     let keepsOwners: Bool
     let isReadOnly: Bool
     let passesThrough: Bool
@@ -50,9 +52,10 @@ final class VolumeEngines: Sendable {
     }
     let isByKernel = Self.isByKernel(record)
     let mayHang = !isByKernel || record.kind == .server
+    let attributes = try attributes(of: served)
     let known = Known(
       name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
-      keepsAttributes: try hasAttributes(served),
+      keepsAttributes: attributes.security, keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
     do throws(Errno) {
@@ -95,17 +98,22 @@ final class VolumeEngines: Sendable {
     return found == true
   }
 
-  /// Whether ACLs and flags can be kept there.
+  /// Whether ACLs and flags, and attributes of users, can be kept there.
   ///
   /// Programs say in several ways that they know nothing of attributes.
-  private func hasAttributes(_ served: ServedEngine) throws(VolumeFailure) -> Bool {
-    let found = Condition<Bool?>(nil)
+  private func attributes(
+    of served: ServedEngine
+  ) throws(VolumeFailure) -> (security: Bool, users: Bool) {
+    let found = Condition<(security: Bool, users: Bool)?>(nil)
     let thread = try? JoinableThread(name: "volumes") { [volume] in
-      let security = try? served.root.use { (root) throws(Errno) in
+      let answer = try? served.root.use { (root) throws(Errno) in
         let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
-        return try volume.metadata.keepsSecurity(on: directory.fd)
+        return (
+          security: (try? volume.metadata.keepsSecurity(on: directory.fd)) == true,
+          users: Self.keepsUserAttributes(directory.fd)
+        )
       }
-      found.change { $0 = security == true }
+      found.change { $0 = answer ?? (false, false) }
     }
     thread?.detach()
     _ = found.wait(milliseconds: Self.patienceMilliseconds) { $0 != nil }
@@ -114,15 +122,27 @@ final class VolumeEngines: Sendable {
     throw .hangs
   }
 
+  private static func keepsUserAttributes(_ directory: FD) -> Bool {
+    do throws(Errno) {
+      try "user.insula.probe".withName { (name) throws(Errno) in
+        _ = try directory.attribute(name.bytes, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+      }
+      return true
+    } catch {
+      return error == .ENODATA
+    }
+  }
+
   private func attach(
     _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
   ) throws(Errno) -> AttachedVolume {
     let queue = known.mayHang ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil) : nil
     let engine = VolumeEngine(
       name: known.name, life: life, usesHandles: known.usesHandles,
-      keepsAttributes: known.keepsAttributes, keepsOwners: known.keepsOwners,
+      keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
+      keepsOwners: known.keepsOwners,
       isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue)
-    let attached = try AttachedVolume(record, engine, of: nil, root: root)
+    let attached = try AttachedVolume(record, engine, of: nil, root: root, in: volume.tree)
     keep(known, root, life, for: record.id)
     return attached
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Store
+package import Store
 internal import Volume
 
 /// What is asked about the volumes of a tree.
@@ -10,6 +10,8 @@ package enum VolumeRequest: Equatable, Sendable {
   case add(VolumeWish)
   /// Which are there?
   case list
+  /// Which computers are in the network?
+  case network
   /// Let it be one no more; by force also while it is used.
   case eject(name: String, force: Bool)
 }
@@ -26,6 +28,8 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   }
 
   package let source: Source
+  /// The directory in which it gets its name.
+  package let place: VolumeRecord.Place
   /// Nil stands for its own name.
   package let name: String?
   package let isReadOnly: Bool
@@ -42,10 +46,11 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   }
 
   package init(
-    _ source: Source, name: String?, isReadOnly: Bool = false, ignoresOwners: Bool = false,
-    isOnDemand: Bool = false, engine: Engine? = nil
+    _ source: Source, in place: VolumeRecord.Place = .volumes, name: String?, isReadOnly: Bool = false,
+    ignoresOwners: Bool = false, isOnDemand: Bool = false, engine: Engine? = nil
   ) {
     self.source = source
+    self.place = place
     self.name = name
     self.isReadOnly = isReadOnly
     self.ignoresOwners = ignoresOwners
@@ -78,7 +83,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
 
   /// `engine` is what serves it, if it is there.
   init(_ record: VolumeRecord, _ engine: VolumeEngine?, missing: String?) {
-    name = String(decoding: record.name, as: UTF8.self)
+    name = record.title
     path = String(decoding: record.path, as: UTF8.self)
     kind =
       switch record.kind {
@@ -98,7 +103,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
 }
 
 extension VolumeRequest: Codable {
-  private enum Deed: String, Codable { case add, list, eject }
+  private enum Deed: String, Codable { case add, list, network, eject }
   private enum Key: String, CodingKey { case deed, name, wish, force }
 
   package init(from decoder: any Decoder) throws {
@@ -108,6 +113,7 @@ extension VolumeRequest: Codable {
       switch try fields.decode(Deed.self, forKey: .deed) {
       case .add: .add(try fields.decode(VolumeWish.self, forKey: .wish))
       case .list: .list
+      case .network: .network
       case .eject: .eject(name: try fields.decode(String.self, forKey: .name), force: try isSet(.force))
       }
   }
@@ -119,6 +125,7 @@ extension VolumeRequest: Codable {
       try fields.encode(Deed.add, forKey: .deed)
       try fields.encode(wish, forKey: .wish)
     case .list: try fields.encode(Deed.list, forKey: .deed)
+    case .network: try fields.encode(Deed.network, forKey: .deed)
     case .eject(let name, let force):
       try fields.encode(Deed.eject, forKey: .deed)
       try fields.encode(name, forKey: .name)

@@ -20,7 +20,7 @@ extension VolumeService {
   /// `users` tells who uses a volume.
   func answer(
     _ request: VolumeRequest, _ call: ControlCall, users: @escaping @Sendable (AttachedVolume) -> [String],
-    ejected: @escaping @Sendable (_ name: [UInt8]) -> Void
+    ejected: @escaping @Sendable (_ place: [[UInt8]]) -> Void
   ) -> ControlAnswer {
     let user = call.caller.uid
     guard store.description.mode == .system || user == ProcessID.user else {
@@ -33,12 +33,17 @@ extension VolumeService {
 
   private func reply(
     to request: VolumeRequest, _ call: ControlCall, _ users: (AttachedVolume) -> [String],
-    _ ejected: (_ name: [UInt8]) -> Void
+    _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
     defer { volume.attached.forget { !users($0).isEmpty } }
     switch request {
     case .list: return .volumes(try list(for: user))
+    case .network:
+      servers.lookNow()
+      return .network(
+        NetworkDescription(
+          shares: servers.shares.map(NetworkDescription.Share.init), problems: servers.problems))
     case .add(let wish): return .volumes([try add(wish, call)])
     case .eject(let name, let force):
       return .volumes([try eject(name, isForced: force, by: user, users, ejected)])
@@ -65,6 +70,7 @@ extension VolumeService {
 
   private func add(_ wish: VolumeWish, _ call: ControlCall) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
+    try prepare(wish.place, wish.name, for: call)
     var options: VolumeRecord.Options = []
     if wish.ignoresOwners { options.insert(.ignoresOwners) }
     if wish.isOnDemand { options.insert(.onDemand) }
@@ -135,7 +141,7 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     do throws(VolumeFailure) {
       let found = VolumeRecord(
-        name: [], kind: kind, path: Array(path.utf8),
+        in: wish.place, name: [], kind: kind, path: Array(path.utf8),
         identity: ObjectIdentity(inode: 0, handle: [], created: 0), owner: nil, isReadOnly: wish.isReadOnly,
         added: 0, options: options)
       let noted = try changes.withLock { _ throws(VolumeFailure) in
@@ -179,11 +185,17 @@ extension VolumeService {
     guard known.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }
-    if isUnlessThere, let other = known.first(where: { $0.path == found.path && $0.owner == owner }) {
-      throw .overlaps(String(decoding: other.name, as: UTF8.self))
+    let other = known.first { other in
+      other.path == found.path && other.owner == owner && other.place == found.place
+    }
+    if isUnlessThere, let other {
+      throw .overlaps(other.title)
     }
     let record = VolumeRecord(
-      name: try VolumeName.choose(wanted, for: found, among: known, most: Self.most), kind: found.kind,
+      in: found.place,
+      name: try VolumeName.choose(
+        wanted, for: found, among: known.filter { $0.place == found.place }, most: Self.most),
+      kind: found.kind,
       path: found.path, identity: found.identity, owner: owner, isReadOnly: found.isReadOnly,
       added: Int64(time(nil)), options: found.options)
     do throws(StoreError) {
@@ -198,13 +210,13 @@ extension VolumeService {
 
   private func eject(
     _ name: String, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String],
-    _ ejected: (_ name: [UInt8]) -> Void
+    _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
     return try changes.withLock { _ throws(ControlFailure) in
       let ignoresCase = volume.settings.ignoresCase
       let isMeant = { (record: VolumeRecord) in
-        record.name.elementsEqual(name.utf8) || ignoresCase && areOneName(record.name, Array(name.utf8))
+        record.title == name || ignoresCase && areOneName(Array(record.title.utf8), Array(name.utf8))
       }
       guard let known = try records(for: user).first(where: isMeant) else {
         throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
@@ -225,10 +237,11 @@ extension VolumeService {
         throw ControlFailure(error)
       }
       volume.detach(known.id)
-      ejected(known.name)
+      ejected(known.treePath)
       if let attached { end(attached, isHurried: isForced) }
       let described = VolumeDescription(known, nil, missing: reason(of: known.id))
       forget(known.id)
+      if known.place == .network { removeDirectory(known.name) }
       tell(.volumeEjected, known, by: user)
       return described
     }

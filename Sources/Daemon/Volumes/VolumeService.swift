@@ -55,11 +55,14 @@ final class VolumeService: Sendable {
   }
   private let state = Condition(State())
   private let watch: VolumeWatch
+  let servers: NetworkServers
+  /// Tells who uses a volume; nil before anyone can.
+  private let asksUsers = Mutex<(@Sendable (AttachedVolume) -> [String])?>(nil)
 
   /// Attaches those that were added before.
   init(
     _ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isReadOnly: Bool,
-    log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource
+    serversFile: String?, log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource
   ) throws {
     self.store = store
     self.volume = volume
@@ -68,12 +71,31 @@ final class VolumeService: Sendable {
     self.registry = registry
     attaching = VolumeAttaching(store: store, volume: volume)
     engines = VolumeEngines(volume, helper, kept)
+    servers = NetworkServers(volume, file: serversFile, helper, isReadOnly: isReadOnly)
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
     let known = try registry(false)?.volumes() ?? []
-    attach(known)
-    awaitLookups(of: known)
+    attach(known.filter { !isOfServer($0) })
+    for record in known where isOfServer(record) && !takeOver(record) && !isReadOnly {
+      // It comes into being again for whoever looks.
+      try? registry(false)?.removeVolume(record.id)
+    }
+    servers.begin { [weak self] in self?.awaitAll() }
+    awaitAll()
+  }
+
+  /// Has `users` tell who uses a volume.
+  func askUsers(_ users: @escaping @Sendable (AttachedVolume) -> [String]) {
+    asksUsers.withLock { $0 = users }
+  }
+
+  /// Who uses one.
+  func users(of attached: AttachedVolume) -> [String] { asksUsers.withLock { $0 }?(attached) ?? [] }
+
+  /// Whether it came into being because somebody looked for it.
+  func isOfServer(_ record: VolumeRecord) -> Bool {
+    if case .server = record.place { record.options.contains(.onDemand) } else { false }
   }
 
   /// Each user's directories on a thread of their own, and each disk and server on one; what takes too long
@@ -106,22 +128,21 @@ final class VolumeService: Sendable {
   }
 
   /// Those that are not there are mounted when somebody looks for them.
-  private func awaitLookups(of records: [VolumeRecord]) {
-    let attached = Set(volume.attached.all.map(\.record.id))
-    let missing = records.filter { $0.kind != .directory && !attached.contains($0.id) }
-    volume.attached.awaitLookups(of: missing) { [weak self] in self?.mount($0, for: $1) }
-  }
-
   private func awaitAll() {
-    if let records = try? registry(false)?.volumes() { awaitLookups(of: records) }
+    let records = ((try? registry(false)?.volumes()) ?? nil) ?? []
+    let attached = Set(volume.attached.all.map(\.record.id))
+    let missing = records.filter { $0.kind != .directory && !attached.contains($0.id) && !isOfServer($0) }
+    let awaited = missing.map { AwaitedVolume($0, in: volume.tree, isAnnounced: false) }
+    let shared = servers.shares.map { AwaitedVolume(record(of: $0), in: volume.tree, isAnnounced: true) }
+    volume.attached.awaitLookups(of: (awaited + shared).compactMap(\.self)) { [weak self] in
+      self?.mount($0, for: $1)
+    }
   }
 
   /// Somebody looks for one.
-  private func mount(_ name: [UInt8], for user: UInt32) {
-    let found = try? registry(false)?.volumes().first {
-      $0.name == name && ($0.owner == nil || $0.owner == user || user == 0)
-    }
-    guard let found else { return }
+  private func mount(_ awaited: AwaitedVolume, for user: UInt32) {
+    guard let found = awaited.record.id == 0 ? noted(awaited, for: user) : known(awaited.record.id)
+    else { return }
     let began = monotonicNanoseconds()
     let isTooEarly = state.withLock { state in
       state.failures[found.id].map { monotonicNanoseconds() &- $0.time < Self.retryNanoseconds } ?? false
@@ -226,7 +247,7 @@ final class VolumeService: Sendable {
   func tell(_ event: LogEntry.Event, _ record: VolumeRecord, by user: UInt32) {
     let path = String(decoding: record.path, as: UTF8.self)
     var entry = LogEntry(now: event, user: record.owner, by: user, detail: path)
-    entry.setPath(Array("Volumes/".utf8) + record.name)
+    entry.setPath(Array(record.treePath.joined(separator: "/".utf8)))
     log([entry])
   }
 }

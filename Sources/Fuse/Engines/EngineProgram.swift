@@ -76,16 +76,18 @@ struct EngineProgram: Equatable {
     case .rclone:
       try self.init(rclone: "\(address.host):\(address.path)", isReadOnly: isReadOnly, at: place)
     case .gluster:
-      let volume = address.path.split(separator: "/").map(String.init)
-      guard let name = volume.first, volume.count == 1 else {
-        throw EngineFailure(.EINVAL, "write 'gluster://HOST/VOLUME'")
+      let names = address.path.split(separator: "/").map(String.init)
+      guard let name = names.first else {
+        throw EngineFailure(.EINVAL, "write 'gluster://HOST/VOLUME', or a directory of it")
       }
+      let below = names.dropFirst().joined(separator: "/")
       self.init(
         path: try Self.find("glusterfs", in: "glusterfs-client"),
         words: [
           "--no-daemon", "--volfile-server=\(address.host)", "--volfile-id=\(name)", "--log-file=/dev/stderr",
           "--log-level=ERROR",
-        ] + (isReadOnly ? ["--read-only"] : []) + [place], name: "glusterfs")
+        ] + (below.isEmpty ? [] : ["--subdir-mount=/\(below)"])
+          + (isReadOnly ? ["--read-only"] : []) + [place], name: "glusterfs")
     case .nfs, .smb:
       var options = ["nosuid", "nodev"]
       if isReadOnly { options.append("ro") }
@@ -113,7 +115,7 @@ struct EngineProgram: Equatable {
       words: words + (isReadOnly ? ["--read-only"] : []) + ["--", remote, place], name: "rclone")
   }
 
-  private init(path: String, words: [String], name: String) {
+  init(path: String, words: [String], name: String) {
     self.path = path
     self.words = words
     self.name = name
@@ -121,7 +123,7 @@ struct EngineProgram: Equatable {
 
   static let searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-  private static func find(_ program: String, in package: String) throws(EngineFailure) -> String {
+  static func find(_ program: String, in package: String) throws(EngineFailure) -> String {
     let places = searchPath.split(separator: ":").map { "\($0)/\(program)" }
     guard let path = places.first(where: { access($0, X_OK) == 0 }) else {
       throw EngineFailure(

@@ -10,8 +10,8 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT id, name, path, inode, handle, created, owner, read_only, added, kind, options FROM volumes
-        ORDER BY id
+        SELECT id, name, path, inode, handle, created, owner, read_only, added, kind, options, place
+        FROM volumes ORDER BY id
         """
       ) { (row) throws(StoreError) in try VolumeRecord(row, path) }
     }
@@ -22,13 +22,14 @@ extension Registry {
     try change { (database) throws(StoreError) in
       try database.run(
         """
-        INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added, kind, options)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO volumes
+          (name, path, inode, handle, created, owner, read_only, added, kind, options, place)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .bytes(volume.name), .bytes(volume.path), .integer(Int64(bitPattern: volume.identity.inode)),
         .bytes(volume.identity.handle), .integer(volume.identity.created), .optional(volume.owner),
         .integer(volume.isReadOnly ? 1 : 0), .integer(volume.added), .integer(volume.kind.rawValue),
-        .integer(volume.options.rawValue))
+        .integer(volume.options.rawValue), .text(volume.place.path))
       var noted = volume
       noted.id = database.lastRow
       return noted
@@ -56,11 +57,12 @@ extension VolumeRecord {
   fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
     let (name, path) = (try row.bytes(1), try row.bytes(2))
     let kind = VolumeRecord.Kind(rawValue: try row.integer(9))
-    guard let kind, !name.isEmpty, kind != .directory || path.first == UInt8(ascii: "/") else {
+    let place = VolumeRecord.Place(try row.text(11))
+    guard let kind, let place, !name.isEmpty, kind != .directory || path.first == UInt8(ascii: "/") else {
       throw .registryDamaged(path: file, what: "a volume has no name or no path")
     }
     self.init(
-      id: try row.integer(0), name: name, kind: kind, path: path,
+      id: try row.integer(0), in: place, name: name, kind: kind, path: path,
       identity: ObjectIdentity(
         inode: UInt64(bitPattern: try row.integer(3)), handle: try row.bytes(4), created: try row.integer(5)),
       owner: try row.user(6, file), isReadOnly: try row.integer(7) != 0, added: try row.integer(8),

@@ -257,5 +257,12 @@ enum RegistrySchema {
         "ALTER TABLE volumes ADD COLUMN options INTEGER NOT NULL DEFAULT 0",
         "PRAGMA user_version = 12",
       ]),
+    Step(
+      name: "servers of the network",
+      statements: [
+        // The directory of the tree in which a volume has its name.
+        "ALTER TABLE volumes ADD COLUMN place TEXT NOT NULL DEFAULT 'Volumes'",
+        "PRAGMA user_version = 13",
+      ]),
   ]
 }

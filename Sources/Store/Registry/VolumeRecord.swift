@@ -28,7 +28,8 @@ package struct VolumeRecord: Equatable, Sendable {
   }
 
   package var id: Int64
-  /// Its name in `/Volumes`.
+  /// The directory in which it has its name, below the root of the tree.
+  package let place: Place
   package let name: [UInt8]
   package let kind: Kind
   /// Where it lies, without links on the way; of a server the URL.
@@ -43,10 +44,11 @@ package struct VolumeRecord: Equatable, Sendable {
   package let options: Options
 
   package init(
-    id: Int64 = 0, name: [UInt8], kind: Kind = .directory, path: [UInt8], identity: ObjectIdentity,
-    owner: UInt32?, isReadOnly: Bool, added: Int64, options: Options = []
+    id: Int64 = 0, in place: Place = .volumes, name: [UInt8], kind: Kind = .directory, path: [UInt8],
+    identity: ObjectIdentity, owner: UInt32?, isReadOnly: Bool, added: Int64, options: Options = []
   ) {
     self.id = id
+    self.place = place
     self.name = name
     self.kind = kind
     self.options = options
@@ -57,10 +59,63 @@ package struct VolumeRecord: Equatable, Sendable {
     self.added = added
   }
 
+  /// Where it is, below the root of the tree.
+  package var treePath: [[UInt8]] { place.names + [name] }
+
+  /// By what commands know it: what a server shares, by both their names; no name of a volume has a slash.
+  package var title: String {
+    let own = String(decoding: name, as: UTF8.self)
+    return switch place {
+    case .volumes: own
+    case .server(let host): "\(host)/\(own)"
+    case .network: "Network/\(own)"
+    }
+  }
+
   /// The same of a disk whose format's number is known.
   package func known(by number: [UInt8]) -> VolumeRecord {
     var known = self
     known.identity = ObjectIdentity(inode: 0, handle: number, created: 0)
     return known
+  }
+}
+
+extension VolumeRecord {
+  /// A directory in which volumes have their names.
+  package enum Place: Hashable, Codable, Sendable {
+    /// `/Volumes`.
+    case volumes
+    /// That of a computer, in `/Network/Servers`.
+    case server(String)
+    /// `/Network`: what the administrator of a network has for all of its machines.
+    case network
+
+    /// Its names below the root of the tree.
+    package var names: [[UInt8]] { path.split(separator: "/").map { Array($0.utf8) } }
+
+    /// The same as the registry has it.
+    package var path: String {
+      switch self {
+      case .volumes: "Volumes"
+      case .server(let host): Self.servers + host
+      case .network: "Network"
+      }
+    }
+
+    /// Nil for what is none.
+    package init?(_ path: String) {
+      switch path {
+      case "Volumes": self = .volumes
+      case "Network": self = .network
+      default:
+        let host = path.dropFirst(Self.servers.count)
+        guard path.hasPrefix(Self.servers), !host.isEmpty, host.first != ".", !host.utf8.contains(0x2f) else {
+          return nil
+        }
+        self = .server(String(host))
+      }
+    }
+
+    private static let servers = "Network/Servers/"
   }
 }

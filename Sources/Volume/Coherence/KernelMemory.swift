@@ -91,7 +91,7 @@ final class KernelMemory: Sendable {
     guard audience.mayAllSearch(directory), canWithdraw.load(ordering: .relaxed),
       !nameCacheBackoff.covers(number, owner: audience.isPrivate ? nil : directory.uid)
     else { return 0 }
-    if directory.zone == .volumes { return 0 }
+    if directory.zone.holdsVolumes { return 0 }
     if directory.zone.isOnVolume { return min(volume.settings.cacheSeconds, AttachedVolumes.cacheSeconds) }
     return volume.settings.cacheSeconds
   }

@@ -56,7 +56,7 @@ extension Volume {
       let number = ObjectNumber(status)
       resolved.steps.append(ResolvedPath.Step(name, in: number))
       if attached.hasQueues, attached.arePlaced(in: number),
-        attached.find(name, for: user)?.engine.queue != nil
+        attached.find(name, in: number, for: user)?.engine.queue != nil
       {
         resolved.isOnServer = true
         return resolved
@@ -71,15 +71,16 @@ extension Volume {
     return resolved
   }
 
-  /// What has a name in a directory; in that of volumes a volume's root.
+  /// What has a name in a directory; where volumes are, a volume's root.
   func child(
     _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32
   ) throws(Errno) -> OwnedFD {
     guard attached.arePlaced(in: number) else { return try directory.child(name) }
-    guard let found = attached.find(name, for: user, ignoringCase: settings.ignoresCase) else {
-      throw .ENOENT
+    if let found = attached.find(name, in: number, for: user, ignoringCase: settings.ignoresCase) {
+      return try found.open()
     }
-    return try found.open()
+    if attached.arePlacedAlone(in: number) { throw .ENOENT }
+    return try directory.child(name)
   }
 
   /// Where a directory of the tree is now; nil if that can't be found out, or no path is long enough for it.

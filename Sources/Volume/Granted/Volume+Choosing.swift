@@ -64,11 +64,12 @@ extension Volume {
   private func zone(
     of name: [UInt8], in directory: FD, _ zone: Zone, for user: UInt32
   ) throws(Errno) -> Zone {
-    if zone == .volumes {
-      let found = attached.find(name, for: user, ignoringCase: settings.ignoresCase)
-      return found?.zone ?? zone.inside
-    }
     let number = ObjectNumber(try directory.status())
+    if zone.mayHoldVolumes,
+      let found = attached.find(name, in: number, for: user, ignoringCase: settings.ignoresCase)
+    {
+      return found.zone
+    }
     return try name.withName { (name) throws(Errno) in self.zone(of: name, in: number, zone) }
   }
 

@@ -19,8 +19,9 @@ extension View {
     guard judged.isDirectory else { throw .ENOTDIR }
     try gate.authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: caller)
+    if judged.zone == .servers { volume.attached.tellOfLook() }
     // What it lists can change without a change of the directory, or without our doing.
-    if judged.zone == .volumes || judged.zone.isOnVolume || placesShown(in: node, .known) != nil {
+    if judged.zone.mayHoldVolumes || judged.zone.isOnVolume || placesShown(in: node, .known) != nil {
       return Opened(handle: handle, mode: [])
     }
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
@@ -41,7 +42,7 @@ extension View {
       return try list(places, in: node, after: offset, into: &writer, by: caller)
     }
     let parent = try nodes.reference(to: node)
-    if parent.zone == .volumes {
+    if parent.zone.holdsVolumes {
       return try listVolumes(in: parent, after: offset, into: &writer, by: caller)
     }
     try descriptor(of: handle).use { (directory) throws(Errno) in
@@ -59,7 +60,7 @@ extension View {
     let judged = object(status, parent)
     let withAttributes =
       writer.withAttributes && gate.denial(of: .search, on: judged, to: caller) == nil
-      && !peers.know(parent.number)
+      && !peers.know(parent.number) && !parent.zone.mayHoldVolumes
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
     // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.

@@ -36,6 +36,7 @@ extension View {
       let object = try nodes.reference(to: node)
       let status = try object.fd.status()
       try gate.authorize(.readExtended, on: self.object(status, object), by: caller)
+      guard volume.attached.keepUserAttributes(on: object.number) else { throw .EOPNOTSUPP }
       nodes.prepareForAttributes(object, status)
       return try object.fd.attribute(name.bytes, into: buffer)
     case .label:
@@ -72,7 +73,9 @@ extension View {
     try gate.authorizeAttributeNames(of: judged, by: caller)
     let aliases = listedAliases(of: judged)
     nodes.prepareForAttributes(object, status)
-    let size = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+    let size =
+      volume.attached.keepUserAttributes(on: object.number)
+      ? try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) : 0
     guard size > 0 || !aliases.isEmpty else { return 0 }
     return try withUnsafeTemporaryAllocation(byteCount: size + aliases.count, alignment: 1) {
       (all) throws(Errno) in
@@ -101,6 +104,7 @@ extension View {
     }
     let status = try object.fd.status()
     try authorizeChange(of: name, on: self.object(status, object), object.fd, by: caller)
+    guard volume.attached.keepUserAttributes(on: object.number) else { throw .EOPNOTSUPP }
     nodes.prepareForAttributes(object, status)
     if flags & Self.createFlag != 0 {
       try create(name, of: object, with: value, flags: flags, for: caller.request)

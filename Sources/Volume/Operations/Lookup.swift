@@ -26,7 +26,10 @@ extension View {
     } catch {
       throw refusals.refusal(error, in: directory, by: caller)
     }
-    if directory.zone == .volumes { return try entryOfVolume(name, in: directory, by: caller) }
+    if directory.zone == .servers { volume.attached.tellOfLook() }
+    if directory.zone.mayHoldVolumes, isVolume(name, in: directory) {
+      return try entryOfVolume(name, in: directory, by: caller)
+    }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
       if volume.spellings != nil, !directory.zone.isOnVolume {

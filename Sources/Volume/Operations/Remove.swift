@@ -48,7 +48,9 @@ extension View {
     try gate.authorize(.search, on: directory.object, by: caller)
     try refuseShown(directory, by: caller)
     try refuseUnseen(name, in: directory.position)
-    if directory.zone == .volumes { return try findVolume(name, in: directory, by: caller) }
+    if isVolume(name, in: directory.number, directory.zone) {
+      return try findVolume(name, in: directory, by: caller)
+    }
     let (status, security) = try look(at: name, in: directory.fd, zone)
     var position = scope.position(of: name, in: directory.position)
     var sibling: SiblingObject?

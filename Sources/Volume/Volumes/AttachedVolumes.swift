@@ -8,10 +8,12 @@ internal import Policy
 package import Store
 internal import Synchronization
 
-// The volumes below /Volumes: directories, disks and servers that are served as a part of the tree.
+// The volumes below /Volumes and /Network: directories, disks and servers that are served as a part of the
+// tree.
 //
-//  1. In the directory /Volumes there are the names of this table and no others, whatever the store has
-//     there. Nobody but the daemon changes them (`Zone.volumes`).
+//  1. In the directory /Volumes, and in those of computers in /Network/Servers, there are the names of this
+//     table and no others, whatever the store has there. Nobody but the daemon changes them
+//     (`Zone.holdsVolumes`). In /Network a volume hides what the store has under its name.
 //  2. A name leads to the volume's own root, on a mount of the daemon's that nobody else sees. From there on
 //     all goes as anywhere in the tree: nodes are known by device and number.
 //  3. Others than the daemon change what is on a volume. So the kernel keeps what it was told of it for a
@@ -33,6 +35,8 @@ package struct VolumeEngine: Sendable {
   package let usesHandles: Bool
   /// Whether ACLs and flags can be kept there; what has none of its own there is not asked for any.
   package let keepsAttributes: Bool
+  /// Whether attributes of users can be; some programs answer EIO instead.
+  package let keepsUserAttributes: Bool
   /// Whether owners are what its files say, and not whoever comes.
   package let keepsOwners: Bool
   package let isReadOnly: Bool
@@ -45,6 +49,7 @@ package struct VolumeEngine: Sendable {
 
   package init(
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
+    keepsUserAttributes: Bool = true,
     keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
     forbidsPrograms: Bool = false
   ) {
@@ -52,6 +57,7 @@ package struct VolumeEngine: Sendable {
     self.life = life
     self.usesHandles = usesHandles
     self.keepsAttributes = keepsAttributes
+    self.keepsUserAttributes = keepsUserAttributes
     self.keepsOwners = keepsOwners
     self.isReadOnly = isReadOnly
     self.passesThrough = passesThrough
@@ -82,13 +88,17 @@ package final class AttachedVolume: Sendable {
   private let root: SharedFD
   let number: ObjectNumber
   private let mount: UInt64?
+  /// The directory in which it has its name; nil if that is missing, and then nobody finds it.
+  let place: ObjectNumber?
   /// The numbers of the directory and of all that it lay in when it was attached.
   let numbersUpwards: Set<ObjectNumber>
 
-  /// `root` is what it is served by; `directory` what becomes a volume, if that is one of the machine's.
+  /// `root` is what it is served by; `directory` what becomes a volume, if that is one of the machine's; in
+  /// `tree` it gets its name.
   package init(
-    _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD
+    _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD, in tree: FD
   ) throws(Errno) {
+    place = AttachedVolumes.number(of: record.place, in: tree)
     self.record = record
     self.engine = engine
     self.root = root
@@ -112,6 +122,8 @@ package final class AttachedVolume: Sendable {
     if engine.keepsOwners { return engine.isReadOnly ? .readOnlyVolume : .volume }
     return engine.isReadOnly ? .readOnlyOwnerlessVolume : .ownerlessVolume
   }
+
+  var isForAll: Bool { record.owner == nil }
 
   /// Whether it exists for a user.
   package func isVisible(to user: UInt32) -> Bool { record.owner == nil || record.owner == user || user == 0 }
@@ -143,10 +155,6 @@ package final class AttachedVolume: Sendable {
 
 /// See the rules above.
 package final class AttachedVolumes: Sendable {
-  /// The directory in which they are.
-  static let directory = Array("Volumes".utf8)
-  /// Where a volume is in the tree.
-  package static func path(of name: [UInt8]) -> [[UInt8]] { [directory, name] }
   /// For how long the kernel may keep what it was told of something on one.
   static let cacheSeconds = 1.0
 
@@ -158,16 +166,17 @@ package final class AttachedVolumes: Sendable {
   private let haveQueues = Atomic<Bool>(false)
   private let hasBeen = Atomic<Bool>(false)
   /// Mounts what is not there yet; nil before anyone can.
-  private let mounter = Mutex<(@Sendable (_ name: [UInt8], _ user: UInt32) -> Void)?>(nil)
-  /// The names of those that are known and not there, with whose they are.
-  private let awaited = Mutex<[Awaited]>([])
+  private let mounter = Mutex<(@Sendable (AwaitedVolume, _ user: UInt32) -> Void)?>(nil)
+  private let awaited = Mutex<[AwaitedVolume]>([])
   private let awaits = Atomic<Bool>(false)
+  /// Whoever wants to know that somebody looks at the computers of the network.
+  private let onlooker = Mutex<(@Sendable () -> Void)?>(nil)
   /// For those who look for such a name.
   let lookups: RequestQueue
   /// What may be on no volume: the directory in which the store is.
   private let store: ObjectNumber?
-  /// The number of the directory in which they are.
-  let place: ObjectNumber?
+  /// `/Volumes`.
+  private let directory: ObjectNumber?
 
   /// Whether a directory holds the store, or lies in it.
   package func overlapsStore(_ added: AttachedVolume, _ tree: FD) -> Bool {
@@ -177,7 +186,11 @@ package final class AttachedVolumes: Sendable {
   init(tree: FD, _ budget: Budget) {
     lookups = RequestQueue(budget: budget, isForOne: false)
     store = (try? tree.status(of: "..")).map { ObjectNumber($0) }
-    place = (try? tree.status(of: Self.directory)).map { ObjectNumber($0) }
+    directory = Self.number(of: .volumes, in: tree)
+  }
+
+  static func number(of place: VolumeRecord.Place, in tree: FD) -> ObjectNumber? {
+    (try? tree.status(at: place.path)).map { ObjectNumber($0) }
   }
 
   /// In the order in which they were added.
@@ -220,51 +233,64 @@ package final class AttachedVolumes: Sendable {
 
   // MARK: Those that are not there
 
-  private struct Awaited: Sendable {
-    let name: [UInt8]
-    let owner: UInt32?
-  }
-
   /// Which are known and not there; `mount` is called when somebody looks for one of them.
   package func awaitLookups(
-    of records: [VolumeRecord], _ mount: @escaping @Sendable (_ name: [UInt8], _ user: UInt32) -> Void
+    of volumes: [AwaitedVolume], _ mount: @escaping @Sendable (AwaitedVolume, _ user: UInt32) -> Void
   ) {
     mounter.withLock { $0 = mount }
-    awaited.withLock { $0 = records.map { Awaited(name: $0.name, owner: $0.owner) } }
-    awaits.store(!records.isEmpty, ordering: .relaxed)
-    if !records.isEmpty { haveQueues.store(true, ordering: .relaxed) }
+    awaited.withLock { $0 = volumes }
+    awaits.store(!volumes.isEmpty, ordering: .relaxed)
+    if !volumes.isEmpty { haveQueues.store(true, ordering: .relaxed) }
   }
 
-  /// Whether a name is that of one that could be mounted for a user.
-  func awaits(_ name: some Collection<UInt8>, for user: UInt32) -> Bool {
-    guard awaits.load(ordering: .relaxed) else { return false }
+  /// The one of that name that could be mounted for a user.
+  func awaited(
+    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32
+  ) -> AwaitedVolume? {
+    guard awaits.load(ordering: .relaxed) else { return nil }
     return awaited.withLock { awaited in
-      awaited.contains {
-        ($0.owner == nil || $0.owner == user || user == 0) && $0.name.elementsEqual(name)
-      }
+      awaited.first { $0.place == place && $0.isVisible(to: user) && $0.record.name.elementsEqual(name) }
     }
+  }
+
+  /// The names of those that users are shown before they are there.
+  func announced(in place: ObjectNumber) -> [[UInt8]] {
+    awaited.withLock { awaited in awaited.filter { $0.place == place && $0.isAnnounced }.map(\.record.name) }
   }
 
   /// Has it mounted, if it can be, which takes a while.
-  func mount(_ name: [UInt8], for user: UInt32) { mounter.withLock { $0 }?(name, user) }
+  func mount(_ volume: AwaitedVolume, for user: UInt32) { mounter.withLock { $0 }?(volume, user) }
+
+  /// Has `tell` called when somebody looks at the computers of the network.
+  package func serversAreLookedAt(_ tell: @escaping @Sendable () -> Void) { onlooker.withLock { $0 = tell } }
+
+  /// Somebody looks at them.
+  func tellOfLook() { onlooker.withLock { $0 }?() }
 
   // MARK: By name
 
-  /// The one of that name, if it exists for a user; names that differ by case are never two volumes'.
-  package func find(
-    _ name: some Collection<UInt8>, for user: UInt32 = 0, ignoringCase: Bool = false
+  /// The one of that name in a directory, if it exists for a user, their own rather than another's; names
+  /// that differ by case are never two volumes'.
+  func find(
+    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32 = 0, ignoringCase: Bool = false
   ) -> AttachedVolume? {
-    all.first { volume in
-      guard volume.isVisible(to: user) else { return false }
-      return volume.record.name.elementsEqual(name)
+    var found: AttachedVolume?
+    for volume in all where volume.place == place && volume.isVisible(to: user) {
+      let isNamed =
+        volume.record.name.elementsEqual(name)
         || ignoringCase && areOneName(volume.record.name, Array(name))
+      guard isNamed else { continue }
+      if volume.record.owner == user { return volume }
+      found = found ?? volume
     }
+    return found
   }
 
-  /// Whether a directory is the one in which they are.
-  func arePlaced(in directory: ObjectNumber) -> Bool {
-    directory == place && count.load(ordering: .relaxed) > 0
-  }
+  /// Whether a directory is one in which some are.
+  func arePlaced(in directory: ObjectNumber) -> Bool { all.contains { $0.place == directory } }
+
+  /// Whether nothing but volumes is in a directory, whatever the store has there.
+  func arePlacedAlone(in directory: ObjectNumber) -> Bool { directory == self.directory }
 
   /// The one in which another one lies, or that lies in it, or is it, if there is one.
   package func overlapping(_ added: AttachedVolume) -> AttachedVolume? {
@@ -296,6 +322,11 @@ package final class AttachedVolumes: Sendable {
     !hasQueues || volume(onDevice: object.device)?.engine.keepsAttributes ?? true
   }
 
+  /// The same for attributes of users.
+  func keepUserAttributes(on object: ObjectNumber) -> Bool {
+    !hasQueues || volume(onDevice: object.device)?.engine.keepsUserAttributes ?? true
+  }
+
   /// The queue for what lies on a device.
   func queue(ofDevice device: UInt32) -> RequestQueue? {
     hasQueues ? volume(onDevice: device)?.engine.queue : nil
@@ -308,7 +339,7 @@ package final class AttachedVolumes: Sendable {
     let mount = try? object.mountNumber()
     // One may lie in another.
     return volumes.compactMap { volume in
-      volume.names(of: path, onMount: mount).map { [Self.directory, volume.record.name] + $0 }
+      volume.names(of: path, onMount: mount).map { volume.record.treePath + $0 }
     }
     .min { $0.count < $1.count }
   }

@@ -10,20 +10,41 @@ internal import Store
 // The directory in which volumes are.
 
 extension View {
+  /// Whether a name in a directory is that of a volume, be it only because nothing else is there.
+  func isVolume(_ name: Name, in directory: borrowing NodeTable.Reference) -> Bool {
+    isVolume(name, in: directory.number, directory.zone)
+  }
+
+  func isVolume(_ name: Name, in directory: ObjectNumber, _ zone: Zone) -> Bool {
+    if zone.holdsVolumes { return true }
+    guard zone.mayHoldVolumes else { return false }
+    let attached = volume.attached
+    return attached.find(name.buffer, in: directory, ignoringCase: volume.settings.ignoresCase) != nil
+      || attached.awaited(name.buffer, in: directory, for: 0) != nil
+  }
+
   /// The volume that a name stands for; ENOENT if there is none for the caller.
-  func volume(named name: Name, for caller: Caller) throws(Errno) -> AttachedVolume {
+  func volume(
+    named name: Name, in place: ObjectNumber, for caller: Caller
+  ) throws(Errno) -> AttachedVolume {
     let attached = volume.attached
     let ignoresCase = volume.settings.ignoresCase
-    if let found = attached.find(name.buffer, for: caller.uid, ignoringCase: ignoresCase) { return found }
+    func find() -> AttachedVolume? {
+      attached.find(name.buffer, in: place, for: caller.uid, ignoringCase: ignoresCase)
+    }
+    if let found = find() { return found }
+    if let awaited = attached.awaited(name.buffer, in: place, for: caller.uid) {
+      attached.mount(awaited, for: caller.uid)
+      if let found = find() { return found }
+    }
     // With ENOENT the kernel would forget the name of whoever has it, and where their processes are. This is
     // the one error at which it keeps that.
-    if let others = attached.find(name.buffer, ignoringCase: ignoresCase), nodes.isKnown(others.number) {
+    if let others = attached.find(name.buffer, in: place, ignoringCase: ignoresCase),
+      nodes.isKnown(others.number)
+    {
       throw .ENOMEM
     }
-    guard attached.awaits(name.buffer, for: caller.uid) else { throw .ENOENT }
-    attached.mount(Array(name.buffer), for: caller.uid)
-    guard let found = attached.find(name.buffer, for: caller.uid) else { throw .ENOENT }
-    return found
+    throw .ENOENT
   }
 
   /// What the name of a volume stands for.
@@ -33,7 +54,7 @@ extension View {
     _ name: Name, in directory: borrowing NodeTable.Reference, by caller: Caller
   ) throws(Errno) -> Entry {
     try refuseUnseen(name, in: directory.position)
-    let found = try volume(named: name, for: caller)
+    let found = try volume(named: name, in: directory.number, for: caller)
     let root = try nodes.openWithRoom { () throws(Errno) in try found.open() }
     let isForAll = found.record.owner == nil || audience.isPrivate
     return try entry(
@@ -44,7 +65,7 @@ extension View {
   func findVolume(
     _ name: Name, in directory: DirectoryChange.Directory, by caller: Caller
   ) throws(Errno) -> NamedObject {
-    let found = try volume(named: name, for: caller)
+    let found = try volume(named: name, in: directory.number, for: caller)
     let root = try found.open()
     let status = try root.fd.status()
     let reach = scope.reach(of: scope.position(of: name, in: directory.position))
@@ -57,19 +78,41 @@ extension View {
     in directory: borrowing NodeTable.Reference, after offset: Int64, into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    let (own, position) = (directory.number.inode, directory.position)
-    let volumes = volume.attached.all.filter { found in
-      found.isVisible(to: caller.uid)
-        && found.record.name.withUnsafeBufferPointer { scope.position(of: $0, in: position) } != .nowhere
+    let (own, place, position) = (directory.number.inode, directory.number, directory.position)
+    func isSeen(_ name: [UInt8]) -> Bool {
+      name.withUnsafeBufferPointer { scope.position(of: $0, in: position) } != .nowhere
     }
-    // The order is that of their numbers, which are their offsets: what comes and goes meanwhile moves no
-    // other.
+    let volumes = volume.attached.all.filter { found in
+      found.place == place && found.isVisible(to: caller.uid) && isSeen(found.record.name)
+    }
     var entries = [(name: Array(".".utf8), inode: own, next: Int64(1))]
     entries.append((Array("..".utf8), own, 2))
-    entries += volumes.map { ($0.record.name, volume.shown($0.number), $0.record.id &+ 2) }
+    if directory.zone == .volumes {
+      // The order is that of their numbers, which are their offsets: what comes and goes meanwhile moves no
+      // other.
+      entries += volumes.map { ($0.record.name, volume.shown($0.number), $0.record.id &+ 2) }
+    } else {
+      // What is announced has no number before it is there, so the order is that of a hash of the names.
+      let shown = Dictionary(
+        volumes.map { ($0.record.name, volume.shown($0.number)) }, uniquingKeysWith: { first, _ in first })
+      let names = Set(shown.keys).union(volume.attached.announced(in: place).filter(isSeen))
+      entries += names.map { name in
+        let offset = Self.offset(of: name)
+        return (name, shown[name] ?? UInt64(bitPattern: offset), offset)
+      }
+      .sorted { $0.next < $1.next }
+    }
     for entry in entries where entry.next > offset {
       guard try writer.addDirectory(entry.name, inode: entry.inode, next: entry.next) else { return }
     }
+  }
+}
+
+extension View {
+  /// FNV-1a, above the offsets of what each directory has.
+  private static func offset(of name: [UInt8]) -> Int64 {
+    let hash = name.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    return Int64(hash >> 1) | 4
   }
 }
 

@@ -4,12 +4,13 @@
 internal import Fuse
 internal import LinuxIO
 internal import Policy
+internal import Store
 internal import Synchronization
 
 extension Volume {
   /// Makes a volume a part of the tree; what had been granted on it is found again.
   package func attach(_ volume: AttachedVolume) {
-    guard let place = try? tree.openDirectory(at: [AttachedVolumes.directory]),
+    guard let place = try? tree.openDirectory(at: volume.record.place.names),
       (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
     else { return attached.add(volume) }
   }

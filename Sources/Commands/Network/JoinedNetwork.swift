@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Bundles
+internal import Daemon
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+// A network is a directory of a server that its administrator keeps for many machines:
+//
+//   Applications/       signed bundles, or archives of them
+//   Library/            what the machines show as /Network/Library
+//   Library/Trust/      the certificates of the roots under which the network's apps are signed, *.pem
+//
+// Joining it pins those roots: what the server says later is judged by them.
+
+/// The network of a machine, as its administrator manages it.
+struct JoinedNetwork {
+  let address: ServerAddress
+  let access: any StoreAccess
+  private let store: Store
+
+  /// The one that the machine has joined.
+  init(_ access: any StoreAccess) throws {
+    let store = try access.openedStore()
+    guard let text = try store.joinedNetwork(), let address = ServerAddress(text) else {
+      throw CommandFailure(
+        .failed, "this machine has not joined a network; 'insula network join URL' lets it")
+    }
+    self.init(address, access, store)
+  }
+
+  /// One that it is about to join.
+  init(joining address: ServerAddress, _ access: any StoreAccess) throws {
+    let store = try access.openedStore()
+    if let known = try store.joinedNetwork() {
+      throw CommandFailure(
+        .failed, "this machine has joined \(known.sanitized); 'insula network leave' comes first")
+    }
+    self.init(address, access, store)
+  }
+
+  private init(_ address: ServerAddress, _ access: any StoreAccess, _ store: Store) {
+    (self.address, self.access, self.store) = (address, access, store)
+  }
+
+  private func url(_ name: String) -> String {
+    address.text + (address.text.hasSuffix("/") || address.text.hasSuffix(":") ? "" : "/") + name
+  }
+
+  // MARK: Its Library
+
+  private static let library = "Network/Library"
+
+  func addLibrary(_ daemon: inout RunningDaemon) throws {
+    let wish = VolumeWish(.server(url("Library")), in: .network, name: "Library", isReadOnly: true)
+    _ = try daemon.volumes(.add(wish))
+  }
+
+  func removeLibrary(_ daemon: inout RunningDaemon, force: Bool) throws {
+    guard try daemon.volumes(.list).contains(where: { $0.name == Self.library }) else { return }
+    _ = try daemon.volumes(.eject(name: Self.library, force: force))
+  }
+
+  // MARK: Its trust list
+
+  private static let mostRoots = 32
+
+  /// The roots that the network names.
+  func announcedRoots(_ daemon: RunningDaemon) throws -> [Certificate] {
+    let place = "\(daemon.mountPoint)/\(Self.library)/Trust"
+    let directory = try access.context.openDirectory(place)
+    var roots: [Certificate] = []
+    for entry in try directory.fd.entries() where roots.count < Self.mostRoots {
+      let name = String(decoding: entry.name, as: UTF8.self)
+      guard name.hasSuffix(".pem"), !name.hasPrefix(".") else { continue }
+      let text = try directory.fd.contents(of: name, limit: 64 << 10)
+      let root = try TrustDirectory(directory.fd).root(text)
+      if !roots.contains(root) { roots.append(root) }
+    }
+    guard !roots.isEmpty else {
+      throw CommandFailure(.failed, "\(place) has no certificate (NAME.pem), so no app could be trusted")
+    }
+    return roots.sorted { $0.name < $1.name }
+  }
+
+  /// Trusts these for the network's apps from now on, and notes that the machine has joined it.
+  func pin(_ roots: [Certificate]) throws {
+    let place = try store.makeTrust(of: .network)
+    do {
+      for root in roots { try TrustDirectory(place.fd).add(try root.pem(), at: access.context.now()) }
+      try store.join(network: address.text)
+    } catch {
+      try? store.leaveNetwork()
+      throw error
+    }
+  }
+
+  /// Knows nothing of it any more.
+  func forget() throws { try store.leaveNetwork() }
+
+  // MARK: Its apps
+
+  /// Lends the path of the directory that its apps are in, which is there for so long.
+  func withApplications<Result>(
+    _ daemon: inout RunningDaemon, _ body: (_ path: String) throws -> Result
+  ) throws -> Result {
+    let (host, name) = (address.host, "Applications")
+    let place = VolumeRecord.Place.server(host)
+    let known = try daemon.volumes(.list).contains { $0.name == "\(host)/\(name)" }
+    // What an earlier update has left, which was stopped.
+    if known { _ = try daemon.volumes(.eject(name: "\(host)/\(name)", force: true)) }
+    let wish = VolumeWish(.server(url(name)), in: place, name: name, isReadOnly: true)
+    _ = try daemon.volumes(.add(wish))
+    do {
+      let result = try body("\(daemon.mountPoint)/Network/Servers/\(host)/\(name)")
+      _ = try daemon.volumes(.eject(name: "\(host)/\(name)", force: true))
+      return result
+    } catch {
+      _ = try? daemon.volumes(.eject(name: "\(host)/\(name)", force: true))
+      throw error
+    }
+  }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Bundles
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+
+/// Makes `/Network/Applications` what a network's server has.
+///
+/// Each app is copied to this machine and verified there, so that a server that changes, hangs or is gone
+/// changes nothing for who runs it.
+struct NetworkApps {
+  struct Outcome: Encodable {
+    enum Kind: String, Encodable { case installed, updated, waits, removed, failed }
+
+    let name: String
+    let result: Kind
+    var message: String?
+  }
+
+  /// A server that has more is not believed.
+  private static let most = 2000
+
+  let access: any StoreAccess
+  private var context: Context { access.context }
+
+  init(_ access: any StoreAccess) { self.access = access }
+
+  /// `path` is where the server's bundles are.
+  func update(from path: String) throws -> [Outcome] {
+    let directory = try context.openDirectory(path)
+    let names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
+      .filter { !$0.hasPrefix(".") && ($0.hasSuffix(".app") || $0.hasSuffix(".app.tar")) }.sorted()
+    guard names.count <= Self.most else {
+      throw CommandFailure(.failed, "the server has \(names.count) apps, more than \(Self.most)")
+    }
+    let known = try access.apps(for: nil).filter { AppDomain(of: $0) == .network }
+    var seen: Set<String> = []
+    var outcomes: [Outcome] = []
+    var hasFailed = false
+    for name in names {
+      do {
+        try withBundle("\(path)/\(name)") { bundle, bundleName in
+          let (identifier, seal) = try Self.identity(of: bundle, bundleName)
+          seen.insert(identifier.lowercased())
+          let before = known.first { $0.identifier.lowercased() == identifier.lowercased() }
+          if let outcome = try take(bundle, bundleName, seal, before) { outcomes.append(outcome) }
+        }
+      } catch {
+        // What is wrong with one keeps nobody from the others.
+        hasFailed = true
+        outcomes.append(Outcome(name: name, result: .failed, message: CommandFailure(error).message))
+      }
+    }
+    // Which apps those were that can't be read is not known, so none is taken for gone.
+    guard !hasFailed else { return outcomes }
+    for app in known where !seen.contains(app.identifier.lowercased()) { outcomes.append(remove(app)) }
+    return outcomes
+  }
+
+  /// Removes all.
+  func removeAll() throws -> [Outcome] {
+    try access.apps(for: nil).filter { AppDomain(of: $0) == .network }.map(remove)
+  }
+
+  private func remove(_ app: AppDescription) -> Outcome {
+    let name = app.path.splitAtName.name
+    do {
+      guard let identifier = AppIdentifier(app.identifier) else { throw StoreError.noApp(identifier: name) }
+      _ = try access.uninstall(identifier, of: .network, keepingData: true)
+      return Outcome(name: name, result: .removed)
+    } catch {
+      return Outcome(name: name, result: .failed, message: CommandFailure(error).message)
+    }
+  }
+
+  /// Nil if it is there already.
+  private func take(
+    _ bundle: FD, _ name: String, _ seal: String, _ before: AppDescription?
+  ) throws -> Outcome? {
+    guard let before else {
+      _ = try access.install(bundle, named: name, for: .network)
+      return Outcome(name: name, result: .installed)
+    }
+    if before.seal == seal { return nil }
+    // The network's administrator may go back to an earlier version.
+    let outcome = try access.updateWhenClosed(bundle, named: name, for: .network, allowingDowngrade: true)
+    if case .waits = outcome { return Outcome(name: name, result: .waits) }
+    return Outcome(name: name, result: .updated)
+  }
+
+  /// Which app a bundle says it is, and its seal; what that is worth, whoever installs it finds out.
+  private static func identity(of bundle: FD, _ name: String) throws -> (identifier: String, seal: String) {
+    do {
+      let bundle = try CodeBundle(in: try bundle.reopened(O_RDONLY | O_DIRECTORY), name: name)
+      return (bundle.info.identifier, try bundle.sealDigest().asHexadecimal)
+    } catch let finding as Bundles.Finding {
+      throw CommandFailure(
+        .found(BundleProblem(finding.kind)), "\(name) was refused: \(finding.message)".sanitized)
+    }
+  }
+
+  /// Lends a bundle of the server.
+  ///
+  /// The daemon can't read what it serves itself, so a directory is copied before: only if it is needed.
+  private func withBundle(_ path: String, _ body: (FD, String) throws -> Void) throws {
+    let source = try context.openBundleSource(path)
+    guard source.isDirectory else { return try context.withBundle(source, body) }
+    let name = context.name(of: path)
+    let (identifier, seal) = try Self.identity(of: source.file.fd, name)
+    let isThere = try access.apps(for: nil).contains {
+      AppDomain(of: $0) == .network && $0.seal == seal && $0.identifier == identifier
+    }
+    if isThere { return try body(source.file.fd, name) }
+    let place = try UnpackingPlace(context)
+    try place.use {
+      let copy = TreeCopy(uid: ProcessID.user, gid: ProcessID.group)
+      do throws(TreeCopyFailure) {
+        let file = source.file.fd
+        _ = try copying(name) { (name) throws(TreeCopyFailure) in
+          try copy.copy(file, to: name, in: place.directory)
+        }
+      } catch {
+        throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
+      }
+      let copied = try place.directory.openDirectory(name)
+      try body(copied.fd, name)
+    }
+  }
+
+  private func copying<Result>(
+    _ name: String, _ body: (Name) throws(TreeCopyFailure) -> Result
+  ) throws(TreeCopyFailure) -> Result {
+    var outcome: Swift.Result<Result, TreeCopyFailure>?
+    do throws(Errno) {
+      try name.withName { (name) throws(Errno) in
+        do throws(TreeCopyFailure) { outcome = .success(try body(name)) } catch { outcome = .failure(error) }
+      }
+    } catch {
+      throw TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
+    }
+    guard let outcome else { throw TreeCopyFailure(path: "", reason: .cancelled) }
+    return try outcome.get()
+  }
+}
+
+extension [NetworkApps.Outcome] {
+  /// Tells people what has come of each; false if anything has failed.
+  func tell(_ console: Console) -> Bool {
+    for outcome in self {
+      let name = outcome.name.sanitized
+      switch outcome.result {
+      case .installed: console.say("Installed \(name).")
+      case .updated: console.say("Updated \(name).")
+      case .waits: console.say("\(name) is updated when it ends.")
+      case .removed: console.say("Removed \(name), which the network does not have any more.")
+      case .failed: console.note("\(name): \(outcome.message ?? "")")
+      }
+    }
+    return !contains { $0.result == .failed }
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import Volume
+
+// What the computers of the network share becomes a volume when somebody looks for it: one for everyone, or
+// one for each user, who is there by an account of their own.
+
+extension VolumeService {
+  /// How many of these a user has at a time; of more, one that is not used goes.
+  private static let mostOfUser = 8
+  private static let most = 192
+
+  /// What is noted of a share for whom it is.
+  func record(of share: NetworkShare, for user: UInt32? = nil) -> VolumeRecord {
+    VolumeRecord(
+      in: .server(share.host), name: Array(share.name.utf8), kind: .server,
+      path: Array(share.address.text.utf8), identity: ObjectIdentity(inode: 0, handle: [], created: 0),
+      owner: user, isReadOnly: share.isReadOnly, added: Int64(time(nil)), options: .onDemand)
+  }
+
+  func known(_ id: Int64) -> VolumeRecord? {
+    ((try? registry(false)?.volumes()) ?? nil)?.first { $0.id == id }
+  }
+
+  /// The one that somebody is about to have.
+  func noted(_ awaited: AwaitedVolume, for user: UInt32) -> VolumeRecord? {
+    guard case .server(let host) = awaited.record.place,
+      let share = servers.share(awaited.record.name, of: host)
+    else { return nil }
+    let isRootless = store.description.mode != .system
+    let owner = isRootless ? ProcessID.user : share.isForAll ? nil : user
+    let wanted = record(of: share, for: owner)
+    return changes.withLock { _ in
+      let known = ((try? registry(false)?.volumes()) ?? nil) ?? []
+      let same = known.first { $0.treePath == wanted.treePath && $0.owner == owner && $0.path == wanted.path }
+      if let same { return same }
+      makeRoom(among: known, for: owner)
+      return (try? registry(true)?.add(wanted)) ?? nil
+    }
+  }
+
+  // MARK: What the administrator of the machine adds
+
+  /// Sees to it that there is a directory in which something can get a name; all but /Volumes is root's.
+  func prepare(
+    _ place: VolumeRecord.Place, _ name: String?, for call: ControlCall
+  ) throws(ControlFailure) {
+    guard place != .volumes else { return }
+    guard store.description.mode != .system || call.caller.uid == 0 else {
+      throw ControlFailure("only root has volumes in /Network", .EPERM)
+    }
+    switch place {
+    case .volumes: break
+    case .server(let host): servers.keep(host)
+    case .network:
+      guard name == "Library" else { throw ControlFailure("only Library can be a volume there", .EINVAL) }
+      changeNetwork { (network, owner) throws(Errno) in
+        try StoreLayout.makeDirectory(
+          "Library", in: network, mode: 0o755, uid: owner.st_uid, gid: owner.st_gid)
+      }
+    }
+  }
+
+  /// Removes the directory that a volume in /Network had its name from.
+  func removeDirectory(_ name: [UInt8]) {
+    changeNetwork { (network, _) throws(Errno) in
+      try name.withName { (name) throws(Errno) in try network.remove(name, directory: true) }
+    }
+  }
+
+  private func changeNetwork(_ body: (FD, FileStatus) throws(Errno) -> Void) {
+    guard let network = try? volume.tree.openDirectory(at: "Network"),
+      let owner = try? network.fd.status()
+    else { return }
+    try? volume.changeNames(in: network.fd) { () throws(Errno) in try body(network.fd, owner) }
+  }
+
+  /// Takes away what nobody uses, where there would be too many.
+  private func makeRoom(among known: [VolumeRecord], for owner: UInt32?) {
+    let others = known.filter(isOfServer)
+    let own = others.filter { $0.owner == owner }
+    guard others.count >= Self.most || owner != nil && own.count >= Self.mostOfUser else { return }
+    for record in own {
+      let attached = volume.attached.all.first { $0.record.id == record.id }
+      if let attached, !users(of: attached).isEmpty { continue }
+      try? registry(false)?.removeVolume(record.id)
+      volume.detach(record.id)
+      if let attached { end(attached, isHurried: false) }
+      forget(record.id)
+      return
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// `insula network join`, `update` and `leave`.
+@Suite(
+  .enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"),
+  .enabled(if: WebDAVServer.isPossible, "rclone is not installed"), .timeLimit(.minutes(5)))
+struct NetworkJoinTests {
+  /// A machine that trusts nobody, and a network whose apps are signed by somebody.
+  private struct Joining {
+    let shop: AppShop
+    let server: WebDAVServer
+
+    init() throws {
+      shop = try AppShop()
+      server = try WebDAVServer(in: shop.mounted.temporary)
+      let script = """
+        cd "$0" && mkdir -p Applications Library/Trust Library/Fonts && cp "$1" Library/Trust/root.pem &&
+          echo font >Library/Fonts/f
+        """
+      let root = shop.mounted.temporary.appending("root.pem")
+      try #require(try Program.run(["sh", "-c", script, server.directory, root]).status == 0)
+      // The machine itself trusts nobody: what the network has is judged by its own list.
+      _ = try shop.mounted.run(["trust", "remove", "tester", "--store", shop.mounted.store])
+      let roots = try shop.mounted.run("trust", "list", "--store", shop.mounted.store)
+      for line in roots.output.split(separator: "\n").dropFirst() {
+        let fingerprint = String(line.split(separator: " ").last ?? "")
+        _ = try shop.mounted.run("trust", "remove", fingerprint, "--store", shop.mounted.store)
+      }
+    }
+
+    func network(_ words: String...) throws -> ProgramResult {
+      try shop.mounted.run(["network"] + words + ["--store", shop.mounted.point])
+    }
+
+    /// Puts an app on the server.
+    func offer(_ name: String, version: String, in directory: String) throws {
+      let path = try shop.make(name, version: version, in: directory)
+      let place = server.directory + "/Applications"
+      let copy = ["sh", "-c", "rm -rf \"$1/$2.app\"; cp -a \"$0\" \"$1\"", path, place, name]
+      try #require(try Program.run(copy).status == 0)
+    }
+
+    var fingerprint: String {
+      get throws {
+        let refused = try network("join", server.url)
+        let found = refused.errors.split(whereSeparator: \.isWhitespace).first { $0.utf8.count == 64 }
+        return String(try #require(found, "\(refused)"))
+      }
+    }
+
+    func join() throws -> ProgramResult { try network("join", server.url, "--root", try fingerprint) }
+  }
+
+  @Test func appsComeGoAndChangeWithTheNetwork() throws {
+    let joining = try Joining()
+    try joining.offer("One", version: "1", in: "one")
+    let joined = try joining.join()
+    #expect(joined.status == 0 && joined.output.contains("Installed One.app."), "\(joined)")
+    let mounted = joining.shop.mounted
+    let apps = mounted.path("Network/Applications")
+    let look = """
+      ls "$0"; cat "$1/Library/Fonts/f"; touch "$1/Library/x" 2>&1 | grep -c Read-only
+      touch "$0/One.app/x" 2>&1 | grep -c Read-only; rmdir "$1/Library" 2>&1 | grep -c rmdir
+      """
+    let seen = try Program.run(["sh", "-c", look, apps, mounted.path("Network")])
+    #expect(seen.output == "One.app\nfont\n1\n1\n1\n", "\(seen)")
+    // What runs is the copy on this machine, whatever becomes of the server.
+    let account = try TemporaryAccount()
+    try joining.shop.succeed("user", "add", account.account.name)
+    let become = [
+      "setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups",
+    ]
+    let ran = try mounted.run(
+      ["run", "--store", mounted.point, "org.example.one", "--", "true"], before: become)
+    #expect(ran.status == 0, "\(ran)")
+
+    try joining.offer("One", version: "2", in: "two")
+    try joining.offer("Two", version: "1", in: "more")
+    let updated = try joining.network("update")
+    #expect(updated.status == 0 && updated.output == "Updated One.app.\nInstalled Two.app.\n", "\(updated)")
+    let nothing = try joining.network("update")
+    #expect(nothing.output == "All apps of the network are as it has them.\n", "\(nothing)")
+    _ = try Program.run(["rm", "-r", joining.server.directory + "/Applications/Two.app"])
+    let removed = try joining.network("update")
+    #expect(removed.output.hasPrefix("Removed Two.app"), "\(removed)")
+
+    let left = try joining.network("leave")
+    #expect(left.status == 0, "\(left)")
+    let after = try Program.run(["sh", "-c", "ls \"$0\"; ls \"$0/Applications\"", mounted.path("Network")])
+    #expect(after.output == "Applications\nServers\n", "\(after)")
+    try joining.shop.expectNothingToComplainAbout()
+  }
+
+  /// Roots of the network count for its apps alone, and only those that were pinned.
+  @Test func trustIsTheNetworksOwn() throws {
+    let joining = try Joining()
+    try joining.offer("One", version: "1", in: "one")
+    let wrong = try joining.network("join", joining.server.url, "--root", "0123456789abcdef")
+    #expect(wrong.status != 0 && wrong.errors.contains("no root of that fingerprint"), "\(wrong)")
+    #expect(try joining.join().status == 0)
+    let own = joining.shop.mounted.temporary.appending("one/One.app")
+    let elsewhere = try joining.shop.mounted.run("install", own, "--store", joining.shop.mounted.store)
+    #expect(elsewhere.status != 0, "the machine must not trust a network's root: \(elsewhere)")
+
+    // Somebody who gets at the server has another root.
+    let script = """
+      set -e; cd "$0"; "$1" identity new mallory --team EVIL000001 >/dev/null
+      "$1" new-app Evil >/dev/null; "$1" sign Evil.app --identity mallory >/dev/null
+      "$1" identity export mallory >"$2/Library/Trust/more.pem"; cp -a Evil.app "$2/Applications"
+      """
+    try joining.shop.mounted.temporary.makeDirectory("mallory", mode: 0o755)
+    let place = joining.shop.mounted.temporary.appending("mallory")
+    let made = try Program.run(
+      ["sh", "-c", script, place, Program.insula, joining.server.directory], environment: ["HOME": place])
+    try #require(made.status == 0, "\(made)")
+    let updated = try joining.network("update")
+    #expect(updated.status != 0 && updated.errors.contains("Evil.app"), "\(updated)")
+    let apps = try Program.run(["ls", joining.shop.mounted.path("Network/Applications")])
+    #expect(apps.output == "One.app\n", "\(apps)")
+  }
+
+  @Test func onlyTheMachinesOwnerJoins() throws {
+    let joining = try Joining()
+    let account = try TemporaryAccount()
+    let refused = try joining.shop.run(as: account, "network", "join", joining.server.url)
+    #expect(refused.status != 0, "\(refused)")
+    let absent = try joining.network("update")
+    #expect(absent.errors.contains("has not joined a network"), "\(absent)")
+    let url = try joining.network("join", "no-url")
+    #expect(url.status == 2 && url.errors.contains("is no address of a server"), "\(url)")
+    let nobody = try joining.network("join", "dav://127.0.0.1:1/x")
+    #expect(nobody.status != 0, "\(nobody)")
+    let left = try Program.run(["ls", joining.shop.mounted.path("Network")])
+    #expect(left.output == "Servers\n", "\(left)")
+    _ = try joining.join()
+    let again = try joining.network("join", joining.server.url)
+    #expect(again.errors.contains("'insula network leave' comes first"), "\(again)")
+  }
+}
