@@ -28,8 +28,8 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   }
 
   package let source: Source
-  /// The directory in which it gets its name.
-  package let place: VolumeRecord.Place
+  /// The directory in which it gets its name; nil, as from earlier versions, stands for /Volumes.
+  package let place: VolumeRecord.Place?
   /// Nil stands for its own name.
   package let name: String?
   package let isReadOnly: Bool
@@ -46,7 +46,7 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   }
 
   package init(
-    _ source: Source, in place: VolumeRecord.Place = .volumes, name: String?, isReadOnly: Bool = false,
+    _ source: Source, in place: VolumeRecord.Place? = nil, name: String?, isReadOnly: Bool = false,
     ignoresOwners: Bool = false, isOnDemand: Bool = false, engine: Engine? = nil
   ) {
     self.source = source

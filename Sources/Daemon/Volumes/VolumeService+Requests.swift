@@ -70,7 +70,7 @@ extension VolumeService {
 
   private func add(_ wish: VolumeWish, _ call: ControlCall) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
-    try prepare(wish.place, wish.name, for: call)
+    try prepare(wish.place ?? .volumes, wish.name, for: call)
     var options: VolumeRecord.Options = []
     if wish.ignoresOwners { options.insert(.ignoresOwners) }
     if wish.isOnDemand { options.insert(.onDemand) }
@@ -141,7 +141,7 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     do throws(VolumeFailure) {
       let found = VolumeRecord(
-        in: wish.place, name: [], kind: kind, path: Array(path.utf8),
+        in: wish.place ?? .volumes, name: [], kind: kind, path: Array(path.utf8),
         identity: ObjectIdentity(inode: 0, handle: [], created: 0), owner: nil, isReadOnly: wish.isReadOnly,
         added: 0, options: options)
       let noted = try changes.withLock { _ throws(VolumeFailure) in
