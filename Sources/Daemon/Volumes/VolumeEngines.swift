@@ -52,7 +52,8 @@ final class VolumeEngines: Sendable {
     let mayHang = !isByKernel || record.kind == .server
     let known = Known(
       name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
-      keepsAttributes: try hasAttributes(served),
+      // ntfs-3g takes ours and shows them to nobody; where everyone is the owner, nobody's would hold anyway.
+      keepsAttributes: try hasAttributes(served) && served.keepsOwners,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
     do throws(Errno) {
@@ -117,7 +118,10 @@ final class VolumeEngines: Sendable {
   private func attach(
     _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
   ) throws(Errno) -> AttachedVolume {
-    let queue = known.mayHang ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil) : nil
+    let asCallers = record.kind == .server && volume.settings.isSystem
+    let queue =
+      known.mayHang
+      ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil, asCallers: asCallers) : nil
     let engine = VolumeEngine(
       name: known.name, life: life, usesHandles: known.usesHandles,
       keepsAttributes: known.keepsAttributes, keepsOwners: known.keepsOwners,
