@@ -16,9 +16,9 @@ internal import Synchronization
 //  4. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
 //     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
 //  5. What waits takes memory, of which each user has a share.
-//  6. Who serves a volume may judge those who ask by their ids. A server is asked as the caller, so that its
-//     own refusal stands. Of a program that serves a disk root asks, but for what is made, which is the caller's:
-//     the tree alone decides who may.
+//  6. Who serves a volume may judge those who ask by their ids. Some servers are asked as the caller, so that
+//     their own refusal stands. Of all others root asks, but for what is made, which is the caller's: the
+//     tree alone decides who may.
 
 /// See the rules above.
 package final class RequestQueue: Sendable {

@@ -118,7 +118,9 @@ final class VolumeEngines: Sendable {
   private func attach(
     _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
   ) throws(Errno) -> AttachedVolume {
-    let asCallers = record.kind == .server && volume.settings.isSystem
+    // A server that keeps attributes of root's trusts root, and would refuse others to read what the tree's
+    // decisions depend on.
+    let asCallers = record.kind == .server && volume.settings.isSystem && !known.keepsAttributes
     let queue =
       known.mayHang
       ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil, asCallers: asCallers) : nil
