@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: volumes backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: volumes volume-speed scaling backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -80,50 +80,20 @@ cluster: build ## a store on GlusterFS with two bricks and two clients: parity, 
 	swift build --product insula-conformance
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Cluster/cluster.sh $(CLUSTER)
 
-volumes: build ## the parity list on volumes of ext4, xfs and btrfs, beside the same filesystem by itself; minutes, as root
+# VOLUMES="ntfs sshfs" tries some kinds. moto, the server for S3, is fetched from PyPI; MOTO_SERVER names one that is there.
+volumes: build ## the parity list, and an app with a grant that tries to get beyond it, on volumes of each kind; an hour, as root
 	swift build --product insula-conformance
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" CONFORMANCE="$$(swift build --show-bin-path)/insula-conformance" Tests/Volumes/parity.py
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" CONFORMANCE="$$(swift build --show-bin-path)/insula-conformance" Tests/Volumes/parity.py $(VOLUMES)
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Volumes/grants.py $(VOLUMES)
 
-# The tests do a share of it; this is all of it, the same in every run. With all of a program's optimizations, or it takes hours.
-fuzz: ## a million damaged inputs to each reader, twenty thousand damages to a signed bundle; some minutes
-	INSULA_FUZZ=1000000 INSULA_DAMAGES=20000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
-	  --filter '^BundlesTests\.(PropertyListFuzzTests|ArchiveFuzzTests|SignatureFuzzTests|EveryBitTests|BundleSignatureTests/everyBitCounts)|^CommandsTests\.AppSocketTests/senseless|^ContentLinesTests\.ContentLinesFuzzTests'
-	place=$$(mktemp -d); for seed in 1 2 3 4 5 6 7 8 9 10; do mkdir $$place/$$seed; .build/fuzz/release/insula-damaged every $$seed $$place/$$seed || exit 1; done; rm -rf $$place
+# VOLUME_SPEED="rows ntfs" does some, VOLUME_SPEED=hang the second part alone.
+volume-speed: build ## volumes beside the mounts of their own engines, and what others notice of a server that hangs; half an hour, as root
+	swift build -c release --package-path Benchmarks
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" BENCH=Benchmarks/.build/release/insula-bench Benchmarks/volumes.py $(VOLUME_SPEED)
 
-# The tests do two of them. PROGRAMS="vim git" does some; TABLE= writes no table.
-TABLE = $(if $(PROGRAMS),,--table Documentation/PROGRAMS.md)
-programs: build ## twelve programs of the machine as apps that work in their views; writes Documentation/PROGRAMS.md
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Programs/programs.py $(TABLE) $(PROGRAMS)
-
-# The tests stop at two hundred calls of each.
-stops: ## install, update and remove an app, purge, killed at each of their system calls; some minutes
-	INSULA_STOPS=all swift test --filter '^AppsTests\.Stopped(Installer|Purge)Tests'
-
-# PURGE="starts --starts 500" does less of one. The tests do a share of the starts.
-purges: build ## ten thousand starts of an app raced against purges; what others notice of one of a million files; an hour, as root
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/purge.py $(PURGE)
-
-# The tests do two thousand.
-spellings: ## a hundred thousand operations on random names in two spellings against a model, in four kinds of mounts; minutes, as root
-	INSULA_SPELLINGS=100000 swift test --filter '^MountTests\.SpellingMountTests/namesAreAsInTheModel'
-
-# The tests do five hundred schedules. LEASES="--places A B" takes two mounts of one filesystem, LEASES="--rounds 3" does less.
-leases: build ## ten thousand simulated schedules of machines that want one store, and twenty real ones; half an hour, as root
-	INSULA_LEASES=10000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz --filter '^PolicyTests\.LeaseTests'
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Leases/leases.py $(LEASES)
-
-# CLUSTER="--rounds 0" leaves the lease out. Needs glusterfs-server and glusterfs-client.
-cluster: build ## a store on GlusterFS with two bricks and two clients: parity, programs, a brick that dies, the lease; ten minutes, as root
-	swift build --product insula-conformance
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Cluster/cluster.sh $(CLUSTER)
-
-volumes: build ## the parity list on volumes of ext4, xfs and btrfs, beside the same filesystem by itself; minutes, as root
-	swift build --product insula-conformance
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" CONFORMANCE="$$(swift build --show-bin-path)/insula-conformance" Tests/Volumes/parity.py
-
-# SCALING=--quick does little of it.
-scaling: build ## what grows how with files, users, apps and volumes: the figures of Documentation/SCALING.md; minutes, as root
-	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Scaling/scaling.py $(SCALING)
+# SCALING="--quick running" does a tenth of one part.
+scaling: build ## what grows how with files, users, apps, grants, volumes and machines: the figures of Documentation/SCALING.md; ten minutes, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Benchmarks/scaling.py $(SCALING)
 
 # The tests do a share of it; this is all of it, the same in every run.
 coherence: ## a hundred thousand steps through three views against a model, a minute of contention; half an hour, as root

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fuse.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -82,6 +83,17 @@ int clx_replace_descriptor(int listener, uint64_t call, int source, int target) 
                                        .newfd = (uint32_t)target,
                                        .newfd_flags = O_CLOEXEC};
   return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &change) < 0 ? -1 : 0;
+}
+int clx_join_connection(pid_t process, int descriptor, int connection) {
+  int holder = (int)syscall(SYS_pidfd_open, process, 0);
+  int opened = holder < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, holder, descriptor, 0);
+  uint32_t source = (uint32_t)connection;
+  int result = opened < 0 ? -1 : ioctl(opened, FUSE_DEV_IOC_CLONE, &source);
+  int error = errno;
+  if (opened >= 0) close(opened);
+  if (holder >= 0) close(holder);
+  errno = error;
+  return result;
 }
 
 uint32_t clx_filter_clone(void) { return SYS_clone; }

@@ -16,6 +16,9 @@ internal import Synchronization
 //  4. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
 //     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
 //  5. What waits takes memory, of which each user has a share.
+//  6. Who serves a volume may judge those who ask by their ids. Some servers are asked as the caller, so that
+//     their own refusal stands. Of all others root asks, but for what is made, which is the caller's: the
+//     tree alone decides who may.
 
 /// See the rules above.
 package final class RequestQueue: Sendable {
@@ -43,6 +46,7 @@ package final class RequestQueue: Sendable {
   }
   private let state: Condition<State>
   private let budget: Budget
+  private let asCallers: Bool
 
   private static let threadLimit = 8
   private static let idleMilliseconds = 10_000
@@ -52,9 +56,10 @@ package final class RequestQueue: Sendable {
   private static let watchMilliseconds = 250
   private static let lockNanoseconds: UInt64 = 2_000_000_000
 
-  /// `share` is how many of its threads one user may have.
-  package init(budget: Budget, isForOne: Bool) {
+  /// `asCallers` says that requests are made with the ids of their callers.
+  package init(budget: Budget, isForOne: Bool, asCallers: Bool = false) {
     self.budget = budget
+    self.asCallers = asCallers
     let share = isForOne ? Self.threadLimit : Self.threadLimit / 2
     state = Condition(State(turns: Turns(share: share)))
   }
@@ -86,7 +91,7 @@ package final class RequestQueue: Sendable {
     if Wire.Opcode.isRelease(header.opcode) { session.answerDone(header.unique) }
     let number = header.unique
     let work = Work(number: number) { [self] in
-      if !isAnswered(number) { session.process(waiting.message) }
+      if !isAnswered(number) { serve(waiting, of: session, for: header.caller) }
       forget(number)
       ended()
     }
@@ -99,6 +104,13 @@ package final class RequestQueue: Sendable {
       startThreads(&state)
     }
     state.wake()
+  }
+
+  private func serve(_ waiting: WaitingRequest, of session: Session, for caller: Caller) {
+    guard asCallers else { return session.process(waiting.message) }
+    try? ThreadIdentity.with(uid: caller.uid, gid: caller.gid, lasting: false) { () throws(Errno) in
+      session.process(waiting.message)
+    }
   }
 
   private func isAnswered(_ number: UInt64) -> Bool {
@@ -137,7 +149,8 @@ package final class RequestQueue: Sendable {
   }
 
   private func run() {
-    try? ThreadIdentity.prepare()
+    // The next request may be somebody else's.
+    try? ThreadIdentity.prepare(lasting: false)
     while let (work, user) = next() {
       work.run()
       state.change { $0.turns.done(user) }

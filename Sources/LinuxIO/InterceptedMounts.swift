@@ -36,6 +36,12 @@ package final class InterceptedMounts {
     return Call(number: number, thread: thread)
   }
 
+  /// Gives what the program has opened of /dev/fuse a connection of ours, for all of its processes that share
+  /// it.
+  package func join(_ descriptor: Int32, of call: Call, to ours: FD) throws(Errno) {
+    try check(clx_join_connection(call.thread, descriptor, ours.raw))
+  }
+
   /// Puts a descriptor of ours in the place of one that the program has.
   package func replace(_ descriptor: Int32, of call: Call, by ours: FD) throws(Errno) {
     try check(clx_replace_descriptor(listener.fd.raw, call.number, ours.raw, descriptor))

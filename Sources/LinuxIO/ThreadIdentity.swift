@@ -11,14 +11,14 @@ internal import Glibc
 /// object never exists with a wrong owner.
 package enum ThreadIdentity {
   /// Lets a later change of the filesystem ids leave the capabilities alone, and last until others are
-  /// needed.
+  /// needed, if they may.
   ///
   /// Once per thread, which must be one of ours.
-  package static func prepare() throws(Errno) {
+  package static func prepare(lasting: Bool = true) throws(Errno) {
     let prSetSecurebits: Int32 = 28
     let secbitNoSetuidFixup: UInt = 1 << 2
     try check(clx_prctl(prSetSecurebits, secbitNoSetuidFixup))
-    clx_fs_ids().pointee.stay = 1
+    clx_fs_ids().pointee.stay = lasting ? 1 : 0
   }
 
   /// Does something as a user.

@@ -44,7 +44,7 @@ extension View {
   ///
   /// It is created in the staging directory and renamed into place. Where that is impossible (a part of the
   /// tree on another filesystem, or a filesystem without RENAME_NOREPLACE), it is created in place with mode
-  /// 0 until it has its ACL.
+  /// 0 (see `unfinishedMode`) until it has its ACL.
   func makeWithACL<Made: ~Copyable>(
     _ acl: AccessControlList, _ new: NewObject, as name: Name, in directory: FD, by caller: Caller,
     isOnVolume: Bool, _ make: (FD, Name, FileMode) throws(Errno) -> Made
@@ -58,7 +58,7 @@ extension View {
         // Below.
       }
     }
-    let made = try make(directory, name, 0)
+    let made = try make(directory, name, unfinishedMode(new, in: try directory.status()))
     do throws(Errno) {
       try finish(new, as: name, in: directory, by: caller, isOnVolume: isOnVolume)
     } catch .ESTALE {
@@ -89,11 +89,20 @@ extension View {
     volume.securities.changed(Identity(try object.fd.status(), of: object.fd))
   }
 
+  /// What an object that is created in place is like until it has its ACL: nobody may use it.
+  ///
+  /// A program that serves a volume may judge the one who creates a file by the mode that it gets. So there
+  /// it is one by which its maker may use it, and which no other file has.
+  private func unfinishedMode(_ new: NewObject, in status: FileStatus) -> FileMode {
+    let device = UInt32(truncatingIfNeeded: status.st_dev)
+    return !new.isDirectory && volume.attached.queue(ofDevice: device) != nil ? S_ISVTX | 0o600 : 0
+  }
+
   /// Whether this can be what was made just now for a caller, with no mode yet and nothing in it.
   private func isJustMade(_ object: FD, _ new: NewObject, by caller: Caller) throws(Errno) -> Bool {
     let status = try object.status()
     guard !volume.settings.isSystem || status.st_uid == caller.uid && status.st_gid == new.gid,
-      status.permissions & ~S_ISGID == 0, status.isDirectory == new.isDirectory
+      status.permissions & ~S_ISGID == unfinishedMode(new, in: status), status.isDirectory == new.isDirectory
     else { return false }
     return new.isDirectory || status.st_nlink == 1 && (!status.isRegular || status.st_size == 0)
   }

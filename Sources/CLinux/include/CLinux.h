@@ -201,6 +201,8 @@ int clx_next_intercepted(int listener, uint64_t *_Nonnull call, pid_t *_Nonnull 
 int clx_answer_intercepted(int listener, uint64_t call, int error);
 /// Puts a descriptor of ours in the place of one that the caller has.
 int clx_replace_descriptor(int listener, uint64_t call, int source, int target);
+/// Gives what a process has opened of /dev/fuse, and nothing has been mounted by, a connection that there is.
+int clx_join_connection(pid_t process, int descriptor, int connection);
 
 /// The calls that the process makes that parses files of others, besides those that open something; how many.
 unsigned clx_parser_calls(int32_t *_Nonnull calls, unsigned room);

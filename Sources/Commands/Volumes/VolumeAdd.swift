@@ -70,6 +70,10 @@ struct VolumeAddCommand: Command {
     if json { context.console.print(json: added) }
     for volume in added where !json {
       context.console.print(path: "\(daemon.mountPoint)/Volumes/\(volume.name)")
+      if volume.keepsAttributes == false {
+        context.console.note(
+          "\(volume.name.sanitized) keeps neither ACLs nor flags; what is moved there loses them")
+      }
     }
     return .ok
   }

@@ -55,7 +55,8 @@ final class VolumeEngines: Sendable {
     let attributes = try attributes(of: served)
     let known = Known(
       name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
-      keepsAttributes: attributes.security, keepsUserAttributes: attributes.users,
+      // ntfs-3g takes ours and shows them to nobody; where everyone is the owner, nobody's would hold anyway.
+      keepsAttributes: attributes.security && served.keepsOwners, keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
     do throws(Errno) {
@@ -136,7 +137,12 @@ final class VolumeEngines: Sendable {
   private func attach(
     _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
   ) throws(Errno) -> AttachedVolume {
-    let queue = known.mayHang ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil) : nil
+    // A server that keeps attributes of root's trusts root, and would refuse others to read what the tree's
+    // decisions depend on.
+    let asCallers = record.kind == .server && volume.settings.isSystem && !known.keepsAttributes
+    let queue =
+      known.mayHang
+      ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil, asCallers: asCallers) : nil
     let engine = VolumeEngine(
       name: known.name, life: life, usesHandles: known.usesHandles,
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,

@@ -74,6 +74,8 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   /// Whether everyone counts as the owner of what is on it.
   package let ignoresOwners: Bool
   package let isOnDemand: Bool
+  /// Whether ACLs and flags are kept there; nil while it is not there.
+  package let keepsAttributes: Bool?
   /// In seconds since 1970.
   package let added: Int64
   /// Why it is not there.
@@ -96,6 +98,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
     isReadOnly = engine?.isReadOnly ?? record.isReadOnly
     ignoresOwners = engine.map { !$0.keepsOwners } ?? record.options.contains(.ignoresOwners)
     isOnDemand = record.options.contains(.onDemand)
+    keepsAttributes = engine?.keepsAttributes
     added = record.added
     self.missing = missing
     isWaiting = engine == nil && missing == nil

@@ -127,6 +127,9 @@ final class EngineRun {
       guard !hasMounted, let theirs = connection(of: call) else { throw .EPERM }
       hasMounted = true
       let ours = isSystem ? try mountForProgram() : try mountByHelper()
+      // glusterfs has a process of its own mount, and serves by what it has kept open. All others mount
+      // themselves, and need not let us look into them.
+      try? mounts.join(theirs, of: call, to: ours.fd)
       try mounts.replace(theirs, of: call, by: ours.fd)
       mounts.answer(call, nil)
     } catch {

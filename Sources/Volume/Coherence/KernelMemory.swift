@@ -118,6 +118,11 @@ final class KernelMemory: Sendable {
     if let found { notifyKernel(found) }
   }
 
+  /// The same for one node of an object that may have several.
+  func invalidate(_ memory: CachedState, ofNode id: NodeID) {
+    if let found = nodes.with(id, { invalidate(memory, id, &$0) }) { notifyKernel(found) }
+  }
+
   /// What a kernel is to be told about a node.
   private struct Withdrawal {
     let id: NodeID

@@ -124,6 +124,7 @@ extension View {
     }
     let now = withName ? coarseSeconds() : 0
     let isOnVolume = nodes.with(node) { $0.zone.isOnVolume } ?? false
+    if isOnVolume, hasObjectForEachName(status) { return 0 }
     let cacheSeconds = min(
       volume.settings.cacheSeconds, isOnVolume ? AttachedVolumes.cacheSeconds : .infinity)
     let noted = nodes.with(node) { node -> (mayChange: Bool, ask: Bool) in
@@ -148,6 +149,13 @@ extension View {
       return true
     }
     return isCacheable == true ? cacheSeconds : 0
+  }
+
+  /// Whether it has several names, and what serves it may have an object for each of them: what is done by
+  /// one name changes the attributes by another.
+  private func hasObjectForEachName(_ status: FileStatus) -> Bool {
+    status.isRegular && status.st_nlink > 1
+      && volume.attached.volume(onDevice: ObjectNumber(status).device)?.engine.usesHandles == false
   }
 
   private func isHeldForWriting(_ node: NodeID) -> Bool {

@@ -59,9 +59,12 @@ extension View {
     try change.commit(.added(added)) { () throws(Errno) in
       if !isThere { try object.fd.link(into: directory.fd, as: name) }
     }
-    return try change.answer(added) { () throws(Errno) in
+    let entry = try change.answer(added) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller)
     }
+    // On some volumes each name has an object of its own, and the answer is not about what was linked.
+    if entry.node != node { memory.invalidate(.attributes, ofNode: node) }
+    return entry
   }
 
   package func readLink(_ node: NodeID, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {

@@ -65,6 +65,26 @@ struct RunIsolationTests {
     #expect(chosen.output == "\(point)\(home)/Documents\n", "\(chosen)")
   }
 
+  /// Also where the tree is mounted in a directory that an app has as its own otherwise.
+  @Test func theTreeMayBeBelowTheDirectoryOfTemporaryFiles() throws {
+    let fixture = try RunFixture()
+    _ = try fixture.mounted.unmount()
+    let result = try Program.run(
+      [
+        "sh", "-c",
+        """
+        place=$(mktemp -d /var/tmp/insula-test-XXXXXX); chmod 755 $place
+        script='echo x >$TMPDIR/f; cat /tmp/f; ls -d "$0"/Applications/*; touch /var/tmp/own && echo made'
+        "$0" mount "$1" $place
+        setpriv --reuid=$2 --regid=$3 --clear-groups \\
+          "$0" run --store $place $4 -- sh -c "$script" $place | sed "s|$place||"
+        "$0" unmount $place; rmdir $place
+        """, Program.insula, fixture.mounted.store, "\(fixture.user.uid)", "\(fixture.user.gid)",
+        RunFixture.identifier,
+      ], environment: ["HOME": "/nonexistent", "PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+    #expect(result.output == "x\n/Applications/Notes.app\nmade\n", "\(result)")
+  }
+
   /// Others than its user may be let to what it writes, and would act as its user outside.
   @Test(arguments: [false, true])
   func whatItWritesRunsInNobodysName(rootless: Bool) throws {

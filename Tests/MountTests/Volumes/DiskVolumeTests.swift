@@ -120,6 +120,45 @@ struct DiskVolumeTests {
     }
   }
 
+  /// What is done to a file by one of its names is seen by the others at once, although ntfs-3g has an object
+  /// for each name.
+  @Test func namesOfOneFileAreAlikeOnNTFS() throws {
+    guard Self.has("ntfs-3g"), Self.has("mkfs.ntfs") else {
+      Issue.record("SKIPPED: ntfs-3g is not installed, so it serves no disk here")
+      return
+    }
+    let disks = try Disks()
+    try disks.make("ntfs.img", "mkfs.ntfs -q -F")
+    try disks.expect(
+      """
+      volume add ntfs.img >/dev/null; cd $V/ntfs; echo one >f; stat -c '%h %s' f; ln f g; stat -c '%h %s' f g
+      echo two >>f; stat -c '%h %s' g; cat g; rm f; stat -c '%h %s' g
+      """, "1 4\n2 4\n2 4\n2 8\none\ntwo\n1 8\n")
+  }
+
+  /// A program that serves a disk judges nobody: it is not asked as whoever its last request was from.
+  @Test func programsLeaveItToTheTreeWhoMay() throws {
+    guard Self.has("fuse2fs") else {
+      Issue.record("SKIPPED: fuse2fs is not installed, so it serves no disk here")
+      return
+    }
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF -O ^has_journal")
+    let allowed = "everyone allow read,list,search,add_file,file_inherit,directory_inherit"
+    try disks.expect(
+      """
+      volume add --engine program disk.img >/dev/null; cd $V/disk; chmod 777 .; echo told >r; chmod 600 r
+      "$INSULA" acl +a 'everyone allow read' r
+      """, "", as: RunFixture.root)
+    // What is made with an ACL is made by its user, and then has that.
+    try disks.expect(
+      """
+      cd $V/disk; mkdir s; "$INSULA" acl +a '\(allowed)' s; echo x >s/g; cat s/g; mkdir s/d; echo y >s/d/h
+      stat -c '%a %u' s/g s/d; "$INSULA" acl s/g s/d/h | grep -c inherited
+      for i in $(seq 30); do echo $i >m$i; stat -c %a r; cat r; done | sort | uniq -c | tr -s ' '
+      """, "x\n644 \(disks.run.user.uid)\n755 \(disks.run.user.uid)\n2\n 30 600\n 30 told\n")
+  }
+
   /// A disk that comes from somebody else brings no rights with it.
   @Test(arguments: ["kernel", "program"])
   func hostileDisksBringNothing(engine: String) throws {

@@ -125,11 +125,13 @@ struct Sandbox {
     var view = ["--bind", source, plan.mountPoint]
     // Then it is a directory of ours, in which what there is of the view is mounted.
     if plan.executablePlaces != nil { view += ["--remount-ro", plan.mountPoint] }
-    let others = ["--dir", "/var", "--symlink", home + "/tmp", "/var/tmp"]
-    if plan.mountPoint.hasPrefix("/tmp/") || desktop.isBelowTemporary {
-      return ["--bind", place.temporary, "/tmp"] + view + others
+    // Where the tree or a socket is below one of them, bubblewrap makes directories there, and no link.
+    let isInMemory = { (directory: String) in
+      plan.mountPoint.hasPrefix(directory + "/") || directory == "/tmp" && desktop.isBelowTemporary
     }
-    return view + ["--symlink", home + "/tmp", "/tmp"] + others
+    let places = ["/tmp", "/var/tmp"]
+    return places.filter(isInMemory).flatMap { ["--bind", place.temporary, $0] } + view + ["--dir", "/var"]
+      + places.filter { !isInMemory($0) }.flatMap { ["--symlink", home + "/tmp", $0] }
   }
 
   /// The tree's directories where programs of Apple's platforms have them.
