@@ -9,7 +9,7 @@ DESTDIR ?=
 # Found out where it is used.
 RELEASE = $(shell . mount-scripts/need.sh && release_flags)
 
-.PHONY: volumes volume-speed scaling backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
+.PHONY: network volumes volume-speed scaling backup-speed spellings leases cluster purges storage-page help build test check fmt coherence sanitize sanitize-daemon fuzz programs stops mutants stress kills aborts bench requests transport neighbours backup-set itunes-form docs man install uninstall deb test-package test-package-short commands app-costs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -74,6 +74,10 @@ spellings: ## a hundred thousand operations on random names in two spellings aga
 leases: build ## ten thousand simulated schedules of machines that want one store, and twenty real ones; half an hour, as root
 	INSULA_LEASES=10000 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz --filter '^PolicyTests\.LeaseTests'
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Leases/leases.py $(LEASES)
+
+# Needs glusterfs-server, glusterfs-client, rclone, avahi-daemon, avahi-utils, libnss-mdns and iproute2.
+network: build ## two machines as network namespaces, a server of two bricks between them, a network that both join; minutes, as root
+	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Network/network.sh
 
 # CLUSTER="--rounds 0" leaves the lease out. Needs glusterfs-server and glusterfs-client.
 cluster: build ## a store on GlusterFS with two bricks and two clients: parity, programs, a brick that dies, the lease; ten minutes, as root
