@@ -148,13 +148,14 @@ package final class View: FileSystem {
   package var hasQueues: Bool { volume.attached.hasQueues }
 
   package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? {
-    guard let (device, zone) = nodes.with(node, { ($0.device, $0.zone) }) else { return nil }
+    guard let (number, zone) = nodes.with(node, { ($0.number, $0.zone) }) else { return nil }
     if zone == .volumes, let name {
       // What is there is told from memory; what is not is waited for, and not for long.
       let isThere = volume.attached.find(name.buffer, ignoringCase: volume.settings.ignoresCase) != nil
       return !isThere && volume.attached.awaits(name.buffer, for: 0) ? volume.attached.lookups : nil
     }
-    return zone.isOnVolume ? volume.attached.queue(ofDevice: device) : nil
+    guard zone.isOnVolume else { return nil }
+    return volume.attached.locked.queue(of: number) ?? volume.attached.queue(ofDevice: number.device)
   }
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.

@@ -20,6 +20,10 @@ extension View {
     if let others = attached.find(name.buffer, ignoringCase: ignoresCase), nodes.isKnown(others.number) {
       throw .ENOMEM
     }
+    if let locked = attached.locked.find(name.buffer, for: caller.uid, ignoringCase: ignoresCase) {
+      guard let place = locked.place else { throw .ENOKEY }
+      return place
+    }
     guard attached.awaits(name.buffer, for: caller.uid) else { throw .ENOENT }
     attached.mount(Array(name.buffer), for: caller.uid)
     guard let found = attached.find(name.buffer, for: caller.uid) else { throw .ENOENT }
