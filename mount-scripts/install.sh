@@ -46,6 +46,8 @@ agentunit=$DESTDIR$USERUNITDIR/insula-agent.service
 
 # The backup's service and timer, which are the same for the machine and for a user.
 install_backup_units() { for kind in service timer; do filled "mount-scripts/insula-backup.$kind" | put "$1/insula-backup.$kind" 644; done; }
+# What locks encrypted volumes: the machine's before it sleeps, a user's when their session ends.
+install_lock_unit() { filled "mount-scripts/$1.service" | put "$2/insula-lock.service" 644; }
 remove_backup_units() { rm -f "$1/insula-backup.service" "$1/insula-backup.timer"; }
 
 # Puts what is read from standard input at a path, with a mode.
@@ -114,6 +116,7 @@ install_all() {
   filled mount-scripts/insula-user.service | put "$userunit" 644
   filled mount-scripts/insula-agent.service | put "$agentunit" 644
   install_backup_units "$DESTDIR$USERUNITDIR"
+  install_lock_unit insula-lock-user "$DESTDIR$USERUNITDIR"
   echo "Installed $DESTDIR$BINDIR/insula, and below $DESTDIR$PREFIX the manual, completions for bash, zsh and fish, and units"
   echo "for a user's own store ('systemctl --user enable --now insula') and for apps' questions on a desktop"
   echo "('systemctl --user enable --now insula-agent')."
@@ -127,7 +130,8 @@ install_all() {
   if is_for_all; then
     filled mount-scripts/insula.service | put "$unit" 644
     install_backup_units "$DESTDIR$UNITDIR"
-    echo "Installed $unit, and insula-backup.timer for a backup each day."
+    install_lock_unit insula-lock "$DESTDIR$UNITDIR"
+    echo "Installed $unit, insula-backup.timer for a backup each day, and insula-lock for encrypted volumes at sleep."
   else
     echo "Left out: insula.service, because only root can install a unit that mounts a store when the machine starts."
   fi
@@ -145,12 +149,13 @@ uninstall_all() {
   rm -f "$DESTDIR$BINDIR/insula" "$DESTDIR$BASHDIR/insula" "$DESTDIR$ZSHDIR/_insula" "$DESTDIR$FISHDIR/insula.fish" "$userunit" \
     "$agentunit"
   remove_backup_units "$DESTDIR$USERUNITDIR"
+  rm -f "$DESTDIR$USERUNITDIR/insula-lock.service"
   rm -f "$DESTDIR$LIBDIR/libinsula.a" "$DESTDIR$INCLUDEDIR/insula.h" "$DESTDIR$LIBDIR/pkgconfig/insula.pc"
   remove_manual
   # What another has installed for all stays.
   if is_open "$DESTDIR$SBINDIR"; then rm -f "$helper" "$shorthelper"; fi
   if is_for_all; then
-    rm -f "$unit"
+    rm -f "$unit" "$DESTDIR$UNITDIR/insula-lock.service"
     remove_backup_units "$DESTDIR$UNITDIR"
   fi
 }

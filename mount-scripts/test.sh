@@ -14,7 +14,7 @@ need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto li
   vim=vim strace=strace zsh=zsh fish=fish xvfb=Xvfb xauth=xauth x11-apps=xlogo x11-utils=xwininfo dbus=dbus-daemon xdg-dbus-proxy=xdg-dbus-proxy \
   restic=restic libglib2.0-bin=gio trash-cli=trash-put python3-dbus=/usr/lib/python3/dist-packages/dbus/__init__.py python3-gi=/usr/lib/python3/dist-packages/gi/__init__.py \
   python3-dbusmock=/usr/lib/python3/dist-packages/dbusmock/__init__.py \
-  shared-mime-info=/usr/share/mime/globs2 samba-common-bin=testparm openssh-server=/usr/sbin/sshd openssh-client=ssh sshfs=sshfs rclone=rclone ntfs-3g=ntfs-3g exfat-fuse=mount.exfat-fuse exfatprogs=mkfs.exfat fuse2fs=fuse2fs xfsprogs=mkfs.xfs btrfs-progs=mkfs.btrfs xdg-utils=xdg-open libfile-mimeinfo-perl=mimetype desktop-file-utils=update-desktop-database
+  shared-mime-info=/usr/share/mime/globs2 samba-common-bin=testparm openssh-server=/usr/sbin/sshd openssh-client=ssh sshfs=sshfs rclone=rclone gocryptfs=gocryptfs ntfs-3g=ntfs-3g exfat-fuse=mount.exfat-fuse exfatprogs=mkfs.exfat fuse2fs=fuse2fs xfsprogs=mkfs.xfs btrfs-progs=mkfs.btrfs xdg-utils=xdg-open libfile-mimeinfo-perl=mimetype desktop-file-utils=update-desktop-database
 
 # A run that hangs says where, and ends. The pipe's other end closes with this script, and then there is nothing to say.
 limit=${INSULA_TEST_LIMIT:-3600}

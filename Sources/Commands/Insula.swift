@@ -32,6 +32,7 @@ package enum Insula {
       title: "Data",
       commands: [
         DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self, StorageCommand.self,
+        GrantCommand.self, GrantsCommand.self, RevokeCommand.self,
       ]),
     CommandGroup(
       title: "Backup",
@@ -46,9 +47,9 @@ package enum Insula {
         BackupOffCommand.self, BackupOnCommand.self,
       ]),
     CommandGroup(
-      title: "Access",
+      title: "Volumes",
       commands: [
-        GrantCommand.self, GrantsCommand.self, RevokeCommand.self, VolumeAddCommand.self,
+        VolumeAddCommand.self, VolumeCreateCommand.self, VolumeUnlockCommand.self, VolumeLockCommand.self,
         VolumeListCommand.self, VolumeInfoCommand.self, VolumeEjectCommand.self,
       ]),
     CommandGroup(

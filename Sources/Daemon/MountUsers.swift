@@ -86,6 +86,17 @@ package struct MountUser: Equatable, CustomStringConvertible {
     return paths
   }
 
+  /// The processes of a program that have something open by a path, or were started with it, as far as this
+  /// user may look.
+  package static func processes(of program: String, using path: String) -> [Int32] {
+    names(in: "/proc").compactMap { Int32($0) }.sorted().filter { pid in
+      guard command(pid) == program else { return false }
+      let words = text(of: "/proc/\(pid)/cmdline").utf8.split(separator: 0)
+      return words.contains { $0.elementsEqual(path.utf8) }
+        || names(in: "/proc/\(pid)/fd").contains { target("/proc/\(pid)/fd/\($0)") == path }
+    }
+  }
+
   private static func command(_ pid: Int32) -> String {
     let name = text(of: "/proc/\(pid)/comm").split(separator: "\n").first
     return name.map(String.init) ?? "?"

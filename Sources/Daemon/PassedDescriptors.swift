@@ -9,7 +9,7 @@ internal import Synchronization
 /// `close(2)` of a file asks its filesystem, and one that is the caller's own (FUSE) may never answer:
 /// neither that nor a signal ends such a call. So a file is closed by a thread that nobody waits for, and who
 /// keeps some of these busy may pass on nothing more. A directory is closed without a question, and so is a
-/// connection to the kernel's FUSE.
+/// connection to the kernel's FUSE, or a pipe without a name.
 ///
 /// A network connection waits, too (SO_LINGER), and not only where it is closed: one that lies in a socket
 /// that is closed, or in a message that is received without it, is closed by the kernel on that very thread.
@@ -28,7 +28,7 @@ final class PassedDescriptors: Sendable {
   func keep(_ passed: FD, of user: UInt32) -> SharedFD? {
     // Others than ours could have put something into its queue that keeps whoever closes it.
     let isOurListener = user == ProcessID.user && LocalSocket.isListening(passed)
-    if passed.isKnownDirectory || passed.isKnownFuseDevice || isOurListener {
+    if passed.isKnownDirectory || passed.isKnownFuseDevice || isOurListener || passed.isKnownPipe {
       return SharedFD(OwnedFD(owning: passed.raw))
     }
     closing.withLock { $0[user, default: 0] += 1 }

@@ -77,7 +77,9 @@ package final class MountHelper: Sendable {
   }
 
   /// Mounts a filesystem for us alone; it takes as long as a server needs to answer.
-  package func serve(_ order: EngineOrder) throws(EngineFailure) -> ServedEngine {
+  ///
+  /// `handed` is what the order needs besides.
+  package func serve(_ order: EngineOrder, handed: [SharedFD] = []) throws(EngineFailure) -> ServedEngine {
     let answer: (bytes: [UInt8], descriptor: FD?)?
     let mine: SharedFD
     do throws(Errno) {
@@ -91,6 +93,7 @@ package final class MountHelper: Sendable {
         }
       }
       answer = try mine.use { (mine) throws(Errno) in
+        for descriptor in handed { _ = try LocalSocket.send([0], with: FD(descriptor.number), to: mine) }
         guard try mine.waitUntilReadable(milliseconds: 90_000) else { throw .ETIMEDOUT }
         return try LocalSocket.receive(from: mine, limit: EngineReport.mostBytes)
       }

@@ -19,6 +19,8 @@ internal import Synchronization
 //  6. Who serves a volume may judge those who ask by their ids. Some servers are asked as the caller, so that
 //     their own refusal stands. Of all others root asks, but for what is made, which is the caller's: the
 //     tree alone decides who may.
+//  7. A queue may hold back all that comes, as for a volume that is locked: then no thread serves it, and
+//     what is held back waits until it is refused, or its caller is killed.
 
 /// See the rules above.
 package final class RequestQueue: Sendable {
@@ -31,6 +33,17 @@ package final class RequestQueue: Sendable {
     let holdsLocks: Bool
     var isAnswered = false
     let session: Session
+    /// What is to be done when it has been answered, if no thread will serve it.
+    var held: Held?
+  }
+  private struct Held: Sendable {
+    let waiting: WaitingRequest
+    let ended: @Sendable () -> Void
+  }
+  /// What becomes of requests that no thread serves.
+  package enum Hold: Sendable {
+    case waiting
+    case refused(Errno)
   }
   private struct State {
     var turns: Turns<Work>
@@ -39,6 +52,7 @@ package final class RequestQueue: Sendable {
     var idle = 0
     var isWatched = false
     var isStopped = false
+    var hold: Hold?
   }
   private struct Work: Sendable {
     let number: UInt64
@@ -67,6 +81,34 @@ package final class RequestQueue: Sendable {
   /// Its threads end when they are done.
   package func stop() { state.change { $0.isStopped = true } }
 
+  /// Serves nobody from now on: what comes waits, or is refused, as is then what has waited.
+  package func hold(_ hold: Hold) {
+    let held = state.withLock { state -> [(UInt64, Pending)] in
+      state.hold = hold
+      guard case .refused = hold else { return [] }
+      let held = state.pending.filter { $0.value.held != nil }
+      for number in held.keys { state.pending[number] = nil }
+      return held.map { ($0.key, $0.value) }
+    }
+    guard case .refused(let error) = hold else { return }
+    for (number, request) in held {
+      if !request.isAnswered { request.session.answer(number, error) }
+      request.held?.ended()
+    }
+  }
+
+  /// Keeps a request, or gives why it is refused.
+  private func holdBack(_ pending: Pending, _ number: UInt64) -> Errno? {
+    state.withLock { state in
+      if case .refused(let error)? = state.hold { return error }
+      state.pending[number] = pending
+      startWatch(&state)
+      return nil
+    }
+  }
+
+  private var isHolding: Bool { state.withLock { $0.hold != nil } }
+
   /// How many requests wait for it or are under way.
   package var count: Int { state.withLock { $0.pending.count } }
 
@@ -77,14 +119,25 @@ package final class RequestQueue: Sendable {
   ) {
     let bytes = UnsafeRawBufferPointer(message)
     guard let header = Wire.Header(bytes) else { return ended() }
+    let isHeld = isHolding
     let isRead = header.opcode == Wire.Opcode.read
-    let holdsLocks = Wire.Opcode.holdsLocks(header.opcode)
+    // What is held back is about one directory, whose locks nobody else needs.
+    let holdsLocks = !isHeld && Wire.Opcode.holdsLocks(header.opcode)
     let waiting: WaitingRequest
     do throws(Errno) {
       if isRead && hasTooManyReads || holdsLocks && owesAnswers { throw .EIO }
       waiting = try WaitingRequest(
         message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, in: budget)
     } catch {
+      session.refuse(bytes, error)
+      return ended()
+    }
+    var pending = Pending(
+      caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, holdsLocks: holdsLocks,
+      session: session)
+    if isHeld {
+      pending.held = Held(waiting: waiting, ended: ended)
+      guard let error = holdBack(pending, header.unique) else { return state.wake() }
       session.refuse(bytes, error)
       return ended()
     }
@@ -95,10 +148,7 @@ package final class RequestQueue: Sendable {
       forget(number)
       ended()
     }
-    let pending = Pending(
-      caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, holdsLocks: holdsLocks,
-      session: session)
-    state.withLock { state in
+    state.withLock { [pending] state in
       state.pending[number] = pending
       state.turns.add(work, payer.user, connection)
       startThreads(&state)
@@ -142,6 +192,10 @@ package final class RequestQueue: Sendable {
       state.threads += 1
       thread.detach()
     }
+    startWatch(&state)
+  }
+
+  private func startWatch(_ state: inout State) {
     if !state.isWatched, let thread = try? JoinableThread(name: "insula-waits", { self.watch() }) {
       state.isWatched = true
       thread.detach()
@@ -191,7 +245,12 @@ package final class RequestQueue: Sendable {
           state.pending[number]?.isAnswered = true
           return true
         }
-        if isTheirs { request.session.answer(number, isTooLong ? .EIO : .EINTR) }
+        guard isTheirs else { continue }
+        request.session.answer(number, isTooLong ? .EIO : .EINTR)
+        if let held = request.held {
+          forget(number)
+          held.ended()
+        }
       }
       let mayEnd = state.withLock { state in
         let mayEnd = isOver || state.pending.isEmpty && state.threads == 0

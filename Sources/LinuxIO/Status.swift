@@ -71,6 +71,16 @@ extension FD {
     return UInt32(status.stx_mode) & 0o170000 == 0o040000
   }
 
+  /// Whether this is a pipe without a name, by what the kernel remembers; all of them have one device.
+  package var isKnownPipe: Bool {
+    do throws(Errno) {
+      let ends = try pipe()
+      return try deviceInMemory() == ends.read.fd.deviceInMemory()
+    } catch {
+      return false
+    }
+  }
+
   /// The number of the mount through which this was opened, by what the kernel remembers.
   ///
   /// Linux 5.8 tells it; ENOSYS before that.

@@ -158,7 +158,8 @@ package final class View: FileSystem {
       let isAwaited = volume.attached.awaited(name.buffer, in: number, for: 0) != nil
       return isAwaited ? volume.attached.lookups : nil
     }
-    return zone.isOnVolume ? volume.attached.queue(ofDevice: number.device) : nil
+    guard zone.isOnVolume else { return nil }
+    return volume.attached.locked.queue(of: number) ?? volume.attached.queue(ofDevice: number.device)
   }
 
   /// Makes a file known to the kernel; nil if its data goes through the daemon.

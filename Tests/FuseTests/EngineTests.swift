@@ -37,7 +37,7 @@ struct EngineTests {
 
   @Test func ordersAndReportsArriveAsTheyWere() throws {
     let address = try #require(ServerAddress("sftp://me@nas:22/a%20b"))
-    for source in [.kernel(disk: "/dev/sdb1"), .program(disk: "UUID=1-2"), .server(address)]
+    for source in [.kernel(disk: "/dev/sdb1"), .program(disk: "UUID=1-2"), .server(address), .encrypted]
       as [EngineOrder.Source]
     {
       let order = EngineOrder(

@@ -37,8 +37,9 @@ dpkg -L insula | grep -q '/usr/share/man/man1/insula-mount.1.gz' || fail "no man
 # What these units refer to is all there; systemd itself does not run here.
 systemd-analyze verify --man=no insula.service
 XDG_RUNTIME_DIR=/run systemd-analyze verify --user --man=no /usr/lib/systemd/user/insula.service \
-  /usr/lib/systemd/user/insula-agent.service /usr/lib/systemd/user/insula-backup.timer
-systemd-analyze verify --man=no insula-backup.timer
+  /usr/lib/systemd/user/insula-agent.service /usr/lib/systemd/user/insula-backup.timer \
+  /usr/lib/systemd/user/insula-lock.service
+systemd-analyze verify --man=no insula-backup.timer insula-lock.service
 ! is_mounted /insula || fail "mounted without being asked"
 
 step "a store, mounted by a line in fstab"

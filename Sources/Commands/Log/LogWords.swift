@@ -71,6 +71,8 @@ struct LogWords {
     case .consentReset: "forgot what was decided about\(app)\(detail)"
     case .volumeAdded: "added the volume\(place)\(detail)"
     case .volumeEjected: "ejected the volume\(place)\(detail)"
+    case .volumeLocked: "locked the volume\(place)\(detail)"
+    case .volumeUnlocked: "unlocked the volume\(place)\(detail)"
     case .consentMissing: "ended\(app), which did not say why it asks\(pid)\(detail)"
     // Of a later version.
     default: "\(entry.event.rawValue)\(app)\(place)\(pid)\(more)\(detail)"

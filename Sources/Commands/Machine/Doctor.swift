@@ -26,7 +26,9 @@ struct DoctorCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let path = context.absolute(store ?? context.defaultStore)
-    let diagnoses = MachineDiagnosis(context).all + BackingDiagnosis(path, context).all
+    let diagnoses =
+      MachineDiagnosis(context).all + BackingDiagnosis(path, context).all
+      + EncryptionDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
     if json {
       context.console.print(json: diagnoses)
     } else {

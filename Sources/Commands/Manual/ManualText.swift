@@ -64,6 +64,10 @@ enum ManualText {
         "insula-agent.service",
         "a unit for a user's agent, which asks on their desktop what apps want to know"
       ),
+      (
+        "insula-lock.service",
+        "units that lock encrypted volumes: root's before the machine sleeps, a user's when they log out"
+      ),
     ]
   }
 

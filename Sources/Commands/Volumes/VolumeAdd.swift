@@ -21,6 +21,7 @@ struct VolumeAddCommand: Command {
       .init(name: "at", value: "NAME", help: "its name in /Volumes (default: its own)"),
       .init(name: "read-only", help: "let nobody change it through the tree"),
       .init(name: "ignore-owners", help: "let whoever comes count as the owner of all"),
+      .init(name: "encrypted", help: "decrypt what gocryptfs has encrypted in the directory"),
       .init(name: "auto", help: "mount it when somebody first looks for it"),
       .init(
         name: "engine", value: "ENGINE", help: "who serves a disk: kernel (root's default) or program",
@@ -50,12 +51,13 @@ struct VolumeAddCommand: Command {
     engine = arguments.value("engine")
     store = arguments.value("store")
     json = arguments.has("json")
-    if let name, name.isEmpty || name.utf8.count > 255 || name.hasPrefix(".") || name.includes("/") {
-      throw Self.description.error(
-        "'\(name.sanitized)' can't be the name of a volume; give a name without a slash, and no dot first")
-    }
+    if let name { try Self.description.checkVolume(name: name) }
     if let engine, VolumeWish.Engine(rawValue: engine) == nil {
       throw Self.description.error("'\(engine.sanitized)' is no engine; choose kernel or program")
+    }
+    if options.has("encrypted"), ServerAddress.looksLikeOne(source) || source.hasPrefix("UUID=") {
+      throw Self.description.error(
+        "'--encrypted' is for a directory of this machine, as gocryptfs has made it")
     }
     if ServerAddress.looksLikeOne(source), ServerAddress(source) == nil {
       throw Self.description.error(
@@ -67,6 +69,11 @@ struct VolumeAddCommand: Command {
     var daemon = try RunningDaemon(store, context)
     let (wanted, opened) = try wish(context)
     let added = try daemon.volumes(.add(wanted), on: opened)
+    if options.has("encrypted") {
+      for volume in added {
+        context.console.inform("it is locked; 'insula volume unlock \(volume.name.sanitized)' unlocks it")
+      }
+    }
     if json { context.console.print(json: added) }
     for volume in added where !json {
       context.console.print(path: "\(daemon.mountPoint)/Volumes/\(volume.name)")
@@ -86,8 +93,16 @@ struct VolumeAddCommand: Command {
       let opened = SharedFD(
         try path.withName { (path) throws(Errno) in try FD.cwd.openFollowing(path, pathOnly) })
       if try opened.use({ (fd) throws(Errno) in try fd.status().isDirectory }) {
+        if options.has("encrypted") { return (wish(.encrypted(waits: false)), opened) }
+        let isEncrypted = try? opened.use { (fd) throws(Errno) in try fd.status(of: Gocryptfs.configuration) }
+        if isEncrypted != nil {
+          context.console.note(
+            "\(source.sanitized) has files that gocryptfs has encrypted, and so they will look; "
+              + "'--encrypted' adds it with what they contain")
+        }
         return (wish(.directory), opened)
       }
+      if options.has("encrypted") { throw .ENOTDIR }
       let own = try opened.use { (fd) throws(Errno) in try fd.ownPath() }
       return (wish(.disk(String(decoding: own, as: UTF8.self))), nil)
     } catch {
@@ -99,5 +114,14 @@ struct VolumeAddCommand: Command {
     VolumeWish(
       source, name: name, isReadOnly: options.has("read-only"), ignoresOwners: options.has("ignore-owners"),
       isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) })
+  }
+}
+
+extension CommandDescription {
+  /// Throws for what can't be the name of a volume.
+  func checkVolume(name: String) throws(UsageError) {
+    guard name.isEmpty || name.utf8.count > 255 || name.hasPrefix(".") || name.includes("/") else { return }
+    throw error(
+      "'\(name.sanitized)' can't be the name of a volume; give a name without a slash, and no dot first")
   }
 }

@@ -16,7 +16,8 @@ struct VolumeEjectCommand: Command {
     details: [
       """
       A volume that is in use is not ejected, and the message says by whom. What was granted on it stays
-      granted, and is there again when the directory is added under the same name.
+      granted, and is there again when the directory is added under the same name. Of an encrypted one the
+      encrypted files stay; 'insula volume add --encrypted' adds them again.
       """
     ])
 

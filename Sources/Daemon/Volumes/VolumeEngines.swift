@@ -45,9 +45,13 @@ final class VolumeEngines: Sendable {
   }
 
   /// Has what a record says mounted, which takes as long as a server needs; it is no part of the tree yet.
-  func mount(_ record: VolumeRecord) throws(VolumeFailure) -> Attached {
+  ///
+  /// `handed` is what its program needs besides.
+  func mount(_ record: VolumeRecord, handed: [SharedFD] = []) throws(VolumeFailure) -> Attached {
     let served: ServedEngine
-    do throws(EngineFailure) { served = try helper.serve(try order(for: record)) } catch {
+    do throws(EngineFailure) {
+      served = try helper.serve(try order(for: record), handed: handed)
+    } catch {
       throw .engine(error)
     }
     let isByKernel = Self.isByKernel(record)
@@ -71,6 +75,7 @@ final class VolumeEngines: Sendable {
     let path = String(decoding: record.path, as: UTF8.self)
     let source: EngineOrder.Source
     switch record.kind {
+    case .directory where record.isEncrypted: source = .encrypted
     case .server:
       guard let address = ServerAddress(path) else {
         throw EngineFailure(.EINVAL, "the address is none that this program knows")
@@ -82,7 +87,8 @@ final class VolumeEngines: Sendable {
     return EngineOrder(
       source: source, isReadOnly: record.isReadOnly, user: user,
       group: Account.numbered(user)?.gid ?? user,
-      number: UInt32(truncatingIfNeeded: record.id), identity: record.identity.handle)
+      number: UInt32(truncatingIfNeeded: record.id),
+      identity: record.isEncrypted ? [] : record.identity.handle)
   }
 
   /// Whether the kernel serves it.

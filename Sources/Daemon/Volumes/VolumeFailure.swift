@@ -21,6 +21,8 @@ enum VolumeFailure: Error {
   case mount(Errno)
   case engine(EngineFailure)
   case ownersOfDirectory
+  case configuration(String)
+  case underWay
   case name
   case nameIsTaken
   case tooMany
@@ -44,6 +46,8 @@ enum VolumeFailure: Error {
     case .mount(let error): "it can't be mounted for the daemon: \(error.message)"
     case .engine(let failure): failure.reason.sanitized
     case .ownersOfDirectory: "a directory has owners; '--ignore-owners' is for disks and servers"
+    case .configuration(let what): what
+    case .underWay: "somebody else is doing the same"
     case .name: "its name can't be that of a volume; choose another, of at most 255 bytes, with '--at'"
     case .nameIsTaken: "there is a volume of that name already; choose another with '--at'"
     case .tooMany: "there are too many volumes; eject some first"

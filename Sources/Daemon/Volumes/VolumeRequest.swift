@@ -14,6 +14,11 @@ package enum VolumeRequest: Equatable, Sendable {
   case network
   /// Let it be one no more; by force also while it is used.
   case eject(name: String, force: Bool)
+  /// Let nobody read an encrypted one, or any of the caller's; by force also while it is used. Those who look
+  /// into it then wait, or not, as they did before if nothing is said.
+  case lock(name: String?, force: Bool, waits: Bool?)
+  /// The password is in the pipe that comes along.
+  case unlock(name: String)
 }
 
 /// What is to be a volume, and how.
@@ -21,6 +26,8 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   package enum Source: Codable, Equatable, Sendable {
     /// The directory that comes along.
     case directory
+    /// The same, in which gocryptfs has encrypted files.
+    case encrypted(waits: Bool)
     /// An absolute path, or UUID=... or LABEL=....
     case disk(String)
     /// A URL.
@@ -62,7 +69,7 @@ package struct VolumeWish: Codable, Equatable, Sendable {
 /// A volume as a daemon describes it.
 package struct VolumeDescription: Codable, Equatable, Sendable {
   package let name: String
-  /// "directory", "disk" or "server".
+  /// "directory", "disk", "server" or "encrypted".
   package let kind: String
   /// The directory or the disk that it is, or its URL.
   package let path: String
@@ -80,7 +87,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   package let added: Int64
   /// Why it is not there.
   package let missing: String?
-  /// Whether it is mounted when somebody looks for it.
+  /// Whether it is mounted when somebody looks for it; of what is encrypted, whether it is locked.
   package let isWaiting: Bool
 
   /// `engine` is what serves it, if it is there.
@@ -89,7 +96,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
     path = String(decoding: record.path, as: UTF8.self)
     kind =
       switch record.kind {
-      case .directory: "directory"
+      case .directory: record.isEncrypted ? "encrypted" : "directory"
       case .disk: "disk"
       case .server: "server"
       }
@@ -106,8 +113,8 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
 }
 
 extension VolumeRequest: Codable {
-  private enum Deed: String, Codable { case add, list, network, eject }
-  private enum Key: String, CodingKey { case deed, name, wish, force }
+  private enum Deed: String, Codable { case add, list, network, eject, lock, unlock }
+  private enum Key: String, CodingKey { case deed, name, wish, force, waits }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
@@ -118,6 +125,11 @@ extension VolumeRequest: Codable {
       case .list: .list
       case .network: .network
       case .eject: .eject(name: try fields.decode(String.self, forKey: .name), force: try isSet(.force))
+      case .lock:
+        .lock(
+          name: try fields.decodeIfPresent(String.self, forKey: .name), force: try isSet(.force),
+          waits: try fields.decodeIfPresent(Bool.self, forKey: .waits))
+      case .unlock: .unlock(name: try fields.decode(String.self, forKey: .name))
       }
   }
 
@@ -133,6 +145,14 @@ extension VolumeRequest: Codable {
       try fields.encode(Deed.eject, forKey: .deed)
       try fields.encode(name, forKey: .name)
       try fields.encode(force, forKey: .force)
+    case .lock(let name, let force, let waits):
+      try fields.encode(Deed.lock, forKey: .deed)
+      try fields.encodeIfPresent(name, forKey: .name)
+      try fields.encode(force, forKey: .force)
+      try fields.encodeIfPresent(waits, forKey: .waits)
+    case .unlock(let name):
+      try fields.encode(Deed.unlock, forKey: .deed)
+      try fields.encode(name, forKey: .name)
     }
   }
 }

@@ -23,10 +23,12 @@ extension VolumeService {
     ejected: @escaping @Sendable (_ place: [[UInt8]]) -> Void
   ) -> ControlAnswer {
     let user = call.caller.uid
-    guard store.description.mode == .system || user == ProcessID.user else {
+    let isLock = if case .lock = request { true } else { false }
+    guard store.description.mode == .system || user == ProcessID.user || isLock && user == 0 else {
       return .refusal("only the owner of this store can have volumes in it")
     }
-    return .job(.volumes) { [self] _ in
+    // What is to be locked waits for nothing that is being added.
+    return .job(isLock ? .endings : .volumes) { [self] _ in
       ControlReply { () throws(ControlFailure) in try reply(to: request, call, users, ejected) }
     }
   }
@@ -47,6 +49,9 @@ extension VolumeService {
     case .add(let wish): return .volumes([try add(wish, call)])
     case .eject(let name, let force):
       return .volumes([try eject(name, isForced: force, by: user, users, ejected)])
+    case .lock(let name, let force, let waits):
+      return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
+    case .unlock(let name): return .volumes([try unlock(name, call)])
     }
   }
 
@@ -57,11 +62,11 @@ extension VolumeService {
     return found.map { describe($0) }
   }
 
-  private func engine(of record: VolumeRecord) -> VolumeEngine? {
+  func engine(of record: VolumeRecord) -> VolumeEngine? {
     volume.attached.all.first { $0.record.id == record.id }?.engine
   }
 
-  private func describe(_ record: VolumeRecord) -> VolumeDescription {
+  func describe(_ record: VolumeRecord) -> VolumeDescription {
     let engine = engine(of: record)
     return VolumeDescription(record, engine, missing: engine == nil ? reason(of: record.id) : nil)
   }
@@ -75,7 +80,9 @@ extension VolumeService {
     if wish.ignoresOwners { options.insert(.ignoresOwners) }
     if wish.isOnDemand { options.insert(.onDemand) }
     switch wish.source {
-    case .directory: return try addDirectory(wish, call)
+    case .directory: return try addDirectory(wish, [], call)
+    case .encrypted(let waits):
+      return try addDirectory(wish, waits ? [.encrypted, .waits] : .encrypted, call)
     case .disk(let path):
       // The kernel trusts what is on a disk: so only root has it mount any.
       let isRoots = store.description.mode == .system && call.caller.uid == 0
@@ -93,7 +100,7 @@ extension VolumeService {
   }
 
   private func addDirectory(
-    _ wish: VolumeWish, _ call: ControlCall
+    _ wish: VolumeWish, _ options: VolumeRecord.Options, _ call: ControlCall
   ) throws(ControlFailure) -> VolumeDescription {
     let caller = call.callerIdentity()
     guard let passed = call.descriptor else { throw ControlFailure("no directory has come along", .EINVAL) }
@@ -102,17 +109,29 @@ extension VolumeService {
     do throws(VolumeFailure) {
       if wish.ignoresOwners { throw .ownersOfDirectory }
       let found = VolumeRecord(
-        name: [], path: path, identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0)
+        name: [], path: path, identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0,
+        options: options)
       // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
       // way of it that they don't have.
       let directory = SharedFD(try attaching.open(found))
       _ = try attaching.kind(of: FD(directory.number))
       try attaching.check(found, FD(directory.number), asOf: caller)
       // What would overlap is not even noted.
-      try attaching.checkOverlap(try attaching.prepare(directory, as: found), for: caller.uid)
+      if found.isEncrypted {
+        try EncryptedDirectory.check(FD(directory.number))
+        try checkPlace(of: found, directory, for: caller.uid)
+      } else {
+        try attaching.checkOverlap(try attaching.prepare(directory, as: found), for: caller.uid)
+      }
       return try changes.withLock { _ throws(VolumeFailure) in
-        let record = try note(found, wish.name, by: caller.uid)
-        do throws(VolumeFailure) { try add(try attaching.prepare(directory, as: record)) } catch {
+        let record = try note(found, wish.name, by: caller.uid, isUnlessThere: found.isEncrypted)
+        do throws(VolumeFailure) {
+          if record.isEncrypted {
+            try hold(record, directory)
+          } else {
+            try add(try attaching.prepare(directory, as: record))
+          }
+        } catch {
           try? registry(false)?.removeVolume(record.id)
           throw error
         }
@@ -178,18 +197,20 @@ extension VolumeService {
   private func note(
     _ found: VolumeRecord, _ wanted: String?, by user: UInt32, isUnlessThere: Bool = false
   ) throws(VolumeFailure) -> VolumeRecord {
-    let owner = store.description.mode == .system && user == 0 ? nil : user
+    let isForAll = store.description.mode == .system && user == 0 && !found.isEncrypted
+    let owner = isForAll ? nil : user
     let known: [VolumeRecord]
     do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
     let own = known.count { $0.owner == owner }
     guard known.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }
-    let other = known.first { other in
-      other.path == found.path && other.owner == owner && other.place == found.place
+    let isSame = { (other: VolumeRecord) in
+      other.path == found.path && other.isEncrypted == found.isEncrypted && other.place == found.place
+        && (other.owner == owner || found.isEncrypted)
     }
-    if isUnlessThere, let other {
-      throw .overlaps(other.title)
+    if isUnlessThere, let other = known.first(where: isSame) {
+      throw .overlaps(other.owner == owner ? other.title : nil)
     }
     let record = VolumeRecord(
       in: found.place,
@@ -214,25 +235,12 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
     return try changes.withLock { _ throws(ControlFailure) in
-      let ignoresCase = volume.settings.ignoresCase
-      let isMeant = { (record: VolumeRecord) in
-        record.title == name || ignoresCase && areOneName(Array(record.title.utf8), Array(name.utf8))
-      }
-      guard let known = try records(for: user).first(where: isMeant) else {
-        throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
-      }
+      let known = try find(name, for: user)
       guard known.owner == user || user == 0 else {
         throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
       }
       let attached = volume.attached.all.first { $0.record.id == known.id }
-      let using = isForced ? [] : attached.map(users) ?? []
-      guard using.isEmpty else {
-        let most = 5
-        let more = using.count > most ? " and \(using.count - most) more" : ""
-        throw ControlFailure(
-          "\(name.sanitized) is in use: " + using.prefix(most).joined(separator: "; ").sanitized + more,
-          .inUse)
-      }
+      if !isForced, let attached { try requireUnused(attached, users) }
       do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
         throw ControlFailure(error)
       }
@@ -247,7 +255,31 @@ extension VolumeService {
     }
   }
 
-  private func records(for user: UInt32) throws(ControlFailure) -> [VolumeRecord] {
+  /// The volume of that name that a user may know of.
+  func find(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
+    let ignoresCase = volume.settings.ignoresCase
+    let isMeant = { (record: VolumeRecord) in
+      record.title == name || ignoresCase && areOneName(Array(record.title.utf8), Array(name.utf8))
+    }
+    guard let known = try records(for: user).first(where: isMeant) else {
+      throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
+    }
+    return known
+  }
+
+  func requireUnused(
+    _ attached: AttachedVolume, _ users: (AttachedVolume) -> [String]
+  ) throws(ControlFailure) {
+    let using = users(attached)
+    if using.isEmpty { return }
+    let most = 5
+    let more = using.count > most ? " and \(using.count - most) more" : ""
+    let name = String(decoding: attached.record.name, as: UTF8.self)
+    throw ControlFailure(
+      "\(name.sanitized) is in use: " + using.prefix(most).joined(separator: "; ").sanitized + more, .inUse)
+  }
+
+  func records(for user: UInt32) throws(ControlFailure) -> [VolumeRecord] {
     do throws(StoreError) {
       return try registry(false)?.volumes().filter { $0.owner == nil || $0.owner == user || user == 0 } ?? []
     } catch {

@@ -101,6 +101,7 @@ final class VolumeService: Sendable {
   /// Each user's directories on a thread of their own, and each disk and server on one; what takes too long
   /// comes later, or never.
   func attach(_ records: [VolumeRecord]) {
+    for record in records where record.isEncrypted { _ = takeOver(record) }
     let others = records.filter { $0.kind != .directory && !takeOver($0) && !$0.options.contains(.onDemand) }
     let owners = Dictionary(grouping: records.filter { $0.kind == .directory }, by: \.owner)
     let pieces = owners.values + others.map { [$0] }
@@ -170,7 +171,11 @@ final class VolumeService: Sendable {
     guard isOurs else { return VolumeFailure.hangs.message }
     var failure: Failure?
     do throws(VolumeFailure) {
-      if !volume.attached.all.contains(where: { $0.record.id == record.id }) { try attachNow(record) }
+      let isThere =
+        record.isEncrypted
+        ? volume.attached.locked.has(record.id)
+        : volume.attached.all.contains { $0.record.id == record.id }
+      if !isThere { try attachNow(record) }
     } catch {
       failure = Failure(reason: error.message, time: monotonicNanoseconds())
     }
@@ -188,11 +193,31 @@ final class VolumeService: Sendable {
         try add(mounted)
       }
     }
-    let directory = try attaching.open(record)
-    _ = try attaching.kind(of: directory.fd)
-    try attaching.check(record, directory.fd, asOf: try attaching.owner(of: record))
-    let prepared = try attaching.prepare(SharedFD(directory), as: record)
+    let directory = try opened(record)
+    if record.isEncrypted {
+      return try changes.withLock { _ throws(VolumeFailure) in try hold(record, directory) }
+    }
+    let prepared = try attaching.prepare(directory, as: record)
     try changes.withLock { _ throws(VolumeFailure) in try add(prepared) }
+  }
+
+  /// The directory of a volume that was added before, as far as it may still be one.
+  func opened(_ record: VolumeRecord) throws(VolumeFailure) -> SharedFD {
+    let directory = SharedFD(try attaching.open(record))
+    _ = try attaching.kind(of: FD(directory.number))
+    try attaching.check(record, FD(directory.number), asOf: try attaching.owner(of: record))
+    return directory
+  }
+
+  /// Does something about one that nobody else does meanwhile.
+  func alone<Result>(
+    with id: Int64, _ body: () throws(VolumeFailure) -> Result
+  ) throws(VolumeFailure) -> Result {
+    guard state.withLock({ $0.underWay.insert(id).inserted }) else { throw .underWay }
+    defer { state.change { _ = $0.underWay.remove(id) } }
+    let result = try body()
+    state.withLock { _ = $0.failures.removeValue(forKey: id) }
+    return result
   }
 
   /// Makes what was opened or mounted a part of the tree, unless it was ejected meanwhile.
@@ -200,9 +225,7 @@ final class VolumeService: Sendable {
   /// Whoever calls has the lock of changes.
   func add(_ attached: AttachedVolume) throws(VolumeFailure) {
     do throws(VolumeFailure) {
-      let records: [VolumeRecord]
-      do throws(StoreError) { records = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
-      guard records.contains(where: { $0.id == attached.record.id }) else { throw .gone }
+      try requireNoted(attached.record)
       try attaching.checkOverlap(attached, for: attached.record.owner ?? 0)
     } catch {
       engines.forget(attached.record.id)
@@ -210,6 +233,12 @@ final class VolumeService: Sendable {
     }
     volume.attach(attached)
     watch.add(attached)
+  }
+
+  func requireNoted(_ record: VolumeRecord) throws(VolumeFailure) {
+    let records: [VolumeRecord]
+    do throws(StoreError) { records = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
+    guard records.contains(where: { $0.id == record.id }) else { throw .gone }
   }
 
   func reason(of id: Int64) -> String? {
@@ -222,14 +251,17 @@ final class VolumeService: Sendable {
   func forget(_ id: Int64) {
     state.withLock { _ = $0.failures.removeValue(forKey: id) }
     engines.forget(id)
+    volume.attached.locked.remove(id)
   }
 
   /// Takes a volume out of the tree whose program has ended.
   private func hasEnded(_ attached: AttachedVolume, _ reason: String) {
     let name = String(decoding: attached.record.name, as: UTF8.self)
     DaemonLog.write("the volume \(name.sanitized) is gone: \(reason.sanitized)")
-    // Whoever looks next has it started again.
-    state.withLock { $0.failures[attached.record.id] = Failure(reason: reason.sanitized, time: 0) }
+    // Whoever looks next has it started again; but what is encrypted is locked now.
+    if !attached.record.isEncrypted {
+      state.withLock { $0.failures[attached.record.id] = Failure(reason: reason.sanitized, time: 0) }
+    }
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
     awaitAll()
@@ -242,7 +274,10 @@ final class VolumeService: Sendable {
   }
 
   /// The mount is gone: nobody waits for a server any more.
-  func finish() { for attached in volume.attached.all { end(attached, isHurried: false) } }
+  func finish() {
+    volume.attached.locked.end()
+    for attached in volume.attached.all { end(attached, isHurried: false) }
+  }
 
   func tell(_ event: LogEntry.Event, _ record: VolumeRecord, by user: UInt32) {
     let path = String(decoding: record.path, as: UTF8.self)

@@ -12,6 +12,8 @@ package struct EngineOrder: Equatable, Sendable {
     /// The same, which a program serves that has no rights.
     case program(disk: String)
     case server(ServerAddress)
+    /// Files that gocryptfs has encrypted: their directory and a pipe with the password come along.
+    case encrypted
   }
 
   package let source: Source
@@ -46,6 +48,7 @@ package struct EngineOrder: Equatable, Sendable {
       case .kernel(let disk): (0, disk)
       case .program(let disk): (1, disk)
       case .server(let address): (2, address.text)
+      case .encrypted: (3, "gocryptfs")
       }
     return [kind, isReadOnly ? 1 : 0, UInt8(truncatingIfNeeded: identity.count)]
       + [user, group, number].flatMap(\.bytes) + identity + Array(text.utf8)
@@ -65,6 +68,7 @@ package struct EngineOrder: Equatable, Sendable {
     case 2:
       guard let address = ServerAddress(text) else { return nil }
       source = .server(address)
+    case 3: source = .encrypted
     default: return nil
     }
     isReadOnly = bytes[1] != 0

@@ -54,6 +54,33 @@ struct EngineUser {
   fileprivate let name: String?
 }
 
+/// What a program is handed that decrypts.
+struct EngineInput {
+  /// In which its files are: descriptor 3 of the program.
+  let directory: SharedFD
+  /// A pipe, which is its standard input; nothing is left in it once it is read.
+  let password: SharedFD
+
+  static let directoryNumber: Int32 = 3
+  /// Files that are hostile may ask for more to be allocated than there is.
+  private static let mostMemory: UInt = 2 << 30
+
+  /// Takes the place of this process's descriptors, which are to be closed when the program starts.
+  fileprivate func take() throws(Errno) {
+    try check(dup2(password.number, STDIN_FILENO))
+    if directory.number == Self.directoryNumber {
+      try check(fcntl(directory.number, F_SETFD, 0))
+    } else {
+      try check(dup2(directory.number, Self.directoryNumber))
+    }
+    // The one limit at which the kernel makes no dump, as a file or for a program: it would have keys.
+    var (noDump, memory) = (rlimit(rlim_cur: 1, rlim_max: 1), rlimit())
+    (memory.rlim_cur, memory.rlim_max) = (Self.mostMemory, Self.mostMemory)
+    try check(setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &noDump))
+    try check(setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &memory))
+  }
+}
+
 /// A program that was started by us, and the processes that it has left in its place.
 final class EngineProcess {
   private(set) var pid: Int32
@@ -66,14 +93,17 @@ final class EngineProcess {
   /// they are to be.
   ///
   /// The process has one thread.
-  init(_ program: EngineProgram, as user: EngineUser, becomes: Bool, intercepting socket: FD?) throws(Errno) {
+  init(
+    _ program: EngineProgram, as user: EngineUser, _ input: EngineInput?, becomes: Bool,
+    intercepting socket: FD?
+  ) throws(Errno) {
     // What it leaves behind is ours (PR_SET_CHILD_SUBREAPER).
     try check(clx_prctl(36, 1))
     let ends = try pipe()
     try ends.read.fd.setNonBlocking()
     let output = ends.write.fd
     let child = clx_fork()
-    if child == 0 { Self.become(program, user, becomes, socket, output) }
+    if child == 0 { Self.become(program, user, input, becomes, socket, output) }
     let failure = Errno.last
     pid = child
     words = SharedFD(ends.takeRead())
@@ -82,7 +112,8 @@ final class EngineProcess {
   }
 
   private static func become(
-    _ program: EngineProgram, _ user: EngineUser, _ becomes: Bool, _ socket: FD?, _ output: FD
+    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, _ becomes: Bool, _ socket: FD?,
+    _ output: FD
   ) -> Never {
     setsid()
     do throws(Errno) {
@@ -98,6 +129,9 @@ final class EngineProcess {
           try check(clx_thread_setgroups(0, nil))
         }
         try check(clx_become(user.uid, user.gid))
+      } else if input != nil {
+        // Root's has no rights either, but for what is root's own: none come back when a program is started.
+        try check(clx_keep_capabilities(0))
       }
       if let socket {
         let listener = try InterceptedMounts.begin()
@@ -105,6 +139,7 @@ final class EngineProcess {
       }
       let closeOnExec: UInt32 = 1 << 2
       try check(clx_close_range(UInt32(STDERR_FILENO) + 1, UInt32.max, closeOnExec))
+      try input?.take()
       var none = sigset_t()
       sigemptyset(&none)
       try check(sigprocmask(SIG_SETMASK, &none, nil))

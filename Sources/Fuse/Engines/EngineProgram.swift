@@ -104,6 +104,26 @@ struct EngineProgram: Equatable {
     }
   }
 
+  /// Decrypts what gocryptfs has encrypted, in the directory and with the password of an ``EngineInput``.
+  init(decryptingAt place: String, isReadOnly: Bool) throws(EngineFailure) {
+    let directory = "/proc/self/fd/\(EngineInput.directoryNumber)"
+    self.init(
+      path: try Self.find("gocryptfs", in: "gocryptfs"),
+      words: ["-fg", "-q", "-nosyslog"] + (isReadOnly ? ["-ro"] : []) + ["--", directory, place],
+      name: "gocryptfs")
+  }
+
+  /// What a program means by the status with which it ends, where that is known.
+  func meaning(ofEnd status: Int32, saying text: String) -> EngineFailure? {
+    guard name == "gocryptfs" else { return nil }
+    return switch status {
+    case 9: EngineFailure(.EINVAL, "the password is empty")
+    case 12: EngineFailure(.EKEYREJECTED, "the password is wrong")
+    case 11: EngineFailure(.EBADMSG, "its gocryptfs.conf can't be used: \(text)")
+    default: nil
+    }
+  }
+
   private init(rclone remote: String, isReadOnly: Bool, at place: String) throws(EngineFailure) {
     let words = [
       "mount", "--vfs-cache-mode", "writes", "--dir-cache-time", "5s", "--contimeout", "20s", "--timeout",

@@ -23,7 +23,8 @@ final class EngineRun {
   private var abort: SharedFD?
 
   init(
-    _ program: EngineProgram, _ user: EngineUser, at place: String, isSystem: Bool, _ daemon: FD
+    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, at place: String, isSystem: Bool,
+    _ daemon: FD
   ) throws(Errno) {
     (self.program, self.user, self.place, self.isSystem) = (program, user, place, isSystem)
     self.daemon = daemon
@@ -31,7 +32,7 @@ final class EngineRun {
     let mine = OwnedFD(owning: ends.mine.raw)
     do {
       let theirs = OwnedFD(owning: ends.theirs.raw)
-      process = try EngineProcess(program, as: user, becomes: isSystem, intercepting: theirs.fd)
+      process = try EngineProcess(program, as: user, input, becomes: isSystem, intercepting: theirs.fd)
     }
     // It comes before the program starts, or never.
     guard try mine.fd.waitUntilReadable(milliseconds: 10_000),
@@ -60,6 +61,9 @@ final class EngineRun {
         // It had said something, or has not been able to.
         output.read(process.words)
         let code = clx_exit_status(status)
+        if let known = program.meaning(ofEnd: code, saying: output.text) {
+          throw failure(known.error, known.reason)
+        }
         throw failure(.EIO, output.text.isEmpty ? "\(program.name) ended with status \(code)" : reason)
       }
       if let asked = probe, events.contains(.probed) {

@@ -41,7 +41,7 @@ extension EngineSupervisor {
     ]
     switch order.source {
     case .kernel(let disk), .program(let disk): needed.append(disk)
-    case .server: break
+    case .server, .encrypted: break
     }
     for entry in try MountTable.current().entries.reversed() {
       let isNeeded = needed.contains { path in

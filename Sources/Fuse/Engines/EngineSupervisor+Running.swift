@@ -17,7 +17,8 @@ extension EngineSupervisor {
   ) throws(EngineFailure) {
     var output = EngineOutput()
     let status = try attempt({ "the kernel does not mount it: \($0.message)" }) { () throws(Errno) in
-      let process = try EngineProcess(program, as: EngineUser(of: 0, 0), becomes: false, intercepting: nil)
+      let process = try EngineProcess(
+        program, as: EngineUser(of: 0, 0), nil, becomes: false, intercepting: nil)
       let words = process.words
       let start = monotonicNanoseconds()
       while !(try process.hasEnded(milliseconds: 100)) {
@@ -48,12 +49,13 @@ extension EngineSupervisor {
   // MARK: By a program
 
   func run(
-    _ program: EngineProgram, as user: EngineUser, at place: String, _ report: EngineReport
+    _ program: EngineProgram, as user: EngineUser, at place: String, _ report: EngineReport,
+    _ input: EngineInput? = nil
   ) throws(EngineFailure) {
     try makeMountPoint(place, user)
     let failed = { (error: Errno) in "\(program.name) can't be started: \(error.message)" }
     let run = try attempt(failed) { () throws(Errno) in
-      try EngineRun(program, user, at: place, isSystem: isSystem, daemon)
+      try EngineRun(program, user, input, at: place, isSystem: isSystem, daemon)
     }
     try run.waitUntilMounted(milliseconds: Self.startMilliseconds)
     run.handOverMount { root in send(report, with: root) }

@@ -41,6 +41,7 @@ struct EngineSupervisor {
     case .kernel(let disk): try serveByKernel(disk, at: place)
     case .program(let disk): try serve(disk, at: place)
     case .server(let address): try serve(address, at: place)
+    case .encrypted: try serveEncrypted(at: place)
     }
   }
 
@@ -83,6 +84,24 @@ struct EngineSupervisor {
     let program = try EngineProgram(address, isReadOnly: order.isReadOnly, at: mountPoint)
     let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
     try run(program, as: user, at: mountPoint, report(program, nil))
+  }
+
+  private func serveEncrypted(at place: String) throws(EngineFailure) {
+    let input = EngineInput(directory: try takeHanded(), password: try takeHanded())
+    let mountPoint = mountPoint(in: place)
+    let program = try EngineProgram(decryptingAt: mountPoint, isReadOnly: order.isReadOnly)
+    let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
+    try run(program, as: user, at: mountPoint, report(program, nil), input)
+  }
+
+  /// What the daemon hands over after its order.
+  private func takeHanded() throws(EngineFailure) -> SharedFD {
+    try attempt({ "the daemon has not said what to decrypt: \($0.message)" }) { () throws(Errno) in
+      guard try daemon.waitUntilReadable(milliseconds: 10_000),
+        let handed = try LocalSocket.receive(from: daemon, limit: 1)?.descriptor
+      else { throw .EPIPE }
+      return SharedFD(OwnedFD(owning: handed.raw))
+    }
   }
 
   private func mountPoint(in place: String) -> String { isSystem ? place + "/volume" : place }

@@ -36,6 +36,8 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let consentMissing = Event(rawValue: "consent-missing")
     package static let volumeAdded = Event(rawValue: "volume-added")
     package static let volumeEjected = Event(rawValue: "volume-ejected")
+    package static let volumeLocked = Event(rawValue: "volume-locked")
+    package static let volumeUnlocked = Event(rawValue: "volume-unlocked")
     package static let gaveUp = Event(rawValue: "gave-up")
   }
 

@@ -46,6 +46,13 @@ extension Registry {
     }
   }
 
+  package func setOptions(_ options: VolumeRecord.Options, ofVolume id: Int64) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE volumes SET options = ? WHERE id = ?", .integer(options.rawValue), .integer(id))
+    }
+  }
+
   package func removeVolume(_ id: Int64) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM volumes WHERE id = ?", .integer(id))

@@ -25,6 +25,10 @@ package struct VolumeRecord: Equatable, Sendable {
     package static let onDemand = Options(rawValue: 2)
     /// A program without rights serves the disk, and not the kernel.
     package static let byProgram = Options(rawValue: 4)
+    /// The directory has files that gocryptfs has encrypted: it is a volume while it is unlocked.
+    package static let encrypted = Options(rawValue: 8)
+    /// Who looks into it while it is locked waits.
+    package static let waits = Options(rawValue: 16)
   }
 
   package var id: Int64
@@ -41,7 +45,10 @@ package struct VolumeRecord: Equatable, Sendable {
   package let isReadOnly: Bool
   /// When it was added, in seconds since 1970.
   package let added: Int64
-  package let options: Options
+  package var options: Options
+
+  /// Whether what is decrypted of the directory is the volume, and not the directory itself.
+  package var isEncrypted: Bool { kind == .directory && options.contains(.encrypted) }
 
   package init(
     id: Int64 = 0, in place: Place = .volumes, name: [UInt8], kind: Kind = .directory, path: [UInt8],

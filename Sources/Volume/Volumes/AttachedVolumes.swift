@@ -171,6 +171,8 @@ package final class AttachedVolumes: Sendable {
   private let awaits = Atomic<Bool>(false)
   /// Whoever wants to know that somebody looks at the computers of the network.
   private let onlooker = Mutex<(@Sendable () -> Void)?>(nil)
+  /// The encrypted ones.
+  package let locked = LockedVolumes()
   /// For those who look for such a name.
   let lookups: RequestQueue
   /// What may be on no volume: the directory in which the store is.
@@ -211,6 +213,15 @@ package final class AttachedVolumes: Sendable {
       volumes.sort { $0.record.id < $1.record.id }
       count.store(volumes.count, ordering: .relaxed)
     }
+    locked.set(volume.record.id, isUnlocked: true)
+    if volume.record.kind == .directory, !volume.record.isEncrypted { locked.forgetFormer() }
+  }
+
+  /// Knows an encrypted volume, whose directory is there.
+  package func hold(_ record: VolumeRecord, at place: AttachedVolume?) {
+    hasBeen.store(true, ordering: .relaxed)
+    if place != nil { haveQueues.store(true, ordering: .relaxed) }
+    locked.add(record, at: place, isUnlocked: all.contains { $0.record.id == record.id })
   }
 
   /// Takes one out of the tree; what is open on it stays usable until ``forget(unless:)``.
@@ -222,6 +233,7 @@ package final class AttachedVolumes: Sendable {
       return removed
     }
     leaving.withLock { $0 += removed }
+    locked.set(id, isUnlocked: false)
   }
 
   /// Forgets those that were removed and are not used any more; their disks are free then.
@@ -294,8 +306,9 @@ package final class AttachedVolumes: Sendable {
 
   /// The one in which another one lies, or that lies in it, or is it, if there is one.
   package func overlapping(_ added: AttachedVolume) -> AttachedVolume? {
-    all.first { volume in
-      added.numbersUpwards.contains(volume.number) || volume.numbersUpwards.contains(added.number)
+    (all + locked.places).first { volume in
+      volume.record.id != added.record.id
+        && (added.numbersUpwards.contains(volume.number) || volume.numbersUpwards.contains(added.number))
     }
   }
 

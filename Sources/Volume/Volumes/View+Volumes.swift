@@ -33,6 +33,12 @@ extension View {
       attached.find(name.buffer, in: place, for: caller.uid, ignoringCase: ignoresCase)
     }
     if let found = find() { return found }
+    if attached.arePlacedAlone(in: place),
+      let locked = attached.locked.find(name.buffer, for: caller.uid, ignoringCase: ignoresCase)
+    {
+      guard let place = locked.place else { throw .ENOKEY }
+      return place
+    }
     if let awaited = attached.awaited(name.buffer, in: place, for: caller.uid) {
       attached.mount(awaited, for: caller.uid)
       if let found = find() { return found }

@@ -126,7 +126,7 @@ internal import Testing
       ".local/share/bash-completion/completions/insula",
       ".local/share/fish/vendor_completions.d/insula.fish", ".local/share/systemd/user/insula-agent.service",
       ".local/share/systemd/user/insula-backup.service", ".local/share/systemd/user/insula-backup.timer",
-      ".local/share/systemd/user/insula.service",
+      ".local/share/systemd/user/insula-lock.service", ".local/share/systemd/user/insula.service",
       ".local/share/zsh/site-functions/_insula",
     ]
     let others = found.output.split(separator: "\n").filter { !$0.hasPrefix("./.local/share/man/man") }

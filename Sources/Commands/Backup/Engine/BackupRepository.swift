@@ -76,7 +76,9 @@ struct BackupRepository {
     } else if let command = context.ownValue(.backupPasswordCommand) {
       password = .command(command)
     } else {
-      password = .typed(try TypedPassword.ask(isNew: isNew, context))
+      let typed = try TypedPassword.ask(
+        isNew: isNew, of: "the repository", instead: "'--password-file' or '--password-command'", context)
+      password = .typed(String(decoding: typed, as: UTF8.self))
     }
     if case .file(let path) = password { try Self.check(path, context) }
   }

@@ -9,15 +9,16 @@ enum TypedPassword {
   private static let limit = 1024
 
   /// Asks for it, twice where it is a new one.
-  static func ask(isNew: Bool, _ context: Context) throws -> String {
+  ///
+  /// `what` is what it opens, and `instead` how it can be given without a terminal.
+  static func ask(isNew: Bool, of what: String, instead: String, _ context: Context) throws -> [UInt8] {
     guard isatty(0) == 1, isatty(2) == 1 else {
       throw CommandFailure(
         .usage,
-        "the password of the repository is not known, and there is no terminal to ask for it; give "
-          + "'--password-file' or '--password-command'")
+        "the password of \(what) is not known, and there is no terminal to ask for it; give \(instead)")
     }
     let password = try read(
-      isNew ? "new password of the repository: " : "password of the repository: ", context.console)
+      isNew ? "new password of \(what): " : "password of \(what): ", context.console)
     guard !password.isEmpty else { throw CommandFailure(.failed, "the password is empty; nothing was done") }
     if isNew, try read("the same once more: ", context.console) != password {
       throw CommandFailure(.failed, "these were two different passwords; nothing was done")
@@ -25,7 +26,7 @@ enum TypedPassword {
     return password
   }
 
-  private static func read(_ prompt: String, _ console: Console) throws -> String {
+  private static func read(_ prompt: String, _ console: Console) throws -> [UInt8] {
     let terminal = FD(0)
     let before = try terminal.terminalAttributes()
     var hidden = before
@@ -34,13 +35,15 @@ enum TypedPassword {
     try terminal.set(terminalAttributes: hidden)
     console.ask(prompt)
     var typed: [UInt8] = []
+    // So that no copy is left behind when it grows.
+    typed.reserveCapacity(limit)
     let isWhole = Result { () throws(Errno) in try readLine(into: &typed) }
     try terminal.set(terminalAttributes: before)
     console.ask("\n")
-    guard try isWhole.get(), let text = String(validating: typed, as: UTF8.self) else {
+    guard try isWhole.get(), String(validating: typed, as: UTF8.self) != nil else {
       throw CommandFailure(.failed, "no password was given; nothing was done")
     }
-    return text
+    return typed
   }
 
   /// False if it was broken off.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+
+/// Whether the keys of locked volumes are gone, and where those of unlocked ones may get to.
+struct EncryptionDiagnosis {
+  private let paths: [String]
+  private let context: Context
+
+  /// `paths` are those of the store that is meant, or else of another.
+  init(_ paths: [String], _ context: Context) {
+    self.paths = paths
+    self.context = context
+  }
+
+  /// Nothing where no daemon serves the store, or no volume is encrypted: then no program has a key.
+  var all: [Diagnosis] {
+    guard let found = DaemonSearch(context).daemon(at: paths) else { return [] }
+    var daemon = RunningDaemon(found.client, found.status)
+    let volumes = (try? daemon.volumes(.list))?.filter { $0.kind == "encrypted" } ?? []
+    guard !volumes.isEmpty else { return [] }
+    return volumes.map(keys) + [swap]
+  }
+
+  private func keys(of volume: VolumeDescription) -> Diagnosis {
+    let name = "volume \(volume.name.sanitized)"
+    let processes = MountUser.processes(of: "gocryptfs", using: volume.path)
+    let numbers = processes.map { "\($0)" }.joined(separator: ", ")
+    guard volume.filesystem == nil else {
+      return Diagnosis(
+        name: name, level: .ok,
+        finding:
+          "unlocked: its keys are in the memory of gocryptfs\(numbers.isEmpty ? "" : " (pid \(numbers))")")
+    }
+    guard processes.isEmpty else {
+      return Diagnosis(
+        name: name, level: .warn,
+        finding: "locked, but gocryptfs (pid \(numbers)) still has its files open, and so its keys",
+        advice: "end it: 'kill \(processes.map { "\($0)" }.joined(separator: " "))'")
+    }
+    return Diagnosis(name: name, level: .ok, finding: "locked: no process has its keys")
+  }
+
+  /// gocryptfs does not keep its memory from being swapped, and nothing else can for it.
+  private var swap: Diagnosis {
+    let name = "keys and swap"
+    let lines = (FD.text(of: "/proc/swaps", limit: 1 << 16) ?? "").split(separator: "\n").dropFirst()
+    let open = lines.compactMap { $0.split(separator: " ").first.map(String.init) }.filter {
+      !Self.isSafe($0)
+    }
+    guard !open.isEmpty else {
+      return Diagnosis(name: name, level: .ok, finding: "no memory is swapped to a disk in plain")
+    }
+    return Diagnosis(
+      name: name, level: .warn,
+      finding:
+        "keys of unlocked volumes may be swapped to \(open.joined(separator: ", ").sanitized) in plain",
+      advice: "encrypt swap ('swap' in /etc/crypttab), use zram, or turn it off ('swapoff -a')")
+  }
+
+  /// Whether what is swapped there stays in memory, or is encrypted.
+  private static func isSafe(_ device: String) -> Bool {
+    let name = device.split(separator: "/").last.map(String.init) ?? ""
+    return name.hasPrefix("zram")
+      || FD.text(of: "/sys/block/\(name)/dm/uuid", limit: 256)?.hasPrefix("CRYPT-") == true
+  }
+}

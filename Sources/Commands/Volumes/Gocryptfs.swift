@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// gocryptfs, the program that encrypts volumes.
+struct Gocryptfs {
+  static let configuration = "gocryptfs.conf"
+
+  private let program: String
+  private let context: Context
+
+  init(_ context: Context) throws {
+    guard let program = Requirements.find("gocryptfs", context) else {
+      throw CommandFailure(
+        .failed, "gocryptfs is missing, which encrypts volumes; install it ('apt-get install gocryptfs')")
+    }
+    (self.program, self.context) = (program, context)
+  }
+
+  /// Prepares an empty directory for encrypted files.
+  func prepare(_ directory: SharedFD, for password: VolumePassword) throws {
+    let input = try password.pipe()
+    let output = try pipe()
+    let number: Int32 = 3
+    let words = [program, "-init", "-q", "-nosyslog", "--", "/proc/self/fd/\(number)"]
+    let descriptors: [(from: FD, to: Int32)] = [
+      (FD(input.number), STDIN_FILENO), (output.write.fd, STDOUT_FILENO), (output.write.fd, STDERR_FILENO),
+      (FD(directory.number), number),
+    ]
+    let pid = try Subprocess.spawn(program, words, context, descriptors: descriptors)
+    let said = output.takeRead()
+    let text = String(decoding: try said.fd.readToEnd(limit: 1 << 12), as: UTF8.self)
+    guard try Subprocess.wait(pid) != .exited(0) else { return }
+    let lines = text.split(whereSeparator: \.isNewline).suffix(5).map {
+      "  gocryptfs: \(String($0).sanitized)"
+    }
+    throw CommandFailure(.failed, "the directory can't be prepared for encrypted files", lines: lines)
+  }
+}
+
+/// The directory in which the encrypted files of a new volume are to be.
+struct EncryptedPlace {
+  let path: String
+  let directory: SharedFD
+  private let isMade: Bool
+
+  /// It is made, or is empty.
+  init(_ path: String) throws {
+    Context.makeDirectories("/" + path.splitAtName.above)
+    var isMade = true
+    do throws(Errno) { try FD.cwd.makeDirectory(path, mode: 0o700) } catch { isMade = error != .EEXIST }
+    do throws(Errno) {
+      let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
+      guard try opened.fd.entries().isEmpty else { throw .ENOTEMPTY }
+      directory = SharedFD(opened)
+    } catch {
+      if error == .ENOTEMPTY {
+        throw CommandFailure(
+          error,
+          "\(path.sanitized) is not empty; '--in' names another directory for the encrypted files, and "
+            + "'insula volume add --encrypted' adds what gocryptfs has encrypted before")
+      }
+      throw CommandFailure(error, "can't use \(path.sanitized): \(error.messageAboutPath)")
+    }
+    (self.path, self.isMade) = (path, isMade)
+  }
+
+  /// Takes away what gocryptfs has made there, of a volume that has come to nothing.
+  func remove() {
+    for name in [Gocryptfs.configuration, "gocryptfs.conf.tmp", "gocryptfs.diriv"] {
+      try? FD(directory.number).remove(name, directory: false)
+    }
+    if isMade { try? FD.cwd.remove(path, directory: true) }
+  }
+}

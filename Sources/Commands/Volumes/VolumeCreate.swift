@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import LinuxIO
+internal import Policy
+
+/// `insula volume create`.
+struct VolumeCreateCommand: Command {
+  static let description = CommandDescription(
+    name: "volume create", summary: "Makes a volume of one's own whose files are encrypted.",
+    arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
+    options: [
+      .init(name: "encrypted", help: "encrypt its files, by gocryptfs (required)"),
+      .init(
+        name: "in", value: "DIRECTORY", help: "where the encrypted files lie (default: beside your store)",
+        kind: .directory),
+      VolumePassword.option, .init(name: "wait", help: "while it is locked, let programs wait for it"),
+      .init(name: "size", value: "SIZE", help: "refused: nothing would enforce it", isHidden: true),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      The password is asked for twice, or read from a file or from input that is no terminal. Without it
+      nobody can read the volume: there is no other way. It is there unlocked; 'insula volume lock' locks it.
+      """,
+      """
+      The encrypted files are ordinary files, which any program can back up. Names and contents are hidden;
+      sizes, times and the number of files are not.
+      """,
+    ],
+    examples: ["insula volume create Private --encrypted"])
+
+  private let name: String
+  private let directory: String?
+  private let passwordFile: String?
+  private let waits: Bool
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    name = arguments.argument(0) ?? ""
+    directory = arguments.value("in")
+    passwordFile = arguments.value("password-file")
+    waits = arguments.has("wait")
+    store = arguments.value("store")
+    json = arguments.has("json")
+    try Self.description.checkVolume(name: name)
+    guard arguments.has("encrypted") else {
+      throw Self.description.error(
+        "only volumes that are encrypted are made: give '--encrypted'; 'insula volume add' adds a directory")
+    }
+    if arguments.value("size") != nil {
+      throw Self.description.error(
+        "an encrypted volume has no size of its own: it grows with its files, up to what its disk has; leave "
+          + "out '--size', and limit it by a quota of that disk, or by '--in' on a disk of that size")
+    }
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    var daemon = try RunningDaemon(store, context)
+    let gocryptfs = try Gocryptfs(context)
+    guard try !daemon.volumes(.list).contains(where: { $0.name == name }) else {
+      throw CommandFailure(.EEXIST, "there is a volume \(name.sanitized) already; choose another name")
+    }
+    let place = try EncryptedPlace(
+      context.absolute(directory ?? context.defaultStore + "-volumes/" + name))
+    let password: VolumePassword
+    do {
+      password = try VolumePassword(passwordFile, isNew: true, of: name, context)
+      try gocryptfs.prepare(place.directory, for: password)
+      _ = try daemon.volumes(.add(VolumeWish(.encrypted(waits: waits), name: name)), on: place.directory)
+    } catch {
+      place.remove()
+      throw error
+    }
+    return try daemon.unlock(name, with: password, json: json, context)
+  }
+}
+
+extension RunningDaemon {
+  /// Has a volume unlocked, and shows it.
+  mutating func unlock(
+    _ name: String, with password: VolumePassword, json: Bool, _ context: Context
+  ) throws -> ExitCode {
+    let unlocked = try volumes(.unlock(name: name), on: try password.pipe())
+    if json { context.console.print(json: unlocked) }
+    for volume in unlocked where !json {
+      context.console.print(path: "\(mountPoint)/Volumes/\(volume.name)")
+    }
+    return .ok
+  }
+}

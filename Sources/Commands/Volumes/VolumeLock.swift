@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// `insula volume lock`.
+struct VolumeLockCommand: Command {
+  static let description = CommandDescription(
+    name: "volume lock", summary: "Locks an encrypted volume: nobody can read it until it is unlocked.",
+    arguments: [.init(name: "NAME", help: "its name in /Volumes")],
+    options: [
+      .init(name: "all", help: "lock all of yours; for root, those of all users"),
+      .init(name: "force", help: "also while it is used; what is open there fails with EIO"),
+      .init(name: "wait", help: "while it is locked, let programs wait for it"),
+      .init(name: "no-wait", help: "let them fail with ENOKEY, which is the default"),
+      AppsAccess.storeOption, CommandDescription.json,
+    ],
+    details: [
+      """
+      The program that decrypts it ends, and with it the keys in its memory. A volume that is in use is not
+      locked, and the message says by whom. It is locked as well when the store is unmounted.
+      """,
+      """
+      With '--all' and no store this is about all stores that are mounted. The unit insula-lock does that with
+      '--force': root's before the machine sleeps, and yours when you log out.
+      """,
+    ])
+
+  private let name: String?
+  private let force: Bool
+  private let waits: Bool?
+  private let store: String?
+  private let json: Bool
+
+  init(_ arguments: ParsedArguments) throws(UsageError) {
+    name = arguments.argument(0)
+    force = arguments.has("force")
+    let (wait, noWait) = (arguments.has("wait"), arguments.has("no-wait"))
+    waits = wait || noWait ? wait : nil
+    store = arguments.value("store")
+    json = arguments.has("json")
+    if (name != nil) == arguments.has("all") {
+      throw Self.description.error("say what to lock: one NAME, or '--all'")
+    }
+    if wait, noWait { throw Self.description.error("'--wait' and '--no-wait' can't be combined; give one") }
+  }
+
+  func run(in context: Context) throws -> ExitCode {
+    let request = VolumeRequest.lock(name: name, force: force, waits: waits)
+    var locked: [VolumeDescription] = []
+    var failures: [CommandFailure] = []
+    if name == nil, store == nil {
+      for reply in Self.askAll(request, context) {
+        do {
+          locked += try reply.get().orFailure { if case .volumes(let all) = $0 { all } else { nil } }
+        } catch {
+          failures.append(error as? CommandFailure ?? CommandFailure(.failed, "a daemon does not answer"))
+        }
+      }
+    } else {
+      var daemon = try RunningDaemon(store, context)
+      locked = try daemon.volumes(request)
+    }
+    if json { context.console.print(json: locked) }
+    for volume in locked where !json { context.console.inform("locked \(volume.name.sanitized)") }
+    guard let last = failures.popLast() else { return .ok }
+    for failure in failures { context.console.note(failure) }
+    throw last
+  }
+
+  /// Asks all daemons at once, so that one that does not answer keeps none of the others from locking.
+  private static func askAll(
+    _ request: VolumeRequest, _ context: Context
+  ) -> [Result<ControlReply, Errno>] {
+    var place = context.controlPlace
+    if context.isRoot { place.others = (try? otherUsersPlaces()) ?? [] }
+    let clients = place.daemons().map(\.client)
+    let replies = clients.indices.map { index -> Result<Void, Errno> in
+      Result { () throws(Errno) in try clients[index].send(.volume(request)) }
+    }
+    let end = monotonicNanoseconds() + 40_000_000_000
+    return clients.indices.map { index in
+      replies[index].flatMap { _ in
+        let left = end.subtractingReportingOverflow(monotonicNanoseconds())
+        let milliseconds = left.overflow ? 0 : Int32(clamping: left.partialValue / 1_000_000)
+        return Result { () throws(Errno) in
+          try clients[index].awaitReply(milliseconds: milliseconds)
+        }
+      }
+    }
+  }
+
+  private static func otherUsersPlaces() throws(Errno) -> [String] {
+    let directory = try FD.cwd.openFollowing("/run/user", O_RDONLY | O_DIRECTORY)
+    return try directory.fd.entries().map { "/run/user/\(String(decoding: $0.name, as: UTF8.self))/insula" }
+  }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import Fuse
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import Volume
+
+// Encrypted volumes are locked and unlocked:
+//
+//  1. A password comes in a pipe, which goes on to gocryptfs: nobody here reads it. gocryptfs runs as the
+//     user whose volume it is.
+//  2. The directory is opened once, and must be the one that was added; gocryptfs gets it open. What lies at
+//     its path meanwhile makes no difference.
+//  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. A volume
+//     whose gocryptfs ends for another reason is locked too.
+//  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
+
+extension VolumeService {
+  private static let endMilliseconds: Int32 = 25_000
+
+  /// Knows an encrypted volume whose directory is there; whoever calls has the lock of changes.
+  func hold(_ record: VolumeRecord, _ directory: SharedFD) throws(VolumeFailure) {
+    try requireNoted(record)
+    volume.attached.hold(record, at: try checkPlace(of: record, directory, for: record.owner ?? 0))
+  }
+
+  /// Where those wait who look into it; nil if nobody does.
+  ///
+  /// What is a part of another volume too can't be such a place.
+  @discardableResult
+  func checkPlace(
+    of record: VolumeRecord, _ directory: SharedFD, for user: UInt32
+  ) throws(VolumeFailure) -> AttachedVolume? {
+    let place: AttachedVolume
+    do throws(Errno) {
+      let queue = RequestQueue(budget: volume.budget, isForOne: true)
+      place = try AttachedVolume(
+        record, LockedVolumes.engine(queue), of: directory, root: directory, in: volume.tree)
+    } catch {
+      throw .mount(error)
+    }
+    if volume.attached.overlapsStore(place, store.tree) { throw .overlapsStore }
+    guard record.options.contains(.waits) else { return nil }
+    try attaching.checkOverlap(place, for: user)
+    return place
+  }
+
+  // MARK: Unlocking
+
+  func unlock(_ name: String, _ call: ControlCall) throws(ControlFailure) -> VolumeDescription {
+    let record = try findEncrypted(name, for: call.caller.uid)
+    if engine(of: record) != nil { return describe(record) }
+    guard let password = call.descriptor, FD(password.number).isKnownPipe else {
+      throw ControlFailure("no password has come along", .EINVAL)
+    }
+    do throws(VolumeFailure) {
+      try alone(with: record.id) { () throws(VolumeFailure) in
+        let directory = try opened(record)
+        try EncryptedDirectory.check(FD(directory.number))
+        if !volume.attached.locked.has(record.id) {
+          try changes.withLock { _ throws(VolumeFailure) in try hold(record, directory) }
+        }
+        let mounted = try engines.mount(record, handed: [directory, password])
+        try changes.withLock { _ throws(VolumeFailure) in try add(mounted.volume) }
+      }
+    } catch {
+      let why = "\(name.sanitized) can't be unlocked: \(error.message)"
+      guard case .engine(let failure) = error else { throw ControlFailure(why, .EINVAL) }
+      throw ControlFailure(why, failure.error)
+    }
+    tell(.volumeUnlocked, record, by: call.caller.uid)
+    return describe(record)
+  }
+
+  private func findEncrypted(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
+    let record = try find(name, for: user)
+    guard record.isEncrypted else {
+      throw ControlFailure(
+        "\(name.sanitized) is not encrypted, so there is nothing to lock; 'insula volume eject' ejects it",
+        .EINVAL)
+    }
+    return record
+  }
+
+  // MARK: Locking
+
+  /// Locks one, or all that are unlocked of a user, or of all for root; what can't be locked stops no other.
+  func lock(
+    _ name: String?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: (AttachedVolume) -> [String]
+  ) throws(ControlFailure) -> [VolumeDescription] {
+    let meant: [VolumeRecord]
+    if let name {
+      meant = [try findEncrypted(name, for: user)]
+    } else {
+      meant = try records(for: user).filter { $0.isEncrypted && engine(of: $0) != nil }
+    }
+    var failures: [ControlFailure] = []
+    var locked: [VolumeDescription] = []
+    for record in meant {
+      do throws(ControlFailure) {
+        let known = try waits.map { (waits) throws(ControlFailure) in try change(record, waits: waits) }
+        locked.append(try lock(known ?? record, isForced: isForced, by: user, users))
+      } catch {
+        failures.append(error)
+      }
+    }
+    guard let first = failures.first else { return locked }
+    throw failures.count == 1
+      ? first : ControlFailure(failures.map(\.message).joined(separator: "\n"), first.cause)
+  }
+
+  /// Notes whether who looks into it waits while it is locked.
+  private func change(_ record: VolumeRecord, waits: Bool) throws(ControlFailure) -> VolumeRecord {
+    guard record.options.contains(.waits) != waits else { return record }
+    guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
+    var changed = record
+    if waits { changed.options.insert(.waits) } else { changed.options.remove(.waits) }
+    do throws(VolumeFailure) {
+      let directory = try opened(record)
+      try changes.withLock { _ throws(VolumeFailure) in
+        try checkPlace(of: changed, directory, for: record.owner ?? 0)
+        do throws(StoreError) {
+          try registry(false)?.setOptions(changed.options, ofVolume: record.id)
+        } catch {
+          throw .store(error)
+        }
+        try hold(changed, directory)
+      }
+    } catch {
+      let name = String(decoding: record.name, as: UTF8.self).sanitized
+      throw ControlFailure("nobody can wait for \(name): \(error.message)", .EINVAL)
+    }
+    return changed
+  }
+
+  private func lock(
+    _ record: VolumeRecord, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String]
+  ) throws(ControlFailure) -> VolumeDescription {
+    guard let life = try detach(record, isForced, users) else { return describe(record) }
+    tell(.volumeLocked, record, by: user)
+    volume.attached.forget { !users($0).isEmpty }
+    let isOver = try? life.use { (life) throws(Errno) in
+      try life.waitUntilHungUp(milliseconds: Self.endMilliseconds)
+    }
+    guard isOver == true else {
+      let name = String(decoding: record.name, as: UTF8.self).sanitized
+      throw ControlFailure(
+        "\(name) is locked for all programs, but gocryptfs has not ended and may have its keys in memory; "
+          + "'insula doctor' says which process it is", .ETIMEDOUT)
+    }
+    return describe(record)
+  }
+
+  /// Takes it out of the tree and has its program end; what comes back closes when that has ended.
+  ///
+  /// Nil if it was locked before.
+  private func detach(
+    _ record: VolumeRecord, _ isForced: Bool, _ users: (AttachedVolume) -> [String]
+  ) throws(ControlFailure) -> SharedFD? {
+    try changes.withLock { _ throws(ControlFailure) in
+      guard let attached = volume.attached.all.first(where: { $0.record.id == record.id }) else { return nil }
+      if !isForced { try requireUnused(attached, users) }
+      volume.detach(record.id)
+      do throws(ControlFailure) {
+        // Who has opened something since they were counted keeps it.
+        if !isForced { try requireUnused(attached, users) }
+      } catch {
+        volume.attach(attached)
+        throw error
+      }
+      engines.forget(record.id)
+      end(attached, isHurried: isForced)
+      return attached.engine.life
+    }
+  }
+}
