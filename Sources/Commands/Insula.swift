@@ -23,11 +23,8 @@ package enum Insula {
       title: "Apps",
       commands: [
         InstallCommand.self, UpdateCommand.self, UninstallCommand.self, AppsCommand.self, InfoCommand.self,
-        PathCommand.self,
+        PathCommand.self, RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self,
       ]),
-    CommandGroup(
-      title: "Running",
-      commands: [RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self]),
     CommandGroup(
       title: "Data",
       commands: [

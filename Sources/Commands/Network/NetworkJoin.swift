@@ -37,7 +37,9 @@ struct NetworkJoinCommand: Command {
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
-    let url = arguments.argument(0) ?? ""
+    guard let url = arguments.argument(0) else {
+      throw Self.description.error("URL is missing (the directory of a server)")
+    }
     guard let address = ServerAddress(url) else {
       throw Self.description.error(
         "'\(url.sanitized)' is no address of a server; write one as sftp://USER@HOST/PATH")

@@ -24,7 +24,7 @@ struct ServiceBrowser {
     let user = isSystem ? EngineUser(nobodyOf: 0) : EngineUser.own
     guard
       let process = try? EngineProcess(
-        EngineProgram(path: found, words: Self.words, name: Self.program), as: user, becomes: isSystem,
+        EngineProgram(path: found, words: Self.words, name: Self.program), as: user, nil, becomes: isSystem,
         intercepting: nil)
     else { return [] }
     let bytes = output(of: process)
