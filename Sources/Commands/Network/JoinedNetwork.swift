@@ -56,6 +56,8 @@ struct JoinedNetwork {
   private static let library = "Network/Library"
 
   func addLibrary(_ daemon: inout RunningDaemon) throws {
+    // What somebody has left who was stopped while joining.
+    try removeLibrary(&daemon, force: true)
     let wish = VolumeWish(.server(url("Library")), in: .network, name: "Library", isReadOnly: true)
     _ = try daemon.volumes(.add(wish))
   }
@@ -108,20 +110,23 @@ struct JoinedNetwork {
   func withApplications<Result>(
     _ daemon: inout RunningDaemon, _ body: (_ path: String) throws -> Result
   ) throws -> Result {
-    let (host, name) = (address.host, "Applications")
-    let place = VolumeRecord.Place.server(host)
-    let known = try daemon.volumes(.list).contains { $0.name == "\(host)/\(name)" }
-    // What an earlier update has left, which was stopped.
-    if known { _ = try daemon.volumes(.eject(name: "\(host)/\(name)", force: true)) }
-    let wish = VolumeWish(.server(url(name)), in: place, name: name, isReadOnly: true)
+    try removeIncoming(&daemon)
+    let wish = VolumeWish(.server(url("Applications")), in: .network, name: "Incoming", isReadOnly: true)
     _ = try daemon.volumes(.add(wish))
     do {
-      let result = try body("\(daemon.mountPoint)/Network/Servers/\(host)/\(name)")
-      _ = try daemon.volumes(.eject(name: "\(host)/\(name)", force: true))
+      let result = try body("\(daemon.mountPoint)/\(Self.incoming)")
+      try removeIncoming(&daemon)
       return result
     } catch {
-      _ = try? daemon.volumes(.eject(name: "\(host)/\(name)", force: true))
+      try? removeIncoming(&daemon)
       throw error
     }
+  }
+
+  private static let incoming = "Network/Incoming"
+
+  private func removeIncoming(_ daemon: inout RunningDaemon) throws {
+    guard try daemon.volumes(.list).contains(where: { $0.name == Self.incoming }) else { return }
+    _ = try daemon.volumes(.eject(name: Self.incoming, force: true))
   }
 }

@@ -21,14 +21,16 @@ internal import Volume
 /// Knows the computers of the network, and what they share.
 final class NetworkServers: Sendable {
   private static let paceNanoseconds: UInt64 = 10_000_000_000
-  /// No more directories are made.
-  private static let mostHosts = 256
+  private static let patienceMilliseconds = 12_000
 
   private struct State {
     var shares: [NetworkShare] = []
     var problems: [String] = []
     var looked: UInt64 = 0
     var isLooking = false
+    var announced: [NetworkShare] = []
+    var listened: UInt64 = 0
+    var isListening = false
     /// Those that have a directory whatever the file says.
     var kept: Set<String> = []
   }
@@ -58,7 +60,7 @@ final class NetworkServers: Sendable {
     volume.attached.serversAreLookedAt { [weak self] in self?.look() }
     guard !isReadOnly else { return }
     // What the file says is there from the beginning; who announces themselves may come later.
-    take(readFile(), announced: [])
+    take(readFile())
     look()
   }
 
@@ -77,21 +79,35 @@ final class NetworkServers: Sendable {
     if let thread { thread.detach() } else { state.withLock { $0.isLooking = false } }
   }
 
-  /// Looks now, and returns when it is done.
+  /// Looks now: at the file in any case, and at the network unless that was done just now.
   func lookNow() {
-    let announced = NetworkShare.announced(in: helper.announcements())
-    take(readFile(), announced: announced)
+    let now = monotonicNanoseconds()
+    let isDue = state.withLock { state in
+      guard !state.isListening, now &- state.listened >= Self.paceNanoseconds || state.listened == 0 else {
+        return false
+      }
+      state.isListening = true
+      return true
+    }
+    // Whoever does not answer now is no less there than before.
+    let heard = isDue ? helper.announcements().map { NetworkShare.announced(in: $0) } : nil
+    if isDue {
+      state.change { state in
+        if let heard { state.announced = heard }
+        state.listened = monotonicNanoseconds()
+        state.isListening = false
+      }
+    } else {
+      _ = state.wait(milliseconds: Self.patienceMilliseconds) { !$0.isListening }
+    }
+    take(readFile())
     state.change { $0.isLooking = false }
   }
 
-  private func take(_ file: NetworkFile, announced: [NetworkShare]) {
-    var shares = file.shares
-    for share in announced
-    where !shares.contains(where: { $0.host == share.host && ($0.name == share.name || !$0.isAnnounced) }) {
-      shares.append(share)
-    }
-    let hosts = Set(Set(shares.map(\.host)).sorted().prefix(Self.mostHosts))
-    shares.removeAll { !hosts.contains($0.host) }
+  private func take(_ file: NetworkFile) {
+    let announced = state.withLock { $0.announced }
+    let shares = NetworkShare.known(file, announced)
+    let hosts = Set(shares.map(\.host))
     let isOther = state.withLock { state in
       defer { (state.shares, state.problems) = (shares, file.problems) }
       for problem in file.problems where !state.problems.contains(problem) {

@@ -30,6 +30,31 @@ struct NetworkShare: Equatable, Sendable {
     self.isAnnounced = isAnnounced
   }
 
+  /// By which names are told apart: those that differ by case are one.
+  static func key(_ name: String) -> String {
+    String(decoding: foldedName(Array(name.utf8)) ?? Array(name.utf8), as: UTF8.self)
+  }
+
+  /// No more computers are shown, and none of the file's is left out for one that announces itself.
+  static let mostHosts = 256
+
+  /// What a file says and computers announce, taken together.
+  ///
+  /// Nobody gets between a user and a computer that the administrator has named, whatever the spelling.
+  static func known(_ file: NetworkFile, _ announced: [NetworkShare]) -> [NetworkShare] {
+    let named = Set(file.shares.map { key($0.host) })
+    var spellings: [String: String] = [:]
+    let others = announced.filter { share in
+      let key = key(share.host)
+      guard !named.contains(key) else { return false }
+      if spellings[key] == nil { spellings[key] = share.host }
+      return spellings[key] == share.host
+    }
+    let room = max(0, mostHosts - named.count)
+    let shown = Set(Set(others.map(\.host)).sorted().prefix(room))
+    return file.shares + others.filter { shown.contains($0.host) }
+  }
+
   private static func isName(_ text: String) -> Bool {
     (1...200).contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
       && !text.utf8.contains { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7f }
@@ -47,19 +72,30 @@ struct NetworkFile: Equatable, Sendable {
   static let mostShares = 1024
 
   init(_ text: String) {
+    var hosts: [String: String] = [:]
+    var seen: Set<[String]> = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" }).map(String.init)
       guard let first = words.first, !first.hasPrefix("#") else { continue }
-      switch Self.share(words) {
-      case .success(let share):
-        if shares.contains(where: { $0.host == share.host && $0.name == share.name }) {
-          problems.append("line \(index + 1): \(share.host)/\(share.name) is there twice")
-        } else if shares.count < Self.mostShares {
-          shares.append(share)
-        } else {
-          problems.append("line \(index + 1): there are more than \(Self.mostShares) shares")
+      do throws(Refusal) {
+        let share = try Self.share(words).get()
+        let host = NetworkShare.key(share.host)
+        if let other = hosts[host], other != share.host {
+          throw Refusal(reason: "\(share.host) was written \(other) before")
         }
-      case .failure(let refusal): problems.append("line \(index + 1): \(refusal.reason)")
+        guard hosts[host] != nil || hosts.count < NetworkShare.mostHosts else {
+          throw Refusal(reason: "there are more than \(NetworkShare.mostHosts) computers")
+        }
+        guard shares.count < Self.mostShares else {
+          throw Refusal(reason: "there are more than \(Self.mostShares) shares")
+        }
+        guard seen.insert([host, NetworkShare.key(share.name)]).inserted else {
+          throw Refusal(reason: "\(share.host)/\(share.name) is there twice")
+        }
+        hosts[host] = share.host
+        shares.append(share)
+      } catch {
+        problems.append("line \(index + 1): \(error.reason)")
       }
     }
   }

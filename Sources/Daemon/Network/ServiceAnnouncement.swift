@@ -3,6 +3,7 @@
 
 internal import Fuse
 internal import LinuxIO
+internal import Policy
 
 // What computers announce by multicast DNS, as avahi-browse prints it.
 
@@ -31,14 +32,14 @@ extension NetworkShare {
   private static func announced(byLine line: Substring) -> NetworkShare? {
     let fields = line.split(separator: ";", maxSplits: 9, omittingEmptySubsequences: false).map(String.init)
     guard fields.count == 10, fields[0] == "=", let scheme = kinds[fields[4]], fields[6].hasSuffix(".local"),
-      let port = UInt16(fields[8]), port > 0, let name = unescaped(fields[3])
+      let port = UInt16(fields[8]), port > 0, let name = unescaped(fields[3]), name == name.sanitized
     else { return nil }
     let host = String(fields[6].dropLast(".local".count))
     let isPlain = host.utf8.allSatisfy { byte in
       (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
         || byte == UInt8(ascii: "-")
     }
-    guard isPlain, !host.hasPrefix("-") else { return nil }
+    guard isPlain, !host.hasPrefix("-"), host.utf8.count <= 63 else { return nil }
     let path = path(in: fields[9])
     guard let address = ServerAddress("\(scheme.rawValue)://\(host).local:\(port)\(path)") else { return nil }
     return NetworkShare(host: host, name: name, address: address, isForAll: false, isAnnounced: true)

@@ -13,9 +13,11 @@ internal import Volume
 // one for each user, who is there by an account of their own.
 
 extension VolumeService {
-  /// How many of these a user has at a time; of more, one that is not used goes.
+  /// How many of these a user has at a time, and all together.
   private static let mostOfUser = 8
   private static let most = 192
+  /// What the network that the machine has joined has, and its apps while they are looked at.
+  private static let networkNames = ["Library", "Incoming"]
 
   /// What is noted of a share for whom it is.
   func record(of share: NetworkShare, for user: UInt32? = nil) -> VolumeRecord {
@@ -41,7 +43,7 @@ extension VolumeService {
       let known = ((try? registry(false)?.volumes()) ?? nil) ?? []
       let same = known.first { $0.treePath == wanted.treePath && $0.owner == owner && $0.path == wanted.path }
       if let same { return same }
-      makeRoom(among: known, for: owner)
+      guard hasRoom(among: known, for: owner) else { return nil }
       return (try? registry(true)?.add(wanted)) ?? nil
     }
   }
@@ -60,10 +62,11 @@ extension VolumeService {
     case .volumes: break
     case .server(let host): servers.keep(host)
     case .network:
-      guard name == "Library" else { throw ControlFailure("only Library can be a volume there", .EINVAL) }
+      guard let name, Self.networkNames.contains(name) else {
+        throw ControlFailure("nothing else can be a volume there", .EINVAL)
+      }
       changeNetwork { (network, owner) throws(Errno) in
-        try StoreLayout.makeDirectory(
-          "Library", in: network, mode: 0o755, uid: owner.st_uid, gid: owner.st_gid)
+        try StoreLayout.makeDirectory(name, in: network, mode: 0o755, uid: owner.st_uid, gid: owner.st_gid)
       }
     }
   }
@@ -82,19 +85,37 @@ extension VolumeService {
     try? volume.changeNames(in: network.fd) { () throws(Errno) in try body(network.fd, owner) }
   }
 
-  /// Takes away what nobody uses, where there would be too many.
-  private func makeRoom(among known: [VolumeRecord], for owner: UInt32?) {
-    let others = known.filter(isOfServer)
-    let own = others.filter { $0.owner == owner }
-    guard others.count >= Self.most || owner != nil && own.count >= Self.mostOfUser else { return }
-    for record in own {
+  // MARK: Room
+
+  /// Whether there is room for another one; else what nobody uses goes, for who looks next.
+  ///
+  /// Nobody waits for that: to find out who uses something takes a look at all processes.
+  private func hasRoom(among known: [VolumeRecord], for owner: UInt32?) -> Bool {
+    let shares = known.filter(isOfServer)
+    let own = shares.filter { $0.owner == owner }
+    if shares.count < Self.most, owner == nil || own.count < Self.mostOfUser { return true }
+    let candidates = owner == nil || own.count < Self.mostOfUser ? shares : own
+    guard isMakingRoom.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
+      return false
+    }
+    let thread = try? JoinableThread(name: "volumes") { [self] in
+      makeRoom(among: candidates)
+      isMakingRoom.store(false, ordering: .relaxed)
+    }
+    if let thread { thread.detach() } else { isMakingRoom.store(false, ordering: .relaxed) }
+    return false
+  }
+
+  private func makeRoom(among candidates: [VolumeRecord]) {
+    for record in candidates {
       let attached = volume.attached.all.first { $0.record.id == record.id }
       if let attached, !users(of: attached).isEmpty { continue }
-      try? registry(false)?.removeVolume(record.id)
-      volume.detach(record.id)
-      if let attached { end(attached, isHurried: false) }
-      forget(record.id)
-      return
+      return changes.withLock { _ in
+        try? registry(false)?.removeVolume(record.id)
+        volume.detach(record.id)
+        if let attached { end(attached, isHurried: false) }
+        forget(record.id)
+      }
     }
   }
 }

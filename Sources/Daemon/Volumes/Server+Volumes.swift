@@ -17,7 +17,9 @@ extension Server {
     }
     let apps = views.all().filter { $0.view.opens(on: attached) > 0 }
     let own = found.map(\.description) + apps.map { "\($0.launch.app.identifier), pid \($0.pid)" }
-    let isAskersAlone = processes.contains { $0.pid == pid }
+    let isAskersAlone = processes.contains { process in
+      process.pid == pid && process.paths.contains { lies($0, on: attached) }
+    }
     // What is open through the whole tree by somebody that can't be seen.
     return own.isEmpty && !isAskersAlone && view.opens(on: attached) > 0
       ? ["a program has files of it open"] : own
@@ -25,7 +27,7 @@ extension Server {
 
   /// Whether a path, as the kernel tells it of what a process uses, leads to a volume, in whatever spelling.
   private func lies(_ path: String, on attached: AttachedVolume) -> Bool {
-    let above = Array("\(mountPoint)/Volumes/".utf8)
+    let above = Array("\(mountPoint)/\(attached.record.place.path)/".utf8)
     guard path.utf8.starts(with: above) else { return false }
     var name = path.utf8.dropFirst(above.count).prefix { $0 != UInt8(ascii: "/") }
     // As the kernel calls what somebody else's lookup has made it forget.

@@ -201,8 +201,10 @@ extension VolumeService {
     let owner = isForAll ? nil : user
     let known: [VolumeRecord]
     do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
-    let own = known.count { $0.owner == owner }
-    guard known.count < Self.most, owner == nil || own < Self.mostOfUser else {
+    // What is there because somebody has looked for it has limits of its own.
+    let added = known.filter { !isOfServer($0) }
+    let own = added.count { $0.owner == owner }
+    guard added.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }
     let isSame = { (other: VolumeRecord) in

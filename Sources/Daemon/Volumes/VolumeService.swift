@@ -56,6 +56,8 @@ final class VolumeService: Sendable {
   private let state = Condition(State())
   private let watch: VolumeWatch
   let servers: NetworkServers
+  /// Whether what nobody uses is being looked for.
+  let isMakingRoom = Atomic(false)
   /// Tells who uses a volume; nil before anyone can.
   private let asksUsers = Mutex<(@Sendable (AttachedVolume) -> [String])?>(nil)
 

@@ -54,11 +54,12 @@ extension MountHelper {
   /// No more of what is announced is read: as much as a pipe holds.
   static let mostAnnounced = 1 << 16
 
-  /// What the computers of the network announce, as avahi-browse prints it; empty where there is no avahi.
+  /// What the computers of the network announce, as avahi-browse prints it: empty where there is no avahi,
+  /// nil if that could not be found out.
   ///
   /// It takes some seconds.
-  package func announcements() -> String {
-    guard let answer = try? ask(.browse), let passed = answer.descriptor else { return "" }
+  package func announcements() -> String? {
+    guard let answer = try? ask(.browse), let passed = answer.descriptor else { return nil }
     let file = OwnedFD(owning: passed.raw)
     let bytes = (try? file.fd.readToEnd(limit: Self.mostAnnounced)) ?? []
     return String(decoding: bytes, as: UTF8.self)

@@ -28,7 +28,8 @@ struct NetworkFileTests {
   @Test(arguments: [
     "nas", "nas music", "nas music http://x/", "nas ../up sftp://x/y", ".nas music sftp://x/y",
     "nas mu/sic sftp://x/y", "nas music sftp://x/y whatever", "nas music nfs://x/y each",
-    "nas \u{7f} sftp://x/y", "\(String(repeating: "n", count: 201)) m sftp://x/y",
+    "GOOD two sftp://x/y", "good ONE sftp://x/y", "nas \u{7f} sftp://x/y",
+    "\(String(repeating: "n", count: 201)) m sftp://x/y",
   ])
   func whatCantBeUsedIsAProblem(line: String) {
     let file = NetworkFile("good one sftp://x/y\n" + line + "\n")
@@ -79,6 +80,26 @@ struct NetworkFileTests {
   @Test func aFloodIsBounded() {
     let lines = (0..<2000).map { "=;eth0;IPv4;n\($0);_sftp-ssh._tcp;local;h\($0).local;192.0.2.7;22;\n" }
     #expect(NetworkShare.announced(in: lines.joined()).count == 512)
+  }
+
+  /// Whoever announces much, or by an administrator's names in other spellings, hides nothing.
+  @Test func theFileComesFirst() {
+    let file = NetworkFile("zoo music sftp://zoo/y\nNAS2 data sftp://nas2/y\n")
+    let flood = (0..<300).map { "=;e;IPv4;x;_webdav._tcp;local;h\($0).local;192.0.2.7;80;\n" }.joined()
+    let twins = ["nas2", "ZOO", "twin", "TWIN"].map {
+      "=;e;IPv4;x;_webdav._tcp;local;\($0).local;192.0.2.9;80;\n"
+    }
+    let announced = NetworkShare.announced(in: twins.joined() + flood)
+    let known = NetworkShare.known(file, announced)
+    #expect(known.prefix(2).map(\.host) == ["zoo", "NAS2"])
+    #expect(!known.contains { ["nas2", "ZOO", "TWIN"].contains($0.host) })
+    #expect(Set(known.map(\.host)).count == NetworkShare.mostHosts)
+    #expect(NetworkShare.known(file, Array(announced.prefix(4))).map(\.host) == ["zoo", "NAS2", "twin"])
+  }
+
+  @Test(arguments: ["a\\194\\155b", "a\\226\\128\\174b", "a\\127"])
+  func namesDoNothingToATerminal(name: String) {
+    #expect(NetworkShare.announced(in: "=;e;IPv4;\(name);_webdav._tcp;local;h.local;192.0.2.7;80;").isEmpty)
   }
 
   /// A path that is announced can't become more of an address than a path.

@@ -125,6 +125,23 @@ struct NetworkJoinTests {
     #expect(apps.output == "One.app\n", "\(apps)")
   }
 
+  /// Whoever is stopped while joining can begin again.
+  @Test func joiningCanBeStopped() throws {
+    let joining = try Joining()
+    try joining.offer("One", version: "1", in: "one")
+    let fingerprint = try joining.fingerprint
+    let mounted = joining.shop.mounted
+    for tenths in [1, 2, 3, 5] {
+      let words = ["network", "join", joining.server.url, "--root", fingerprint, "--store", mounted.point]
+      _ = try mounted.run(words, before: ["timeout", "-s", "KILL", "0.\(tenths)"])
+      _ = try joining.network("leave")
+    }
+    let joined = try joining.network("join", joining.server.url, "--root", fingerprint)
+    #expect(joined.status == 0, "\(joined)")
+    let seen = try Program.run(["ls", mounted.path("Network"), mounted.path("Network/Applications")])
+    #expect(seen.output.contains("Library\nServers\n") && seen.output.contains("One.app"), "\(seen)")
+  }
+
   @Test func onlyTheMachinesOwnerJoins() throws {
     let joining = try Joining()
     let account = try TemporaryAccount()

@@ -18,7 +18,11 @@ struct NetworkServersTests {
     private let file: String
 
     /// `lines` are what the file says; `URL` in them is the server's.
-    init(rootless: Bool = false, _ lines: String...) throws {
+    convenience init(rootless: Bool = false, _ lines: String...) throws {
+      try self.init(rootless: rootless, lines)
+    }
+
+    init(rootless: Bool = false, _ lines: [String]) throws {
       run = try RunFixture(rootless: rootless)
       let temporary = run.mounted.temporary
       server = try WebDAVServer(in: temporary)
@@ -154,6 +158,21 @@ struct NetworkServersTests {
       "for i in 1 2; do ls $N/away/data >/dev/null 2>&1 || echo 1; done; cat $N/nas/music/a")
     #expect(looks.output == "1\n1\none\n", "\(looks)")
     #expect(ContinuousClock.now - began < .seconds(20))
+  }
+
+  /// What somebody uses stays, be it only as a working directory; and nobody has more than eight.
+  @Test func whatIsUsedStays() throws {
+    let lines = (0..<10).map { "nas n\($0) URL/music" }
+    let network = try Network(lines)
+    let result = try network.shell(
+      """
+      cd $N/nas/n0; exec 3<$N/nas/n1/a; for i in 2 3 4 5 6 7; do cat $N/nas/n$i/a >/dev/null; done
+      (cd /; timeout 60 "$INSULA" volume eject nas/n0 --store "$POINT" 2>&1) | grep -c 'in use'
+      (cd /; timeout 60 "$INSULA" volume eject nas/n1 --store "$POINT" 2>&1) | grep -c 'in use'
+      for i in $(seq 100); do cat $N/nas/n8/a 2>/dev/null && break; sleep 0.1; done
+      cat a <&3; cat a; volume list | grep -c nas/
+      """)
+    #expect(result.output == "1\n1\none\none\none\n8\n", "\(result)")
   }
 
   /// Another worker goes on with what is mounted.
