@@ -23,7 +23,7 @@ package enum Insula {
       title: "Apps",
       commands: [
         InstallCommand.self, UpdateCommand.self, UninstallCommand.self, AppsCommand.self, InfoCommand.self,
-        PathCommand.self, RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self,
+        RunCommand.self, ProcessesCommand.self, TopCommand.self, KillCommand.self,
       ]),
     CommandGroup(
       title: "Data",
@@ -77,7 +77,8 @@ package enum Insula {
       commands: [
         OpenCommand.self, OpenedCommand.self, HandlersCommand.self, TypeCommand.self, TypesCommand.self,
         ACLCommand.self,
-        FlagsCommand.self, ListCommand.self, NameCommand.self, ShareCommand.self, DefaultsReadCommand.self,
+        FlagsCommand.self, ListCommand.self, NameCommand.self, PathCommand.self, ShareCommand.self,
+        DefaultsReadCommand.self,
         DefaultsWriteCommand.self, DefaultsDeleteCommand.self, DefaultsDomainsCommand.self,
       ]),
     CommandGroup(

@@ -140,7 +140,9 @@ useradd -M "insula-net-$id"
 trap 'userdel "insula-net-$id" 2>/dev/null || true; cleanup' EXIT
 for machine in one two; do
   point=$scratch/$machine/point url=gluster://$server/$volume/corp
-  root=$(on "$machine" "$insula" network join "$url" --store "$point" 2>&1 </dev/null | grep -oE '[0-9a-f]{64}' | head -1)
+  # Without a terminal it tells the roots, and changes nothing.
+  told=$(on "$machine" "$insula" network join "$url" --store "$point" 2>&1 </dev/null) || true
+  root=$(grep -oE '[0-9a-f]{64}' <<<"$told") || fail "the network can't be joined: $told"
   on "$machine" "$insula" network join "$url" --store "$point" --root "$root"
   [ "$(on "$machine" cat "$point/Network/Library/Fonts/f")" = font ] || fail "no Library on machine $machine"
   on "$machine" "$insula" user add "insula-net-$id" --store "$scratch/$machine/store" >/dev/null

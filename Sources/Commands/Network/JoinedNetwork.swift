@@ -79,8 +79,13 @@ struct JoinedNetwork {
     for entry in try directory.fd.entries() where roots.count < Self.mostRoots {
       let name = String(decoding: entry.name, as: UTF8.self)
       guard name.hasSuffix(".pem"), !name.hasPrefix(".") else { continue }
-      let text = try directory.fd.contents(of: name, limit: 64 << 10)
-      let root = try TrustDirectory(directory.fd).root(text)
+      let root: Certificate
+      do {
+        root = try TrustDirectory(directory.fd).root(try directory.fd.contents(of: name, limit: 64 << 10))
+      } catch {
+        throw CommandFailure(
+          .failed, "\(place)/\(name.sanitized) is no certificate: \(CommandFailure(error).message)")
+      }
       if !roots.contains(root) { roots.append(root) }
     }
     guard !roots.isEmpty else {
@@ -99,6 +104,12 @@ struct JoinedNetwork {
       try? store.leaveNetwork()
       throw error
     }
+  }
+
+  /// The fingerprints of the roots that were pinned.
+  func pinnedRoots() throws -> Set<String> {
+    guard let place = try store.openTrust(of: .network) else { return [] }
+    return Set(try TrustDirectory(place.fd).list().map(\.fingerprintText))
   }
 
   /// Knows nothing of it any more.

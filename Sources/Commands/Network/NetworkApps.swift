@@ -7,6 +7,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 
 /// Makes `/Network/Applications` what a network's server has.
 ///
@@ -23,11 +24,25 @@ struct NetworkApps {
 
   /// A server that has more is not believed.
   private static let most = 2000
+  /// No app of a network is larger.
+  private static let mostBytes: Int64 = 32 << 30
 
   let access: any StoreAccess
+  /// The roots of the network's trust list: what is signed under another one is not the network's.
+  let roots: Set<String>
   private var context: Context { access.context }
 
-  init(_ access: any StoreAccess) { self.access = access }
+  init(_ access: any StoreAccess, roots: Set<String>) {
+    self.access = access
+    self.roots = roots
+  }
+
+  /// Those of its apps that are there.
+  private func known() throws -> [AppDescription] {
+    try access.apps(for: nil).filter { app in
+      AppDomain(of: app) == .network && app.root.map(roots.contains) == true
+    }
+  }
 
   /// `path` is where the server's bundles are.
   func update(from path: String) throws -> [Outcome] {
@@ -37,7 +52,14 @@ struct NetworkApps {
     guard names.count <= Self.most else {
       throw CommandFailure(.failed, "the server has \(names.count) apps, more than \(Self.most)")
     }
-    let known = try access.apps(for: nil).filter { AppDomain(of: $0) == .network }
+    let known = try known()
+    // A directory that is not there for a moment is empty with some servers.
+    guard !names.isEmpty || known.isEmpty else {
+      throw CommandFailure(
+        .failed,
+        "the server has no apps at all, and this machine has \(known.count) of them; nothing was changed; "
+          + "'insula network leave' removes them")
+    }
     var seen: Set<String> = []
     var outcomes: [Outcome] = []
     var hasFailed = false
@@ -63,7 +85,7 @@ struct NetworkApps {
 
   /// Removes all.
   func removeAll() throws -> [Outcome] {
-    try access.apps(for: nil).filter { AppDomain(of: $0) == .network }.map(remove)
+    try known().map(remove)
   }
 
   private func remove(_ app: AppDescription) -> Outcome {
@@ -117,7 +139,10 @@ struct NetworkApps {
     if isThere { return try body(source.file.fd, name) }
     let place = try UnpackingPlace(context)
     try place.use {
-      let copy = TreeCopy(uid: ProcessID.user, gid: ProcessID.group)
+      let copied = Atomic<Int64>(0)
+      let copy = TreeCopy(
+        uid: ProcessID.user, gid: ProcessID.group, progress: { copied.store($0.bytes, ordering: .relaxed) },
+        isCancelled: { copied.load(ordering: .relaxed) > Self.mostBytes })
       do throws(TreeCopyFailure) {
         let file = source.file.fd
         _ = try copying(name) { (name) throws(TreeCopyFailure) in
@@ -126,8 +151,8 @@ struct NetworkApps {
       } catch {
         throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
       }
-      let copied = try place.directory.openDirectory(name)
-      try body(copied.fd, name)
+      let made = try place.directory.openDirectory(name)
+      try body(made.fd, name)
     }
   }
 

@@ -65,7 +65,8 @@ struct NetworkJoinCommand: Command {
       try? network.removeLibrary(&daemon, force: true)
       throw error
     }
-    let outcomes = try network.withApplications(&daemon) { try NetworkApps(access).update(from: $0) }
+    let apps = NetworkApps(access, roots: try network.pinnedRoots())
+    let outcomes = try network.withApplications(&daemon) { try apps.update(from: $0) }
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

@@ -28,11 +28,13 @@ struct NetworkLeaveCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let network = try JoinedNetwork(access)
     var daemon = try RunningDaemon(store, context)
-    try network.removeLibrary(&daemon, force: force)
-    let outcomes = try NetworkApps(access).removeAll()
+    let outcomes = try NetworkApps(access, roots: try network.pinnedRoots()).removeAll()
     // As long as an app of it is there, the network is known, and this can be done again.
     let isDone = !outcomes.contains { $0.result == .failed }
-    if isDone { try network.forget() }
+    if isDone {
+      try network.removeLibrary(&daemon, force: force)
+      try network.forget()
+    }
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

@@ -27,7 +27,8 @@ struct NetworkUpdateCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let network = try JoinedNetwork(access)
     var daemon = try RunningDaemon(store, context)
-    let outcomes = try network.withApplications(&daemon) { try NetworkApps(access).update(from: $0) }
+    let apps = NetworkApps(access, roots: try network.pinnedRoots())
+    let outcomes = try network.withApplications(&daemon) { try apps.update(from: $0) }
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

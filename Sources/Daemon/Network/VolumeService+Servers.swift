@@ -38,11 +38,17 @@ extension VolumeService {
     else { return nil }
     let isRootless = store.description.mode != .system
     let owner = isRootless ? ProcessID.user : share.isForAll ? nil : user
+    // Root's programs have more rights than strangers should get to talk to.
+    if share.isAnnounced, owner == 0, !isRootless { return nil }
     let wanted = record(of: share, for: owner)
     return changes.withLock { _ in
       let known = ((try? registry(false)?.volumes()) ?? nil) ?? []
-      let same = known.first { $0.treePath == wanted.treePath && $0.owner == owner && $0.path == wanted.path }
-      if let same { return same }
+      for same in known where same.treePath == wanted.treePath && same.owner == owner && isOfServer(same) {
+        if same.path == wanted.path, same.isReadOnly == wanted.isReadOnly { return same }
+        // The file says something else by now.
+        try? registry(false)?.removeVolume(same.id)
+        forget(same.id)
+      }
       guard hasRoom(among: known, for: owner) else { return nil }
       return (try? registry(true)?.add(wanted)) ?? nil
     }

@@ -60,7 +60,8 @@ final class VolumeEngines: Sendable {
     let known = Known(
       name: served.engine, usesHandles: !mayHang && Self.hasHandles(served.root),
       // ntfs-3g takes ours and shows them to nobody; where everyone is the owner, nobody's would hold anyway.
-      keepsAttributes: attributes.security && served.keepsOwners, keepsUserAttributes: attributes.users,
+      keepsAttributes: attributes.security && (served.keepsOwners || record.isEncrypted),
+      keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
     do throws(Errno) {

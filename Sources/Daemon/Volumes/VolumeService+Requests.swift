@@ -177,6 +177,7 @@ extension VolumeService {
       } catch {
         try? registry(false)?.removeVolume(noted.id)
         forget(noted.id)
+        if noted.place == .network { removeDirectory(noted.name) }
         throw error
       }
       tell(.volumeAdded, record, by: user)

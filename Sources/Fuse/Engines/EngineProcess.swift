@@ -129,8 +129,9 @@ final class EngineProcess {
           try check(clx_thread_setgroups(0, nil))
         }
         try check(clx_become(user.uid, user.gid))
-      } else if input != nil {
-        // Root's has no rights either, but for what is root's own: none come back when a program is started.
+      } else if input != nil || becomes && socket != nil {
+        // Root's that serves has no rights either, but for what is root's own: none come back when a program
+        // is started.
         try check(clx_keep_capabilities(0))
       }
       if let socket {

@@ -126,7 +126,9 @@ struct EngineProgram: Equatable {
 
   private init(rclone remote: String, isReadOnly: Bool, at place: String) throws(EngineFailure) {
     let words = [
-      "mount", "--vfs-cache-mode", "writes", "--dir-cache-time", "5s", "--contimeout", "20s", "--timeout",
+      // What was written is on its way to the server at once.
+      "mount", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--dir-cache-time", "5s",
+      "--contimeout", "20s", "--timeout",
       "60s",
       "--retries", "1", "--low-level-retries", "2", "--ask-password=false", "--use-mmap",
     ]

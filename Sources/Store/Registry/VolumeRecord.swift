@@ -89,7 +89,7 @@ package struct VolumeRecord: Equatable, Sendable {
 
 extension VolumeRecord {
   /// A directory in which volumes have their names.
-  package enum Place: Hashable, Codable, Sendable {
+  package enum Place: Hashable, Sendable {
     /// `/Volumes`.
     case volumes
     /// That of a computer, in `/Network/Servers`.
@@ -124,5 +124,20 @@ extension VolumeRecord {
     }
 
     private static let servers = "Network/Servers/"
+  }
+}
+
+extension VolumeRecord.Place: Codable {
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    guard let place = Self(try container.decode(String.self)) else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "no place for a volume")
+    }
+    self = place
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(path)
   }
 }

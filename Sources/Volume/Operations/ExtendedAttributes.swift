@@ -41,6 +41,7 @@ extension View {
       return try object.fd.attribute(name.bytes, into: buffer)
     case .label:
       let object = try nodes.reference(to: node)
+      guard volume.attached.keepUserAttributes(on: object.number) else { throw .EOPNOTSUPP }
       do throws(Errno) {
         return try object.fd.attribute(name.bytes, into: buffer)
       } catch .ENODATA {

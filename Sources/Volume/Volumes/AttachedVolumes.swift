@@ -126,7 +126,13 @@ package final class AttachedVolume: Sendable {
   var isForAll: Bool { record.owner == nil }
 
   /// Whether it exists for a user.
-  package func isVisible(to user: UInt32) -> Bool { record.owner == nil || record.owner == user || user == 0 }
+  ///
+  /// Root has those of all users, but for what servers share: whoever looks first would say what root finds
+  /// there.
+  package func isVisible(to user: UInt32) -> Bool {
+    if case .server = record.place { return record.owner == nil || record.owner == user }
+    return record.owner == nil || record.owner == user || user == 0
+  }
 
   /// Its root, named but not opened.
   func open() throws(Errno) -> OwnedFD {
@@ -281,13 +287,16 @@ package final class AttachedVolumes: Sendable {
 
   // MARK: By name
 
-  /// The one of that name in a directory, if it exists for a user, their own rather than another's; names
-  /// that differ by case are never two volumes'.
+  /// The one of that name in a directory, if it exists for a user, their own rather than another's.
+  ///
+  /// Without a user it is that of anyone. Names that differ by case are never two volumes'.
   func find(
-    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32 = 0, ignoringCase: Bool = false
+    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32? = nil,
+    ignoringCase: Bool = false
   ) -> AttachedVolume? {
     var found: AttachedVolume?
-    for volume in all where volume.place == place && volume.isVisible(to: user) {
+    for volume in all where volume.place == place {
+      if let user, !volume.isVisible(to: user) { continue }
       let isNamed =
         volume.record.name.elementsEqual(name)
         || ignoringCase && areOneName(volume.record.name, Array(name))

@@ -52,7 +52,7 @@ internal import Testing
     for option in MountOptionHelp.all {
       let mayHaveValue = option.spelling.hasSuffix("]")
       let words = option.spelling.split { "[=]".contains($0) }
-      let value = words.last?.contains(":") == true ? "1G:2G" : "1"
+      let value = words.last?.contains(":") == true ? "1G:2G" : words.last == "FILE" ? "/x" : "1"
       if words.count > 1 { _ = try MountOptions(["\(words[0])=\(value)"]) }
       if words.count == 1 || mayHaveValue { _ = try MountOptions(["\(words[0])"]) }
     }

@@ -87,6 +87,12 @@ struct NetworkJoinTests {
     let nothing = try joining.network("update")
     #expect(nothing.output == "All apps of the network are as it has them.\n", "\(nothing)")
     _ = try Program.run(["rm", "-r", joining.server.directory + "/Applications/Two.app"])
+    let away = "mv \"$0/Applications\" \"$0/away\" && mkdir \"$0/Applications\""
+    let back = "rmdir \"$0/Applications\" && mv \"$0/away\" \"$0/Applications\""
+    try #require(try Program.run(["sh", "-c", away, joining.server.directory]).status == 0)
+    let empty = try joining.network("update")
+    #expect(empty.status != 0 && empty.errors.contains("has no apps at all"), "\(empty)")
+    try #require(try Program.run(["sh", "-c", back, joining.server.directory]).status == 0)
     let removed = try joining.network("update")
     #expect(removed.output.hasPrefix("Removed Two.app"), "\(removed)")
 
