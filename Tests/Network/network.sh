@@ -24,7 +24,12 @@ server=10.77.0.1
 say() { echo "network: $*"; }
 fail() { echo "network.sh: $*" >&2; exit 1; }
 # Does something on a machine.
-on() { local machine=$1; shift; nsenter -t "$(cat "$scratch/$machine/init")" -m -n -- "$@"; }
+on() { local machine=$1; shift; nsenter -t "$(cat "$scratch/$machine/init")" -m -n -u -- "$@"; }
+as_user() {
+  local machine=$1
+  shift
+  on "$machine" setpriv --reuid="insula-net-$id" --regid="insula-net-$id" --clear-groups -- "$@"
+}
 cleanup() {
   for machine in one two; do
     on "$machine" "$insula" unmount --lazy "$scratch/$machine/point" >/dev/null 2>&1 || true
@@ -136,7 +141,7 @@ on one mkdir -p "$one/$data/corp/Applications" "$one/$data/corp/Library/Trust" "
 "$insula" identity export network | on one sh -c "cat >$one/$data/corp/Library/Trust/root.pem"
 on one cp -a "$scratch/Hello.app" "$one/$data/corp/Applications/"
 on one sh -c "echo font >$one/$data/corp/Library/Fonts/f"
-useradd -M "insula-net-$id"
+useradd -m -d "$scratch/user" "insula-net-$id"
 trap 'userdel "insula-net-$id" 2>/dev/null || true; cleanup' EXIT
 for machine in one two; do
   point=$scratch/$machine/point url=gluster://$server/$volume/corp
@@ -146,8 +151,7 @@ for machine in one two; do
   on "$machine" "$insula" network join "$url" --store "$point" --root "$root"
   [ "$(on "$machine" cat "$point/Network/Library/Fonts/f")" = font ] || fail "no Library on machine $machine"
   on "$machine" "$insula" user add "insula-net-$id" --store "$scratch/$machine/store" >/dev/null
-  on "$machine" setpriv --reuid="insula-net-$id" --regid="insula-net-$id" --clear-groups \
-    env XDG_RUNTIME_DIR= "$insula" run --store "$point" org.example.hello -- true || fail "Hello does not run on $machine"
+  as_user "$machine" env XDG_RUNTIME_DIR= "$insula" run --store "$point" org.example.hello -- true || fail "Hello does not run on $machine"
 done
 
 say 'one announces a server, and the other finds it'
@@ -178,11 +182,12 @@ on one setsid rclone serve webdav "$scratch/announced" --addr 10.77.0.11:8080 --
 found=$two/Network/Servers/machine-one/Files/file
 for _ in $(seq 40); do
   on two ls "$two/Network/Servers" >/dev/null
-  on two cat "$found" 2>/dev/null | grep -qx announced && break
+  as_user two cat "$found" >"$scratch/found" 2>/dev/null && break
   sleep 1
 done
 on two "$insula" network list --store "$two"
-[ "$(on two cat "$found")" = announced ] || fail 'what one has announced, the other does not find'
+grep -qx announced "$scratch/found" || fail 'what one has announced, the other does not find'
+! on two cat "$found" 2>/dev/null || fail 'root is served what is only announced'
 
 for machine in one two; do
   on "$machine" "$insula" network leave --store "$scratch/$machine/point"

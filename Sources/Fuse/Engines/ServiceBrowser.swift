@@ -12,6 +12,7 @@ struct ServiceBrowser {
   let isSystem: Bool
 
   private static let program = "avahi-browse"
+  private static let nobody: UInt32 = 65_534
   private static let words = ["--all", "--parsable", "--resolve", "--terminate", "--no-db-lookup"]
   /// A machine has one where avahi's daemon listens; the bus alone is asked in vain.
   private static let patienceMilliseconds: UInt64 = 4000
@@ -21,7 +22,8 @@ struct ServiceBrowser {
   /// The process has one thread, and is nothing else's.
   func run() -> [UInt8] {
     guard let found = try? EngineProgram.find(Self.program, in: "avahi-utils") else { return [] }
-    let user = isSystem ? EngineUser(nobodyOf: 0) : EngineUser.own
+    // The bus turns away whom the machine does not know.
+    let user = isSystem ? EngineUser(of: Self.nobody, Self.nobody) : EngineUser.own
     guard
       let process = try? EngineProcess(
         EngineProgram(path: found, words: Self.words, name: Self.program), as: user, nil, becomes: isSystem,
