@@ -29,7 +29,7 @@ quick='' sanitizer='' seconds=5 size=3072 rounds=2 scale=4 fio_size=64m stressor
 modes='default nopassthrough nohandles few few-nohandles rootless' loads='fio mix stress-ng'
 while [ $# -gt 0 ]; do
   case $1 in
-    --quick) quick=yes seconds=1 rounds=1 scale=1 fio_size=8m modes='default nopassthrough few-nohandles rootless' ;;
+    --quick) quick=yes seconds=1 rounds=1 scale=1 fio_size=8m modes='default few-nohandles rootless' ;;
     --only) modes=${2//,/ }; shift ;;
     --load) loads=${2//,/ }; shift ;;
     --stressor) stressors=${2//,/ }; shift ;;
