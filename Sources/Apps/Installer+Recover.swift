@@ -93,7 +93,7 @@ extension Installer {
   /// who is.
   private func noteRoots() throws(AppFailure) {
     let unknown = try registered { () throws(StoreError) in try registry.apps() }.filter { $0.root == nil }
-    for app in unknown.sorted(by: { $0.installed < $1.installed }) {
+    for app in unknown.inOrder(by: { $0.installed < $1.installed }) {
       guard let root = try? store.tree.openDirectory(at: app.path),
         let bundle = try? CodeBundle(in: root, name: app.bundleName), (try? bundle.sealDigest()) == app.seal
       else { continue }

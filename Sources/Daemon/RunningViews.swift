@@ -120,7 +120,7 @@ package final class RunningViews: Sendable {
   package func all(
     of identifier: String? = nil, user: UInt32? = nil, ended: Bool = false
   ) -> [RunningView] {
-    state.withLock { $0.views.values.sorted { $0.number < $1.number } }.filter {
+    state.withLock { $0.views.values.inOrder { $0.number < $1.number } }.filter {
       (identifier == nil || $0.launch.app.identifier.text == identifier)
         && (user == nil || $0.user == user) && (ended || $0.isAlive)
     }

@@ -67,7 +67,7 @@ package struct StorageReport: Codable, Equatable, Sendable {
     self.available = available
     purgeable = items.reduce(0) { $0.adding(clamped: $1.purgeable) }
     var left = Self.room
-    let sorted = items.sorted { one, other in
+    let sorted = items.inOrder { one, other in
       let (first, second) = (one.sizes.total, other.sizes.total)
       return first == second ? (one.app, one.user ?? 0) < (other.app, other.user ?? 0) : first > second
     }

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Bundles
+internal import LinuxIO
 
 /// What may be wrong with a bundle, as exit codes tell it.
 ///
@@ -12,7 +13,7 @@ package struct BundleProblem: Hashable, Sendable {
   init(_ kind: Bundles.Finding.Kind) { self.kind = kind }
 
   /// All of them, by number.
-  static let all = Bundles.Finding.Kind.allCases.map(BundleProblem.init).sorted { $0.number < $1.number }
+  static let all = Bundles.Finding.Kind.allCases.map(BundleProblem.init).inOrder { $0.number < $1.number }
 
   /// The sentence that findings of this kind are told in.
   var meaning: String {

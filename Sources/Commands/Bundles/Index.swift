@@ -122,7 +122,7 @@ struct IndexCommand: Command {
         PackageIndex.isAllowed(file: name), try directory.status(of: name).isRegular
       else { return nil }
       return name
-    }.sorted { $0.precedes($1) }
+    }.inOrder { $0.precedes($1) }
   }
 
   private func entry(

@@ -85,13 +85,13 @@ struct StatusCommand: Command {
       "\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
     if requests { return show(requests: status.requestsByKind, console) }
     let shown: Set = ["store", "mountPoint", "mode", "pid", "requestsByKind"]
-    let rows = fields.filter { !shown.contains($0.key) }.sorted { $0.key < $1.key }
+    let rows = fields.filter { !shown.contains($0.key) }.inOrder { $0.key < $1.key }
     console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })
   }
 
   /// By the kernel's names, the most frequent first.
   private func show(requests: [String: Int64], _ console: Console) {
-    let rows = requests.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    let rows = requests.inOrder { ($1.value, $0.key) < ($0.value, $1.key) }
     console.print(table: rows.map { ["  " + $0.key, "\($0.value)"] })
   }
 

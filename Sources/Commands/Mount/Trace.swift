@@ -117,7 +117,7 @@ struct TraceCommand: Command {
 
   private func show(_ report: RequestReport, _ console: Console) {
     if json { return console.print(json: report) }
-    let own = report.own.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
+    let own = report.own.inOrder { ($1.value.count, $0.key) < ($0.value.count, $1.key) }
     let total = RequestTally(
       count: own.reduce(0) { $0 &+ $1.value.count }, nanoseconds: own.reduce(0) { $0 &+ $1.value.nanoseconds }
     )
@@ -126,7 +126,7 @@ struct TraceCommand: Command {
         + [Self.row((key: "in all", value: total))])
     guard !report.kernels.isEmpty else { return }
     console.print("and by the kernel itself, for all programs:")
-    console.print(table: report.kernels.sorted { $0.key < $1.key }.map(Self.row))
+    console.print(table: report.kernels.inOrder { $0.key < $1.key }.map(Self.row))
   }
 
   private static func row(_ kind: (key: String, value: RequestTally)) -> [String] {

@@ -91,7 +91,7 @@ struct JoinedNetwork {
     guard !roots.isEmpty else {
       throw CommandFailure(.failed, "\(place) has no certificate (NAME.pem), so no app could be trusted")
     }
-    return roots.sorted { $0.name < $1.name }
+    return roots.inOrder { $0.name < $1.name }
   }
 
   /// Trusts these for the network's apps from now on, and notes that the machine has joined it.

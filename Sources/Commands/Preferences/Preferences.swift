@@ -68,7 +68,7 @@ struct Preferences: ~Copyable {
     try directory.fd.entries().compactMap {
       PreferenceDomain(fileName: String(decoding: $0.name, as: UTF8.self))
     }
-    .sorted { $0.name.precedes($1.name) }
+    .inOrder { $0.name.precedes($1.name) }
   }
 
   /// What the list of a domain says; nil if there is none.

@@ -24,7 +24,7 @@ extension StoragePart {
 extension StorageSizes {
   /// The parts that take anything, the largest first.
   var largest: [(part: StoragePart, bytes: Int64)] {
-    StoragePart.allCases.map { ($0, self[$0]) }.filter { $0.1 > 0 }.sorted { $0.1 > $1.1 }
+    StoragePart.allCases.map { ($0, self[$0]) }.filter { $0.1 > 0 }.inOrder { $0.1 > $1.1 }
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Policy
 
 /// `insula types`.
@@ -45,7 +46,7 @@ struct TypesCommand: Command {
     }
     guard let type else {
       context.console.print(
-        list: known.table.all.sorted { $0.identifier < $1.identifier }.map(answer), json: json,
+        list: known.table.all.inOrder { $0.identifier < $1.identifier }.map(answer), json: json,
         none: "No types are declared.", columns: ["TYPE", "EXTENSIONS", "KIND"]
       ) { [$0.type, $0.extensions.joined(separator: " "), $0.kind] }
       return .ok

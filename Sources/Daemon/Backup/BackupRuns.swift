@@ -56,7 +56,7 @@ package final class BackupRuns: Sendable {
 
   func has(_ view: UInt32) -> Bool { state.withLock { $0.runs[view] != nil } }
 
-  var all: [BackupRun] { state.withLock { $0.runs.values.sorted { $0.pid < $1.pid } } }
+  var all: [BackupRun] { state.withLock { $0.runs.values.inOrder { $0.pid < $1.pid } } }
 
   /// Nothing begins from here on, and what is under way is ended, since the store is unmounted.
   func endAll() {

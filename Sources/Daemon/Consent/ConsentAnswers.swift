@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Glibc
+internal import LinuxIO
 internal import Policy
 internal import Store
 internal import Synchronization
@@ -92,7 +93,7 @@ final class ConsentAnswers: Sendable {
 
   /// All that was decided by a user, or by all.
   func all(of user: UInt32?) -> [ConsentRecord] {
-    state.withLock { Array($0.records.values) }.filter { user == nil || $0.user == user }.sorted {
+    state.withLock { Array($0.records.values) }.filter { user == nil || $0.user == user }.inOrder {
       ($0.identifier.text, $0.user, $0.service.rawValue) < ($1.identifier.text, $1.user, $1.service.rawValue)
     }
   }

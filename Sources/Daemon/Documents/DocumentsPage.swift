@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 package import Store
 
 /// What apps say of types and documents, and what their user has chosen: as much as one reply holds.
@@ -38,7 +39,7 @@ package struct DocumentsPage: Codable, Equatable, Sendable {
     }
     self.init(try registry.documents(for: user), after: start)
     guard start <= 0 else { return }
-    choices = try registry.openers(of: user).map(Choice.init).sorted { $0.type < $1.type }
+    choices = try registry.openers(of: user).map(Choice.init).inOrder { $0.type < $1.type }
   }
 
   /// Collects what comes in pages.

@@ -36,7 +36,7 @@ final class FilesViews: Sendable {
 
   func has(_ view: UInt32) -> Bool { state.withLock { $0.views[view] != nil } }
 
-  var all: [Mounted] { state.withLock { $0.views.values.sorted { $0.view.number < $1.view.number } } }
+  var all: [Mounted] { state.withLock { $0.views.values.inOrder { $0.view.number < $1.view.number } } }
 
   /// Who uses one, where they see it as the daemon does.
   var users: [MountUser] { all.flatMap { MountUser.all(of: $0.mount.device) }.filter(\.isInOurNamespace) }

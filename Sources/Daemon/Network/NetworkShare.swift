@@ -73,7 +73,7 @@ struct NetworkFile: Equatable, Sendable {
 
   init(_ text: String) {
     var hosts: [String: String] = [:]
-    var seen: Set<[String]> = []
+    var seen: Set<String> = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" }).map(String.init)
       guard let first = words.first, !first.hasPrefix("#") else { continue }
@@ -89,7 +89,7 @@ struct NetworkFile: Equatable, Sendable {
         guard shares.count < Self.mostShares else {
           throw Refusal(reason: "there are more than \(Self.mostShares) shares")
         }
-        guard seen.insert([host, NetworkShare.key(share.name)]).inserted else {
+        guard seen.insert(host + "/" + NetworkShare.key(share.name)).inserted else {
           throw Refusal(reason: "\(share.host)/\(share.name) is there twice")
         }
         hosts[host] = share.host

@@ -81,7 +81,7 @@ package final class Homes: Sendable {
             name: name, uid: status.st_uid, account: Account.numbered(status.st_uid)?.name,
             missing: missingDirectories(in: entry.name)))
       }
-      return homes.sorted { $0.name < $1.name }
+      return homes.inOrder { $0.name < $1.name }
     }
   }
 

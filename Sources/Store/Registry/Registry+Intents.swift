@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import JSON
+internal import LinuxIO
 package import Policy
 internal import Synchronization
 
@@ -122,7 +123,7 @@ extension Registry {
     for intent in try intents().map(\.intent) where intent.work != .uninstall {
       seals[intent.app.path, default: []].append(intent.app.seal)
     }
-    return seals.sorted { $0.key < $1.key }.map { (path: $0.key, seals: $0.value) }
+    return seals.inOrder { $0.key < $1.key }.map { (path: $0.key, seals: $0.value) }
   }
 
   static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {

@@ -88,7 +88,7 @@ final class KeptLocks: Sendable {
         guard record.first >= 0, record.first <= record.last else { return }
         found.append((record.sequence, Left(record, at: Int32(place))))
       }
-      return found.sorted { $0.sequence < $1.sequence }.map(\.left)
+      return found.inOrder { $0.sequence < $1.sequence }.map(\.left)
     }
   }
 }

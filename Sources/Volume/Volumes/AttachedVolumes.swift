@@ -215,8 +215,8 @@ package final class AttachedVolumes: Sendable {
     if volume.engine.queue != nil { haveQueues.store(true, ordering: .relaxed) }
     state.withLock { volumes in
       guard !volumes.contains(where: { $0.record.id == volume.record.id }) else { return }
-      volumes.append(volume)
-      volumes.sort { $0.record.id < $1.record.id }
+      let next = volumes.firstIndex { $0.record.id > volume.record.id }
+      volumes.insert(volume, at: next ?? volumes.endIndex)
       count.store(volumes.count, ordering: .relaxed)
     }
     locked.set(volume.record.id, isUnlocked: true)

@@ -99,14 +99,16 @@ extension View {
       entries += volumes.map { ($0.record.name, volume.shown($0.number), $0.record.id &+ 2) }
     } else {
       // What is announced has no number before it is there, so the order is that of a hash of the names.
-      let shown = Dictionary(
-        volumes.map { ($0.record.name, volume.shown($0.number)) }, uniquingKeysWith: { first, _ in first })
-      let names = Set(shown.keys).union(volume.attached.announced(in: place).filter(isSeen))
+      var names = volumes.map(\.record.name)
+      for name in volume.attached.announced(in: place) where isSeen(name) && !names.contains(name) {
+        names.append(name)
+      }
       entries += names.map { name in
         let offset = Self.offset(of: name)
-        return (name, shown[name] ?? UInt64(bitPattern: offset), offset)
+        let found = volumes.first { $0.record.name == name }
+        return (name, found.map { volume.shown($0.number) } ?? UInt64(bitPattern: offset), offset)
       }
-      .sorted { $0.next < $1.next }
+      .inOrder { $0.next < $1.next }
     }
     for entry in entries where entry.next > offset {
       guard try writer.addDirectory(entry.name, inode: entry.inode, next: entry.next) else { return }

@@ -43,7 +43,7 @@ enum RestoredDatabases {
     }
     var failed: [String] = []
     // A database comes before what is beside it, which has a longer name.
-    for path in found.sorted(by: { ($0.last ?? []).count < ($1.last ?? []).count }) {
+    for path in found.inOrder(by: { ($0.last ?? []).count < ($1.last ?? []).count }) {
       guard let name = path.last else { continue }
       let database = DatabaseHold.database(ofCompanion: name)
       let isBeside = database.map { found.contains(path.dropLast() + [$0]) } ?? false

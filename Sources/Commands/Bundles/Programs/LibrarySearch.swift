@@ -98,7 +98,7 @@ struct LibrarySearch {
         pending.append(Loader(path: library, file: file, inherited: inherited, isMoved: !isKept))
       }
     }
-    return found.sorted { $0.name < $1.name }
+    return found.inOrder { $0.name < $1.name }
   }
 
   /// Where a library is, and whether an app would find it there.

@@ -18,7 +18,7 @@ struct TopLayout {
     let daemon = report.daemon
     let up = report.uptimeSeconds.map { ", up \(Self.duration($0))" } ?? ""
     let trip = report.roundTripMicroseconds.map { ", round trip \($0) µs" } ?? ""
-    let kinds = report.requestsPerSecondByKind.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(6)
+    let kinds = report.requestsPerSecondByKind.inOrder { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(6)
     head = [
       "\(report.mountPoint) (\(report.mode) mode)\(up), "
         + "\(Self.count(report.apps.count, "app")) of \(Self.count(users, "user"))",

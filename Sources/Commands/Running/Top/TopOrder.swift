@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// In which order apps are shown.
 struct TopOrder: Equatable {
   enum Column: Equatable { case memory, cpu, time, requests, name }
@@ -9,7 +11,7 @@ struct TopOrder: Equatable {
   var isReversed = false
 
   func sorted(_ apps: [TopReport.App]) -> [TopReport.App] {
-    let sorted = apps.sorted { one, other in
+    let sorted = apps.inOrder { one, other in
       switch column {
       case .memory where one.memory != other.memory: one.memory > other.memory
       case .cpu where one.cpuPercent != other.cpuPercent: one.cpuPercent > other.cpuPercent
