@@ -30,7 +30,7 @@ package final class StagedTree {
     self.name = name
     isThere = true
     do {
-      count = try Self.make(source, copy, name, in: workshop.directory)
+      count = try copy.copy(source, named: name, in: workshop.directory)
     } catch {
       Self.remove(name, from: workshop.directory)
       throw error
@@ -133,18 +133,6 @@ package final class StagedTree {
       guard newName.isComponent else { throw .EINVAL }
       try workshop.directory.rename(name, to: parent, newName, flags: flags)
     }
-  }
-
-  private static func make(
-    _ source: FD, _ copy: TreeCopy, _ name: String, in staging: FD
-  ) throws -> TreeCopy.Count {
-    // The errors of a copy say more than a number.
-    var result: Result<TreeCopy.Count, TreeCopyFailure>?
-    try name.withName { (name) throws(Errno) in
-      result = Result { () throws(TreeCopyFailure) in try copy.copy(source, to: name, in: staging) }
-    }
-    guard let result else { throw Errno.EINVAL }
-    return try result.get()
   }
 
   private static func explaining(

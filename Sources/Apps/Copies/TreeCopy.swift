@@ -72,4 +72,15 @@ package struct TreeCopy: Sendable {
     if let failure = run.failure { throw failure }
     return run.count
   }
+
+  /// The same by a name of ours; what went wrong with the copy is a ``TreeCopyFailure``, and says more than a
+  /// number.
+  package func copy(_ source: FD, named name: String, in parent: FD) throws -> Count {
+    var result: Result<Count, TreeCopyFailure>?
+    try name.withName { (name) throws(Errno) in
+      result = Result { () throws(TreeCopyFailure) in try copy(source, to: name, in: parent) }
+    }
+    guard let result else { throw Errno.EINVAL }
+    return try result.get()
+  }
 }

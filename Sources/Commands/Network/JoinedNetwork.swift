@@ -63,8 +63,13 @@ struct JoinedNetwork {
   }
 
   func removeLibrary(_ daemon: inout RunningDaemon, force: Bool) throws {
-    guard try daemon.volumes(.list).contains(where: { $0.name == Self.library }) else { return }
-    _ = try daemon.volumes(.eject(name: Self.library, force: force))
+    try Self.remove(Self.library, force: force, &daemon)
+  }
+
+  /// Ejects a volume if it is there.
+  private static func remove(_ name: String, force: Bool, _ daemon: inout RunningDaemon) throws {
+    guard try daemon.volumes(.list).contains(where: { $0.name == name }) else { return }
+    _ = try daemon.volumes(.eject(name: name, force: force))
   }
 
   // MARK: Its trust list
@@ -107,7 +112,7 @@ struct JoinedNetwork {
   }
 
   /// The fingerprints of the roots that were pinned.
-  func pinnedRoots() throws -> Set<String> {
+  private func pinnedRoots() throws -> Set<String> {
     guard let place = try store.openTrust(of: .network) else { return [] }
     return Set(try TrustDirectory(place.fd).list().map(\.fingerprintText))
   }
@@ -117,8 +122,16 @@ struct JoinedNetwork {
 
   // MARK: Its apps
 
+  var apps: NetworkApps { get throws { NetworkApps(access, roots: try pinnedRoots()) } }
+
+  /// Makes the machine's apps of it what its server has.
+  func updateApps(_ daemon: inout RunningDaemon) throws -> [NetworkApps.Outcome] {
+    let apps = try apps
+    return try withApplications(&daemon) { try apps.update(from: $0) }
+  }
+
   /// Lends the path of the directory that its apps are in, which is there for so long.
-  func withApplications<Result>(
+  private func withApplications<Result>(
     _ daemon: inout RunningDaemon, _ body: (_ path: String) throws -> Result
   ) throws -> Result {
     try removeIncoming(&daemon)
@@ -137,7 +150,6 @@ struct JoinedNetwork {
   private static let incoming = "Network/Incoming"
 
   private func removeIncoming(_ daemon: inout RunningDaemon) throws {
-    guard try daemon.volumes(.list).contains(where: { $0.name == Self.incoming }) else { return }
-    _ = try daemon.volumes(.eject(name: Self.incoming, force: true))
+    try Self.remove(Self.incoming, force: true, &daemon)
   }
 }

@@ -65,7 +65,7 @@ struct NetworkApps {
     var hasFailed = false
     for name in names {
       do {
-        try withBundle("\(path)/\(name)") { bundle, bundleName in
+        try withBundle("\(path)/\(name)", unlessAmong: known) { bundle, bundleName in
           let (identifier, seal) = try Self.identity(of: bundle, bundleName)
           seen.insert(identifier.lowercased())
           let before = known.first { $0.identifier.lowercased() == identifier.lowercased() }
@@ -127,48 +127,32 @@ struct NetworkApps {
 
   /// Lends a bundle of the server.
   ///
-  /// The daemon can't read what it serves itself, so a directory is copied before: only if it is needed.
-  private func withBundle(_ path: String, _ body: (FD, String) throws -> Void) throws {
+  /// The daemon can't read what it serves itself, so a directory is copied before: only if it is not `known`.
+  private func withBundle(
+    _ path: String, unlessAmong known: [AppDescription], _ body: (FD, String) throws -> Void
+  ) throws {
     let source = try context.openBundleSource(path)
     guard source.isDirectory else { return try context.withBundle(source, body) }
     let name = context.name(of: path)
-    let (identifier, seal) = try Self.identity(of: source.file.fd, name)
-    let isThere = try access.apps(for: nil).contains {
-      AppDomain(of: $0) == .network && $0.seal == seal && $0.identifier == identifier
+    let file = source.file.fd
+    let (identifier, seal) = try Self.identity(of: file, name)
+    if known.contains(where: { $0.seal == seal && $0.identifier == identifier }) {
+      return try body(file, name)
     }
-    if isThere { return try body(source.file.fd, name) }
     let place = try UnpackingPlace(context)
     try place.use {
       let copied = Atomic<Int64>(0)
       let copy = TreeCopy(
         uid: ProcessID.user, gid: ProcessID.group, progress: { copied.store($0.bytes, ordering: .relaxed) },
         isCancelled: { copied.load(ordering: .relaxed) > Self.mostBytes })
-      do throws(TreeCopyFailure) {
-        let file = source.file.fd
-        _ = try copying(name) { (name) throws(TreeCopyFailure) in
-          try copy.copy(file, to: name, in: place.directory)
-        }
+      do {
+        _ = try copy.copy(file, named: name, in: place.directory)
       } catch {
         throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
       }
       let made = try place.directory.openDirectory(name)
       try body(made.fd, name)
     }
-  }
-
-  private func copying<Result>(
-    _ name: String, _ body: (Name) throws(TreeCopyFailure) -> Result
-  ) throws(TreeCopyFailure) -> Result {
-    var outcome: Swift.Result<Result, TreeCopyFailure>?
-    do throws(Errno) {
-      try name.withName { (name) throws(Errno) in
-        do throws(TreeCopyFailure) { outcome = .success(try body(name)) } catch { outcome = .failure(error) }
-      }
-    } catch {
-      throw TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
-    }
-    guard let outcome else { throw TreeCopyFailure(path: "", reason: .cancelled) }
-    return try outcome.get()
   }
 }
 

@@ -65,8 +65,7 @@ struct NetworkJoinCommand: Command {
       try? network.removeLibrary(&daemon, force: true)
       throw error
     }
-    let apps = NetworkApps(access, roots: try network.pinnedRoots())
-    let outcomes = try network.withApplications(&daemon) { try apps.update(from: $0) }
+    let outcomes = try network.updateApps(&daemon)
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)
@@ -86,17 +85,13 @@ struct NetworkJoinCommand: Command {
       return found
     }
     let words = roots.map { "  \($0.name.sanitized)  \($0.fingerprintText)" }
-    guard isatty(0) == 1, isatty(2) == 1 else {
+    guard context.hasTerminal else {
       throw CommandFailure(
         .failed, "nothing was changed; compare the network's roots, and give one with '--root FINGERPRINT'",
         lines: words)
     }
     context.console.note("apps of this network are trusted if they are signed under:", words)
-    context.console.ask("Compare that with what its administrator says. Go on? [y/N] ")
-    let answer = (try? FD(0).readAvailable(limit: 64)) ?? []
-    guard answer.first == UInt8(ascii: "y") || answer.first == UInt8(ascii: "Y") else {
-      throw CommandFailure(.failed, "nothing was changed")
-    }
+    try context.requireAgreement("Compare that with what its administrator says. Go on?")
     return roots
   }
 }

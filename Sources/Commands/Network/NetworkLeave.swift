@@ -28,7 +28,7 @@ struct NetworkLeaveCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let network = try JoinedNetwork(access)
     var daemon = try RunningDaemon(store, context)
-    let outcomes = try NetworkApps(access, roots: try network.pinnedRoots()).removeAll()
+    let outcomes = try network.apps.removeAll()
     // As long as an app of it is there, the network is known, and this can be done again.
     let isDone = !outcomes.contains { $0.result == .failed }
     if isDone {

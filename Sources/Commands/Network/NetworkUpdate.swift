@@ -27,8 +27,7 @@ struct NetworkUpdateCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let network = try JoinedNetwork(access)
     var daemon = try RunningDaemon(store, context)
-    let apps = NetworkApps(access, roots: try network.pinnedRoots())
-    let outcomes = try network.withApplications(&daemon) { try apps.update(from: $0) }
+    let outcomes = try network.updateApps(&daemon)
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

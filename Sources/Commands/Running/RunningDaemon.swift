@@ -74,6 +74,14 @@ struct RunningDaemon {
     return try reply.orFailure { if case .volumes(let volumes) = $0 { volumes } else { nil } }
   }
 
+  /// The volume of that name.
+  mutating func volume(named name: String) throws -> VolumeDescription {
+    guard let volume = try volumes(.list).first(where: { $0.name == name }) else {
+      throw CommandFailure(.failed, "there is no volume \(name.sanitized); see 'insula volume list'")
+    }
+    return volume
+  }
+
   /// Asks who is in the network.
   mutating func network() throws -> NetworkDescription {
     let reply = try askInTurn(.volume(.network), nil)

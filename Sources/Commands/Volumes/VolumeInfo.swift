@@ -23,9 +23,7 @@ struct VolumeInfoCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    guard let volume = try daemon.volumes(.list).first(where: { $0.name == name }) else {
-      throw CommandFailure(.failed, "there is no volume \(name.sanitized); see 'insula volume list'")
-    }
+    let volume = try daemon.volume(named: name)
     if json {
       context.console.print(json: volume)
       return .ok

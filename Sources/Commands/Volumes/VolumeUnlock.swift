@@ -32,9 +32,7 @@ struct VolumeUnlockCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    guard let volume = try daemon.volumes(.list).first(where: { $0.name == name }) else {
-      throw CommandFailure(.failed, "there is no volume \(name.sanitized); see 'insula volume list'")
-    }
+    let volume = try daemon.volume(named: name)
     guard volume.kind == "encrypted" else {
       throw CommandFailure(.failed, "\(name.sanitized) is not encrypted, so there is nothing to unlock")
     }

@@ -31,8 +31,6 @@ final class NetworkServers: Sendable {
     var announced: [NetworkShare] = []
     var listened: UInt64 = 0
     var isListening = false
-    /// Those that have a directory whatever the file says.
-    var kept: Set<String> = []
   }
   private let state = Condition(State())
   private let volume: Volume
@@ -148,20 +146,10 @@ final class NetworkServers: Sendable {
 
   // MARK: Directories
 
-  /// Sees to it that a computer has a directory.
-  func keep(_ host: String) {
-    let hosts = state.withLock { state in
-      state.kept.insert(host)
-      return Set(state.shares.map(\.host))
-    }
-    setDirectories(hosts)
-  }
-
   private func setDirectories(_ hosts: Set<String>) {
     guard let servers = try? volume.tree.openDirectory(at: DomainTree.servers.path),
       let status = try? servers.fd.status()
     else { return }
-    let hosts = hosts.union(state.withLock { $0.kept })
     let there = Set(((try? servers.fd.entries()) ?? []).map { String(decoding: $0.name, as: UTF8.self) })
     let used = Set(
       volume.attached.all.compactMap { if case .server(let host) = $0.record.place { host } else { nil } })

@@ -27,9 +27,10 @@ extension VolumeService {
       owner: user, isReadOnly: share.isReadOnly, added: Int64(time(nil)), options: .onDemand)
   }
 
-  func known(_ id: Int64) -> VolumeRecord? {
-    ((try? registry(false)?.volumes()) ?? nil)?.first { $0.id == id }
-  }
+  /// What the registry has; nothing if it can't be read.
+  var recordsIfReadable: [VolumeRecord] { ((try? registry(false)?.volumes()) ?? nil) ?? [] }
+
+  func known(_ id: Int64) -> VolumeRecord? { recordsIfReadable.first { $0.id == id } }
 
   /// The one that somebody is about to have.
   func noted(_ awaited: AwaitedVolume, for user: UInt32) -> VolumeRecord? {
@@ -42,7 +43,7 @@ extension VolumeService {
     if share.isAnnounced, owner == 0, !isRootless { return nil }
     let wanted = record(of: share, for: owner)
     return changes.withLock { _ in
-      let known = ((try? registry(false)?.volumes()) ?? nil) ?? []
+      let known = recordsIfReadable
       for same in known where same.treePath == wanted.treePath && same.owner == owner && isOfServer(same) {
         if same.path == wanted.path, same.isReadOnly == wanted.isReadOnly { return same }
         // The file says something else by now.
@@ -64,16 +65,12 @@ extension VolumeService {
     guard store.description.mode != .system || call.caller.uid == 0 else {
       throw ControlFailure("only root has volumes in /Network", .EPERM)
     }
-    switch place {
-    case .volumes: break
-    case .server(let host): servers.keep(host)
-    case .network:
-      guard let name, Self.networkNames.contains(name) else {
-        throw ControlFailure("nothing else can be a volume there", .EINVAL)
-      }
-      changeNetwork { (network, owner) throws(Errno) in
-        try StoreLayout.makeDirectory(name, in: network, mode: 0o755, uid: owner.st_uid, gid: owner.st_gid)
-      }
+    // What servers share comes of itself.
+    guard place == .network, let name, Self.networkNames.contains(name) else {
+      throw ControlFailure("nothing else can be a volume there", .EINVAL)
+    }
+    changeNetwork { (network, owner) throws(Errno) in
+      try StoreLayout.makeDirectory(name, in: network, mode: 0o755, uid: owner.st_uid, gid: owner.st_gid)
     }
   }
 
@@ -114,7 +111,7 @@ extension VolumeService {
 
   private func makeRoom(among candidates: [VolumeRecord]) {
     for record in candidates {
-      let attached = volume.attached.all.first { $0.record.id == record.id }
+      let attached = volume.attached.attached(record.id)
       if let attached, !users(of: attached).isEmpty { continue }
       return changes.withLock { _ in
         try? registry(false)?.removeVolume(record.id)

@@ -163,7 +163,7 @@ extension VolumeService {
     _ record: VolumeRecord, _ isForced: Bool, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> SharedFD? {
     try changes.withLock { _ throws(ControlFailure) in
-      guard let attached = volume.attached.all.first(where: { $0.record.id == record.id }) else { return nil }
+      guard let attached = volume.attached.attached(record.id) else { return nil }
       if !isForced { try requireUnused(attached, users) }
       volume.detach(record.id)
       do throws(ControlFailure) {

@@ -63,7 +63,7 @@ extension VolumeService {
   }
 
   func engine(of record: VolumeRecord) -> VolumeEngine? {
-    volume.attached.all.first { $0.record.id == record.id }?.engine
+    volume.attached.attached(record.id)?.engine
   }
 
   func describe(_ record: VolumeRecord) -> VolumeDescription {
@@ -242,7 +242,7 @@ extension VolumeService {
       guard known.owner == user || user == 0 else {
         throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
       }
-      let attached = volume.attached.all.first { $0.record.id == known.id }
+      let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
       do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
         throw ControlFailure(error)

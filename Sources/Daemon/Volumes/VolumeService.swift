@@ -132,7 +132,7 @@ final class VolumeService: Sendable {
 
   /// Those that are not there are mounted when somebody looks for them.
   private func awaitAll() {
-    let records = ((try? registry(false)?.volumes()) ?? nil) ?? []
+    let records = recordsIfReadable
     let attached = Set(volume.attached.all.map(\.record.id))
     let missing = records.filter { $0.kind != .directory && !attached.contains($0.id) && !isOfServer($0) }
     let awaited = missing.map { AwaitedVolume($0, in: volume.tree, isAnnounced: false) }
@@ -159,7 +159,7 @@ final class VolumeService: Sendable {
       state.hurries[owner].map { monotonicNanoseconds() &- $0 > Self.hurryNanoseconds } ?? true
     }
     guard mayWait else { return }
-    let isThere = { [volume] in volume.attached.all.contains { $0.record.id == found.id } }
+    let isThere = { [volume] in volume.attached.attached(found.id) != nil }
     let isOver = state.wait(milliseconds: Self.lookupMilliseconds) {
       isThere() || $0.failures[found.id].map { $0.time > began } ?? false
     }
@@ -176,7 +176,7 @@ final class VolumeService: Sendable {
       let isThere =
         record.isEncrypted
         ? volume.attached.locked.has(record.id)
-        : volume.attached.all.contains { $0.record.id == record.id }
+        : volume.attached.attached(record.id) != nil
       if !isThere { try attachNow(record) }
     } catch {
       failure = Failure(reason: error.message, time: monotonicNanoseconds())

@@ -227,8 +227,11 @@ package final class AttachedVolumes: Sendable {
   package func hold(_ record: VolumeRecord, at place: AttachedVolume?) {
     hasBeen.store(true, ordering: .relaxed)
     if place != nil { haveQueues.store(true, ordering: .relaxed) }
-    locked.add(record, at: place, isUnlocked: all.contains { $0.record.id == record.id })
+    locked.add(record, at: place, isUnlocked: attached(record.id) != nil)
   }
+
+  /// The one that has a number in the registry.
+  package func attached(_ id: Int64) -> AttachedVolume? { all.first { $0.record.id == id } }
 
   /// Takes one out of the tree; what is open on it stays usable until ``forget(unless:)``.
   func remove(_ id: Int64) {

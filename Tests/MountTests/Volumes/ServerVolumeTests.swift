@@ -285,21 +285,18 @@ struct ServerVolumeTests {
   }
 
   /// WebDAV by rclone.
-  @Test(.enabled(if: has("/usr/bin/rclone"), "rclone is not installed"))
+  @Test(.enabled(if: WebDAVServer.isPossible, "rclone is not installed"))
   func webDAVIsServedByRclone() throws {
     let run = try RunFixture()
-    try run.mounted.temporary.makeDirectory("dav", mode: 0o777)
-    let (directory, port) = (run.mounted.temporary.appending("dav"), Int.random(in: 20_000..<32_000))
+    let server = try WebDAVServer(in: run.mounted.temporary)
+    let make = ["sh", "-c", "mkdir \"$0/x\" && echo one >\"$0/x/a\"", server.directory]
+    try #require(try Program.run(make).status == 0)
     let script = """
-      V="$POINT/Volumes"; D=$V/dav; S='\(directory)'; mkdir $S/x; echo one >$S/x/a
-      rclone serve webdav $S --addr 127.0.0.1:\(port) --config /dev/null >/dev/null 2>&1 & server=$!
-      for i in $(seq 100)
-      do python3 -c 'import socket; socket.create_connection(("127.0.0.1", \(port)))' 2>/dev/null &&
-        break; sleep 0.1; done
-      timeout 60 "$INSULA" volume add dav://127.0.0.1:\(port)/x --at dav --store "$POINT" >/dev/null
+      V="$POINT/Volumes"; D=$V/dav; S='\(server.directory)'
+      timeout 60 "$INSULA" volume add \(server.url)/x --at dav --store "$POINT" >/dev/null
       cat $D/a; echo two >$D/b; mkdir $D/d; mv $D/b $D/d/c; cat $D/d/c; ls $D
       "$INSULA" volume eject dav --store "$POINT"
-      for i in $(seq 100); do [ -s $S/x/d/c ] && break; sleep 0.1; done; cat $S/x/d/c; kill $server
+      for i in $(seq 100); do [ -s $S/x/d/c ] && break; sleep 0.1; done; cat $S/x/d/c
       """
     let result = try run.shell(script)
     #expect(result.status == 0 && result.output == "one\ntwo\na\nd\ntwo\n", "\(result)")

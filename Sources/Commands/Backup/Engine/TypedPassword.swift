@@ -12,7 +12,7 @@ enum TypedPassword {
   ///
   /// `what` is what it opens, and `instead` how it can be given without a terminal.
   static func ask(isNew: Bool, of what: String, instead: String, _ context: Context) throws -> [UInt8] {
-    guard isatty(0) == 1, isatty(2) == 1 else {
+    guard context.hasTerminal else {
       throw CommandFailure(
         .usage,
         "the password of \(what) is not known, and there is no terminal to ask for it; give \(instead)")

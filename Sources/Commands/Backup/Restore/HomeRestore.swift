@@ -215,15 +215,11 @@ struct HomeRestore {
 
   /// Throws unless what is there may be replaced.
   static func ask(_ context: Context, _ what: String) throws {
-    guard isatty(0) == 1, isatty(2) == 1 else {
+    guard context.hasTerminal else {
       throw CommandFailure(
         .failed, "\(what) would be replaced; nothing was changed; '--replace' replaces that")
     }
-    context.console.ask("This replaces \(what). Go on? [y/N] ")
-    let answer = (try? FD(0).readAvailable(limit: 64)) ?? []
-    guard answer.first == UInt8(ascii: "y") || answer.first == UInt8(ascii: "Y") else {
-      throw CommandFailure(.failed, "nothing was changed")
-    }
+    try context.requireAgreement("This replaces \(what). Go on?")
   }
 
   /// Gives the apps again what they were allowed; what can't be is told.
