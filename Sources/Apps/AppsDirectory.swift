@@ -180,7 +180,8 @@ extension Installer {
     in home: FD, _ owner: FileStatus, _ path: String, isProtected: Bool
   ) throws(AppFailure) {
     let made = try registered { () throws(StoreError) in
-      try StagedTree(emptyIn: store, uid: owner.st_uid, gid: owner.st_gid, mode: 0o755)
+      try StagedTree(
+        emptyIn: store, for: path, uid: owner.st_uid, gid: owner.st_gid, mode: 0o755)
     }
     let place = BundlePlace(path: path)
     do throws(Errno) {

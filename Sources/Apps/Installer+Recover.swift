@@ -71,7 +71,9 @@ extension Installer {
         return try registered { () throws(StoreError) in try registry.abandon(noted) }
       }
       if let before = intent.before, before.path != intent.app.path, let directory {
-        let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+        let old = try registered { () throws(StoreError) in
+          try StagedTree(forTakingIn: store, from: before.path)
+        }
         do throws(Errno) {
           try take(BundlePlace(path: before.path), seal: before.seal, from: directory, to: old)
         } catch {

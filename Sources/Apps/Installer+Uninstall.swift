@@ -24,7 +24,9 @@ extension Installer {
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, keepingData)) }
     try refuseWhileRunning(app)
-    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+    let old = try registered { () throws(StoreError) in
+      try StagedTree(forTakingIn: store, from: app.path)
+    }
     let noted = try registered { () throws(StoreError) in
       try registry.begin(.uninstall(app, keepingData: keepingData))
     }

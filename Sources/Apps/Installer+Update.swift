@@ -82,7 +82,9 @@ extension Installer {
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
-    let old = try registered { () throws(StoreError) in try StagedTree(forTakingIn: store) }
+    let old = try registered { () throws(StoreError) in
+      try StagedTree(forTakingIn: store, from: before.path)
+    }
     let noted = try registered { () throws(StoreError) in
       try registry.begin(.update(before, to: app, waiting: waiting))
     }

@@ -24,7 +24,7 @@ extension Installer {
       name: UUIDText.random(), app: app, before: before, requester: caller.requester,
       allowsDowngrade: allowingDowngrade, since: time())
     let path = "\(store.path)/state/updates"
-    let updates = try registered { () throws(StoreError) in try store.openUpdates() }
+    let updates = try registered { () throws(StoreError) in try store.openUpdates(for: before.path) }
     return try Self.workOnUpdates.withLock { (_) throws(AppFailure) in
       do throws(Errno) {
         try copy.tree.place(as: waiting.name, in: updates.fd)
@@ -47,7 +47,7 @@ extension Installer {
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let caller = CallerIdentity(waiting.requester)
     let directory = try openForUpdate(try domain(of: waiting), by: caller)
-    let updates = try registered { () throws(StoreError) in try store.openUpdates() }
+    let updates = try registered { () throws(StoreError) in try store.openUpdates(for: waiting.app.path) }
     let report = InstallReport(InstallWait())
     let tree = StagedTree(keptAs: waiting.name, in: updates)
     let name = waiting.app.bundleName
@@ -89,14 +89,25 @@ extension Installer {
 
   /// The lock is held: a copy that is about to be noted is unknown.
   private func removeUnknownUpdates() {
-    guard store.state.has(StoreLayout.updatesName), let updates = try? store.openUpdates(),
-      let waiting = try? registry.waitingUpdates(),
-      let intents = try? registry.intents(), let entries = try? updates.fd.entries(), !entries.isEmpty
+    guard let waiting = try? registry.waitingUpdates(), let intents = try? registry.intents(),
+      let volumes = try? registry.volumes()
     else { return }
     // What is just being put in place is known until that is done.
     let known = Set(waiting.map(\.name) + intents.compactMap(\.intent.waiting))
+    if store.state.has(StoreLayout.updatesName), let updates = try? store.openUpdates() {
+      Self.remove(from: updates.fd, besides: known)
+    }
+    for home in volumes where home.place == .users {
+      let path = "Users/\(String(decoding: home.name, as: UTF8.self))/"
+      guard let updates = try? store.openUpdates(for: path) else { continue }
+      Self.remove(from: updates.fd, besides: known)
+    }
+  }
+
+  private static func remove(from updates: FD, besides known: Set<String>) {
+    guard let entries = try? updates.entries() else { return }
     for entry in entries where !known.contains(String(decoding: entry.name, as: UTF8.self)) {
-      try? updates.fd.removeTree(entry.name)
+      try? updates.removeTree(entry.name)
     }
   }
 

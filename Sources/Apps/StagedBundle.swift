@@ -63,7 +63,7 @@ extension Installer {
       follower: { $0.utf8.elementsEqual(executable.utf8) ? nil : CopiedDigest(known) })
     let tree: StagedTree
     do {
-      tree = try StagedTree(source, in: store, plan)
+      tree = try StagedTree(source, in: store, for: directory.path, plan)
     } catch let failure as TreeCopyFailure {
       if failure.reason == .cancelled { throw .cancelled }
       throw .notCopied(bundle: name, failure)

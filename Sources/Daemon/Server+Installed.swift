@@ -18,6 +18,8 @@ extension Server {
       throw ServeFailure.tree(path: store.path, error)
     }
     for bundle in try registry.bundles() {
+      // It is noted when its home appears.
+      if let home = Homes.name(in: bundle.path), store.liesElsewhere(home) { continue }
       do throws(Errno) {
         try volume.noteBundle(at: bundle.path, seals: bundle.seals)
       } catch {
@@ -26,5 +28,22 @@ extension Server {
       }
     }
     try AppShapes(store: store, volume: volume).note(registry)
+  }
+
+  /// What was noted of apps when the tree was mounted is noted of a home's when that appears.
+  static func noteApps(
+    ofHome home: String, _ store: Store, _ registry: GrantService.RegistrySource, in volume: Volume
+  ) {
+    do {
+      guard let registry = try registry(false) else { return }
+      for bundle in try registry.bundles() where Homes.name(in: bundle.path) == home {
+        do throws(Errno) { try volume.noteBundle(at: bundle.path, seals: bundle.seals) } catch {
+          DaemonLog.write("/\(bundle.path): the app is not where it was installed (\(error.message))")
+        }
+      }
+      try AppShapes(store: store, volume: volume).note(registry)
+    } catch {
+      DaemonLog.write("can't find out which apps are in the home of \(home.sanitized): \(error)")
+    }
   }
 }

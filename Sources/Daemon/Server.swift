@@ -162,7 +162,10 @@ package final class Server: Sendable {
     // Before grants, which may lead there.
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
-      log: { log.record($0) }, registry: registry)
+      log: { log.record($0) }, registry: registry
+    ) { [store, volume] home in
+      Self.noteApps(ofHome: home, store, registry, in: volume)
+    }
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
       registry: registry)

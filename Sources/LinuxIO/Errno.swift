@@ -77,6 +77,7 @@ extension Errno {
   package static let ENOMEM = Errno(Glibc.ENOMEM)
   package static let EACCES = Errno(Glibc.EACCES)
   package static let EBUSY = Errno(Glibc.EBUSY)
+  package static let ENOMEDIUM = Errno(Glibc.ENOMEDIUM)
   package static let EDQUOT = Errno(Glibc.EDQUOT)
   package static let EEXIST = Errno(Glibc.EEXIST)
   package static let EILSEQ = Errno(Glibc.EILSEQ)

@@ -56,7 +56,13 @@ extension FD {
 
   /// What is at a path below this one.
   package func status(at path: String) throws(Errno) -> FileStatus {
-    try withParent(of: path) { (parent, name) throws(Errno) in try parent.status(of: name) }
+    try withParent(of: path) { (parent, name) throws(Errno) in
+      let status = try parent.status(of: name)
+      guard status.isSymlink, let target = RedirectedNames.target(of: Array(name.utf8), in: parent) else {
+        return status
+      }
+      return try target.root.use { (root) throws(Errno) in try root.status() }
+    }
   }
 
   /// Whether a name is taken, as far as that can be told.

@@ -165,7 +165,16 @@ extension FD {
   /// Opens a child directory for reading its entries; never a link, never another filesystem's root.
   package func openDirectory(_ name: Name) throws(Errno) -> OwnedFD {
     let named = try child(name)
-    return try named.fd.reopened(O_RDONLY | O_DIRECTORY)
+    do throws(Errno) {
+      return try named.fd.reopened(O_RDONLY | O_DIRECTORY)
+    } catch {
+      // A link, by whichever name the kernel refuses it.
+      guard error == .ELOOP || error == .ENOTDIR, let target = RedirectedNames.target(of: name, in: self)
+      else { throw error }
+      return try target.root.use { (root) throws(Errno) in
+        try root.open(Name.here, O_RDONLY | O_DIRECTORY)
+      }
+    }
   }
 }
 

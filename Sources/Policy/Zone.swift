@@ -168,7 +168,7 @@ package enum Zone: UInt8, Sendable, CaseIterable {
     self == .top || self == .readOnlyVolume || self == .readOnlyOwnerlessVolume || isReadOnlyRegion
   }
 
-  /// Whether this is on a volume, which others than the daemon may change at any time.
+  /// Whether this is below /Volumes or /Network, on a volume that is no home.
   package var isOnVolume: Bool { self == .volume || self == .readOnlyVolume || hasNoOwners }
 
   /// Whether who gets here counts as the owner of all that is here.
@@ -206,8 +206,8 @@ package enum Zone: UInt8, Sendable, CaseIterable {
   /// Whether the names in a directory here are those of volumes, and no others.
   package var holdsVolumes: Bool { self == .volumes || self == .server }
 
-  /// Whether some of the names in a directory here may be those of volumes.
-  package var mayHoldVolumes: Bool { holdsVolumes || self == .networkStandard }
+  /// Whether some of the names in a directory here may be those of volumes, or of homes on volumes.
+  package var mayHoldVolumes: Bool { holdsVolumes || self == .networkStandard || self == .users }
 
   /// Whether a directory here keeps what has a name of the zone `child` in it.
   package func keeps(_ child: Zone) -> Bool {

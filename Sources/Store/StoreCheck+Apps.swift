@@ -85,7 +85,10 @@ extension StoreCheck {
       "the next uninstall or update removes it, unless flags protect it")
   }
 
-  private func isThere(_ app: InstalledApp) -> Bool { status(app.path)?.isDirectory == true }
+  /// Of what is in a home that lies elsewhere, nothing is known here.
+  private func isThere(_ app: InstalledApp) -> Bool {
+    status(app.path)?.isDirectory == true || Homes.name(in: app.path).map(store.liesElsewhere) == true
+  }
 
   /// A container may be missing: it is made when it is needed.
   ///

@@ -11,7 +11,7 @@ extension StoreCheck {
     let path = store.path + "/tree"
     // A missing Users directory was reported above.
     guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
-    for home in try homes.list() {
+    for home in try homes.list() where !home.isAway {
       checkOwner(of: home, "\(path)/Users/\(home.name)")
       guard let care = homes.care(for: home) else { continue }
       for fault in care.faults() { check(fault, in: home, care) }

@@ -29,6 +29,10 @@ package enum StoreError: Error, Equatable, Sendable {
   case otherAccount(name: String)
   case homeExists(path: String)
   case noHome(path: String)
+  /// It is on a disk or a server that is not there.
+  case homeIsAway(path: String)
+  /// Others can make or change homes there.
+  case homesOfOthers(path: String)
   case notAdoptable(path: String, reasons: [String])
 
   case libraryMissing(reason: String)
@@ -127,6 +131,12 @@ extension StoreError: CustomStringConvertible {
         + "nothing was changed; move that away, and try again"
     case .noHome(let path):
       "there is no home \(path); 'insula user add' creates one, and 'insula user list' lists the homes"
+    case .homeIsAway(let path):
+      "the home \(path) is on a disk or server that is not there now; mount the store, "
+        + "and see 'insula volume list'"
+    case .homesOfOthers(let path):
+      "others can change what is in \(path), so no home is safe there; "
+        + "it must belong to whoever mounts the store (root for the machine's), and only they may write there"
     case .libraryMissing(let reason):
       "can't load SQLite: \(reason)"
     case .registryBusy(let path):
@@ -196,7 +206,7 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,
-      .homeExists, .noHome,
+      .homeExists, .noHome, .homeIsAway, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam:

@@ -96,6 +96,9 @@ struct Node: SlabSlot {
     }
   }
 
+  /// Whether others than the daemon may change it at any time.
+  var isOnVolume: Bool { volume != 0 }
+
   var hash: Int { Identity.hash(inode: inode, device: device) }
   var number: ObjectNumber { ObjectNumber(inode: inode, device: device) }
   var identity: Identity { Identity(inode: inode, device: device, handle: handle) }

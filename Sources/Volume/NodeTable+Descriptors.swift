@@ -24,6 +24,8 @@ extension NodeTable {
     let number: ObjectNumber
     /// The volume that it lies on; 0 for the tree itself.
     let volume: UInt32
+    /// Whether others than the daemon may change it at any time.
+    package var isOnVolume: Bool { volume != 0 }
     /// In which epoch the kernel was last told names of the directory, when the request began.
     let namesEpoch: UInt16
     /// What was known of the object's ACL and flags when the request began.
@@ -86,7 +88,7 @@ extension NodeTable {
   func prepareForAttributes(_ reference: borrowing Reference, _ status: FileStatus) {
     guard status.isRegular || status.isDirectory else { return }
     // To close it, on whatever thread, could mean to wait for a server.
-    if reference.zone.isOnVolume, attached?.queue(ofDevice: reference.number.device) != nil { return }
+    if reference.isOnVolume, attached?.queue(ofDevice: reference.number.device) != nil { return }
     let isAskedAgain = with(reference.id) { node in
       if node.flags.contains(.descriptorIsReadable) { return false }
       return !node.flags.insert(.attributesAsked).inserted
@@ -126,11 +128,11 @@ extension NodeTable {
       }
     }
     guard let (handle, zone, number) = known else { throw .ESTALE }
-    if zone.isOnVolume, handleRoot != nil, let volume = attached?.volume(numbered: number),
+    if number != 0, handleRoot != nil, let volume = attached?.volume(numbered: number),
       volume.engine.usesHandles
     {
       install(try openWithRoom { () throws(Errno) in try volume.open(handle) }, for: id)
-    } else if !zone.isOnVolume,
+    } else if number == 0,
       let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
       self.handleRoot != nil,
       handle.length > 0
@@ -170,9 +172,9 @@ extension NodeTable {
         }
       }
       let identity = Identity(try found.fd.status(), of: found.fd)
-      let zone = with(child) { $0.matches(identity) ? $0.zone : nil } ?? nil
-      guard let zone else { throw .ESTALE }
-      let isOutermost = zone.isReadOnlyRegion && !parent.zone.isReadOnlyRegion
+      let known = with(child) { $0.matches(identity) ? ($0.zone, $0.isOnVolume) : nil } ?? nil
+      guard let (zone, isOnVolume) = known else { throw .ESTALE }
+      let isOutermost = zone.isReadOnlyRegion && !parent.zone.isReadOnlyRegion && !isOnVolume
       install(isOutermost ? try reopenedNoatime(found) : found, for: child)
     }
   }

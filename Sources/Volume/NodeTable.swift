@@ -123,7 +123,7 @@ extension NodeTable {
         }
         if hasMoved { state.noteWhereEntered(index) }
         if status.isDirectory { state.refusalRates.found(in: directory.index) }
-        if handleRoot == nil || zone.isOnVolume { state.remember(name, of: index) }
+        if handleRoot == nil || node.pointee.isOnVolume { state.remember(name, of: index) }
         if name.length > 0 { state.releaseHold(index) }
       }
       if node.pointee.descriptor < 0 {
@@ -193,7 +193,7 @@ extension NodeTable {
       isWithinBudget = state.holdDescriptor(index, limit: limit, by: payer)
       let node = state.slab[index]
       let isLost =
-        handleRoot == nil || node.pointee.zone.isOnVolume || node.pointee.flags.contains(.isDirectory)
+        handleRoot == nil || node.pointee.isOnVolume || node.pointee.flags.contains(.isDirectory)
       return node.pointee.descriptor < 0 && isLost ? Self.id(index, node.pointee.generation) : nil
     }
     guard let missing, let object = try? open(), let status = try? object.fd.status() else { return }

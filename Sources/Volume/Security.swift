@@ -36,7 +36,7 @@ extension View {
   /// The ACL and the flags of a node's object.
   func security(of node: borrowing NodeTable.Reference) -> Security {
     // Others may have changed it.
-    if node.zone.isOnVolume { return learnSecurity(of: node) }
+    if node.isOnVolume { return learnSecurity(of: node) }
     switch node.security {
     case .none:
       return .none
@@ -53,9 +53,12 @@ extension View {
   /// The object with this name, with its ACL and flags.
   ///
   /// The caller holds the lock of the directory's names.
-  func look(at name: Name, in directory: FD, _ zone: Zone) throws(Errno) -> (FileStatus, Security) {
+  func look(
+    at name: Name, in directory: DirectoryChange.Directory
+  ) throws(Errno) -> (FileStatus, Security) {
+    let (isOnVolume, directory) = (directory.isOnVolume, directory.fd)
     let status = try directory.status(of: name)
-    if !zone.isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
+    if !isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return (status, .none) }
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }
     }

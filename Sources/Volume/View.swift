@@ -148,7 +148,9 @@ package final class View: FileSystem {
   package var hasQueues: Bool { volume.attached.hasQueues }
 
   package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? {
-    guard let (number, zone) = nodes.with(node, { ($0.number, $0.zone) }) else { return nil }
+    guard let (number, zone, isOnVolume) = nodes.with(node, { ($0.number, $0.zone, $0.isOnVolume) }) else {
+      return nil
+    }
     if zone.mayHoldVolumes, let name {
       // What is there is told from memory; what is not is waited for, and not for long.
       let found = volume.attached.find(
@@ -158,7 +160,7 @@ package final class View: FileSystem {
       let isAwaited = volume.attached.awaited(name.buffer, in: number, for: 0) != nil
       return isAwaited ? volume.attached.lookups : nil
     }
-    guard zone.isOnVolume else { return nil }
+    guard isOnVolume else { return nil }
     return volume.attached.locked.queue(of: number) ?? volume.attached.queue(ofDevice: number.device)
   }
 

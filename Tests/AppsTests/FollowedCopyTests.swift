@@ -54,7 +54,7 @@ internal import Testing
         return keeper
       })
     let source = try TemporaryDirectory.open(made.temporary.appending("Editor.app"))
-    let staged = try StagedTree(source.fd, in: store, copy)
+    let staged = try StagedTree(source.fd, in: store, for: "Applications", copy)
     let applications = try TemporaryDirectory.open(made.path + "/tree/Applications")
     try staged.place(as: "Editor.app", in: applications.fd)
   }

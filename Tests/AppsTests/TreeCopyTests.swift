@@ -24,7 +24,8 @@ internal import Testing
   private func stage(_ path: String? = nil, _ copy: TreeCopy? = nil) throws -> StagedTree {
     let directory = try TemporaryDirectory.open(path ?? source)
     return try StagedTree(
-      directory.fd, in: store, copy ?? TreeCopy(uid: ProcessID.user, gid: ProcessID.group))
+      directory.fd, in: store, for: "Applications",
+      copy ?? TreeCopy(uid: ProcessID.user, gid: ProcessID.group))
   }
 
   private func failure(_ copy: TreeCopy? = nil) -> TreeCopyFailure? {
@@ -151,7 +152,7 @@ internal import Testing
     #expect(try TreeSize.measured(source.fd).bytes == .max)
     try Store.create(at: memory + "/store", TestStore.description)
     let store = try Store(opening: memory + "/store", .exclusive)
-    let staged = try StagedTree(source.fd, in: store, TreeCopy(uid: 0, gid: 0))
+    let staged = try StagedTree(source.fd, in: store, for: "Applications", TreeCopy(uid: 0, gid: 0))
     #expect(staged.count.bytes == .max && staged.count.files == 2)
   }
 
@@ -254,7 +255,7 @@ internal import Testing
     try shell("mkdir d; head -c 3000000 /dev/zero | tr '\\0' x > d/large")
     let directory = try TemporaryDirectory.open(source)
     do {
-      _ = try StagedTree(directory.fd, in: small, TreeCopy(uid: 0, gid: 0))
+      _ = try StagedTree(directory.fd, in: small, for: "Applications", TreeCopy(uid: 0, gid: 0))
       Issue.record("there was room for it")
     } catch let failure as TreeCopyFailure {
       #expect(failure == TreeCopyFailure(path: "d/large", reason: .failed(doing: "copy", .ENOSPC)))

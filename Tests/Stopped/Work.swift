@@ -43,7 +43,7 @@ enum Work {
       try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
     }
     let copy = TreeCopy(uid: ProcessID.user, gid: ProcessID.group)
-    let staged = try StagedTree(directory.fd, in: store, copy)
+    let staged = try StagedTree(directory.fd, in: store, for: "Applications", copy)
     let applications = try "Applications".withName { (name) throws(Errno) in
       try store.tree.openDirectory(name)
     }

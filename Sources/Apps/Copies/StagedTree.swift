@@ -22,8 +22,10 @@ package final class StagedTree {
   private var isKept = false
 
   /// Copies a tree to among a store's own files; ``synchronize()`` comes before anyone may see it.
-  package init(_ source: FD, in store: Store, _ copy: TreeCopy) throws {
-    staging = try store.openStaging()
+  ///
+  /// `path` is where it will get its name.
+  package init(_ source: FD, in store: Store, for path: String, _ copy: TreeCopy) throws {
+    staging = try store.openStaging(for: path)
     workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
     try Self.clear(workshop)
     let name = workshop.newName()
@@ -38,8 +40,8 @@ package final class StagedTree {
   }
 
   /// Has a name for what will be taken.
-  package init(forTakingIn store: Store) throws(StoreError) {
-    staging = try store.openStaging()
+  package init(forTakingIn store: Store, from path: String) throws(StoreError) {
+    staging = try store.openStaging(for: path)
     workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
     name = workshop.newName()
     count = TreeCopy.Count()
@@ -47,8 +49,10 @@ package final class StagedTree {
   }
 
   /// Makes an empty directory that belongs to someone.
-  package init(emptyIn store: Store, uid: UInt32, gid: UInt32, mode: UInt32) throws(StoreError) {
-    staging = try store.openStaging()
+  package init(
+    emptyIn store: Store, for path: String, uid: UInt32, gid: UInt32, mode: UInt32
+  ) throws(StoreError) {
+    staging = try store.openStaging(for: path)
     workshop = Workshop(directory: staging.fd, prefix: Self.prefix)
     name = workshop.newName()
     count = TreeCopy.Count()

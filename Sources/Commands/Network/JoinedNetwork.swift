@@ -47,6 +47,9 @@ struct JoinedNetwork {
     (self.address, self.access, self.store) = (address, access, store)
   }
 
+  /// The homes that it has.
+  var homes: String { url("Users") }
+
   private func url(_ name: String) -> String {
     address.text + (address.text.hasSuffix("/") || address.text.hasSuffix(":") ? "" : "/") + name
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Daemon
+internal import Policy
 internal import Store
 
 /// `insula user add`.
@@ -12,11 +14,18 @@ struct UserAddCommand: Command {
       .init(
         name: "adopt",
         help: "give the account a home that is there already: put there from outside, or left by somebody"),
+      .init(
+        name: "home", value: "SOURCE",
+        help: "have it in a directory, on a disk, on a server (URL) or in the joined 'network'"),
       HomesAccess.storeOption,
     ],
     details: [
       """
       This works whether the store is mounted or not. Without --adopt, existing directories are never changed.
+      """,
+      """
+      With --home, the home is SOURCE/NAME, and is made there or completed; the store must be mounted. SOURCE
+      must be root's (yours, for a store of your own), and keep owners, ACLs and flags.
       """,
       """
       --adopt requires that the store is not mounted. What belonged to the former owner of the home becomes
@@ -30,24 +39,44 @@ struct UserAddCommand: Command {
       number stay, and grants of theirs have to be given again.
       """,
     ],
-    examples: ["sudo insula user add anna", "sudo insula user add anna --adopt"])
+    examples: ["sudo insula user add anna", "sudo insula user add anna --home UUID=1c2e-..."])
 
   private let name: String
   private let isAdopting: Bool
+  private let source: String?
   private let store: String?
 
-  init(_ arguments: ParsedArguments) {
+  init(_ arguments: ParsedArguments) throws(UsageError) {
     name = arguments.argument(0) ?? ""
     isAdopting = arguments.has("adopt")
+    source = arguments.value("home")
+    if isAdopting, source != nil {
+      throw Self.description.error(
+        "'--adopt' is for a home in the store; '--home' takes over what is SOURCE/NAME")
+    }
     store = arguments.value("store")
   }
 
   func run(in context: Context) throws -> ExitCode {
     if isAdopting { return try adopt(context) }
+    if let source { return try addElsewhere(source, context) }
     try HomesAccess.open(store, writing: true, context) { homes in
       try homes.add(name)
     }
     context.console.say("Created the home of \(name).")
+    return .ok
+  }
+
+  private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
+    var daemon = try RunningDaemon(store, context)
+    var named = source
+    if source == "network" {
+      let access = try AppsAccess.find(store ?? context.defaultStore, writing: false, context)
+      named = try JoinedNetwork(access).homes
+    }
+    let (found, opened) = try VolumeWish.Source.named(named, context)
+    _ = try daemon.volumes(.add(VolumeWish(found, in: .users, name: name)), on: opened)
+    context.console.say("\(name) has the home \(daemon.mountPoint)/Users/\(name), in \(named.sanitized).")
     return .ok
   }
 

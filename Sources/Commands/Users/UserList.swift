@@ -23,6 +23,7 @@ struct UserListCommand: Command {
       list: homes, json: json, none: "There are no homes yet; 'insula user add NAME' creates one.",
       columns: ["HOME", "OWNER", "STATE"]
     ) { home in
+      if home.isAway { return [home.name, "", "away"] }
       let state = home.missing.isEmpty ? "complete" : "missing: " + home.missing.joined(separator: ", ")
       return [home.name, home.account ?? "uid \(home.uid)", state]
     }

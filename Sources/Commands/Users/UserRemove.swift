@@ -43,10 +43,21 @@ struct UserRemoveCommand: Command {
       $0.name == name
     }
     try removeApps(context)
-    try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
+    if try !removeElsewhere(context) {
+      try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
+    }
     if let home { try takeBackGrants(of: home.uid, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
+  }
+
+  /// Whether it was on a volume, with which it goes.
+  private func removeElsewhere(_ context: Context) throws -> Bool {
+    guard var daemon = try? RunningDaemon(store, context),
+      try daemon.volumes(.list).contains(where: { $0.treePath == "Users/\(name)" })
+    else { return false }
+    _ = try daemon.volumes(.eject(name: "Users/\(name)", force: false, deletesHome: true))
+    return true
   }
 
   /// What someone without a home has granted, no app could use.

@@ -76,7 +76,7 @@ struct VolumeAddCommand: Command {
     }
     if json { context.console.print(json: added) }
     for volume in added where !json {
-      context.console.print(path: "\(daemon.mountPoint)/Volumes/\(volume.name)")
+      context.console.print(path: "\(daemon.mountPoint)/\(volume.treePath)")
       if volume.keepsAttributes == false {
         context.console.note(
           "\(volume.name.sanitized) keeps neither ACLs nor flags; what is moved there loses them")
@@ -86,34 +86,45 @@ struct VolumeAddCommand: Command {
   }
 
   private func wish(_ context: Context) throws -> (VolumeWish, SharedFD?) {
-    if ServerAddress.looksLikeOne(source) { return (wish(.server(source)), nil) }
-    if source.hasPrefix("UUID=") || source.hasPrefix("LABEL=") { return (wish(.disk(source)), nil) }
-    do throws(Errno) {
-      let path = context.reachable(source)
-      let opened = SharedFD(
-        try path.withName { (path) throws(Errno) in try FD.cwd.openFollowing(path, pathOnly) })
-      if try opened.use({ (fd) throws(Errno) in try fd.status().isDirectory }) {
-        if options.has("encrypted") { return (wish(.encrypted(waits: false)), opened) }
-        let isEncrypted = try? opened.use { (fd) throws(Errno) in try fd.status(of: Gocryptfs.configuration) }
-        if isEncrypted != nil {
-          context.console.note(
-            "\(source.sanitized) has files that gocryptfs has encrypted, and so they will look; "
-              + "'--encrypted' adds it with what they contain")
-        }
-        return (wish(.directory), opened)
+    let (found, opened) = try VolumeWish.Source.named(source, context)
+    guard let opened else {
+      guard !options.has("encrypted") else {
+        throw CommandFailure(.ENOTDIR, "can't open \(source.sanitized): \(Errno.ENOTDIR.messageAboutPath)")
       }
-      if options.has("encrypted") { throw .ENOTDIR }
-      let own = try opened.use { (fd) throws(Errno) in try fd.ownPath() }
-      return (wish(.disk(String(decoding: own, as: UTF8.self))), nil)
-    } catch {
-      throw CommandFailure(error, "can't open \(source.sanitized): \(error.messageAboutPath)")
+      return (wish(found), nil)
     }
+    if options.has("encrypted") { return (wish(.encrypted(waits: false)), opened) }
+    let isEncrypted = try? opened.use { (fd) throws(Errno) in try fd.status(of: Gocryptfs.configuration) }
+    if isEncrypted != nil {
+      context.console.note(
+        "\(source.sanitized) has files that gocryptfs has encrypted, and so they will look; "
+          + "'--encrypted' adds it with what they contain")
+    }
+    return (wish(found), opened)
   }
 
   private func wish(_ source: VolumeWish.Source) -> VolumeWish {
     VolumeWish(
       source, name: name, isReadOnly: options.has("read-only"), ignoresOwners: options.has("ignore-owners"),
       isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) })
+  }
+}
+
+extension VolumeWish.Source {
+  /// What somebody calls a directory, a disk or a server; a directory is opened.
+  static func named(_ source: String, _ context: Context) throws -> (VolumeWish.Source, SharedFD?) {
+    if ServerAddress.looksLikeOne(source) { return (.server(source), nil) }
+    if source.hasPrefix("UUID=") || source.hasPrefix("LABEL=") { return (.disk(source), nil) }
+    do throws(Errno) {
+      let path = context.reachable(source)
+      let opened = SharedFD(
+        try path.withName { (path) throws(Errno) in try FD.cwd.openFollowing(path, pathOnly) })
+      if try opened.use({ (fd) throws(Errno) in try fd.status().isDirectory }) { return (.directory, opened) }
+      let own = try opened.use { (fd) throws(Errno) in try fd.ownPath() }
+      return (.disk(String(decoding: own, as: UTF8.self)), nil)
+    } catch {
+      throw CommandFailure(error, "can't open \(source.sanitized): \(error.messageAboutPath)")
+    }
   }
 }
 

@@ -29,7 +29,7 @@ struct VolumeInfoCommand: Command {
       return .ok
     }
     var rows = [
-      ["name", volume.name], ["path", "\(daemon.mountPoint)/Volumes/\(volume.name)"],
+      ["name", volume.name], ["path", "\(daemon.mountPoint)/\(volume.treePath)"],
       [volume.kind, volume.path], ["for", volume.audience], ["state", volume.state],
     ]
     if volume.ignoresOwners { rows.append(["owners", "ignored"]) }

@@ -63,8 +63,9 @@ extension VolumeService {
   ) throws(ControlFailure) {
     guard place != .volumes else { return }
     guard store.description.mode != .system || call.caller.uid == 0 else {
-      throw ControlFailure("only root has volumes in /Network", .EPERM)
+      throw ControlFailure("only root has volumes outside of /Volumes", .EPERM)
     }
+    if place == .users { return try prepareHome(name) }
     // What servers share comes of itself.
     guard place == .network, let name, Self.networkNames.contains(name) else {
       throw ControlFailure("nothing else can be a volume there", .EINVAL)

@@ -94,18 +94,34 @@ struct VolumeAttaching {
   /// nothing that is mounted in it, now or later, is a part of it.
   ///
   /// It is no part of the tree yet.
-  func prepare(_ directory: SharedFD, as record: VolumeRecord) throws(VolumeFailure) -> AttachedVolume {
+  ///
+  /// A `new` home is made there.
+  func prepare(
+    _ directory: SharedFD, as record: VolumeRecord, isNew: Bool = false
+  ) throws(VolumeFailure) -> AttachedVolume {
+    let engine: VolumeEngine
+    let root: SharedFD
     do throws(Errno) {
-      let engine = try directory.use { (fd) throws(Errno) in try VolumeEngine.directory(record, fd) }
-      guard isSystem else {
-        return try AttachedVolume(record, engine, of: directory, root: directory, in: store.tree)
-      }
-      let limits: DetachedMount.Limits =
-        record.isReadOnly ? [.noSetUserID, .noDevices, .readOnly] : [.noSetUserID, .noDevices]
-      let mount = try directory.use { (fd) throws(Errno) in try DetachedMount.copy(of: fd, adding: limits) }
-      return try AttachedVolume(record, engine, of: directory, root: SharedFD(mount), in: store.tree)
+      engine = try directory.use { (fd) throws(Errno) in try VolumeEngine.directory(record, fd) }
+      root = isSystem ? try mount(directory, isReadOnly: record.isReadOnly) : directory
     } catch {
       throw .mount(error)
     }
+    let home = record.place == .users ? try store.home(record, in: root, isNew: isNew) : nil
+    if home != nil, (try? volume.metadata.keepsSecurity(on: FD(root.number))) != true {
+      throw .unfitForHomes(engine.name)
+    }
+    do throws(Errno) {
+      return try AttachedVolume(record, engine, of: directory, root: root, home: home, in: store.tree)
+    } catch {
+      throw .mount(error)
+    }
+  }
+
+  private func mount(_ directory: SharedFD, isReadOnly: Bool) throws(Errno) -> SharedFD {
+    let limits: DetachedMount.Limits =
+      isReadOnly ? [.noSetUserID, .noDevices, .readOnly] : [.noSetUserID, .noDevices]
+    return SharedFD(
+      try directory.use { (fd) throws(Errno) in try DetachedMount.copy(of: fd, adding: limits) })
   }
 }

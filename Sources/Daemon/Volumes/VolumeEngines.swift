@@ -26,14 +26,15 @@ final class VolumeEngines: Sendable {
     let mayHang: Bool
   }
 
+  private let store: Store
   private let volume: Volume
   private let helper: MountHelper
   private let kept: KeptState?
   /// What is kept for the next worker, for as long as it is there.
   private let memories = Mutex<[Int64: SharedMemory]>([:])
 
-  init(_ volume: Volume, _ helper: MountHelper, _ kept: KeptState?) {
-    (self.volume, self.helper, self.kept) = (volume, helper, kept)
+  init(_ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?) {
+    (self.store, self.volume, self.helper, self.kept) = (store, volume, helper, kept)
   }
 
   private static let patienceMilliseconds = 10_000
@@ -46,8 +47,10 @@ final class VolumeEngines: Sendable {
 
   /// Has what a record says mounted, which takes as long as a server needs; it is no part of the tree yet.
   ///
-  /// `handed` is what its program needs besides.
-  func mount(_ record: VolumeRecord, handed: [SharedFD] = []) throws(VolumeFailure) -> Attached {
+  /// `handed` is what its program needs besides; a `new` home is made there.
+  func mount(
+    _ record: VolumeRecord, handed: [SharedFD] = [], isNew: Bool = false
+  ) throws(VolumeFailure) -> Attached {
     let served: ServedEngine
     do throws(EngineFailure) {
       served = try helper.serve(try order(for: record), handed: handed)
@@ -64,11 +67,15 @@ final class VolumeEngines: Sendable {
       keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
       isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
-    do throws(Errno) {
-      let attached = try attach(record, known, served.root, served.life)
+    do throws(VolumeFailure) {
+      if record.place == .users, !known.keepsOwners || !known.keepsAttributes || known.isReadOnly {
+        throw .unfitForHomes(served.engine)
+      }
+      let attached = try attach(record, known, served.root, served.life, isNew: isNew)
       return Attached(volume: attached, identity: served.identity)
     } catch {
-      throw .mount(error)
+      Self.end(served.life, isHurried: false)
+      throw error
     }
   }
 
@@ -142,8 +149,9 @@ final class VolumeEngines: Sendable {
   }
 
   private func attach(
-    _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD
-  ) throws(Errno) -> AttachedVolume {
+    _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD, isNew: Bool
+  ) throws(VolumeFailure) -> AttachedVolume {
+    let home = record.place == .users ? try store.home(record, in: root, isNew: isNew) : nil
     // A server that keeps attributes of root's trusts root, and would refuse others to read what the tree's
     // decisions depend on.
     let asCallers = record.kind == .server && volume.settings.isSystem && !known.keepsAttributes
@@ -155,7 +163,12 @@ final class VolumeEngines: Sendable {
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
       keepsOwners: known.keepsOwners,
       isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue)
-    let attached = try AttachedVolume(record, engine, of: nil, root: root, in: volume.tree)
+    let attached: AttachedVolume
+    do throws(Errno) {
+      attached = try AttachedVolume(record, engine, of: nil, root: root, home: home, in: volume.tree)
+    } catch {
+      throw .mount(error)
+    }
     keep(known, root, life, for: record.id)
     return attached
   }
@@ -184,7 +197,7 @@ final class VolumeEngines: Sendable {
     else { return nil }
     memories.withLock { $0[record.id] = memory }
     return try? attach(
-      record, known, SharedFD(OwnedFD(owning: root.raw)), SharedFD(OwnedFD(owning: life.raw)))
+      record, known, SharedFD(OwnedFD(owning: root.raw)), SharedFD(OwnedFD(owning: life.raw)), isNew: false)
   }
 
   /// It is no volume any more.

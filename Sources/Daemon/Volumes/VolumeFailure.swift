@@ -26,6 +26,7 @@ enum VolumeFailure: Error {
   case name
   case nameIsTaken
   case tooMany
+  case unfitForHomes(String)
   case store(StoreError)
 
   var message: String {
@@ -51,6 +52,9 @@ enum VolumeFailure: Error {
     case .name: "its name can't be that of a volume; choose another, of at most 255 bytes, with '--at'"
     case .nameIsTaken: "there is a volume of that name already; choose another with '--at'"
     case .tooMany: "there are too many volumes; eject some first"
+    case .unfitForHomes(let kind):
+      "homes need a place that keeps owners, ACLs and flags and can be written, which \(kind.sanitized) "
+        + "there does not offer"
     case .store(let error): error.description
     }
   }

@@ -12,8 +12,8 @@ package enum VolumeRequest: Equatable, Sendable {
   case list
   /// Which computers are in the network?
   case network
-  /// Let it be one no more; by force also while it is used.
-  case eject(name: String, force: Bool)
+  /// Let it be one no more; by force also while it is used. A home may be deleted then.
+  case eject(name: String, force: Bool, deletesHome: Bool = false)
   /// Let nobody read an encrypted one, or any of the caller's; by force also while it is used. Those who look
   /// into it then wait, or not, as they did before if nothing is said.
   case lock(name: String?, force: Bool, waits: Bool?)
@@ -69,6 +69,8 @@ package struct VolumeWish: Codable, Equatable, Sendable {
 /// A volume as a daemon describes it.
 package struct VolumeDescription: Codable, Equatable, Sendable {
   package let name: String
+  /// Where it is, below the root of the tree.
+  package let treePath: String
   /// "directory", "disk", "server" or "encrypted".
   package let kind: String
   /// The directory or the disk that it is, or its URL.
@@ -93,6 +95,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   /// `engine` is what serves it, if it is there.
   init(_ record: VolumeRecord, _ engine: VolumeEngine?, missing: String?) {
     name = record.title
+    treePath = String(decoding: Array(record.treePath.joined(separator: "/".utf8)), as: UTF8.self)
     path = String(decoding: record.path, as: UTF8.self)
     kind =
       switch record.kind {
@@ -114,7 +117,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
 
 extension VolumeRequest: Codable {
   private enum Deed: String, Codable { case add, list, network, eject, lock, unlock }
-  private enum Key: String, CodingKey { case deed, name, wish, force, waits }
+  private enum Key: String, CodingKey { case deed, name, wish, force, waits, deletesHome }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
@@ -124,7 +127,10 @@ extension VolumeRequest: Codable {
       case .add: .add(try fields.decode(VolumeWish.self, forKey: .wish))
       case .list: .list
       case .network: .network
-      case .eject: .eject(name: try fields.decode(String.self, forKey: .name), force: try isSet(.force))
+      case .eject:
+        .eject(
+          name: try fields.decode(String.self, forKey: .name), force: try isSet(.force),
+          deletesHome: try isSet(.deletesHome))
       case .lock:
         .lock(
           name: try fields.decodeIfPresent(String.self, forKey: .name), force: try isSet(.force),
@@ -141,10 +147,11 @@ extension VolumeRequest: Codable {
       try fields.encode(wish, forKey: .wish)
     case .list: try fields.encode(Deed.list, forKey: .deed)
     case .network: try fields.encode(Deed.network, forKey: .deed)
-    case .eject(let name, let force):
+    case .eject(let name, let force, let deletes):
       try fields.encode(Deed.eject, forKey: .deed)
       try fields.encode(name, forKey: .name)
       try fields.encode(force, forKey: .force)
+      try fields.encode(deletes, forKey: .deletesHome)
     case .lock(let name, let force, let waits):
       try fields.encode(Deed.lock, forKey: .deed)
       try fields.encodeIfPresent(name, forKey: .name)

@@ -47,8 +47,8 @@ extension VolumeService {
         NetworkDescription(
           shares: servers.shares.map(NetworkDescription.Share.init), problems: servers.problems))
     case .add(let wish): return .volumes([try add(wish, call)])
-    case .eject(let name, let force):
-      return .volumes([try eject(name, isForced: force, by: user, users, ejected)])
+    case .eject(let name, let force, let deletes):
+      return .volumes([try eject(name, isForced: force, deletesHome: deletes, by: user, users, ejected)])
     case .lock(let name, let force, let waits):
       return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
     case .unlock(let name): return .volumes([try unlock(name, call)])
@@ -103,14 +103,15 @@ extension VolumeService {
     _ wish: VolumeWish, _ options: VolumeRecord.Options, _ call: ControlCall
   ) throws(ControlFailure) -> VolumeDescription {
     let caller = call.callerIdentity()
+    let isHome = wish.place == .users
     guard let passed = call.descriptor else { throw ControlFailure("no directory has come along", .EINVAL) }
     let (path, identity) = try examine(passed)
     let text = String(decoding: path, as: UTF8.self).sanitized
     do throws(VolumeFailure) {
       if wish.ignoresOwners { throw .ownersOfDirectory }
       let found = VolumeRecord(
-        name: [], path: path, identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0,
-        options: options)
+        in: wish.place ?? .volumes, name: isHome ? Array((wish.name ?? "").utf8) : [], path: path,
+        identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0, options: options)
       // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
       // way of it that they don't have.
       let directory = SharedFD(try attaching.open(found))
@@ -121,7 +122,8 @@ extension VolumeService {
         try EncryptedDirectory.check(FD(directory.number))
         try checkPlace(of: found, directory, for: caller.uid)
       } else {
-        try attaching.checkOverlap(try attaching.prepare(directory, as: found), for: caller.uid)
+        let prepared = try attaching.prepare(directory, as: found, isNew: isHome)
+        try attaching.checkOverlap(prepared, for: caller.uid)
       }
       return try changes.withLock { _ throws(VolumeFailure) in
         let record = try note(found, wish.name, by: caller.uid, isUnlessThere: found.isEncrypted)
@@ -160,7 +162,8 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     do throws(VolumeFailure) {
       let found = VolumeRecord(
-        in: wish.place ?? .volumes, name: [], kind: kind, path: Array(path.utf8),
+        in: wish.place ?? .volumes, name: wish.place == .users ? Array((wish.name ?? "").utf8) : [],
+        kind: kind, path: Array(path.utf8),
         identity: ObjectIdentity(inode: 0, handle: [], created: 0), owner: nil, isReadOnly: wish.isReadOnly,
         added: 0, options: options)
       let noted = try changes.withLock { _ throws(VolumeFailure) in
@@ -168,7 +171,7 @@ extension VolumeService {
       }
       let record: VolumeRecord
       do throws(VolumeFailure) {
-        let mounted = try engines.mount(noted)
+        let mounted = try engines.mount(noted, isNew: noted.place == .users)
         record = noted.known(by: mounted.identity)
         try changes.withLock { _ throws(VolumeFailure) in
           try complete(record)
@@ -209,8 +212,12 @@ extension VolumeService {
       throw .tooMany
     }
     let isSame = { (other: VolumeRecord) in
-      other.path == found.path && other.isEncrypted == found.isEncrypted && other.place == found.place
-        && (other.owner == owner || found.isEncrypted)
+      guard other.path == found.path, other.isEncrypted == found.isEncrypted,
+        other.owner == owner || found.isEncrypted
+      else { return false }
+      // What two programs wrote to, one disk would not survive.
+      if found.options.contains(.byProgram) { return true }
+      return other.place == found.place && (found.place != .users || other.name == found.name)
     }
     if isUnlessThere, let other = known.first(where: isSame) {
       throw .overlaps(other.owner == owner ? other.title : nil)
@@ -233,8 +240,8 @@ extension VolumeService {
   // MARK: Ejecting
 
   private func eject(
-    _ name: String, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String],
-    _ ejected: (_ place: [[UInt8]]) -> Void
+    _ name: String, isForced: Bool, deletesHome: Bool, by user: UInt32,
+    _ users: (AttachedVolume) -> [String], _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
     return try changes.withLock { _ throws(ControlFailure) in
@@ -244,17 +251,33 @@ extension VolumeService {
       }
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
+      if deletesHome, attached?.home == nil {
+        throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
+      }
       do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
         throw ControlFailure(error)
       }
       volume.detach(known.id)
+      try? unlink(known)
       ejected(known.treePath)
+      if deletesHome, let home = attached?.home { try delete(home, of: known) }
       if let attached { end(attached, isHurried: isForced) }
       let described = VolumeDescription(known, nil, missing: reason(of: known.id))
       forget(known.id)
       if known.place == .network { removeDirectory(known.name) }
       tell(.volumeEjected, known, by: user)
       return described
+    }
+  }
+
+  /// Removes a home that is no part of the tree any more.
+  private func delete(_ home: VolumeHome, of record: VolumeRecord) throws(ControlFailure) {
+    do throws(StoreError) {
+      let source = try HomeSource(
+        FD(home.source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: store)
+      try source.remove(String(decoding: record.name, as: UTF8.self))
+    } catch {
+      throw ControlFailure(error)
     }
   }
 

@@ -38,6 +38,8 @@ final class VolumeService: Sendable {
   let isReadOnly: Bool
   private let log: EventRecorder
   let registry: GrantService.RegistrySource
+  /// Is told when a home is there that lies elsewhere.
+  private let homeAppears: @Sendable (_ home: String) -> Void
   /// Changes are made one after the other; nothing in them waits for what others can make wait.
   let changes = Mutex(())
 
@@ -64,15 +66,17 @@ final class VolumeService: Sendable {
   /// Attaches those that were added before.
   init(
     _ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isReadOnly: Bool,
-    serversFile: String?, log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource
+    serversFile: String?, log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource,
+    homeAppears: @escaping @Sendable (_ home: String) -> Void
   ) throws {
+    self.homeAppears = homeAppears
     self.store = store
     self.volume = volume
     self.isReadOnly = isReadOnly
     self.log = log
     self.registry = registry
     attaching = VolumeAttaching(store: store, volume: volume)
-    engines = VolumeEngines(volume, helper, kept)
+    engines = VolumeEngines(store, volume, helper, kept)
     servers = NetworkServers(volume, file: serversFile, helper, isReadOnly: isReadOnly)
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
@@ -125,8 +129,7 @@ final class VolumeService: Sendable {
   /// Whether another worker has left it.
   private func takeOver(_ record: VolumeRecord) -> Bool {
     guard let attached = engines.takeOver(record) else { return false }
-    volume.attach(attached)
-    watch.add(attached)
+    attach(attached)
     return true
   }
 
@@ -233,8 +236,14 @@ final class VolumeService: Sendable {
       engines.forget(attached.record.id)
       throw error
     }
+    try link(attached.record)
+    attach(attached)
+  }
+
+  private func attach(_ attached: AttachedVolume) {
     volume.attach(attached)
     watch.add(attached)
+    if attached.home != nil { homeAppears(String(decoding: attached.record.name, as: UTF8.self)) }
   }
 
   func requireNoted(_ record: VolumeRecord) throws(VolumeFailure) {

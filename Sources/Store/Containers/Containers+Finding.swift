@@ -41,6 +41,7 @@ extension Store {
     {
       return account
     }
+    if let account, liesElsewhere(account) { throw .homeIsAway(path: "\(path)/tree/Users/\(account)") }
     let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode)
     guard let home = try homes.list().first(where: { $0.uid == user }) else {
       throw .noHome(path: "\(path)/tree/Users/\(account ?? "of uid \(user)")")

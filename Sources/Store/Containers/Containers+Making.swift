@@ -120,9 +120,10 @@ extension Containers {
   package func complete(
     _ record: ContainerRecord, named name: String, in parent: FD, _ bundle: InstalledApp?
   ) throws(StoreError) {
+    let containers = try forHome(of: record.path)
     let owner = Owner(
       try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
-    try complete(record, named: name, in: parent, owner, bundle)
+    try containers.complete(record, named: name, in: parent, owner, bundle)
   }
 
   /// Makes what is missing of a container that is noted and there; the link in it leads to its app, if that

@@ -68,6 +68,15 @@ extension Containers {
     _ place: PurgePlace, of record: ContainerRecord, enough: Int64? = nil, rest: @escaping Pause,
     whileClosed: WhileClosed
   ) throws(Errno) -> Purge {
+    let own: Containers
+    do throws(StoreError) { own = try forHome(of: record.path) } catch { throw .EIO }
+    return try own.purgeHere(place, of: record, enough, rest, whileClosed)
+  }
+
+  private func purgeHere(
+    _ place: PurgePlace, of record: ContainerRecord, _ enough: Int64?, _ rest: @escaping Pause,
+    _ whileClosed: WhileClosed
+  ) throws(Errno) -> Purge {
     let contents = PurgedContents(place, of: record)
     return try contents.inTurn(rest) { () throws(Errno) in
       // What somebody was stopped in.
@@ -93,6 +102,15 @@ extension Containers {
 
   /// Removes what others were stopped in; not what somebody is just removing.
   package func finishPurges(rest: @escaping Pause = {}) throws(StoreError) {
+    try finishPurgesHere(rest)
+    for home in try registry.volumes().filter({ $0.place == .users }) {
+      let path = "Users/\(String(decoding: home.name, as: UTF8.self))/"
+      guard (try? tree.fd.openDirectory(at: path)) != nil else { continue }
+      try forHome(of: path).finishPurgesHere(rest)
+    }
+  }
+
+  private func finishPurgesHere(_ rest: @escaping Pause) throws(StoreError) {
     let listing = try explaining("list", path) { () throws(Errno) in
       try workshop.directory.reopened(O_RDONLY | O_DIRECTORY)
     }

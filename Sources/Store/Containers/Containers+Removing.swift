@@ -38,7 +38,9 @@ extension Containers {
     var removal = Removal()
     for record in try registry.containers(isMarkedForRemoval: true) {
       do throws(Errno) {
-        let left = try empty(record)
+        guard let left = try forHome(of: record).map({ (own) throws(Errno) in try own.empty(record) }) else {
+          continue
+        }
         removal.note(left, of: record)
         // What has its place still was not removed.
         if left.first?.path != record.path { removal.records.append(record) }
@@ -55,9 +57,20 @@ extension Containers {
   /// That is found beside it then, under a name of its own.
   @discardableResult
   package func remove(_ record: ContainerRecord) throws(StoreError) -> [LeftBehind] {
-    try explaining("remove the container", "\(path)/\(record.path)") { () throws(Errno) in
-      try empty(record)
+    let containers = try forHome(of: record.path)
+    return try explaining("remove the container", "\(path)/\(record.path)") { () throws(Errno) in
+      try containers.empty(record)
     }
+  }
+
+  /// Nil for what is in a home that is away, which keeps it until it is there again.
+  private func forHome(of record: ContainerRecord) throws(Errno) -> Containers? {
+    if let home = Homes.name(in: record.path), store.liesElsewhere(home),
+      (try? tree.fd.openDirectory(at: "Users/\(home)")) == nil
+    {
+      return nil
+    }
+    do throws(StoreError) { return try forHome(of: record.path) } catch { throw .EIO }
   }
 
   private func empty(_ record: ContainerRecord) throws(Errno) -> [LeftBehind] {

@@ -19,21 +19,38 @@ package final class Containers: Sendable {
   let metadata: Metadata
   private let workshopDirectory: OwnedFD
   let workshop: Workshop
+  let store: Store
 
   /// `visibly` is told of every change of a place that others can see.
-  package init(
+  package convenience init(
     _ store: Store, _ registry: Registry, visibly: @escaping VisibleChange = changeUnseen
   ) throws(StoreError) {
+    try self.init(store, registry, try store.openStaging(), visibly)
+  }
+
+  private init(
+    _ store: Store, _ registry: Registry, _ staging: consuming OwnedFD, _ visibly: @escaping VisibleChange
+  ) throws(StoreError) {
+    self.store = store
     path = store.path + "/tree"
     tree = try explaining("open", path) { () throws(Errno) in try store.tree.duplicated() }
     self.registry = registry
     metadata = Metadata(isSystem: store.description.mode == .system)
     access = .store(metadata)
-    workshopDirectory = try store.openStaging()
+    workshopDirectory = staging
     workshop = Workshop(directory: workshopDirectory.fd, prefix: "container-", visibly: visibly)
     let tree = tree.fd
     try registry.note(
       tree: explaining("examine", path) { () throws(Errno) in try ObjectIdentity(tree.status(), of: tree) })
+  }
+
+  /// The same containers for what is done in one home, whose filesystem has a workshop of its own if it is
+  /// not the store's.
+  func forHome(of path: String) throws(StoreError) -> Containers {
+    guard let home = Homes.name(in: path), store.liesElsewhere(home) else { return self }
+    let own = try Containers(store, registry, try store.openStaging(for: path), workshop.visibly)
+    try own.clearWorkshop()
+    return own
   }
 
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
@@ -51,6 +68,12 @@ package final class Containers: Sendable {
   ///
   /// One that another team's apps have left, or share, is not for this one.
   package func make(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
+  ) throws(StoreError) -> ContainerRecord {
+    try forHome(of: "Users/\(name)/").makeHere(kind, identifier, for: app, home: name)
+  }
+
+  private func makeHere(
     _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
   ) throws(StoreError) -> ContainerRecord {
     let home = try openHome(name)
@@ -105,7 +128,8 @@ package final class Containers: Sendable {
     do throws(Errno) {
       return try tree.fd.openDirectory(at: "Users/\(name)")
     } catch .ENOENT, .ENOTDIR, .ELOOP {
-      throw .noHome(path: "\(path)/Users/\(name)")
+      guard store.liesElsewhere(name) else { throw .noHome(path: "\(path)/Users/\(name)") }
+      throw .homeIsAway(path: "\(path)/Users/\(name)")
     } catch {
       throw StoreError(error, doing: "open the home", path: "\(path)/Users/\(name)")
     }

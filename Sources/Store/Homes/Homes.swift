@@ -15,6 +15,8 @@ package final class Homes: Sendable {
     package let account: String?
     /// Which of the standard directories are missing.
     package let missing: [String]
+    /// Whether it is on a disk or server that is not there; then nothing else is known of it.
+    package var isAway = false
   }
 
   let users: OwnedFD
@@ -32,6 +34,43 @@ package final class Homes: Sendable {
     access = isMounted ? .mount : .store(Metadata(isSystem: mode == .system))
     users = try explaining("open", path + "/Users") { () throws(Errno) in
       try tree.openDirectory("Users")
+    }
+  }
+
+  /// Those in a directory outside of the tree.
+  init(in directory: FD, path: String, mode: StoreDescription.Mode) throws(StoreError) {
+    self.path = path
+    self.mode = mode
+    access = .store(Metadata(isSystem: mode == .system))
+    users = try explaining("open", path) { () throws(Errno) in
+      try directory.open(Name.here, O_RDONLY | O_DIRECTORY)
+    }
+  }
+
+  /// Makes the home of an account, or what is missing of one that is there and theirs.
+  func addOrComplete(_ name: String) throws(StoreError) {
+    let account = try self.account(for: name)
+    let place = "\(path)/\(name)"
+    guard users.fd.has(name) else { return try add(name) }
+    let home = try explaining("open the home", place) { () throws(Errno) in try users.fd.openDirectory(name) }
+    let status = try explaining("examine", place) { () throws(Errno) in try home.fd.status() }
+    guard status.st_uid == account.uid else {
+      throw .notAdoptable(path: place, reasons: ["it belongs to uid \(status.st_uid), not to \(name)"])
+    }
+    let care = HomeCare(home, uid: account.uid, gid: account.gid, access: access)
+    let faults = care.faults()
+    let reasons = faults.filter { !$0.isMendable }.map { "\($0.path) must be a directory" }
+    guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
+    try explaining("complete", place) { () throws(Errno) in
+      for fault in faults { try care.mend(fault) }
+    }
+  }
+
+  /// Throws if there is a home of that name, or can't be one.
+  package func requireFree(_ name: String) throws(StoreError) {
+    _ = try account(for: name)
+    if users.fd.has(name) || HomeLink.isOne(name, in: users.fd) {
+      throw .homeExists(path: "\(path)/\(name)")
     }
   }
 
@@ -74,22 +113,37 @@ package final class Homes: Sendable {
       for entry in try users.fd.entries() {
         let name = String(decoding: entry.name, as: UTF8.self)
         guard name != "Shared", !name.hasPrefix(".") else { continue }
-        let status = try users.fd.status(of: entry.name)
-        guard status.isDirectory else { continue }
-        homes.append(
-          Home(
-            name: name, uid: status.st_uid, account: Account.numbered(status.st_uid)?.name,
-            missing: missingDirectories(in: entry.name)))
+        if let home = home(name) { homes.append(home) }
       }
       return homes.inOrder { $0.name < $1.name }
+    }
+  }
+
+  private func home(_ name: String) -> Home? {
+    guard let status = try? users.fd.status(at: name), status.isDirectory else {
+      return isAway(name) ? Home(name: name, uid: 0, account: nil, missing: [], isAway: true) : nil
+    }
+    return Home(
+      name: name, uid: status.st_uid, account: Account.numbered(status.st_uid)?.name,
+      missing: missingDirectories(in: Array(name.utf8)))
+  }
+
+  /// Whether a home is on a disk or server that is not there: without a daemon that has it the store has a
+  /// link of ours, and a mount says that there is no medium.
+  private func isAway(_ name: String) -> Bool {
+    do throws(Errno) {
+      let object = try users.fd.child(name)
+      return HomeLink.isOne(object.fd)
+    } catch {
+      return error == .ENOMEDIUM
     }
   }
 
   /// Makes sure that a home is there.
   package func require(_ name: String) throws(StoreError) {
     try Self.checkName(name)
-    let status = try? users.fd.status(of: name)
-    guard status?.isDirectory == true else { throw .noHome(path: "\(path)/\(name)") }
+    guard let home = home(name) else { throw .noHome(path: "\(path)/\(name)") }
+    if home.isAway { throw .homeIsAway(path: "\(path)/\(name)") }
   }
 
   /// Removes a home and all that is in it.
@@ -196,7 +250,7 @@ package final class Homes: Sendable {
 
   /// What is wrong with a home's standard directories, and who can put it right.
   func care(for home: Home) -> HomeCare? {
-    guard let status = try? users.fd.status(of: home.name), status.isDirectory,
+    guard let status = try? users.fd.status(at: home.name), status.isDirectory,
       let directory = try? users.fd.openDirectory(home.name)
     else { return nil }
     return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, access: access)

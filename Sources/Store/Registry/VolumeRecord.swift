@@ -76,6 +76,7 @@ package struct VolumeRecord: Equatable, Sendable {
     case .volumes: own
     case .server(let host): "\(host)/\(own)"
     case .network: "Network/\(own)"
+    case .users: "Users/\(own)"
     }
   }
 
@@ -96,6 +97,8 @@ extension VolumeRecord {
     case server(String)
     /// `/Network`: what the administrator of a network has for all of its machines.
     case network
+    /// `/Users`: a home that lies outside of the store.
+    case users
 
     /// Its names below the root of the tree.
     package var names: [[UInt8]] { path.split(separator: "/").map { Array($0.utf8) } }
@@ -106,6 +109,7 @@ extension VolumeRecord {
       case .volumes: "Volumes"
       case .server(let host): Self.servers + host
       case .network: "Network"
+      case .users: "Users"
       }
     }
 
@@ -114,6 +118,7 @@ extension VolumeRecord {
       switch path {
       case "Volumes": self = .volumes
       case "Network": self = .network
+      case "Users": self = .users
       default:
         let host = path.dropFirst(Self.servers.count)
         guard path.hasPrefix(Self.servers), !host.isEmpty, host.first != ".", !host.utf8.contains(0x2f) else {

@@ -23,6 +23,9 @@ struct DirectoryChange: ~Copyable {
     let object: Object
     /// When names in it were last changed.
     let changed: Int64
+    /// By which its volume is known; 0 for the tree itself.
+    let volume: UInt32
+    var isOnVolume: Bool { volume != 0 }
 
     var fd: FD { place.fd }
     var number: ObjectNumber { place.number }
@@ -34,6 +37,7 @@ struct DirectoryChange: ~Copyable {
       let status = try reference.fd.status()
       object = view.object(status, reference)
       changed = status.st_mtim.nanoseconds
+      volume = reference.volume
     }
   }
 
@@ -61,8 +65,8 @@ struct DirectoryChange: ~Copyable {
     for request: RequestID
   ) throws(Errno) {
     let locks = view.volume.names(in: from.number)
-    // Nothing is moved between volumes.
-    guard locks === view.volume.names(in: to.number) else { throw .EXDEV }
+    // Nothing is moved between volumes, also where the filesystem would do it.
+    guard from.volume == to.volume else { throw .EXDEV }
     let names = locks.exclusive(in: from.number, to.number)
     let source = try Directory(from, in: view)
     let target = from.id == to.id ? nil : try Directory(to, in: view)
@@ -80,7 +84,7 @@ struct DirectoryChange: ~Copyable {
     _ name: Name, in directory: Directory? = nil, adding: Bool = false
   ) throws(Errno) -> StoredName {
     let directory = directory ?? from
-    guard view.volume.spellings != nil, !directory.zone.isOnVolume,
+    guard view.volume.spellings != nil, !directory.isOnVolume,
       !names.remembers(missing: name, in: directory.number)
     else {
       return StoredName(name)

@@ -87,12 +87,14 @@ final class KernelMemory: Sendable {
 
   /// For how long the kernel may cache what a name in a directory stands for: only if everyone who gets here
   /// may walk through the directory, or a cached walk would skip the check.
-  func entryValidity(in directory: Object, _ number: ObjectNumber) -> Double {
+  func entryValidity(
+    in directory: Object, _ number: ObjectNumber, isOnVolume: Bool
+  ) -> Double {
     guard audience.mayAllSearch(directory), canWithdraw.load(ordering: .relaxed),
       !nameCacheBackoff.covers(number, owner: audience.isPrivate ? nil : directory.uid)
     else { return 0 }
     if directory.zone.holdsVolumes { return 0 }
-    if directory.zone.isOnVolume { return min(volume.settings.cacheSeconds, AttachedVolumes.cacheSeconds) }
+    if isOnVolume { return min(volume.settings.cacheSeconds, AttachedVolumes.cacheSeconds) }
     return volume.settings.cacheSeconds
   }
 
@@ -105,7 +107,7 @@ final class KernelMemory: Sendable {
   /// Whether the kernel may keep what it has of a file's pages, or of a directory's listing, from before this
   /// open.
   func mayKeepContents(of node: NodeID) -> Bool {
-    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil && !$0.zone.isOnVolume } ?? false
+    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil && !$0.isOnVolume } ?? false
   }
 
   // MARK: Withdrawing

@@ -40,7 +40,7 @@ extension NodeTable {
       let isElsewhere = node.pointee.position != position && node.pointee.flags.contains(.isDirectory)
       node.pointee.setPosition(position)
       state.setZone(zone, of: index)
-      if handleRoot == nil || zone.isOnVolume { state.remember(name, of: index) }
+      if handleRoot == nil || node.pointee.isOnVolume { state.remember(name, of: index) }
       if rezone { state.rezone(below: index) }
       if isElsewhere { state.reposition(below: index, to: isUniform(position) ? position : .nowhere) }
       return Moved(namesMatter: rezone && zone.namesMatter, isLost: parent == 0 && handleRoot == nil)

@@ -56,7 +56,8 @@ extension Volume {
     try name.withName { (name) throws(Errno) in if !name.isComponent { throw .EINVAL } }
     let object = try child(name, of: directory, ObjectNumber(status), for: caller.uid)
     let found = try object.fd.status()
-    if zone.isOnVolume { try attached.check(found, in: ObjectNumber(status)) }
+    let number = ObjectNumber(status)
+    if zone.isOnVolume || number.device != device { try attached.check(found, in: number) }
     if found.isSymlink { throw .ELOOP }
     return object
   }

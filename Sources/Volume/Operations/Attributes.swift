@@ -27,7 +27,8 @@ extension View {
     let validity = attributes(status, of: node, for: caller).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
     if asks(node) { hidePrivate(inStatx: bytes) }
-    volume.show(inStatx: bytes, object.number, in: object.zone, to: caller)
+    volume.show(
+      inStatx: bytes, object.number, in: object.zone, isOnVolume: object.isOnVolume, to: caller)
     return validity
   }
 
@@ -70,10 +71,11 @@ extension View {
     _ status: FileStatus, of node: NodeID, for caller: Caller, withName: Bool = false
   ) -> Attributes {
     var attributes = ownAttributes(status, of: node, withName: withName)
-    let zone = volume.attached.isEmpty ? nil : nodes.with(node) { $0.zone }
-    attributes.status = volume.shown(attributes.status, in: zone ?? .top, to: caller)
+    let place = volume.attached.isEmpty ? nil : nodes.with(node) { ($0.zone, $0.isOnVolume) }
+    guard case (let zone, true)? = place else { return attributes }
+    attributes.status = volume.shown(attributes.status, in: zone, isOnVolume: true, to: caller)
     // The kernel would show everyone's own to others.
-    if zone?.hasNoOwners == true, !audience.isPrivate, volume.attached.isForAll(ObjectNumber(status)) {
+    if zone.hasNoOwners, !audience.isPrivate, volume.attached.isForAll(ObjectNumber(status)) {
       attributes.validity = 0
     }
     return attributes
@@ -123,7 +125,7 @@ extension View {
       learnSecurity(of: object)
     }
     let now = withName ? coarseSeconds() : 0
-    let isOnVolume = nodes.with(node) { $0.zone.isOnVolume } ?? false
+    let isOnVolume = nodes.with(node) { $0.isOnVolume } ?? false
     if isOnVolume, hasObjectForEachName(status) { return 0 }
     let cacheSeconds = min(
       volume.settings.cacheSeconds, isOnVolume ? AttachedVolumes.cacheSeconds : .infinity)

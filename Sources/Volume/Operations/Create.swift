@@ -34,13 +34,13 @@ extension View {
         if isThere {
           if !isWhole {
             try finish(
-              new, as: name, in: directory.fd, by: caller, isOnVolume: directory.zone.isOnVolume)
+              new, as: name, in: directory.fd, by: caller, isOnVolume: directory.isOnVolume)
           }
           return try openAgain(
             name, in: directory.fd, creationFlags(flags, in: directory.number) | O_NONBLOCK, by: caller)
         }
         return try makeNew(
-          new, as: name, in: directory.fd, by: caller, isOnVolume: directory.zone.isOnVolume
+          new, as: name, in: directory.fd, by: caller, isOnVolume: directory.isOnVolume
         ) { (fd, name, mode) throws(Errno) in
           try nodes.openWithRoom { () throws(Errno) in
             try fd.open(name, O_CREAT | O_EXCL | self.creationFlags(flags, in: directory.number), mode: mode)
@@ -142,7 +142,9 @@ extension View {
     ) { () throws(Errno) in throw .ESTALE }
     return try open(
       made: Entry(
-        node: node, attributes: Attributes(volume.shown(fileStatus, in: zone, to: caller), validity: 0),
+        node: node,
+        attributes: Attributes(
+          volume.shown(fileStatus, in: zone, isOnVolume: directory.isOnVolume, to: caller), validity: 0),
         validity: 0),
       file, flags,
       by: caller

@@ -21,7 +21,9 @@ extension View {
     let handle = try addDirectory(object, by: caller)
     if judged.zone == .servers { volume.attached.tellOfLook() }
     // What it lists can change without a change of the directory, or without our doing.
-    if judged.zone.mayHoldVolumes || judged.zone.isOnVolume || placesShown(in: node, .known) != nil {
+    if volume.attached.mayBeListed(in: object.number, judged.zone) || object.isOnVolume
+      || placesShown(in: node, .known) != nil
+    {
       return Opened(handle: handle, mode: [])
     }
     // Who opens a directory was asked above, so a listing that the kernel kept from before may be shown to
@@ -60,7 +62,8 @@ extension View {
     let judged = object(status, parent)
     let withAttributes =
       writer.withAttributes && gate.denial(of: .search, on: judged, to: caller) == nil
-      && !peers.know(parent.number) && !parent.zone.mayHoldVolumes
+      && !peers.know(parent.number)
+      && !volume.attached.mayBeListed(in: parent.number, parent.zone)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     _ = try directory.seek(offset, SEEK_SET)
     // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.
@@ -189,6 +192,10 @@ extension View {
       entry = try? self.entry(found.name, in: parent, validity, by: caller)
     }
     let shown = volume.shown(ObjectNumber(inode: inode, device: parent.number.device))
-    writer.add(found.name, inode: shown, type: found.type, next: found.next, entry: entry)
+    // The store has a link in the place of a home that is elsewhere.
+    let isHome =
+      parent.zone == .users && volume.attached.find(found.name.buffer, in: parent.number) != nil
+    let type = isHome ? UInt8(DT_DIR) : found.type
+    writer.add(found.name, inode: shown, type: type, next: found.next, entry: entry)
   }
 }

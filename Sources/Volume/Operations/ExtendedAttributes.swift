@@ -51,7 +51,7 @@ extension View {
     case .trusted, .capability, .kernel, .other:
       let object = try nodes.reference(to: node)
       // The kernel asks for what a program is to be capable of.
-      if object.zone.isOnVolume, case .capability = AttributeFamily(name) { throw .ENODATA }
+      if object.isOnVolume, case .capability = AttributeFamily(name) { throw .ENODATA }
       return try object.fd.attribute(name.bytes, into: buffer)
     }
   }

@@ -32,7 +32,7 @@ extension View {
     }
     let validity = nameValidity(in: directory, place)
     do throws(Errno) {
-      if volume.spellings != nil, !directory.zone.isOnVolume {
+      if volume.spellings != nil, !directory.isOnVolume {
         return try entryInAnySpelling(
           name, in: directory, validity, changed: status.st_mtim.nanoseconds, by: caller)
       }
@@ -42,7 +42,7 @@ extension View {
       let error = isForBackup ? .ENOENT : seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       // Once a mark is taken away, it is to be found.
-      guard validity > 0, !isForBackup, volume.spellings == nil, !directory.zone.isOnVolume else {
+      guard validity > 0, !isForBackup, volume.spellings == nil, !directory.isOnVolume else {
         throw .ENOENT
       }
       return .absent(validity: memory.absenceValidity(validity))
@@ -63,7 +63,7 @@ extension View {
     try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
         // In other spellings it may be there.
-        guard volume.spellings == nil, !directory.zone.isOnVolume else { return }
+        guard volume.spellings == nil, !directory.isOnVolume else { return }
         volume.names(in: directory.number).remember(missing: name, in: directory.number)
       }
     }
@@ -101,7 +101,8 @@ extension View {
     // The kernel holds the lock of /Volumes meanwhile, so what may not answer is not asked.
     let isInMemory = attached?.engine.queue != nil
     let status = isInMemory ? try object.fd.statusInMemory() : try object.fd.status()
-    if directory.zone.isOnVolume { try volume.attached.check(status, in: directory.number) }
+    if directory.isOnVolume { try volume.attached.check(status, in: directory.number) }
+    if directory.zone == .users, attached == nil { try refuseAwayHome(object.fd, status) }
     let zone = attached?.zone ?? zone(of: name, in: directory)
     let position = try position(of: name, in: directory, object.fd, status)
     if isForBackup, isLeftOut(name, zone, in: directory.fd) { throw .ENOENT }
@@ -109,7 +110,9 @@ extension View {
     var sealed: SealedNode?
     if zone.isReadOnlyRegion {
       sealed = try seals.find(name, object.fd, status, in: directory)
-      if !directory.zone.isReadOnlyRegion { object = try nodes.reopenedNoatime(object) }
+      if !directory.zone.isReadOnlyRegion, !directory.isOnVolume {
+        object = try nodes.reopenedNoatime(object)
+      }
       // What is broken may be repaired.
       if let sealed, directory.zone.isReadOnlyRegion, sealed.seal.loadedContents == nil,
         sealed.position != .root
@@ -145,7 +148,9 @@ extension View {
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
       isMapped || isInMemory
-      ? Attributes(volume.shown(status, in: zone, to: caller), validity: 0)
+      ? Attributes(
+        volume.shown(status, in: zone, isOnVolume: attached != nil || directory.isOnVolume, to: caller),
+        validity: 0)
       : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
   }
@@ -155,7 +160,7 @@ extension View {
   /// That it will is noted before anyone looks (`KernelMemory.swift`), unless it was noted when the request
   /// began.
   func nameValidity(in directory: borrowing NodeTable.Reference, _ place: Object) -> Double {
-    let validity = memory.entryValidity(in: place, directory.number)
+    let validity = memory.entryValidity(in: place, directory.number, isOnVolume: directory.isOnVolume)
     guard validity > 0, directory.namesEpoch != kernel.epoch else { return validity }
     // The epoch is read under the table's lock: what someone else has noted is not replaced by an older one.
     _ = nodes.with(directory.id) { $0.namesEpoch = kernel.epoch }
@@ -164,7 +169,8 @@ extension View {
     guard let again = try? nodes.reference(to: directory.id), let status = try? again.fd.status() else {
       return 0
     }
-    return memory.entryValidity(in: object(status, again), directory.number)
+    return memory.entryValidity(
+      in: object(status, again), directory.number, isOnVolume: directory.isOnVolume)
   }
 }
 

@@ -44,6 +44,8 @@ extension View {
   ) throws(Errno) -> Entry {
     let object = try nodes.reference(to: node)
     let directory = try nodes.reference(to: parent)
+    // Also where the filesystem would do it.
+    guard object.volume == directory.volume else { throw .EXDEV }
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
     let stored = try change.stored(name, adding: true)
     let name = stored.name
@@ -103,7 +105,7 @@ extension View {
     let new = newObject(kind, in: place, mode: mode, by: caller)
     let added = NameChange.Added(name: name, isDirectory: isDirectory)
     try change.commit(.added(added)) { () throws(Errno) in
-      let isOnVolume = directory.zone.isOnVolume
+      let isOnVolume = directory.isOnVolume
       if !isThere {
         return try makeNew(new, as: name, in: directory.fd, by: caller, isOnVolume: isOnVolume, body)
       }

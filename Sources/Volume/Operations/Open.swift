@@ -79,7 +79,7 @@ extension View {
     if flags & Self.openForExec != 0, judged.zone.isReadOnlyRegion {
       try authorizeStart(of: object, judged)
     }
-    if flags & Self.openForExec != 0, judged.zone.isOnVolume {
+    if flags & Self.openForExec != 0, object.isOnVolume {
       let engine = volume.attached.volume(numbered: object.volume)?.engine
       try gate.authorizeProgram(on: judged, isForbidden: engine?.forbidsPrograms == true)
     }

@@ -64,7 +64,7 @@ extension View {
     by caller: Caller
   ) throws(Errno) -> Opened {
     let node = object.id
-    let (fd, number, isOnVolume) = (object.fd, object.number, object.zone.isOnVolume)
+    let (fd, number, isOnVolume) = (object.fd, object.number, object.isOnVolume)
     let budget = volume.budget
     let payer = payer(caller)
     // The kernel is not told of these bits there, and so would let them stay.

@@ -51,7 +51,8 @@ extension View {
     if isVolume(name, in: directory.number, directory.zone) {
       return try findVolume(name, in: directory, by: caller)
     }
-    let (status, security) = try look(at: name, in: directory.fd, zone)
+    let (status, security) = try look(at: name, in: directory)
+    if directory.zone == .users, status.isSymlink { try refuseAwayHome(name, in: directory.fd) }
     var position = scope.position(of: name, in: directory.position)
     var sibling: SiblingObject?
     if directory.object.isBesideGranted {

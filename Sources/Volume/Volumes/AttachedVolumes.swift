@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Fuse
+internal import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Policy
@@ -24,140 +24,6 @@ internal import Synchronization
 //  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue
 //     of their own, and no lock that others need is held meanwhile. What is asked of it outside of requests
 //     is asked of the kernel's memory.
-
-/// What serves a volume, and how.
-package struct VolumeEngine: Sendable {
-  /// What people call it: the kernel's name of a filesystem, or a program's.
-  package let name: String
-  /// By which its program is told to end; nil for a directory.
-  package let life: SharedFD?
-  /// Whether objects are found again by handles.
-  package let usesHandles: Bool
-  /// Whether ACLs and flags can be kept there; what has none of its own there is not asked for any.
-  package let keepsAttributes: Bool
-  /// Whether attributes of users can be; some programs answer EIO instead.
-  package let keepsUserAttributes: Bool
-  /// Whether owners are what its files say, and not whoever comes.
-  package let keepsOwners: Bool
-  package let isReadOnly: Bool
-  /// Whether the kernel may read and write its files itself.
-  package let passesThrough: Bool
-  /// For what may not answer.
-  package let queue: RequestQueue?
-  /// Whether no program on it may be started.
-  package let forbidsPrograms: Bool
-
-  package init(
-    name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
-    keepsUserAttributes: Bool = true,
-    keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
-    forbidsPrograms: Bool = false
-  ) {
-    self.name = name
-    self.life = life
-    self.usesHandles = usesHandles
-    self.keepsAttributes = keepsAttributes
-    self.keepsUserAttributes = keepsUserAttributes
-    self.keepsOwners = keepsOwners
-    self.isReadOnly = isReadOnly
-    self.passesThrough = passesThrough
-    self.queue = queue
-    self.forbidsPrograms = forbidsPrograms
-  }
-
-  /// Corresponds to `ST_NOEXEC`.
-  private static let noPrograms: UInt = 8
-
-  /// A directory of a disk that is the machine's.
-  package static func directory(_ record: VolumeRecord, _ directory: FD) throws(Errno) -> VolumeEngine {
-    VolumeEngine(
-      name: try directory.filesystemKind().name, usesHandles: true, keepsOwners: true,
-      isReadOnly: record.isReadOnly, passesThrough: true,
-      forbidsPrograms: try directory.filesystemStatus().f_flag & Self.noPrograms != 0)
-  }
-}
-
-/// One of them.
-package final class AttachedVolume: Sendable {
-  package let record: VolumeRecord
-  package let engine: VolumeEngine
-  /// Locks of its own where those of others must not wait for it.
-  let names: NameLocks?
-  let appends: NameLocks?
-  /// Its root, which can be looked into; in root's store on a mount of its own.
-  private let root: SharedFD
-  let number: ObjectNumber
-  private let mount: UInt64?
-  /// The directory in which it has its name; nil if that is missing, and then nobody finds it.
-  let place: ObjectNumber?
-  /// The numbers of the directory and of all that it lay in when it was attached.
-  let numbersUpwards: Set<ObjectNumber>
-
-  /// `root` is what it is served by; `directory` what becomes a volume, if that is one of the machine's; in
-  /// `tree` it gets its name.
-  package init(
-    _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD, in tree: FD
-  ) throws(Errno) {
-    place = AttachedVolumes.number(of: record.place, in: tree)
-    self.record = record
-    self.engine = engine
-    self.root = root
-    names = engine.queue == nil ? nil : NameLocks()
-    appends = engine.queue == nil ? nil : NameLocks()
-    (number, mount) = try root.use { (fd) throws(Errno) in
-      (ObjectNumber(try fd.statusInMemory()), try? fd.mountNumber())
-    }
-    numbersUpwards =
-      try directory.map { (directory) throws(Errno) in
-        Set(try directory.use { (fd) throws(Errno) in fd.numbersUpwards })
-      } ?? [number]
-  }
-
-  deinit { engine.queue?.stop() }
-
-  /// By which nodes know it; never 0.
-  var nodeNumber: UInt32 { UInt32(truncatingIfNeeded: record.id) }
-
-  var zone: Zone {
-    if engine.keepsOwners { return engine.isReadOnly ? .readOnlyVolume : .volume }
-    return engine.isReadOnly ? .readOnlyOwnerlessVolume : .ownerlessVolume
-  }
-
-  var isForAll: Bool { record.owner == nil }
-
-  /// Whether it exists for a user.
-  ///
-  /// Root has those of all users, but for what servers share: whoever looks first would say what root finds
-  /// there.
-  package func isVisible(to user: UInt32) -> Bool {
-    if case .server = record.place { return record.owner == nil || record.owner == user }
-    return record.owner == nil || record.owner == user || user == 0
-  }
-
-  /// Its root, named but not opened.
-  func open() throws(Errno) -> OwnedFD {
-    try root.use { (fd) throws(Errno) in try fd.open(Name.here, O_DIRECTORY | pathOnly) }
-  }
-
-  /// Finds an object of its filesystem by its handle.
-  func open(_ handle: FileHandle) throws(Errno) -> OwnedFD {
-    try root.use { (fd) throws(Errno) in
-      let real = try fd.open(Name.here, O_RDONLY | O_DIRECTORY)
-      return try real.fd.open(handle)
-    }
-  }
-
-  /// The names below its root by which the kernel knows an object; nil if it is not below it.
-  func names(of path: [UInt8], onMount mount: UInt64?) -> [[UInt8]]? {
-    guard mount == self.mount,
-      let own = try? root.use({ (fd) throws(Errno) in try fd.ownPath() })
-    else { return nil }
-    let base = own == [UInt8(ascii: "/")] ? [] : own
-    guard path.starts(with: base) else { return nil }
-    let rest = path.dropFirst(base.count)
-    return rest.isEmpty || rest.first == UInt8(ascii: "/") ? GrantPath.names(Array(rest)) : nil
-  }
-}
 
 /// See the rules above.
 package final class AttachedVolumes: Sendable {
@@ -185,6 +51,8 @@ package final class AttachedVolumes: Sendable {
   private let store: ObjectNumber?
   /// `/Volumes`.
   private let directory: ObjectNumber?
+  /// `/Users`.
+  let users: ObjectNumber?
 
   /// Whether a directory holds the store, or lies in it.
   package func overlapsStore(_ added: AttachedVolume, _ tree: FD) -> Bool {
@@ -195,6 +63,7 @@ package final class AttachedVolumes: Sendable {
     lookups = RequestQueue(budget: budget, isForOne: false)
     store = (try? tree.status(of: "..")).map { ObjectNumber($0) }
     directory = Self.number(of: .volumes, in: tree)
+    users = Self.number(of: .users, in: tree)
   }
 
   static func number(of place: VolumeRecord.Place, in tree: FD) -> ObjectNumber? {
@@ -312,6 +181,11 @@ package final class AttachedVolumes: Sendable {
 
   /// Whether a directory is one in which some are.
   func arePlaced(in directory: ObjectNumber) -> Bool { all.contains { $0.place == directory } }
+
+  /// Whether the names in a directory may lead elsewhere than the store says.
+  func mayBeListed(in directory: ObjectNumber, _ zone: Zone) -> Bool {
+    zone.mayHoldVolumes && (zone != .users || arePlaced(in: directory))
+  }
 
   /// Whether nothing but volumes is in a directory, whatever the store has there.
   func arePlacedAlone(in directory: ObjectNumber) -> Bool { directory == self.directory }

@@ -43,6 +43,8 @@ extension View {
       attached.mount(awaited, for: caller.uid)
       if let found = find() { return found }
     }
+    // A home that is known is away.
+    if place == attached.users { throw .ENOMEDIUM }
     // With ENOENT the kernel would forget the name of whoever has it, and where their processes are. This is
     // the one error at which it keeps that.
     if let others = attached.find(name.buffer, in: place, ignoringCase: ignoresCase),
@@ -71,12 +73,25 @@ extension View {
   func findVolume(
     _ name: Name, in directory: DirectoryChange.Directory, by caller: Caller
   ) throws(Errno) -> NamedObject {
+    // A home is taken away as a volume is.
+    if directory.zone == .users { throw .EBUSY }
     let found = try volume(named: name, in: directory.number, for: caller)
     let root = try found.open()
     let status = try root.fd.status()
     let reach = scope.reach(of: scope.position(of: name, in: directory.position))
     return NamedObject(
       status: status, object: object(status, zone: found.zone, reach: reach, security: .none))
+  }
+
+  /// Throws if something in /Users stands for a home that is on no disk that is there.
+  func refuseAwayHome(_ object: FD, _ status: FileStatus) throws(Errno) {
+    if status.isSymlink, HomeLink.isOne(object) { throw .ENOMEDIUM }
+  }
+
+  /// The same for a change of its name: it is taken away as a volume is.
+  func refuseAwayHome(_ name: Name, in users: FD) throws(Errno) {
+    let object = try users.child(name)
+    if HomeLink.isOne(object.fd) { throw .EBUSY }
   }
 
   /// Lists those that are there for the caller.
@@ -136,13 +151,15 @@ extension Volume {
   ///
   /// A program on a volume runs with nobody else's rights: anyone can bring a disk. The mount of the tree
   /// does not forbid set-user-ID, since the system domain may have some.
-  func shown(_ status: FileStatus, in zone: Zone, to caller: Caller) -> FileStatus {
+  func shown(
+    _ status: FileStatus, in zone: Zone, isOnVolume: Bool, to caller: Caller
+  ) -> FileStatus {
     var status = status
     if zone.hasNoOwners {
       let owner = owner(of: ObjectNumber(status), for: caller)
       (status.st_uid, status.st_gid) = owner
     }
-    let hasSetID = zone.isOnVolume && status.isRegular && status.st_mode & Self.setID != 0
+    let hasSetID = isOnVolume && status.isRegular && status.st_mode & Self.setID != 0
     guard hasSetID || UInt32(truncatingIfNeeded: status.st_dev) != device else { return status }
     status.st_ino = ino_t(shown(ObjectNumber(status)))
     if hasSetID { status.st_mode &= ~Self.setID }
@@ -159,7 +176,8 @@ extension Volume {
 
   /// The same of what `statx(2)` has given.
   func show(
-    inStatx bytes: UnsafeMutableRawPointer, _ number: ObjectNumber, in zone: Zone, to caller: Caller
+    inStatx bytes: UnsafeMutableRawPointer, _ number: ObjectNumber, in zone: Zone, isOnVolume: Bool,
+    to caller: Caller
   ) {
     let (uidOffset, gidOffset, modeOffset, inodeOffset) = (20, 24, 28, 32)
     if zone.hasNoOwners {
@@ -169,7 +187,7 @@ extension Volume {
     }
     bytes.storeBytes(of: shown(number), toByteOffset: inodeOffset, as: UInt64.self)
     let mode = UInt32(bytes.load(fromByteOffset: modeOffset, as: UInt16.self))
-    guard zone.isOnVolume, mode & 0o170000 == 0o100000 else { return }
+    guard isOnVolume, mode & 0o170000 == 0o100000 else { return }
     bytes.storeBytes(
       of: UInt16(truncatingIfNeeded: mode & ~UInt32(Self.setID)), toByteOffset: modeOffset, as: UInt16.self)
   }

@@ -10,6 +10,7 @@ internal import Synchronization
 extension Volume {
   /// Makes a volume a part of the tree; what had been granted on it is found again.
   package func attach(_ volume: AttachedVolume) {
+    redirect(volume, to: volume.home?.target)
     guard let place = try? tree.openDirectory(at: volume.record.place.names),
       (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
     else { return attached.add(volume) }
@@ -17,12 +18,20 @@ extension Volume {
 
   /// Takes a volume out of the tree; what is open on it stays open.
   package func detach(_ id: Int64) {
+    if let known = attached.attached(id) { redirect(known, to: nil) }
     attached.remove(id)
     // Nothing keeps its filesystem but those who use it.
     forEachView { view in
       view.memory.withdrawNames()
       view.nodes.releaseDescriptors(.max)
     }
+  }
+}
+
+extension Volume {
+  private func redirect(_ attached: AttachedVolume, to target: RedirectedNames.Target?) {
+    guard attached.home != nil, let users = try? tree.status(of: "Users") else { return }
+    RedirectedNames.set(attached.record.name, in: users, to: target)
   }
 }
 
@@ -41,7 +50,7 @@ extension NodeTable {
       guard var index = state.index(of: id) else { return false }
       // What was moved behind the daemon's back may seem to contain itself.
       for _ in 0..<4096 {
-        guard let node = state.slab.slot(index), node.pointee.zone.isOnVolume else { return false }
+        guard let node = state.slab.slot(index), node.pointee.isOnVolume else { return false }
         if node.pointee.number == root { return true }
         index = node.pointee.parent
       }

@@ -17,10 +17,10 @@ final class RunFixture {
   var container: String { mounted.path("Users/\(user.name)/Library/Containers/\(Self.identifier)") }
   var bundle: String { mounted.path("Applications/Notes.app") }
 
-  /// `entitlements` are what is in the dictionary of a property list.
+  /// `entitlements` are what is in the dictionary of a property list; `home` gives options of `user add`.
   init(
     rootless: Bool = false, entitlements: String? = nil, store: String? = nil, initOptions: [String] = [],
-    groups: [TemporaryGroup] = []
+    groups: [TemporaryGroup] = [], home: (TemporaryDirectory) throws -> [String] = { _ in [] }
   ) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
@@ -38,7 +38,7 @@ final class RunFixture {
     let root = mounted.temporary.appending("store/root.pem")
     try succeed("identity", "export", "tester", "--certificate", root)
     try succeed("trust", "add", root, "--store", mounted.store)
-    try succeed("user", "add", user.name, "--store", mounted.store)
+    try succeed(["user", "add", user.name, "--store", mounted.store] + (try home(mounted.temporary)))
     try install("Notes", entitlements: entitlements)
   }
 
@@ -75,7 +75,7 @@ final class RunFixture {
 
   func succeed(_ words: String...) throws { try succeed(words) }
 
-  private func succeed(_ words: [String]) throws {
+  func succeed(_ words: [String]) throws {
     let result = try mounted.run(words)
     try #require(result.status == 0, "insula \(words.joined(separator: " ")): \(result.errors)")
   }

@@ -71,7 +71,7 @@ struct HostVolumeTests {
       mv "$POINT/Users/Shared/e" $V/back; cat back; python3 -c 'import os, sys
       try: os.rename(sys.argv[1], sys.argv[2])
       except OSError as e: print(e.strerror)' $V/back "$POINT/Users/Shared/x"
-      """, rootless ? "Three\nThree\n" : "Three\nThree\nInvalid cross-device link\n")
+      """, "Three\nThree\nInvalid cross-device link\n")
   }
 
   /// What others change there is seen at once by its name, and its attributes and contents after a second.

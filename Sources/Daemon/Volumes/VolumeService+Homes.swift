@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Volume
+
+// Homes outside of the store:
+//
+//  1. A home is the directory of its name in a directory of this machine, on a disk or on a server, where
+//     nobody but us makes names. It is a volume whose place is /Users, with the rules of a home.
+//  2. In the store a link has its name (`HomeLink`), which leads nowhere. As long as the home is there, this
+//     process finds it at its path in the tree (`RedirectedNames`).
+//  3. While it is away its name gives ENOMEDIUM, and nothing is made in its place.
+
+extension VolumeService {
+  /// Throws unless a home of that name can be made for whoever asks.
+  func prepareHome(_ name: String?) throws(ControlFailure) {
+    guard let name else { throw ControlFailure("a home has the name of its account", .EINVAL) }
+    do throws(StoreError) {
+      try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode).requireFree(name)
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+
+  /// Gives a home its name in the store.
+  func link(_ record: VolumeRecord) throws(VolumeFailure) {
+    try changeLink(of: record) { (name) throws(Errno) in
+      if store.liesElsewhere(name) { return }
+      try store.link(name, to: String(decoding: record.path, as: UTF8.self))
+    }
+  }
+
+  /// Takes its name away again.
+  func unlink(_ record: VolumeRecord) throws(VolumeFailure) {
+    try changeLink(of: record) { (name) throws(Errno) in try store.unlink(name) }
+  }
+
+  private func changeLink(
+    of record: VolumeRecord, _ change: (_ name: String) throws(Errno) -> Void
+  ) throws(VolumeFailure) {
+    guard record.place == .users, !isReadOnly else { return }
+    let name = String(decoding: record.name, as: UTF8.self)
+    do throws(Errno) {
+      let users = try volume.tree.openDirectory("Users")
+      try volume.changeNames(in: users.fd) { () throws(Errno) in try change(name) }
+    } catch {
+      throw error == .EEXIST ? .nameIsTaken : .mount(error)
+    }
+  }
+}
+
+extension Store {
+  /// The home of a record in what was opened or mounted for it; made, or completed, if it is `new`.
+  func home(_ record: VolumeRecord, in source: SharedFD, isNew: Bool) throws(VolumeFailure) -> VolumeHome {
+    let name = String(decoding: record.name, as: UTF8.self)
+    do throws(StoreError) {
+      let directory = try HomeSource(
+        FD(source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: self)
+      try directory.requireOwn()
+      if isNew { try directory.make(name) }
+      return VolumeHome(target: try directory.target(of: name), source: source)
+    } catch {
+      throw .store(error)
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+internal import Policy
+
+/// A directory of this machine, a disk or a server in which homes are that are a part of a store.
+///
+/// Nobody but us makes or changes names in it, so a home stays what it is. What is not finished is made in a
+/// directory beside them, one for each store.
+package struct HomeSource: ~Copyable {
+  private let directory: OwnedFD
+  private let store: Store
+  /// Where it is, for messages.
+  private let path: String
+
+  package init(_ directory: FD, path: String, for store: Store) throws(StoreError) {
+    self.store = store
+    self.path = path
+    self.directory = try explaining("open", path) { () throws(Errno) in
+      try directory.open(Name.here, O_RDONLY | O_DIRECTORY)
+    }
+  }
+
+  /// Throws if others than whoever serves the store can change names in it.
+  package func requireOwn() throws(StoreError) {
+    let status = try explaining("examine", path) { () throws(Errno) in try directory.fd.status() }
+    guard status.st_uid == ProcessID.user, status.permissions & 0o022 == 0 else {
+      throw .homesOfOthers(path: path)
+    }
+  }
+
+  /// Makes the home of an account, or what is missing of one that is there and theirs.
+  package func make(_ name: String) throws(StoreError) {
+    let homes = try Homes(in: directory.fd, path: path, mode: store.description.mode)
+    try homes.addOrComplete(name)
+  }
+
+  /// Removes a home and all that is in it.
+  package func remove(_ name: String) throws(StoreError) {
+    try Homes(in: directory.fd, path: path, mode: store.description.mode).remove(name)
+  }
+
+  /// By what a walk through the tree gets into a home.
+  package func target(of name: String) throws(StoreError) -> RedirectedNames.Target {
+    let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in
+      try directory.fd.openDirectory(name)
+    }
+    let workshop = try explaining("open", "\(path)/\(Self.ownName)") { () throws(Errno) in
+      let own = try directory.fd.openDirectory(Self.ownName, makingWith: 0o700)
+      return try own.fd.openDirectory(store.description.uuid, makingWith: 0o700)
+    }
+    return RedirectedNames.Target(root: SharedFD(root), workshop: SharedFD(workshop))
+  }
+
+  private static let ownName = ".insula"
+}
+
+extension Store {
+  /// Has the name of a home in the tree lead to where it is; nowhere if that is nil.
+  package func redirect(_ home: String, to target: RedirectedNames.Target?) throws(Errno) {
+    RedirectedNames.set(Array(home.utf8), in: try tree.status(of: "Users"), to: target)
+  }
+
+  /// Gives a home that lies elsewhere its name in the tree; nothing may have that.
+  package func link(_ home: String, to source: String) throws(Errno) {
+    let users = try tree.openDirectory("Users")
+    try HomeLink.make(home, to: source, in: users.fd)
+    try users.fd.synchronize(dataOnly: false)
+  }
+
+  /// Takes the name of a home away that lies elsewhere.
+  package func unlink(_ home: String) throws(Errno) {
+    let users = try tree.openDirectory("Users")
+    guard HomeLink.isOne(home, in: users.fd) else { return }
+    try users.fd.remove(home, directory: false)
+    try users.fd.synchronize(dataOnly: false)
+  }
+
+  /// Whether a home lies elsewhere.
+  package func liesElsewhere(_ home: String) -> Bool {
+    guard let users = try? tree.openDirectory("Users") else { return false }
+    return HomeLink.isOne(home, in: users.fd)
+  }
+
+  /// The directory for what is not finished of a place in the tree, which is on the same filesystem.
+  package func openStaging(for path: String) throws(StoreError) -> OwnedFD {
+    if let staging = try openBeside(path, "staging") { return staging }
+    return try openStaging()
+  }
+
+  /// The same for updates that wait.
+  package func openUpdates(for path: String) throws(StoreError) -> OwnedFD {
+    if let updates = try openBeside(path, StoreLayout.updatesName) { return updates }
+    return try openUpdates()
+  }
+
+  private func openBeside(_ path: String, _ name: String) throws(StoreError) -> OwnedFD? {
+    guard let home = Homes.name(in: path), let users = try? tree.openDirectory("Users"),
+      let target = RedirectedNames.target(of: Array(home.utf8), in: users.fd)
+    else { return nil }
+    return try explaining("open", "\(self.path)/tree/Users/\(home)") { () throws(Errno) in
+      try target.workshop.use { (workshop) throws(Errno) in
+        try workshop.openDirectory(name, makingWith: 0o700)
+      }
+    }
+  }
+}
