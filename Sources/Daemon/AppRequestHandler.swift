@@ -188,7 +188,7 @@ extension AppFailure {
   fileprivate var errno: Errno? {
     switch self {
     case .notAllowed: .EPERM
-    case .busy, .running, .runningOldVersion: .EBUSY
+    case .busy, .running, .runningOldVersion, .runsElsewhere: .EBUSY
     case .cancelled: .EINTR
     case .noSpace: .ENOSPC
     case .failed(_, _, let errno): errno

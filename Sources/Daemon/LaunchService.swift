@@ -76,6 +76,7 @@ final class LaunchService: Sendable {
     // From here on it stays what it is; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
     guard app == found.app else { throw .busy(identifier: identifier.text) }
+    let hold = try leases(of: app, caller.user, .patiently)
     var hasMade = false
     let launch = try launcher.launch(app, for: caller.user, registry) { () throws(StoreError) in
       guard !apps.isReadOnly else { throw StoreError.mountedReadOnly }
@@ -91,7 +92,7 @@ final class LaunchService: Sendable {
     }
     let mount: SharedFD?
     do throws(Errno) {
-      mount = try server.serve(launch, view, by: caller, over: connection)
+      mount = try server.serve(launch, view, by: caller, over: connection, hold)
     } catch {
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
@@ -100,6 +101,20 @@ final class LaunchService: Sendable {
     log.record(LogEntry(launch: launch, by: caller))
     if let mount { reporter.pass(mount) }
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))
+  }
+
+  /// Leases on the app's containers, if other stores can reach these.
+  private func leases(
+    of app: InstalledApp, _ user: UInt32, _ way: ContainerLeases.Way
+  ) throws(AppFailure) -> ContainerHold? {
+    do throws(StoreError) {
+      return try server.leases.take(
+        [(.data, app.identifier)] + app.groups.map { (.group, $0) } + app.clouds.map { (.cloud, $0) },
+        of: try store.home(of: user), way)
+    } catch {
+      guard case .leased(_, let host) = error else { throw .store(error) }
+      throw .runsElsewhere(identifier: app.identifier.text, host: host)
+    }
   }
 
   // MARK: The next worker
@@ -129,6 +144,7 @@ final class LaunchService: Sendable {
       throw .store(.noApp(identifier: left.launch.identifier))
     }
     let (app, registry) = try installed(identifier, left.launch.user)
+    let hold = try leases(of: app, left.launch.user, .again)
     let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
       throw StoreError.mountedReadOnly
     }
@@ -141,7 +157,8 @@ final class LaunchService: Sendable {
       // One whose kernel had not begun to ask was never seen by the app.
       guard let first = view.firstMessage else { throw .ENOENT }
       let share = try server.views.room(for: left.launch.user)
-      return AppTakeover(launch: launch, left: left, view: view, firstMessage: first, share: share)
+      return AppTakeover(
+        launch: launch, left: left, view: view, firstMessage: first, share: share, hold: hold)
     } catch {
       view.ended()
       throw .failed(doing: "serve the view of", path: left.launch.identifier, errno: error)

@@ -58,4 +58,5 @@ struct AppTakeover {
   /// What the kernel sent its first worker first.
   let firstMessage: [UInt8]
   let share: BudgetShare
+  let hold: ContainerHold?
 }

@@ -12,6 +12,7 @@ struct MountedTree: TreeObserver {
   let store: Store
   let volume: Volume
   let views: RunningViews
+  let leases: ContainerLeases
 
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
     switch change {
@@ -54,7 +55,16 @@ struct MountedTree: TreeObserver {
   func whileClosed(
     _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    try views.keepingClosed(AppOfUser(app, user), body)
+    try views.keepingClosed(AppOfUser(app, user)) { () throws(Errno) in
+      // Who has no home has nothing that others could reach.
+      guard let home = try? store.home(of: user) else { return try body() }
+      let hold: ContainerHold?
+      do throws(StoreError) { hold = try leases.take([(.data, app)], of: home, .atOnce) } catch {
+        throw .EBUSY
+      }
+      defer { hold?.end() }
+      try body()
+    }
   }
 
   /// Apps or containers have changed.

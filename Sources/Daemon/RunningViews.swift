@@ -24,6 +24,8 @@ package final class RunningView: Sendable {
   package let view: View
   /// Of the view's own connection, since this process serves it.
   let requests = RequestCounter()
+  /// The leases on its containers, where other stores can reach these.
+  let hold: ContainerHold?
   /// What its user opens with it while it runs.
   let opened = OpenedDocuments()
   private let process: ClientProcess
@@ -33,8 +35,9 @@ package final class RunningView: Sendable {
 
   init(
     _ number: UInt64, _ launch: AppLaunch, user: UInt32, pid: Int32, since: Int64? = nil, _ process: SharedFD,
-    _ view: View, kept: SharedMemory? = nil
+    _ view: View, _ hold: ContainerHold? = nil, kept: SharedMemory? = nil
   ) {
+    self.hold = hold
     self.number = number
     self.launch = launch
     self.since = since ?? Int64(time(nil))

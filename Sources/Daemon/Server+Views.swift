@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Fuse
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -22,10 +23,10 @@ extension Server {
   /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its
   /// mount comes back.
   func serve(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?, _ hold: ContainerHold?
   ) throws(Errno) -> SharedFD? {
     do throws(Errno) {
-      return try begin(launch, view, by: caller, over: theirs)
+      return try begin(launch, view, by: caller, over: theirs, hold)
     } catch {
       // What its kernel would have said at the end.
       view.ended()
@@ -34,11 +35,11 @@ extension Server {
   }
 
   private func begin(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?, _ hold: ContainerHold?
   ) throws(Errno) -> SharedFD? {
     if let theirs {
       let copy = try theirs.use { (fd) throws(Errno) in try fd.duplicated() }
-      try serve(launch, view, by: caller, connection: copy)
+      try serve(launch, view, by: caller, connection: copy, hold)
       return nil
     }
     var limits: DetachedMount.Limits = [.noDevices, .noSetUserID]
@@ -46,18 +47,19 @@ extension Server {
     if options.readOnly { limits.insert(.readOnly) }
     let made = try Mount.detached(for: caller.user, caller.group, source: "insula", limits)
     let mount = made.mount
-    try serve(launch, view, by: caller, connection: made.takeConnection())
+    try serve(launch, view, by: caller, connection: made.takeConnection(), hold)
     return mount
   }
 
   private func serve(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD
+    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD,
+    _ hold: ContainerHold?
   ) throws(Errno) {
     let memory = try keep(KeptLaunch(launch, by: caller), caller.process, connection.fd, view)
-    let session = try Session(view, over: connection, settings: appSettings)
+    let session = try Session(view, over: connection, settings: settings(of: hold))
     let number = views.number()
     let running = RunningView(
-      number, launch, user: caller.user, pid: caller.pid, caller.process, view, kept: memory)
+      number, launch, user: caller.user, pid: caller.pid, caller.process, view, hold, kept: memory)
     try serve(running, over: session, caller.share)
     // What the kernel has looked up before that, it would forget at once.
     try waitUntilStarted(view) { views.has(number) }
@@ -106,10 +108,12 @@ extension Server {
     throw .EIO
   }
 
-  var appSettings: ConnectionSettings {
+  var appSettings: ConnectionSettings { settings(of: nil) }
+
+  private func settings(of hold: ContainerHold?) -> ConnectionSettings {
     var settings = ConnectionSettings()
     settings.passthrough = passesThrough
-    settings.deadline = store.lease?.deadline
+    settings.deadlines = [store.lease?.deadline].compactMap(\.self) + (hold?.deadlines ?? [])
     settings.localLocks = options.localLocks
     // What an app had found it would be told on when it has lost it.
     settings.cachesLinks = false
@@ -125,6 +129,7 @@ extension Server {
     let appSockets = appSockets
     let runs = RunRecord(store, isReadOnly: options.readOnly)
     views.add(running, share)
+    endWithItsLeases(running)
     do throws(Errno) {
       try pool.add(session, counter: running.requests) { [views] in
         kept?.forgetAll(of: view)
@@ -134,11 +139,23 @@ extension Server {
         }
         views.remove(number)
         appSockets.remove(number)
+        running.hold?.end()
       }
     } catch {
       if !TakingOver.isUnderWay { kept?.forgetAll(of: view) }
       views.remove(number)
       throw error
+    }
+  }
+
+  /// Without its leases an app does not go on: its requests are refused already.
+  private func endWithItsLeases(_ running: RunningView) {
+    running.hold?.whenLost { [views, weak running] in
+      let why = "another machine may use its container: the lease on it was not renewed in time"
+      guard let running, running.note(why: why) else { return }
+      DaemonLog.write("\(running.launch.app.identifier), pid \(running.pid), is ended: \(why)")
+      let thread = try? JoinableThread(name: "leases") { _ = views.end([running]) }
+      if let thread { thread.detach() } else { try? running.send(SIGKILL) }
     }
   }
 
@@ -161,10 +178,11 @@ extension Server {
   /// Serves the view of an app on where another worker has died.
   func takeOver(_ app: AppTakeover) throws(Errno) {
     let left = app.left
-    let session = try Session(app.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
+    let session = try Session(
+      app.view, over: OwnedFD(owning: left.connection.raw), settings: settings(of: app.hold))
     let running = RunningView(
       views.number(), app.launch, user: left.launch.user, pid: left.launch.pid, since: left.launch.since,
-      left.process, app.view, kept: left.memory)
+      left.process, app.view, app.hold, kept: left.memory)
     // What is sent again may wait for its user, who is asked about an app that runs.
     views.add(running, app.share)
     do throws(Errno) {

@@ -67,6 +67,8 @@ package final class Server: Sendable {
   let consents: ConsentService
   /// What lies elsewhere and is a part of the tree.
   let volumes: VolumeService
+  /// On containers that other stores can reach.
+  let leases: ContainerLeases
   /// How much room apps take.
   let storage: StorageService
   /// The apps that run.
@@ -159,6 +161,7 @@ package final class Server: Sendable {
     }
     appSockets = sockets
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
+    leases = ContainerLeases(volume)
     // Before grants, which may lead there.
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
@@ -219,7 +222,7 @@ package final class Server: Sendable {
   private var settings: ConnectionSettings {
     var settings = ConnectionSettings()
     settings.passthrough = passesThrough
-    settings.deadline = store.lease?.deadline
+    settings.deadlines = [store.lease?.deadline].compactMap(\.self)
     settings.localLocks = options.localLocks
     return settings
   }
@@ -324,7 +327,7 @@ package final class Server: Sendable {
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
-  var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views) }
+  var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views, leases: leases) }
 
   /// Whether the kernel may read and write backing files itself.
   ///

@@ -18,7 +18,7 @@ package struct ConnectionSettings: Sendable {
   /// Let the kernel remember where links lead: it forgets that for no reason of ours.
   package var cachesLinks = true
   /// After which nothing more is done for anybody.
-  package var deadline: Deadline?
+  package var deadlines: [Deadline] = []
 
   package init() {}
 }
@@ -36,7 +36,7 @@ package final class Session: @unchecked Sendable {
   let postponed = PostponedRequests()
   let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
-  private let deadline: Deadline?
+  private let deadlines: [Deadline]
   var handshake: Handshake
   private var created: OpaquePointer?
 
@@ -51,7 +51,7 @@ package final class Session: @unchecked Sendable {
     _ fileSystem: any FileSystem, over connection: consuming OwnedFD, settings: ConnectionSettings
   ) throws(Errno) {
     self.fileSystem = fileSystem
-    deadline = settings.deadline
+    deadlines = settings.deadlines
     handshake = Handshake(settings)
     fd = connection.release()
     var operations = makeOperations(settings)
@@ -127,7 +127,7 @@ package final class Session: @unchecked Sendable {
   /// Serves one request on this thread.
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
-    deadline?.check()
+    for deadline in deadlines where !deadline.check() { return refuse(UnsafeRawBufferPointer(message), .EIO) }
     #if DEBUG
       Trap.begin(header.opcode)
       defer { Trap.end() }

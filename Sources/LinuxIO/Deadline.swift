@@ -3,15 +3,15 @@
 
 internal import Synchronization
 
-/// A moment by ``bootNanoseconds()`` that is put off again and again, and after which a process must do
-/// nothing more.
+/// A moment by ``bootNanoseconds()`` that is put off again and again, and after which nothing more must be
+/// done.
 ///
-/// Any thread may look, and whoever finds it over ends the process.
+/// Any thread may look, and whoever finds it over does what was said for that.
 package final class Deadline: Sendable {
   private let moment: Atomic<UInt64>
-  private let whenOver: @Sendable () -> Never
+  private let whenOver: @Sendable () -> Void
 
-  package init(_ moment: UInt64, whenOver: @escaping @Sendable () -> Never) {
+  package init(_ moment: UInt64, whenOver: @escaping @Sendable () -> Void) {
     self.moment = Atomic(moment)
     self.whenOver = whenOver
   }
@@ -23,6 +23,11 @@ package final class Deadline: Sendable {
 
   package func putOff(to moment: UInt64) { self.moment.store(moment, ordering: .releasing) }
 
-  /// Returns only if it is not over.
-  package func check() { if nanosecondsLeft == 0 { whenOver() } }
+  /// Whether it is not over.
+  @discardableResult
+  package func check() -> Bool {
+    if nanosecondsLeft > 0 { return true }
+    whenOver()
+    return false
+  }
 }

@@ -94,7 +94,10 @@ package final class Containers: Sendable {
     let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
     let container = ContainerLayout.name(of: identifier, kind)
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
+    let isElsewhere = store.liesElsewhere(name)
+    if isElsewhere { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
+    if isElsewhere { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
   }
 

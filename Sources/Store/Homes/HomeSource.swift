@@ -54,7 +54,8 @@ package struct HomeSource: ~Copyable {
     return RedirectedNames.Target(root: SharedFD(root), workshop: SharedFD(workshop))
   }
 
-  private static let ownName = ".insula"
+  /// Of the directory beside the homes that is ours.
+  package static let ownName = ".insula"
 }
 
 extension Store {

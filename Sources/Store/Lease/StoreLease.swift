@@ -3,7 +3,7 @@
 
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 internal import Synchronization
 
 /// The lease on a store that lies on a server, where the lock of one machine may say nothing to another.
@@ -32,6 +32,8 @@ package final class StoreLease: Sendable {
   private let number: UInt64
   private let times: LeaseTimes
   private let state: Mutex<State>
+  /// What its threads wait for.
+  private let isReleased = Condition(false)
   /// When this process must have stopped.
   package let deadline: Deadline
 
@@ -48,19 +50,22 @@ package final class StoreLease: Sendable {
 
   private init(
     _ state: FD, _ file: consuming OwnedFD, _ number: UInt64, _ record: LeaseRecord, _ term: LeaseTerm,
-    _ times: LeaseTimes
+    _ times: LeaseTimes, _ whenLost: (@Sendable () -> Void)?
   ) throws(Errno) {
     directory = try state.duplicated()
     self.file = file
     self.number = number
     self.times = times
     self.state = Mutex(State(record: record, term: term))
-    deadline = Deadline(term.end) { Self.ending.withLock { $0 }() }
+    deadline = Deadline(term.end, whenOver: whenLost ?? { Self.ending.withLock { $0 }() })
   }
 
-  /// Waits until it has the lease, or throws if another machine renews it.
-  convenience init(
-    acquiring state: FD, path: String, times: LeaseTimes = .usual
+  /// Waits until it has the lease, or throws if another machine renews it; one that is hurried does not wait.
+  ///
+  /// `whenLost` is for what is not this process's end.
+  package convenience init(
+    acquiring state: FD, path: String, times: LeaseTimes = .usual, isHurried: Bool = false,
+    whenLost: (@Sendable () -> Void)? = nil
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
@@ -80,8 +85,9 @@ package final class StoreLease: Sendable {
         let top = try explaining("read the lease of", path) { () throws(Errno) in try files.top() }
         found = top.record
         step = acquisition.looked(top.top, asked: asked, answered: bootNanoseconds())
+      case .pause where isHurried: step = .giveUp
       case .pause:
-        if !isToldOf {
+        if !isToldOf, whenLost == nil {
           isToldOf = true
           let tell = Self.waiting.withLock { $0 }
           tell(found?.host ?? "another machine", Int(times.silence / 1_000_000_000))
@@ -99,7 +105,7 @@ package final class StoreLease: Sendable {
       case .use(let number, let term):
         guard let file = made.take() else { throw .leased(path: path, host: record.host) }
         files.removeOld(before: number)
-        do throws(Errno) { try self.init(state, file, number, record, term, times) } catch {
+        do throws(Errno) { try self.init(state, file, number, record, term, times, whenLost) } catch {
           throw StoreError(error, doing: "keep the lease of", path: path)
         }
         return
@@ -109,8 +115,8 @@ package final class StoreLease: Sendable {
   }
 
   /// Goes on with the lease of a process of this machine that has left us the store's lock.
-  convenience init(
-    resuming state: FD, path: String, times: LeaseTimes = .usual
+  package convenience init(
+    resuming state: FD, path: String, times: LeaseTimes = .usual, whenLost: (@Sendable () -> Void)? = nil
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
@@ -123,7 +129,7 @@ package final class StoreLease: Sendable {
     let term = LeaseTerm(begun: record.renewedAt, times)
     do throws(Errno) {
       let file = try files.open(top.number)
-      try self.init(state, file, top.number, record.with(process), term, times)
+      try self.init(state, file, top.number, record.with(process), term, times, whenLost)
     } catch {
       throw StoreError(error, doing: "keep the lease of", path: path)
     }
@@ -170,6 +176,7 @@ package final class StoreLease: Sendable {
   ///
   /// After everything is written.
   package func release() {
+    defer { isReleased.change { $0 = true } }
     state.withLock { state in
       guard !state.term.isOver(at: bootNanoseconds()), !state.record.isReleased else { return }
       state.record.isReleased = true
@@ -181,14 +188,13 @@ package final class StoreLease: Sendable {
 
   // MARK: Keeping it
 
-  /// Renews it from now on, and ends the process when it is over; as long as the process runs.
+  /// Renews it from now on, and sees to it that it is noticed when it is over, until it is released.
   package func startRenewing(_ say: @escaping @Sendable (String) -> Void) throws(Errno) {
     // A write may hang for longer than the lease lasts: another thread watches the time.
-    let watch = try JoinableThread(name: "lease-watch") { [deadline] in
-      while true {
-        deadline.check()
+    let watch = try JoinableThread(name: "lease-watch") { [deadline, isReleased] in
+      while deadline.check() {
         let milliseconds = min(Int(deadline.nanosecondsLeft / 1_000_000) + 1, 60_000)
-        _ = Condition(()).wait(milliseconds: milliseconds) { _ in false }
+        if isReleased.wait(milliseconds: milliseconds, until: { $0 }) { return }
       }
     }
     watch.detach()
@@ -196,15 +202,16 @@ package final class StoreLease: Sendable {
     let thread = try JoinableThread(name: "lease") { [self] in
       var pause = renewal
       while true {
-        _ = Condition(()).wait(milliseconds: pause) { _ in false }
+        if isReleased.wait(milliseconds: pause, until: { $0 }) { return }
         switch renew() {
         case .done: pause = renewal
         case .failed(let error):
-          if pause == renewal { say("can't renew the lease of the store: \(error.message)") }
+          if pause == renewal { say("can't renew the lease: \(error.message)") }
           pause = max(1, renewal / 5)
         case .lost:
           deadline.putOff(to: 0)
           deadline.check()
+          return
         case .released: return
         }
       }
