@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-package import Fuse
+internal import Fuse
 internal import Glibc
 package import LinuxIO
 internal import Policy
@@ -17,65 +17,15 @@ internal import Synchronization
 //  2. A name leads to the volume's own root, on a mount of the daemon's that nobody else sees. From there on
 //     all goes as anywhere in the tree: nodes are known by device and number.
 //  3. Others than the daemon change what is on a volume. So the kernel keeps what it was told of it for a
-//     second, never that a name is missing, and never the pages or the listing of an earlier open; and ACLs
-//     and flags are read for each decision.
+//     second, never that a name is missing, and the pages of an earlier open only of what has not been
+//     changed (`KeptContents`); and ACLs and flags are read for each decision. Nobody else changes a disk
+//     that a program serves for the daemon alone (`VolumeEngine.isAlone`). There the kernel also keeps
+//     listings, and for a second that a name is missing, and who may do what is told from its memory.
 //  4. A user's volume exists for that user and for root alone.
 //  5. Nothing that is mounted in it is a part of it, and neither is the store, should it lie there.
 //  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue
 //     of their own, and no lock that others need is held meanwhile. What is asked of it outside of requests
 //     is asked of the kernel's memory.
-
-/// What serves a volume, and how.
-package struct VolumeEngine: Sendable {
-  /// What people call it: the kernel's name of a filesystem, or a program's.
-  package let name: String
-  /// By which its program is told to end; nil for a directory.
-  package let life: SharedFD?
-  /// Whether objects are found again by handles.
-  package let usesHandles: Bool
-  /// Whether ACLs and flags can be kept there; what has none of its own there is not asked for any.
-  package let keepsAttributes: Bool
-  /// Whether attributes of users can be; some programs answer EIO instead.
-  package let keepsUserAttributes: Bool
-  /// Whether owners are what its files say, and not whoever comes.
-  package let keepsOwners: Bool
-  package let isReadOnly: Bool
-  /// Whether the kernel may read and write its files itself.
-  package let passesThrough: Bool
-  /// For what may not answer.
-  package let queue: RequestQueue?
-  /// Whether no program on it may be started.
-  package let forbidsPrograms: Bool
-
-  package init(
-    name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
-    keepsUserAttributes: Bool = true,
-    keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
-    forbidsPrograms: Bool = false
-  ) {
-    self.name = name
-    self.life = life
-    self.usesHandles = usesHandles
-    self.keepsAttributes = keepsAttributes
-    self.keepsUserAttributes = keepsUserAttributes
-    self.keepsOwners = keepsOwners
-    self.isReadOnly = isReadOnly
-    self.passesThrough = passesThrough
-    self.queue = queue
-    self.forbidsPrograms = forbidsPrograms
-  }
-
-  /// Corresponds to `ST_NOEXEC`.
-  private static let noPrograms: UInt = 8
-
-  /// A directory of a disk that is the machine's.
-  package static func directory(_ record: VolumeRecord, _ directory: FD) throws(Errno) -> VolumeEngine {
-    VolumeEngine(
-      name: try directory.filesystemKind().name, usesHandles: true, keepsOwners: true,
-      isReadOnly: record.isReadOnly, passesThrough: true,
-      forbidsPrograms: try directory.filesystemStatus().f_flag & Self.noPrograms != 0)
-  }
-}
 
 /// One of them.
 package final class AttachedVolume: Sendable {
@@ -87,6 +37,9 @@ package final class AttachedVolume: Sendable {
   /// Its root, which can be looked into; in root's store on a mount of its own.
   private let root: SharedFD
   let number: ObjectNumber
+  /// Tells it from all others there have been: the next one may have its device, and the same record.
+  let serial: UInt64
+  private static let serials = Atomic<UInt64>(0)
   private let mount: UInt64?
   /// The directory in which it has its name; nil if that is missing, and then nobody finds it.
   let place: ObjectNumber?
@@ -99,6 +52,7 @@ package final class AttachedVolume: Sendable {
     _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD, in tree: FD
   ) throws(Errno) {
     place = AttachedVolumes.number(of: record.place, in: tree)
+    serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
     self.record = record
     self.engine = engine
     self.root = root
