@@ -55,6 +55,7 @@ extension View {
   /// The caller holds the lock of the directory's names.
   func look(at name: Name, in directory: FD, _ zone: Zone) throws(Errno) -> (FileStatus, Security) {
     let status = try directory.status(of: name)
+    if !volume.attached.keepAttributes(on: ObjectNumber(status)) { return (status, .none) }
     if !zone.isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return (status, .none) }
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }

@@ -33,7 +33,9 @@ extension View {
     if !change.access.isKeep || !change.modification.isKeep {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
-    let after = try object.fd.status()
+    // The answer to a change tells all.
+    let isTold = isAlone(object) && (change.mode != nil || change.size != nil)
+    let after = isTold ? try object.fd.statusInMemory() : try object.fd.status()
     if let spellings = volume.spellings, before.isDirectory {
       spellings.noteTimes(of: object.number, before.st_mtim.nanoseconds, after.st_mtim.nanoseconds)
     }
