@@ -58,7 +58,10 @@ package final class RequestQueue: Sendable {
     let number: UInt64
     let run: @Sendable () -> Void
   }
+  /// On which its threads wait for work, and nobody else: each new piece wakes one of them.
   private let state: Condition<State>
+  /// Between two looks at those who are being killed.
+  private let pause = Condition(())
   private let budget: Budget
   private let asCallers: Bool
 
@@ -137,7 +140,7 @@ package final class RequestQueue: Sendable {
       session: session)
     if isHeld {
       pending.held = Held(waiting: waiting, ended: ended)
-      guard let error = holdBack(pending, header.unique) else { return state.wake() }
+      guard let error = holdBack(pending, header.unique) else { return }
       session.refuse(bytes, error)
       return ended()
     }
@@ -153,7 +156,7 @@ package final class RequestQueue: Sendable {
       state.turns.add(work, payer.user, connection)
       startThreads(&state)
     }
-    state.wake()
+    state.wakeOne()
   }
 
   private func serve(_ waiting: WaitingRequest, of session: Session, for caller: Caller) {
@@ -207,7 +210,12 @@ package final class RequestQueue: Sendable {
     try? ThreadIdentity.prepare(lasting: false)
     while let (work, user) = next() {
       work.run()
-      state.change { $0.turns.done(user) }
+      // Mostly this thread takes what comes next.
+      let mayOthers = state.withLock { state in
+        state.turns.done(user)
+        return state.idle > 0 && state.turns.hasNext
+      }
+      if mayOthers { state.wakeOne() }
     }
   }
 
@@ -232,7 +240,8 @@ package final class RequestQueue: Sendable {
 
   private func watch() {
     while true {
-      let isOver = state.wait(milliseconds: Self.watchMilliseconds) { $0.isStopped && $0.pending.isEmpty }
+      _ = pause.wait(milliseconds: Self.watchMilliseconds) { false }
+      let isOver = state.withLock { $0.isStopped && $0.pending.isEmpty }
       let now = monotonicNanoseconds()
       let late = state.withLock { state in
         state.pending.filter { !$0.value.isAnswered && now &- $0.value.since > 500_000_000 }

@@ -51,6 +51,9 @@ package final class Condition<Value>: @unchecked Sendable {
   /// matters to them.
   package func wake() { pthread_cond_broadcast(changed) }
 
+  /// Has one of those who wait look at the value: for where all wait for the same.
+  package func wakeOne() { pthread_cond_signal(changed) }
+
   /// Waits until the value is as it should be, for as long as that takes.
   package func wait(until isReached: (Value) -> Bool) {
     wait(until: isReached) { _ in }

@@ -31,11 +31,15 @@ extension FD {
   /// What the kernel remembers of it: a filesystem that hangs is not asked.
   ///
   /// Which object it is, and of what type, holds whatever has happened since.
-  package func statusInMemory() throws(Errno) -> FileStatus {
-    let dontSync: Int32 = 0x4000
+  package func statusInMemory() throws(Errno) -> FileStatus { try status(0x4000) }
+
+  /// What its filesystem says now, whatever the kernel remembers.
+  package func statusAnew() throws(Errno) -> FileStatus { try status(0x2000) }
+
+  /// Corresponds to `statx(2)`, with `AT_STATX_DONT_SYNC` or `AT_STATX_FORCE_SYNC`.
+  private func status(_ flags: Int32) throws(Errno) -> FileStatus {
     var known = clx_statx()
-    try check(
-      clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | dontSync, CLX_STATX_BASIC_STATS, &known))
+    try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | flags, CLX_STATX_BASIC_STATS, &known))
     var status = stat()
     status.st_dev = dev_t(clx_makedev(known.stx_dev_major, known.stx_dev_minor))
     status.st_ino = ino_t(known.stx_ino)
@@ -44,6 +48,11 @@ extension FD {
     status.st_nlink = nlink_t(known.stx_nlink)
     (status.st_uid, status.st_gid) = (known.stx_uid, known.stx_gid)
     status.st_size = off_t(clamping: known.stx_size)
+    status.st_blksize = blksize_t(known.stx_blksize)
+    status.st_blocks = blkcnt_t(clamping: known.stx_blocks)
+    status.st_atim = known.stx_atime.value
+    status.st_mtim = known.stx_mtime.value
+    status.st_ctim = known.stx_ctime.value
     return FileStatus(status)
   }
 
@@ -144,4 +153,8 @@ extension FD {
     try check(fstatvfs(raw, &status))
     return status
   }
+}
+
+extension clx_statx_time {
+  fileprivate var value: timespec { timespec(tv_sec: Int(tv_sec), tv_nsec: Int(tv_nsec)) }
 }

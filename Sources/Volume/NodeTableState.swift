@@ -118,6 +118,18 @@ struct NodeTableState: @unchecked Sendable {
     return found
   }
 
+  /// How many nodes an object has.
+  func count(of object: ObjectNumber) -> Int {
+    var index = buckets[Identity.hash(inode: object.inode, device: object.device) & (buckets.count - 1)]
+    var count = 0
+    while index != 0 {
+      let node = slab[index]
+      if node.pointee.number == object { count += 1 }
+      index = node.pointee.next
+    }
+    return count
+  }
+
   /// A new node for an object that has none.
   mutating func make(_ identity: Identity, directory: Bool) -> UInt32? {
     guard let index = slab.allocate() else { return nil }

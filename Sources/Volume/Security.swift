@@ -58,6 +58,7 @@ extension View {
   ) throws(Errno) -> (FileStatus, Security) {
     let (isOnVolume, directory) = (directory.isOnVolume, directory.fd)
     let status = try directory.status(of: name)
+    if !volume.attached.keepAttributes(on: ObjectNumber(status)) { return (status, .none) }
     if !isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return (status, .none) }
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }

@@ -162,7 +162,8 @@ final class VolumeEngines: Sendable {
       name: known.name, life: life, usesHandles: known.usesHandles,
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
       keepsOwners: known.keepsOwners,
-      isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue)
+      isReadOnly: known.isReadOnly, passesThrough: known.passesThrough,
+      isAlone: record.kind == .disk && Self.ofExactNames.contains(known.name), queue: queue)
     let attached: AttachedVolume
     do throws(Errno) {
       attached = try AttachedVolume(record, engine, of: nil, root: root, home: home, in: volume.tree)
@@ -172,6 +173,11 @@ final class VolumeEngines: Sendable {
     keep(known, root, life, for: record.id)
     return attached
   }
+
+  /// Programs on whose disks each spelling is a name of its own, or no name comes.
+  ///
+  /// What the kernel serves may be mounted elsewhere too.
+  private static let ofExactNames = ["ntfs-3g", "fuse2fs", "fuseiso", "squashfuse"]
 
   // MARK: Over the end of a worker
 

@@ -34,7 +34,7 @@ struct DirectoryChange: ~Copyable {
     fileprivate init(_ reference: borrowing NodeTable.Reference, in view: View) throws(Errno) {
       place = ChangedDirectory(reference)
       zone = reference.zone
-      let status = try reference.fd.status()
+      let status = try view.judgedStatus(of: reference)
       object = view.object(status, reference)
       changed = status.st_mtim.nanoseconds
       volume = reference.volume

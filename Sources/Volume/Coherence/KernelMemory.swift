@@ -51,6 +51,7 @@ final class KernelMemory: Sendable {
   /// Directories whose names are not cached for a while, because all names of the view were invalidated for
   /// them.
   let nameCacheBackoff: NameCacheBackoff
+  let kept = KeptContents()
   /// Whether the kernel can be told to look up names again.
   ///
   /// Otherwise nothing is cached that a later change could make inaccessible.
@@ -107,7 +108,7 @@ final class KernelMemory: Sendable {
   /// Whether the kernel may keep what it has of a file's pages, or of a directory's listing, from before this
   /// open.
   func mayKeepContents(of node: NodeID) -> Bool {
-    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil && !$0.isOnVolume } ?? false
+    nodes.with(node) { $0.flags.remove(.contentsChanged) == nil } ?? false
   }
 
   // MARK: Withdrawing
@@ -116,6 +117,7 @@ final class KernelMemory: Sendable {
   ///
   /// May be called from any thread.
   func invalidate(_ memory: CachedState, of object: ObjectNumber) {
+    if memory.contains(.contents) { kept.forget(object) }
     let found = nodes.with(object) { id, node in invalidate(memory, id, &node) }
     if let found { notifyKernel(found) }
   }

@@ -127,13 +127,15 @@ extension View {
     let now = withName ? coarseSeconds() : 0
     let isOnVolume = nodes.with(node) { $0.isOnVolume } ?? false
     if isOnVolume, hasObjectForEachName(status) { return 0 }
+    // There the kernel sees what is stored through a map: its pages are the file's own.
+    let isSeen = isOnVolume && !usesPassthrough(on: ObjectNumber(status))
     let cacheSeconds = min(
       volume.settings.cacheSeconds, isOnVolume ? AttachedVolumes.cacheSeconds : .infinity)
     let noted = nodes.with(node) { node -> (mayChange: Bool, ask: Bool) in
       // Not known: it has been changed just now, or can't be read.
       let isForAll = node.flags.isDisjoint(with: .hidesAttributes) && node.flags.contains(.securityKnown)
-      if !isForAll || node.mappers > 0 { return (true, false) }
-      if node.flags.contains(.mayBeMapped) { return (true, true) }
+      if !isForAll || node.mappers > 0 && !isSeen { return (true, false) }
+      if node.flags.contains(.mayBeMapped) && !isSeen { return (true, true) }
       if cacheSeconds > 0 { node.flags.insert(.attributesCached) }
       if withName { node.entrySentAt = now }
       return (false, false)

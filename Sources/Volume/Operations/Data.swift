@@ -34,7 +34,7 @@ extension View {
     if fromCache, let written = try granted.writeBeforeEnd(node, handle, at: offset, bytes) { return written }
     if flags.contains(.clearsSetID) {
       let object = try nodes.reference(to: node)
-      try clearSetID(object.fd, by: caller)
+      try clearSetID(object.fd, try judgedStatus(of: object), by: caller)
     }
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
     // file.

@@ -14,14 +14,15 @@ extension View {
     memory.resolveDoubt(of: node)
     releaseUnanswered(caller.request)
     let object = try nodes.reference(to: node)
-    let judged = self.object(try object.fd.status(), object)
+    let judged = self.object(try judgedStatus(of: object), object)
     // The kernel asks only of directories; behind our back it may be one no more.
     guard judged.isDirectory else { throw .ENOTDIR }
     try gate.authorize(.list, on: judged, by: caller)
     let handle = try addDirectory(object, by: caller)
     if judged.zone == .servers { volume.attached.tellOfLook() }
     // What it lists can change without a change of the directory, or without our doing.
-    if volume.attached.mayBeListed(in: object.number, judged.zone) || object.isOnVolume
+    let isOfOthers = object.isOnVolume && !isAlone(object)
+    if volume.attached.mayBeListed(in: object.number, judged.zone) || isOfOthers
       || placesShown(in: node, .known) != nil
     {
       return Opened(handle: handle, mode: [])
@@ -31,7 +32,8 @@ extension View {
     // kernel first looks at the directory's attributes, in the caller's name: where those may be refused, it
     // asks for the listing instead.
     if mayRefuseAttributes(judged) || isForBackup { return Opened(handle: handle, mode: []) }
-    let keeps = memory.mayKeepContents(of: node)
+    let isUnchanged = !object.isOnVolume || isUnchanged(object, by: object.fd, isDirectory: true)
+    let keeps = memory.mayKeepContents(of: node) && isUnchanged
     return Opened(handle: handle, mode: keeps ? [.keepCache, .cacheListing] : .cacheListing)
   }
 
@@ -57,7 +59,7 @@ extension View {
     into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
-    let status = try parent.fd.status()
+    let status = try judgedStatus(of: parent)
     // Attributes are for those who could look each entry up.
     let judged = object(status, parent)
     let withAttributes =

@@ -19,7 +19,7 @@ extension View {
   /// The same by the names of the tree.
   func entryInTree(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.reference(to: parent)
-    let status = try directory.fd.status()
+    let status = try judgedStatus(of: directory)
     let place = object(status, directory)
     do throws(Errno) {
       try gate.authorize(.search, on: place, by: caller)
@@ -42,7 +42,7 @@ extension View {
       let error = isForBackup ? .ENOENT : seals.absence(of: name, in: directory)
       guard error == .ENOENT else { throw error }
       // Once a mark is taken away, it is to be found.
-      guard validity > 0, !isForBackup, volume.spellings == nil, !directory.isOnVolume else {
+      guard validity > 0, !isForBackup, namesAreExact(in: directory) else {
         throw .ENOENT
       }
       return .absent(validity: memory.absenceValidity(validity))
@@ -62,11 +62,15 @@ extension View {
   ) throws(Errno) -> Entry {
     try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
-        // In other spellings it may be there.
-        guard volume.spellings == nil, !directory.isOnVolume else { return }
+        guard namesAreExact(in: directory) else { return }
         volume.names(in: directory.number).remember(missing: name, in: directory.number)
       }
     }
+  }
+
+  /// Whether a name that is missing comes by our doing alone, and by no other spelling.
+  private func namesAreExact(in directory: borrowing NodeTable.Reference) -> Bool {
+    directory.isOnVolume ? isAlone(directory) : volume.spellings == nil
   }
 
   /// The same for who sees to it that the name is not changed meanwhile.
@@ -100,7 +104,9 @@ extension View {
     var object = object
     // The kernel holds the lock of /Volumes meanwhile, so what may not answer is not asked.
     let isInMemory = attached?.engine.queue != nil
-    let status = isInMemory ? try object.fd.statusInMemory() : try object.fd.status()
+    // Of what was just made, the kernel was told with the answer.
+    let isTold = isInMemory || madeAfter != nil && isAlone(directory)
+    let status = isTold ? try object.fd.statusInMemory() : try object.fd.status()
     if directory.isOnVolume { try volume.attached.check(status, in: directory.number) }
     if directory.zone == .users, attached == nil { try refuseAwayHome(object.fd, status) }
     let zone = attached?.zone ?? zone(of: name, in: directory)

@@ -71,7 +71,7 @@ extension View {
   private func planOpen(
     of object: borrowing NodeTable.Reference, _ flags: Int32, clearsSetID: Bool, by caller: Caller
   ) throws(Errno) -> OpenPlan {
-    let status = try object.fd.status()
+    let status = try judgedStatus(of: object)
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
     let judged = self.object(status, object)
     let isRevocable = try isRevocable(judged.reach)

@@ -68,7 +68,7 @@ extension View {
     let budget = volume.budget
     let payer = payer(caller)
     // The kernel is not told of these bits there, and so would let them stay.
-    if plan.access.writes, isOnVolume { try clearSetID(fd, by: caller) }
+    if plan.access.writes, isOnVolume { try clearSetID(fd, try judgedStatus(of: object), by: caller) }
     try budget.take(.openFiles, by: payer)
     let backing = backings.open(node, byRoot: caller.uid == 0) {
       plan.mayPassThrough ? registerBacking(fd, number, isOnVolume: isOnVolume, for: caller) : nil
@@ -77,11 +77,13 @@ extension View {
     do throws(Errno) {
       let route = try route(plan, backing, node, byRoot: caller.uid == 0)
       var descriptor: SharedFD?
+      var isRead = plan.access.contains(.read)
       if route.hasDescriptor {
         try budget.take(.descriptors, by: payer)
         descriptors = 1
         if let created {
           descriptor = SharedFD(created)
+          isRead = false
         } else {
           descriptor = SharedFD(try openForDaemon(fd, plan))
         }
@@ -93,7 +95,8 @@ extension View {
         node: node, access: plan.access, descriptor: descriptor, isRevocable: plan.isRevocable,
         caller: caller, payer: payer, backing: route.backing)
       let handle = try add(file)
-      return Opened(handle: handle, mode: openMode(node, plan, route), backing: route.backing?.id ?? 0)
+      let mode = openMode(object, plan, route, isRead ? descriptor : nil)
+      return Opened(handle: handle, mode: mode, backing: route.backing?.id ?? 0)
     } catch {
       backings.close(node) { self.connection?.unregisterBacking($0) }
       budget.give(.descriptors, descriptors, by: payer)
@@ -139,8 +142,11 @@ extension View {
   }
 
   /// What the kernel is told of an open.
-  private func openMode(_ node: NodeID, _ plan: OpenPlan, _ route: OpenPlan.Route) -> OpenMode {
-    var mode: OpenMode = route.backing != nil ? .passthrough : cacheMode(node)
+  private func openMode(
+    _ object: borrowing NodeTable.Reference, _ plan: OpenPlan, _ route: OpenPlan.Route,
+    _ descriptor: SharedFD?
+  ) -> OpenMode {
+    var mode: OpenMode = route.backing != nil ? .passthrough : cacheMode(object, descriptor)
     // Which has no shared memory maps in the view of the whole tree: see Handshake.
     if route.isDirect { mode.insert(.direct) }
     if plan.isRevocable { mode.remove(.keepCache) }
@@ -149,13 +155,17 @@ extension View {
   }
 
   /// Whether the page cache serves a file whose data goes through the daemon, and may keep what it has.
-  private func cacheMode(_ node: NodeID) -> OpenMode {
-    let mayKeep = memory.mayKeepContents(of: node)
+  ///
+  /// On a volume that is looked up by `descriptor`.
+  private func cacheMode(_ object: borrowing NodeTable.Reference, _ descriptor: SharedFD?) -> OpenMode {
+    let isUnchanged =
+      !object.isOnVolume || isUnchanged(object, by: descriptor.map { FD($0.number) })
+    let mayKeep = memory.mayKeepContents(of: object.id) && isUnchanged
     // Where other opens go past the page cache, what it has from before may be stale.
-    if nodes.number(of: node).map(usesPassthrough(on:)) ?? true { return [] }
+    if usesPassthrough(on: object.number) { return [] }
     // What another view writes is in no page of this kernel's; and a map that both could write to is not to
     // be had.
-    if isWrittenElsewhere(node) { return .direct }
+    if isWrittenElsewhere(object.id) { return .direct }
     return mayKeep ? .keepCache : []
   }
 

@@ -14,7 +14,7 @@ extension View {
     of node: NodeID, handle: HandleID?, to change: AttributeChange, by caller: Caller
   ) throws(Errno) -> Attributes {
     let object = try nodes.reference(to: node)
-    let before = try object.fd.status()
+    let before = try judgedStatus(of: object)
     let judged = self.object(before, object)
     try authorizeAll(change, handle: handle, on: judged, by: caller)
 
@@ -33,7 +33,9 @@ extension View {
     if !change.access.isKeep || !change.modification.isKeep {
       try object.fd.changeTimes(access: change.access, modification: change.modification)
     }
-    let after = try object.fd.status()
+    // The answer to a change tells all.
+    let isTold = isAlone(object) && (change.mode != nil || change.size != nil)
+    let after = isTold ? try object.fd.statusInMemory() : try object.fd.status()
     if let spellings = volume.spellings, before.isDirectory {
       spellings.noteTimes(of: object.number, before.st_mtim.nanoseconds, after.st_mtim.nanoseconds)
     }
@@ -70,6 +72,7 @@ extension View {
   ) throws(Errno) {
     guard size >= 0 else { throw .EINVAL }
     peers.loseSibling(object.number)
+    memory.kept.changed(object.number, by: object.id)
     if let descriptor = handle.flatMap({ try? files.find($0) })?.descriptor {
       // An unprivileged daemon may have this descriptor without the file's mode letting it open another.
       try descriptor.use { (fd) throws(Errno) in try fd.truncateOpen(to: Int(size)) }
@@ -80,9 +83,11 @@ extension View {
 
   /// Takes set-user-id and set-group-id away, as Linux does when someone without privilege changes a file.
   ///
-  /// `group` is the group that the file had before, if it has another one by now.
-  func clearSetID(_ file: FD, ofGroup group: UInt32? = nil, by caller: Caller) throws(Errno) {
-    let status = try file.status()
+  /// `group` is the group that the file had before, if it has another one by now; `known` its status.
+  func clearSetID(
+    _ file: FD, _ known: FileStatus? = nil, ofGroup group: UInt32? = nil, by caller: Caller
+  ) throws(Errno) {
+    let status = if let known { known } else { try file.status() }
     let mode = UInt32(status.permissions)
     let kept = modeWithoutSetID(mode) {
       caller.uid == 0 || gate.isMember(caller, of: group ?? status.st_gid)

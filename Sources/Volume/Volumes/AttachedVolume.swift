@@ -6,6 +6,7 @@ internal import Glibc
 package import LinuxIO
 internal import Policy
 package import Store
+internal import Synchronization
 
 /// One of the volumes of `AttachedVolumes`.
 package final class AttachedVolume: Sendable {
@@ -19,6 +20,9 @@ package final class AttachedVolume: Sendable {
   /// Its root, which can be looked into; in root's store on a mount of its own.
   private let root: SharedFD
   let number: ObjectNumber
+  /// Tells it from all others there have been: the next one may have its device, and the same record.
+  let serial: UInt64
+  private static let serials = Atomic<UInt64>(0)
   private let mount: UInt64?
   /// The directory in which it has its name; nil if that is missing, and then nobody finds it.
   let place: ObjectNumber?
@@ -35,6 +39,7 @@ package final class AttachedVolume: Sendable {
     let (directory, root) = home.map { ($0.target.root, $0.target.root) } ?? (directory, root)
     self.home = home
     place = AttachedVolumes.number(of: record.place, in: tree)
+    serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
     self.record = record
     self.engine = engine
     self.root = root

@@ -17,8 +17,10 @@ internal import Synchronization
 //  2. A name leads to the volume's own root, on a mount of the daemon's that nobody else sees. From there on
 //     all goes as anywhere in the tree: nodes are known by device and number.
 //  3. Others than the daemon change what is on a volume. So the kernel keeps what it was told of it for a
-//     second, never that a name is missing, and never the pages or the listing of an earlier open; and ACLs
-//     and flags are read for each decision.
+//     second, never that a name is missing, and the pages of an earlier open only of what has not been
+//     changed (`KeptContents`); and ACLs and flags are read for each decision. Nobody else changes a disk
+//     that a program serves for the daemon alone (`VolumeEngine.isAlone`). There the kernel also keeps
+//     listings, and for a second that a name is missing, and who may do what is told from its memory.
 //  4. A user's volume exists for that user and for root alone.
 //  5. Nothing that is mounted in it is a part of it, and neither is the store, should it lie there.
 //  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue

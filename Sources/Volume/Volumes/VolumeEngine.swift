@@ -23,6 +23,10 @@ package struct VolumeEngine: Sendable {
   package let isReadOnly: Bool
   /// Whether the kernel may read and write its files itself.
   package let passesThrough: Bool
+  /// Whether nobody else changes what is on it, and each spelling is a name of its own.
+  package let isAlone: Bool
+  /// Whether what it says of a file that is opened is as of then, and so tells of others' changes.
+  var tellsChanges: Bool { queue != nil && !["rclone", "glusterfs"].contains(name) }
   /// For what may not answer.
   package let queue: RequestQueue?
   /// Whether no program on it may be started.
@@ -31,7 +35,8 @@ package struct VolumeEngine: Sendable {
   package init(
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
     keepsUserAttributes: Bool = true,
-    keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
+    keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, isAlone: Bool = false,
+    queue: RequestQueue? = nil,
     forbidsPrograms: Bool = false
   ) {
     self.name = name
@@ -42,6 +47,7 @@ package struct VolumeEngine: Sendable {
     self.keepsOwners = keepsOwners
     self.isReadOnly = isReadOnly
     self.passesThrough = passesThrough
+    self.isAlone = isAlone
     self.queue = queue
     self.forbidsPrograms = forbidsPrograms
   }

@@ -149,6 +149,22 @@ struct ServerVolumeTests {
     #expect(eventually { (try? served.programs()) == [] })
   }
 
+  /// The data of a file at the next open, also if its size and its time in whole seconds are the same; until
+  /// then its pages stay.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func whatTheServerChangesIsSeen() throws {
+    let served = try Served()
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; put() { printf "$2" | dd of="$1" conv=notrunc status=none; }
+      for i in $(seq 100 120); do
+        put $S/a $i; cat $D/a >/dev/null; [ "$(cat $D/a)" = $i ] || echo stale $i
+      done
+      sleep 2.2; cat $D/a; cat $D/a >/dev/null; fincore -n -o PAGES $D/a | tr -d ' '; put $S/a new; cat $D/a
+      put $S/a NEW; cat $D/a
+      """, "120\n1\nnew\nNEW\n")
+  }
+
   @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
   func grantsOnAServerAreForTheirPaths() throws {
     let served = try Served()
