@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import Daemon
-internal import Glibc
 internal import LinuxIO
 internal import Policy
 
@@ -53,7 +52,10 @@ struct VolumeLockCommand: Command {
     var locked: [VolumeDescription] = []
     var failures: [CommandFailure] = []
     if name == nil, store == nil {
-      for reply in Self.askAll(request, context) {
+      let everyones = context.isRoot ? EveryonesDaemons() : nil
+      failures = (everyones?.silent ?? []).map { CommandFailure(.failed, $0.sanitized) }
+      let clients = everyones?.clients ?? context.controlPlace.daemons().map(\.client)
+      for reply in Self.ask(clients, request) {
         do {
           locked += try reply.get().orFailure { if case .volumes(let all) = $0 { all } else { nil } }
         } catch {
@@ -72,29 +74,18 @@ struct VolumeLockCommand: Command {
   }
 
   /// Asks all daemons at once, so that one that does not answer keeps none of the others from locking.
-  private static func askAll(
-    _ request: VolumeRequest, _ context: Context
+  private static func ask(
+    _ clients: [ControlClient], _ request: VolumeRequest
   ) -> [Result<ControlReply, Errno>] {
-    var place = context.controlPlace
-    if context.isRoot { place.others = (try? otherUsersPlaces()) ?? [] }
-    let clients = place.daemons().map(\.client)
-    let replies = clients.indices.map { index -> Result<Void, Errno> in
-      Result { () throws(Errno) in try clients[index].send(.volume(request)) }
+    let sent = clients.map { client in
+      Result { () throws(Errno) in try client.send(.volume(request)) }
     }
     let end = monotonicNanoseconds() + 40_000_000_000
-    return clients.indices.map { index in
-      replies[index].flatMap { _ in
-        let left = end.subtractingReportingOverflow(monotonicNanoseconds())
-        let milliseconds = left.overflow ? 0 : Int32(clamping: left.partialValue / 1_000_000)
-        return Result { () throws(Errno) in
-          try clients[index].awaitReply(milliseconds: milliseconds)
-        }
+    return zip(clients, sent).map { client, sent in
+      sent.flatMap { _ in
+        let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000
+        return Result { () throws(Errno) in try client.awaitReply(milliseconds: Int32(left) + 1) }
       }
     }
-  }
-
-  private static func otherUsersPlaces() throws(Errno) -> [String] {
-    let directory = try FD.cwd.openFollowing("/run/user", O_RDONLY | O_DIRECTORY)
-    return try directory.fd.entries().map { "/run/user/\(String(decoding: $0.name, as: UTF8.self))/insula" }
   }
 }
