@@ -24,6 +24,8 @@ final class VolumeEngines: Sendable {
     let isReadOnly: Bool
     let passesThrough: Bool
     let mayHang: Bool
+    /// Earlier versions say nothing of it either, and can't be asked.
+    let uploadsLater: Bool?
   }
 
   private let volume: Volume
@@ -63,7 +65,8 @@ final class VolumeEngines: Sendable {
       keepsAttributes: attributes.security && (served.keepsOwners || record.isEncrypted),
       keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
-      isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
+      isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang,
+      uploadsLater: served.uploadsLater)
     do throws(Errno) {
       let attached = try attach(record, known, served.root, served.life)
       return Attached(volume: attached, identity: served.identity)
@@ -154,7 +157,8 @@ final class VolumeEngines: Sendable {
       name: known.name, life: life, usesHandles: known.usesHandles,
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
       keepsOwners: known.keepsOwners,
-      isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue)
+      isReadOnly: known.isReadOnly, passesThrough: known.passesThrough, queue: queue,
+      uploadsLater: known.uploadsLater ?? false)
     let attached = try AttachedVolume(record, engine, of: nil, root: root, in: volume.tree)
     keep(known, root, life, for: record.id)
     return attached

@@ -77,12 +77,13 @@ struct EngineSupervisor {
         let what = "volumes of \(address.scheme.rawValue)"
         throw EngineFailure(.EPERM, "only root can have \(what), and in the machine's store")
       }
-      let program = try EngineProgram(address, isReadOnly: order.isReadOnly, at: place)
+      let program = try EngineProgram(
+        address, for: EngineUser.own, isReadOnly: order.isReadOnly, at: place)
       return try mountByKernel(program, at: place, report(program, nil))
     }
     let mountPoint = mountPoint(in: place)
-    let program = try EngineProgram(address, isReadOnly: order.isReadOnly, at: mountPoint)
     let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
+    let program = try EngineProgram(address, for: user, isReadOnly: order.isReadOnly, at: mountPoint)
     try run(program, as: user, at: mountPoint, report(program, nil))
   }
 
@@ -113,6 +114,7 @@ struct EngineSupervisor {
     // What a kernel's network filesystem and a cluster's client have is the server's own.
     report.keepsOwners = format?.kind.keepsOwners ?? ["nfs", "glusterfs"].contains(program.name)
     report.isReadOnly = order.isReadOnly || format?.kind.isReadOnly == true
+    report.uploadsLater = program.uploads != nil
     return report
   }
 

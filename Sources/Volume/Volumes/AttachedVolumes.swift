@@ -46,12 +46,14 @@ package struct VolumeEngine: Sendable {
   package let queue: RequestQueue?
   /// Whether no program on it may be started.
   package let forbidsPrograms: Bool
+  /// Whether a server gets what is written only some time after it was closed.
+  package let uploadsLater: Bool
 
   package init(
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
     keepsUserAttributes: Bool = true,
     keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, queue: RequestQueue? = nil,
-    forbidsPrograms: Bool = false
+    forbidsPrograms: Bool = false, uploadsLater: Bool = false
   ) {
     self.name = name
     self.life = life
@@ -63,6 +65,7 @@ package struct VolumeEngine: Sendable {
     self.passesThrough = passesThrough
     self.queue = queue
     self.forbidsPrograms = forbidsPrograms
+    self.uploadsLater = uploadsLater
   }
 
   /// Corresponds to `ST_NOEXEC`.
