@@ -84,7 +84,22 @@ struct EngineSupervisor {
     let mountPoint = mountPoint(in: place)
     let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
     let program = try EngineProgram(address, for: user, isReadOnly: order.isReadOnly, at: mountPoint)
+    let cache = try program.uploads.map { (cache) throws(EngineFailure) in try open(cache, of: user) } ?? nil
+    defer { withExtendedLifetime(cache) {} }
     try run(program, as: user, at: mountPoint, report(program, nil))
+  }
+
+  /// One that can't be there is not used either.
+  private func open(_ cache: UploadCache, of user: EngineUser) throws(EngineFailure) -> SharedFD? {
+    do throws(Errno) {
+      return try ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) { () throws(Errno) in
+        SharedFD(try cache.open(milliseconds: 20_000) { isGivenUp })
+      }
+    } catch .EBUSY {
+      throw EngineFailure(.EBUSY, "what was written there before is still being uploaded; try again later")
+    } catch {
+      return nil
+    }
   }
 
   private func serveEncrypted(at place: String) throws(EngineFailure) {

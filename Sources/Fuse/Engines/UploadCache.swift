@@ -18,6 +18,23 @@ struct UploadCache: Equatable {
     path = "\(place)/insula/uploads-\(String(hash, radix: 16))"
   }
 
+  /// Makes it, and keeps others from it while what this gives is open: EBUSY if another program goes on to
+  /// upload from it.
+  func open(milliseconds: Int, _ isGivenUp: () -> Bool) throws(Errno) -> OwnedFD {
+    var made = ""
+    for name in path.split(separator: "/") {
+      made += "/\(name)"
+      _ = mkdir(made, S_IRWXU)
+    }
+    let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
+    for _ in 0..<(milliseconds / 100) {
+      if flock(opened.fd.raw, LOCK_EX | LOCK_NB) == 0 { return opened }
+      guard errno == EWOULDBLOCK, !isGivenUp() else { break }
+      poll(nil, 0, 100)
+    }
+    throw .EBUSY
+  }
+
   /// How many files have changes that the server does not have yet.
   ///
   /// rclone keeps a file of JSON about each, which says so from the first change on.
@@ -38,12 +55,12 @@ struct UploadCache: Equatable {
   }
 
   private static func entries(of path: String) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
-    let directory = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
+    let directory = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
     return try directory.fd.entries()
   }
 
   private static func isDirty(_ path: String) throws(Errno) -> Bool {
-    let file = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_NONBLOCK)
+    let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
     let text = String(decoding: try file.fd.readToEnd(limit: 1 << 20), as: UTF8.self)
     return text.includes("\"Dirty\": true")
   }
