@@ -14,7 +14,8 @@ package struct EveryonesDaemons: Sendable {
   /// What should be one and does not answer, in words.
   package private(set) var silent: [String] = []
   /// The devices of the trees that are served, each with whom by.
-  private var served: [(device: String, user: UInt32)] = []
+  private var served: [String] = []
+  private var waiting = 0
 
   private static let milliseconds = 5000
   private static let filesystemType = "fuse.insula"
@@ -30,31 +31,29 @@ package struct EveryonesDaemons: Sendable {
   package init() {
     let trees = Self.trees
     let places = Self.directories + trees.map(\.place)
-    let found = Condition<[EveryonesDaemons?]>(Array(repeating: nil, count: places.count))
-    for (index, place) in places.enumerated() {
+    let found = Condition(EveryonesDaemons(waitingFor: places.count))
+    for place in places {
       // The way there may lead through a filesystem that does not answer.
       let thread = try? JoinableThread(name: "daemons") {
         let asked = EveryonesDaemons(in: place)
-        found.change { $0[index] = asked }
+        found.change { found in
+          found.clients += asked.clients
+          found.silent += asked.silent
+          found.served += asked.served
+          found.waiting -= 1
+        }
       }
       thread?.detach()
     }
-    _ = found.wait(milliseconds: Self.milliseconds) { found in found.allSatisfy { $0 != nil } }
-    for (place, found) in zip(places, found.withLock { $0 }) {
-      guard let found else {
-        silent.append("\(place.path) does not answer")
-        continue
-      }
-      clients += found.clients
-      silent += found.silent
-      served += found.served
-    }
-    for (place, mount) in trees {
-      let isServed = served.contains { $0.device == mount.device.description && $0.user == place.user }
-      guard !isServed else { continue }
+    _ = found.wait(milliseconds: Self.milliseconds) { $0.waiting == 0 }
+    self = found.withLock { $0 }
+    if waiting > 0 { silent.append("the way to a daemon does not answer") }
+    for (place, mount) in trees where !served.contains("\(mount.device) of \(place.user)") {
       silent.append("the daemon of \(mount.source), which is mounted at \(mount.mountPoint), does not answer")
     }
   }
+
+  private init(waitingFor count: Int) { waiting = count }
 
   private init(in place: Place) {
     var asked: [(client: ControlClient, name: String)] = []
@@ -85,7 +84,7 @@ package struct EveryonesDaemons: Sendable {
           throw .EIO
         }
         clients.append(client)
-        if let device = status.mountDevice { served.append((device, place.user)) }
+        if let device = status.mountDevice { served.append("\(device) of \(place.user)") }
       } catch {
         note(error, "\(place.path)/\(name)")
       }
@@ -112,13 +111,15 @@ package struct EveryonesDaemons: Sendable {
 
   /// Trees that are mounted, with the place in the store where a daemon listens that has no other.
   private static var trees: [(place: Place, mount: MountEntry)] {
-    let mounts = (try? MountTable.current())?.entries.filter { $0.type == filesystemType } ?? []
-    return mounts.compactMap { mount in
-      let option = mount.superOptions.split(separator: ",").first { $0.hasPrefix("user_id=") }
-      guard mount.source.hasPrefix("/"), let user = option.flatMap({ UInt32($0.dropFirst(8)) }) else {
-        return nil
+    var trees: [(place: Place, mount: MountEntry)] = []
+    for mount in (try? MountTable.current())?.entries ?? []
+    where mount.type == filesystemType && mount.source.hasPrefix("/") {
+      for option in mount.superOptions.split(separator: ",") where option.hasPrefix("user_id=") {
+        guard let user = UInt32(option.dropFirst("user_id=".utf8.count)) else { continue }
+        let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
+        trees.append((place, mount))
       }
-      return (Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user), mount)
     }
+    return trees
   }
 }

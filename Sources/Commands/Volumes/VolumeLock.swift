@@ -53,11 +53,16 @@ struct VolumeLockCommand: Command {
     var failures: [CommandFailure] = []
     if name == nil, store == nil {
       let everyones = context.isRoot ? EveryonesDaemons() : nil
-      failures = (everyones?.silent ?? []).map { CommandFailure(.failed, $0.sanitized) }
+      for silent in everyones?.silent ?? [] { failures.append(CommandFailure(.failed, silent.sanitized)) }
       let clients = everyones?.clients ?? context.controlPlace.daemons().map(\.client)
-      for reply in Self.ask(clients, request) {
+      // All at once, so that one that does not answer keeps none of the others from locking.
+      for client in clients { try? client.send(.volume(request)) }
+      let end = monotonicNanoseconds() + 40_000_000_000
+      for client in clients {
+        let left = Int32((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000) + 1
         do {
-          locked += try reply.get().orFailure { if case .volumes(let all) = $0 { all } else { nil } }
+          let reply = try client.awaitReply(milliseconds: left)
+          locked += try reply.orFailure { if case .volumes(let all) = $0 { all } else { nil } }
         } catch {
           failures.append(error as? CommandFailure ?? CommandFailure(.failed, "a daemon does not answer"))
         }
@@ -71,21 +76,5 @@ struct VolumeLockCommand: Command {
     guard let last = failures.popLast() else { return .ok }
     for failure in failures { context.console.note(failure) }
     throw last
-  }
-
-  /// Asks all daemons at once, so that one that does not answer keeps none of the others from locking.
-  private static func ask(
-    _ clients: [ControlClient], _ request: VolumeRequest
-  ) -> [Result<ControlReply, Errno>] {
-    let sent = clients.map { client in
-      Result { () throws(Errno) in try client.send(.volume(request)) }
-    }
-    let end = monotonicNanoseconds() + 40_000_000_000
-    return zip(clients, sent).map { client, sent in
-      sent.flatMap { _ in
-        let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000
-        return Result { () throws(Errno) in try client.awaitReply(milliseconds: Int32(left) + 1) }
-      }
-    }
   }
 }

@@ -297,10 +297,12 @@ final class VolumeService: Sendable {
   /// The same of all volumes.
   func notUploaded(after seconds: UInt8) -> [String] {
     let end = monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
-    return volume.attached.all.compactMap { attached in
+    var all: [String] = []
+    for attached in volume.attached.all {
       let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000_000
-      return notUploaded(on: attached, after: UInt8(left))
+      if let words = notUploaded(on: attached, after: UInt8(left)) { all.append(words) }
     }
+    return all
   }
 
   func tell(_ event: LogEntry.Event, _ record: VolumeRecord, by user: UInt32) {

@@ -13,7 +13,8 @@ struct UploadCache: Equatable {
 
   /// The cache of one directory of a server: two programs in one cache would destroy it.
   init(of remote: String, for user: EngineUser) {
-    let hash = remote.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in remote.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     let place = user.value(of: "XDG_CACHE_HOME") ?? (user.value(of: "HOME") ?? "") + "/.cache"
     path = "\(place)/insula/uploads-\(String(hash, radix: 16))"
   }
