@@ -10,20 +10,31 @@ package final class ControlClient: Sendable {
   private let socket: OwnedFD
   private let directory: OwnedFD
   private let name: String
+  /// Who must be the one to answer; nil for whoever does.
+  private let user: UInt32?
   /// What has arrived beyond the last reply.
   private let received = Mutex<[UInt8]>([])
   /// What has come along with the last reply.
   private let passed = Mutex<SharedFD?>(nil)
 
   /// Connects to the daemon that listens under `name`; ECONNREFUSED or ENOENT if none does.
-  package init(in directory: FD, name: String) throws(Errno) {
-    socket = try LocalSocket.connect(in: directory, name: name)
+  ///
+  /// With a `user` it must be theirs, and is not waited for.
+  package init(in directory: FD, name: String, of user: UInt32? = nil) throws(Errno) {
+    if let user {
+      socket = try LocalSocket.connect(in: directory, name: name, of: user)
+    } else {
+      socket = try LocalSocket.connect(in: directory, name: name)
+    }
+    self.user = user
     self.directory = try directory.duplicated()
     self.name = name
   }
 
   /// Another conversation with the same daemon, whatever may hide its place by now.
-  package func again() throws(Errno) -> ControlClient { try ControlClient(in: directory.fd, name: name) }
+  package func again() throws(Errno) -> ControlClient {
+    try ControlClient(in: directory.fd, name: name, of: user)
+  }
 
   /// Where the daemon is, for a conversation later on; it keeps none open until then.
   package func address() throws(Errno) -> ControlAddress {
@@ -102,7 +113,7 @@ package final class ControlClient: Sendable {
   /// answers if it does not take it.
   private func pass(_ descriptor: FD?) throws(Errno) -> ControlReply? {
     try send(.pass, nil)
-    switch try receive(milliseconds: -1) {
+    switch try receive(until: nil) {
     case .awaitsDescriptor: break
     case .reply(let refusal): return refusal
     case .progress: throw .EIO
@@ -127,8 +138,9 @@ package final class ControlClient: Sendable {
   private func receiveReply(
     milliseconds: Int32, _ progress: (InstallProgress) -> Void = { _ in }
   ) throws(Errno) -> ControlReply {
+    let end = milliseconds < 0 ? nil : monotonicNanoseconds() + UInt64(milliseconds) * 1_000_000
     while true {
-      switch try receive(milliseconds: milliseconds) {
+      switch try receive(until: end) {
       case .reply(let reply): return reply
       case .progress(let step): progress(step)
       case .awaitsDescriptor: throw .EIO
@@ -146,7 +158,8 @@ package final class ControlClient: Sendable {
     }
   }
 
-  private func receive(milliseconds: Int32) throws(Errno) -> ControlMessage {
+  /// Who sends a little again and again gets no more time.
+  private func receive(until end: UInt64?) throws(Errno) -> ControlMessage {
     try received.withLock { (received) throws(Errno) in
       while true {
         if let end = received.firstIndex(of: UInt8(ascii: "\n")) {
@@ -156,7 +169,13 @@ package final class ControlClient: Sendable {
           return message
         }
         guard received.count < ControlLine.replyLimit else { throw .E2BIG }
-        guard try socket.fd.waitUntilReadable(milliseconds: milliseconds) else { throw .EAGAIN }
+        var left: Int32 = -1
+        if let end {
+          let now = monotonicNanoseconds()
+          guard now < end else { throw .EAGAIN }
+          left = Int32(clamping: (end - now) / 1_000_000 + 1)
+        }
+        guard try socket.fd.waitUntilReadable(milliseconds: left) else { throw .EAGAIN }
         let arrived = try arrived()
         if let descriptor = arrived.descriptor {
           passed.withLock { $0 = SharedFD(OwnedFD(owning: descriptor.raw)) }

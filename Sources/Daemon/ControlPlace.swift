@@ -16,8 +16,6 @@ package struct ControlPlace: Sendable {
 
   /// The directory of this user's own daemons; nil if the session gave them no place for such things.
   package let ownDirectory: String?
-  /// Directories of others, for root.
-  package var others: [String] = []
 
   /// `runtimeDirectory` is what `XDG_RUNTIME_DIR` says.
   package init(uid: UInt32, runtimeDirectory: String?) {
@@ -65,7 +63,7 @@ package struct ControlPlace: Sendable {
 
   private var directories: [String] {
     ownDirectory == Self.systemDirectory
-      ? [Self.systemDirectory] + others : [Self.systemDirectory, ownDirectory].compactMap { $0 }
+      ? [Self.systemDirectory] : [Self.systemDirectory, ownDirectory].compactMap { $0 }
   }
 
   /// All daemons that can be reached from here, each with how it describes itself, up to the one that is

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 
@@ -17,7 +18,8 @@ internal import LinuxIO
 //     taken away, so that nobody waits for ever.
 //  5. A worker that has lost the lease on the store exits at once; then the mount is taken away, and nothing
 //     more is written to the store.
-//  6. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
+//  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
+//  7. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`).
 
 /// Watches the process that serves, and replaces it when it dies.
@@ -31,6 +33,8 @@ struct Keeper {
   /// What the workers leave for each other.
   private let kept: KeptState
   private let program: NextProgram
+  private let helper: MountHelper
+  private let replaceHelper: () throws(Errno) -> Void
   /// How often the worker may die within ten seconds.
   private let restarts: Int
   /// A minute's.
@@ -40,9 +44,14 @@ struct Keeper {
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
 
   /// The process has one thread.
-  init(_ kept: KeptState, _ program: NextProgram, restarts: Int) {
+  init(
+    _ kept: KeptState, _ program: NextProgram, restarts: Int, _ helper: MountHelper,
+    replaceHelper: @escaping () throws(Errno) -> Void
+  ) {
     self.kept = kept
     self.program = program
+    self.helper = helper
+    self.replaceHelper = replaceHelper
     self.restarts = restarts
   }
 
@@ -77,7 +86,7 @@ struct Keeper {
       }
       failures = 0
       victim.waits()
-      let ended = watch(worker, &asked)
+      let ended = watch(worker, &asked, victim)
       // A worker that dies may not have done what it was asked. So the next one is asked again, by this
       // process or by what it becomes: either finds the signal waiting.
       if let signal = asked.take() { kill(getpid(), signal) }
@@ -137,7 +146,7 @@ struct Keeper {
   /// program.
   ///
   /// `asked` becomes the signal that asks to end, if one comes.
-  private func watch(_ worker: Int32, _ asked: inout Int32?) -> Int32? {
+  private func watch(_ worker: Int32, _ asked: inout Int32?, _ victim: MemoryVictim) -> Int32? {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
@@ -147,6 +156,7 @@ struct Keeper {
       var info = siginfo_t()
       let signal = wait(for: signals, &info)
       if signal < 0 { endEngines(if: worker) }
+      if signal == SIGCHLD, kept.isServing, helper.hasEnded { reviveHelper(victim) }
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
       } else if signal > 0, signal != SIGCHLD {
@@ -154,6 +164,17 @@ struct Keeper {
         // A terminal sends its signals to the worker as well.
         if info.si_code <= 0 { kill(worker, signal) }
       }
+    }
+  }
+
+  private func reviveHelper(_ victim: MemoryVictim) {
+    DaemonLog.write("the process that mounts volumes has ended; starting another one")
+    // What dies at once is not to keep us busy.
+    pause(milliseconds: 100)
+    victim.givesWay()
+    defer { victim.isSpared() }
+    do throws(Errno) { try replaceHelper() } catch {
+      DaemonLog.write("it can't be started: \(error.message); mount the tree again for volumes")
     }
   }
 

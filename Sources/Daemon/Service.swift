@@ -222,7 +222,10 @@ package enum Service {
         kept.keep(helper.fd, as: .remover)
       }
       let program = NextProgram(path: settings.program, words: settings.words)
-      let keeper = Keeper(kept, program, restarts: settings.options.restarts)
+      let isSystem = store.description.mode == .system
+      let keeper = Keeper(kept, program, restarts: settings.options.restarts, helper) { () throws(Errno) in
+        try helper.replace(for: settings.mountPoint, isSystem: isSystem)
+      }
       return try keeper.start { reason, isLeaseLost in
         giveUp(store, settings, helper, kept, reason, isLeaseLost: isLeaseLost)
       }

@@ -109,6 +109,8 @@ struct Services: Sendable {
       let list = users.map(\.description.sanitized).joined(separator: "; ")
       return .failure(ControlFailure("a files view is in use: \(list)", .inUse))
     }
+    let left = lazily ? [] : server.volumes.notUploaded(after: VolumeService.uploadSeconds)
+    guard left.isEmpty else { return .failure(ControlFailure(left.joined(separator: "\n"), .inUse)) }
     server.backups.endAll()
     let running = server.views.all()
     guard !running.isEmpty else { return takeAway(lazily: lazily) }

@@ -42,7 +42,11 @@ extension MountHelper {
           engines.removeAll { waitpid($0.pid, nil, WNOHANG) != 0 }
           let isTooMany = engines.count { $0.user == order.user } >= Self.mostEngines
           let child = isTooMany ? -1 : clx_fork()
-          if child == 0 { EngineSupervisor(order: order, isSystem: isSystem, daemon: asker).run() }
+          if child == 0 {
+            // It goes on without us, and must not pass for us.
+            _ = close(socket.raw)
+            EngineSupervisor(order: order, isSystem: isSystem, daemon: asker).run()
+          }
           if child > 0 { engines.append((child, order.user)) }
           if child < 0 { _ = try? Self.send(EngineReport(.EAGAIN, "there are too many").bytes, to: asker) }
         } else if let request, let user = request.user, let asker = message.descriptor {
@@ -50,7 +54,10 @@ extension MountHelper {
           // Who waits for a filesystem that does not answer may not even end.
           let isTooMany = children.count { $0.user == user } >= Self.mostOfOne
           let child = isTooMany ? -1 : clx_fork()
-          if child == 0 { answerApart(request, asker) }
+          if child == 0 {
+            _ = close(socket.raw)
+            answerApart(request, asker)
+          }
           if child > 0 { children.append((child, user)) }
           if child < 0 { answer(asker) { () throws(Errno) in throw .EAGAIN } }
         }

@@ -14,11 +14,16 @@ internal import Synchronization
 /// daemon's, and does the few things in `MountHelper+Serving.swift`.
 package final class MountHelper: Sendable {
   private let socket: Mutex<OwnedFD>
+  /// 0 if another program has started it.
+  private let process: Mutex<Int32>
 
-  private init(_ socket: consuming OwnedFD) { self.socket = Mutex(socket) }
+  private init(_ socket: consuming OwnedFD, process: Int32) {
+    self.socket = Mutex(socket)
+    self.process = Mutex(process)
+  }
 
   /// The helper that another program has started, by its end of the socket.
-  package convenience init(adopting socket: FD) { self.init(OwnedFD(owning: socket.raw)) }
+  package convenience init(adopting socket: FD) { self.init(OwnedFD(owning: socket.raw), process: 0) }
 
   /// What another program needs to go on with it.
   package var fd: FD { socket.withLock { $0.fd } }
@@ -29,10 +34,27 @@ package final class MountHelper: Sendable {
     let child = clx_fork()
     if child == 0 { Serving(mountPoint: mountPoint, isSystem: isSystem).run(ends.theirs) }
     let failure = child < 0 ? Errno.last : nil
-    let helper = MountHelper(OwnedFD(owning: ends.mine.raw))
+    let helper = MountHelper(OwnedFD(owning: ends.mine.raw), process: child)
     _ = close(ends.theirs.raw)
     if let failure { throw failure }
     return helper
+  }
+
+  /// Whether the process is not there any more.
+  package var hasEnded: Bool {
+    (try? socket.withLock { (socket) throws(Errno) in try socket.fd.hasHungUp() }) == true
+  }
+
+  /// Starts another process, under the number of descriptor that all know; the process has one thread.
+  package func replace(for mountPoint: String, isSystem: Bool) throws(Errno) {
+    let other = try Self.start(for: mountPoint, isSystem: isSystem)
+    try socket.withLock { (socket) throws(Errno) in try other.fd.replace(socket.fd) }
+    let child = other.process.withLock { $0 }
+    let before = process.withLock { process in
+      defer { process = child }
+      return process
+    }
+    if before > 0 { waitpid(before, nil, WNOHANG) }
   }
 
   /// Takes the whole tree away where that needs `fusermount3`.
@@ -98,16 +120,36 @@ package final class MountHelper: Sendable {
         return try LocalSocket.receive(from: mine, limit: EngineReport.mostBytes)
       }
     } catch {
-      throw EngineFailure(error, "the helper does not answer: \(error.message)")
+      throw EngineFailure(error, Self.silence(error))
     }
     guard let answer, let report = EngineReport(answer.bytes) else {
-      throw EngineFailure(.EPIPE, "the helper has failed; see the daemon's log ('insula log')")
+      throw EngineFailure(.EPIPE, Self.silence(.EPIPE))
     }
     guard report.error == 0, let root = answer.descriptor else {
       if let descriptor = answer.descriptor { _ = close(descriptor.raw) }
       throw EngineFailure(Errno(report.error == 0 ? EIO : report.error), report.reason)
     }
     return ServedEngine(root: SharedFD(OwnedFD(owning: root.raw)), life: mine, report)
+  }
+
+  private static func silence(_ error: Errno) -> String {
+    error == .EPIPE || error == .ECONNRESET
+      ? "the process that mounts volumes (insula-mounts) has ended; try again, or mount the tree again"
+      : "the process that mounts volumes does not answer: \(error.message)"
+  }
+
+  /// Waits until a server has what programs have closed, for so long at most; else what it does not have, in
+  /// words.
+  package static func awaitUploads(of life: SharedFD, seconds: UInt8) -> String? {
+    let bytes = try? life.use { (life) throws(Errno) -> [UInt8]? in
+      _ = try LocalSocket.send([2, seconds], to: life)
+      guard try life.waitUntilReadable(milliseconds: Int32(seconds) * 1000 + 5000) else { throw .ETIMEDOUT }
+      return try LocalSocket.receive(from: life, limit: EngineReport.mostBytes, takesDescriptor: false)?.bytes
+    }
+    guard let report = (bytes ?? nil).flatMap({ EngineReport($0) }), report.error == Errno.EAGAIN.code else {
+      return nil
+    }
+    return report.reason
   }
 
   /// Why a program has ended that served a filesystem.

@@ -64,6 +64,20 @@ package enum LocalSocket {
     return socket
   }
 
+  /// Connects to a socket of somebody's who must be the one to answer (EACCES), and need not (EAGAIN).
+  ///
+  /// No link is followed.
+  package static func connect(in directory: FD, name: String, of user: UInt32) throws(Errno) -> OwnedFD {
+    let found = try directory.child(name)
+    guard try found.fd.status().type == S_IFSOCK else { throw Errno(ENOTSOCK) }
+    let socket = try make(Int32(SOCK_NONBLOCK.rawValue))
+    try withSocketAddress(Array("/proc/self/fd/\(found.fd.raw)".utf8)) { (address, length) throws(Errno) in
+      try retrying { Glibc.connect(socket.fd.raw, address, length) }
+    }
+    guard try peer(of: socket.fd).uid == user else { throw .EACCES }
+    return socket
+  }
+
   /// Connects to what takes datagrams at a path.
   package static func connectDatagram(to path: String) throws(Errno) -> OwnedFD {
     try serviceManager(at: path)

@@ -70,6 +70,16 @@ extension FD {
         raw, Name.empty.bytes, CLX_AT_EMPTY_PATH, mask, bytes.assumingMemoryBound(to: clx_statx.self)))
   }
 
+  /// Has the kernel ask for what it remembers of an object.
+  ///
+  /// Corresponds to `statx(2)` with `AT_STATX_FORCE_SYNC`.
+  package func refreshStatus() {
+    let forceSync: Int32 = 0x2000
+    let basic: UInt32 = 0x7ff
+    var status = clx_statx()
+    _ = clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | forceSync, basic, &status)
+  }
+
   /// Whether this is a directory, by what the kernel remembers: a filesystem that hangs is not asked.
   package var isKnownDirectory: Bool {
     let dontSync: Int32 = 0x4000

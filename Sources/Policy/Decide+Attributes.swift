@@ -23,8 +23,9 @@ package func decideOwnerChange(
 ) -> Decision {
   if object.zone.isReadOnly { return .deny(.readOnly) }
   if object.zone.hasNoOwners {
-    // It is theirs already, and can't be anybody else's.
-    let isTheirs = (uid ?? caller.uid) == caller.uid && (gid ?? caller.gid) == caller.gid
+    // What it has already changes nothing, and it can't be anybody else's.
+    let isTheirs =
+      [nil, caller.uid, object.uid].contains(uid) && [nil, caller.gid, object.gid].contains(gid)
     return isTheirs ? .allow : .deny(.ownership)
   }
   var rights = Rights.nothing

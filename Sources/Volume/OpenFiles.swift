@@ -182,6 +182,8 @@ struct OpenDirectory: Sendable {
   let request: RequestID
   /// Only where it has to stay open: see ``ListingDescriptors``.
   let descriptor: SharedFD?
+  /// Of what a program serves.
+  let listing: KeptListing?
 }
 
 /// Under which id the kernel knows the file behind each node that is open, and how often it is open.

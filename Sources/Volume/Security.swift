@@ -129,7 +129,14 @@ extension Volume {
   /// What is read of an object's ACL and flags.
   func security(of object: FD, _ number: ObjectNumber) -> Security {
     guard attached.keepAttributes(on: number) else { return .none }
-    return (try? metadata.security(of: object)) ?? .unreadable
+    do throws(Errno) {
+      return try metadata.security(of: object)
+    } catch {
+      // Programs that know files by their names find no attributes of what has none any more. Who has that
+      // open was asked before, and nobody else gets to it.
+      let isGone = [.ENOENT, .ESTALE].contains(error) && attached.queue(ofDevice: number.device) != nil
+      return isGone && (try? object.status())?.st_nlink == 0 ? .none : .unreadable
+    }
   }
 }
 

@@ -208,6 +208,24 @@ class Served(Kind):
         return f"{place.scratch}/{self.name}"
 
 
+class Encrypted(Served):
+    """What gocryptfs decrypts."""
+
+    def prepare(self, place, user):
+        top = self.directories(place)
+        self.password = f"{place.scratch}/password"
+        pathlib.Path(self.password).write_text("correct horse battery staple\n")
+        run(*place.become(user), "gocryptfs", "-init", "-q", "-scryptn", "10", "-passfile", self.password, f"{top}-own")
+        return f"{top}-volume/files"
+
+    def own(self, place, user):
+        return f"{' '.join(place.become(user))} gocryptfs -fg -q -passfile {self.password} {place.scratch}/{self.name}-own $PLACE"
+
+    def add(self, place, user, source):
+        place.volume("create", self.name, "--encrypted", "--in", source, "--password-file", self.password, user=user)
+        return f"{place.point}/Volumes/{self.name}"
+
+
 class SFTP(Served):
     OPTIONS = "reconnect,ServerAliveInterval=15,ServerAliveCountMax=3,BatchMode=yes,ConnectTimeout=20"
 
@@ -341,6 +359,7 @@ KINDS = [
          users=BOTH),
     Disk("fuse2fs", "mkfs.ext4 -qF -O ^has_journal -E root_owner={uid}:{gid} {image}", "program",
          "fuse2fs -f -o allow_other {image} $PLACE", "mkfs.ext4", "fuse2fs", users=BOTH),
+    Encrypted("encrypted", "gocryptfs"),
     SFTP("sshfs", "sshfs", "sshd", "ssh-keygen"),
     WebDAV("webdav", "rclone"),
     S3("s3", "rclone"),

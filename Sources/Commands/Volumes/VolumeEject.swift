@@ -10,7 +10,7 @@ struct VolumeEjectCommand: Command {
     name: "volume eject", summary: "Takes a volume out of the tree; its files stay where they are.",
     arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
     options: [
-      .init(name: "force", help: "also while it is used; what a program serves answers no more"),
+      .init(name: "force", help: "also while it is used, or files are not uploaded; programs get EIO"),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -41,6 +41,7 @@ struct VolumeEjectCommand: Command {
       context.console.print(json: ejected)
     } else {
       context.console.inform("ejected \(name.sanitized)")
+      if force, let left = ejected.first?.missing { context.console.note(left.sanitized) }
     }
     return .ok
   }

@@ -2,7 +2,6 @@
 // Copyright the Insula authors
 
 internal import Daemon
-internal import Glibc
 internal import LinuxIO
 internal import Policy
 
@@ -53,9 +52,17 @@ struct VolumeLockCommand: Command {
     var locked: [VolumeDescription] = []
     var failures: [CommandFailure] = []
     if name == nil, store == nil {
-      for reply in Self.askAll(request, context) {
+      let everyones = context.isRoot ? EveryonesDaemons() : nil
+      for silent in everyones?.silent ?? [] { failures.append(CommandFailure(.failed, silent.sanitized)) }
+      let clients = everyones?.clients ?? context.controlPlace.daemons().map(\.client)
+      // All at once, so that one that does not answer keeps none of the others from locking.
+      for client in clients { try? client.send(.volume(request)) }
+      let end = monotonicNanoseconds() + 40_000_000_000
+      for client in clients {
+        let left = Int32((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000) + 1
         do {
-          locked += try reply.get().orFailure { if case .volumes(let all) = $0 { all } else { nil } }
+          let reply = try client.awaitReply(milliseconds: left)
+          locked += try reply.orFailure { if case .volumes(let all) = $0 { all } else { nil } }
         } catch {
           failures.append(error as? CommandFailure ?? CommandFailure(.failed, "a daemon does not answer"))
         }
@@ -69,32 +76,5 @@ struct VolumeLockCommand: Command {
     guard let last = failures.popLast() else { return .ok }
     for failure in failures { context.console.note(failure) }
     throw last
-  }
-
-  /// Asks all daemons at once, so that one that does not answer keeps none of the others from locking.
-  private static func askAll(
-    _ request: VolumeRequest, _ context: Context
-  ) -> [Result<ControlReply, Errno>] {
-    var place = context.controlPlace
-    if context.isRoot { place.others = (try? otherUsersPlaces()) ?? [] }
-    let clients = place.daemons().map(\.client)
-    let replies = clients.indices.map { index -> Result<Void, Errno> in
-      Result { () throws(Errno) in try clients[index].send(.volume(request)) }
-    }
-    let end = monotonicNanoseconds() + 40_000_000_000
-    return clients.indices.map { index in
-      replies[index].flatMap { _ in
-        let left = end.subtractingReportingOverflow(monotonicNanoseconds())
-        let milliseconds = left.overflow ? 0 : Int32(clamping: left.partialValue / 1_000_000)
-        return Result { () throws(Errno) in
-          try clients[index].awaitReply(milliseconds: milliseconds)
-        }
-      }
-    }
-  }
-
-  private static func otherUsersPlaces() throws(Errno) -> [String] {
-    let directory = try FD.cwd.openFollowing("/run/user", O_RDONLY | O_DIRECTORY)
-    return try directory.fd.entries().map { "/run/user/\(String(decoding: $0.name, as: UTF8.self))/insula" }
   }
 }

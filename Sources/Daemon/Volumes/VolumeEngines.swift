@@ -24,6 +24,8 @@ final class VolumeEngines: Sendable {
     let isReadOnly: Bool
     let passesThrough: Bool
     let mayHang: Bool
+    /// Earlier versions say nothing of it either, and can't be asked.
+    let uploadsLater: Bool?
   }
 
   private let store: Store
@@ -66,7 +68,8 @@ final class VolumeEngines: Sendable {
       keepsAttributes: attributes.security && (served.keepsOwners || record.isEncrypted),
       keepsUserAttributes: attributes.users,
       keepsOwners: served.keepsOwners && !record.options.contains(.ignoresOwners),
-      isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang)
+      isReadOnly: served.isReadOnly || record.isReadOnly, passesThrough: !mayHang, mayHang: mayHang,
+      uploadsLater: served.uploadsLater)
     do throws(VolumeFailure) {
       if record.place == .users, !known.keepsOwners || !known.keepsAttributes || known.isReadOnly {
         throw .unfitForHomes(served.engine)
@@ -163,7 +166,8 @@ final class VolumeEngines: Sendable {
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
       keepsOwners: known.keepsOwners,
       isReadOnly: known.isReadOnly, passesThrough: known.passesThrough,
-      isAlone: record.kind == .disk && Self.ofExactNames.contains(known.name), queue: queue)
+      isAlone: record.kind == .disk && Self.ofExactNames.contains(known.name), queue: queue,
+      uploadsLater: known.uploadsLater ?? false)
     let attached: AttachedVolume
     do throws(Errno) {
       attached = try AttachedVolume(record, engine, of: nil, root: root, home: home, in: volume.tree)

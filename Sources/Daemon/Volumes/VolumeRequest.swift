@@ -93,7 +93,9 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   package let isWaiting: Bool
 
   /// `engine` is what serves it, if it is there.
-  init(_ record: VolumeRecord, _ engine: VolumeEngine?, missing: String?) {
+  ///
+  /// `isReadOnly` is all that the store has.
+  init(_ record: VolumeRecord, _ engine: VolumeEngine?, missing: String?, isReadOnly: Bool) {
     name = record.title
     treePath = String(decoding: Array(record.treePath.joined(separator: "/".utf8)), as: UTF8.self)
     path = String(decoding: record.path, as: UTF8.self)
@@ -105,7 +107,7 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
       }
     filesystem = engine?.name
     owner = record.owner
-    isReadOnly = engine?.isReadOnly ?? record.isReadOnly
+    self.isReadOnly = isReadOnly || (engine?.isReadOnly ?? record.isReadOnly)
     ignoresOwners = engine.map { !$0.keepsOwners } ?? record.options.contains(.ignoresOwners)
     isOnDemand = record.options.contains(.onDemand)
     keepsAttributes = engine?.keepsAttributes

@@ -68,7 +68,8 @@ extension VolumeService {
 
   func describe(_ record: VolumeRecord) -> VolumeDescription {
     let engine = engine(of: record)
-    return VolumeDescription(record, engine, missing: engine == nil ? reason(of: record.id) : nil)
+    return VolumeDescription(
+      record, engine, missing: engine == nil ? reason(of: record.id) : nil, isReadOnly: isReadOnly)
   }
 
   // MARK: Adding
@@ -239,16 +240,25 @@ extension VolumeService {
 
   // MARK: Ejecting
 
+  /// How long who ejects a volume, or unmounts the tree, waits for uploads.
+  static let uploadSeconds: UInt8 = 20
+
   private func eject(
     _ name: String, isForced: Bool, deletesHome: Bool, by user: UInt32,
     _ users: (AttachedVolume) -> [String], _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
-    return try changes.withLock { _ throws(ControlFailure) in
-      let known = try find(name, for: user)
-      guard known.owner == user || user == 0 else {
-        throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
+    let known = try findOwn(name, for: user)
+    var left: String?
+    if let attached = volume.attached.attached(known.id) {
+      if !isForced { try requireUnused(attached, users) }
+      left = notUploaded(on: attached, after: isForced ? 0 : Self.uploadSeconds)
+      if let left, !isForced {
+        throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
       }
+    }
+    return try changes.withLock { _ throws(ControlFailure) in
+      let known = try findOwn(name, for: user)
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
       if deletesHome, attached?.home == nil {
@@ -262,7 +272,7 @@ extension VolumeService {
       ejected(known.treePath)
       if deletesHome, let home = attached?.home { try delete(home, of: known) }
       if let attached { end(attached, isHurried: isForced) }
-      let described = VolumeDescription(known, nil, missing: reason(of: known.id))
+      let described = VolumeDescription(known, nil, missing: left ?? reason(of: known.id), isReadOnly: false)
       forget(known.id)
       if known.place == .network { removeDirectory(known.name) }
       tell(.volumeEjected, known, by: user)
@@ -279,6 +289,14 @@ extension VolumeService {
     } catch {
       throw ControlFailure(error)
     }
+  }
+
+  private func findOwn(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
+    let known = try find(name, for: user)
+    guard known.owner == user || user == 0 else {
+      throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
+    }
+    return known
   }
 
   /// The volume of that name that a user may know of.

@@ -287,7 +287,31 @@ final class VolumeService: Sendable {
   /// The mount is gone: nobody waits for a server any more.
   func finish() {
     volume.attached.locked.end()
+    for words in notUploaded(after: 15) { DaemonLog.write(words) }
     for attached in volume.attached.all { end(attached, isHurried: false) }
+  }
+
+  /// What a server does not have yet that programs have closed, in words; nil if there is none, for which
+  /// this waits.
+  func notUploaded(on attached: AttachedVolume, after seconds: UInt8) -> String? {
+    guard attached.engine.uploadsLater, let life = attached.engine.life else { return nil }
+    watch.remove(attached)
+    defer { watch.add(attached) }
+    return MountHelper.awaitUploads(of: life, seconds: seconds).map { words in
+      let name = String(decoding: attached.record.name, as: UTF8.self)
+      return "\(name.sanitized): \(words.sanitized) until the volume is there again"
+    }
+  }
+
+  /// The same of all volumes.
+  func notUploaded(after seconds: UInt8) -> [String] {
+    let end = monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
+    var all: [String] = []
+    for attached in volume.attached.all {
+      let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000_000
+      if let words = notUploaded(on: attached, after: UInt8(left)) { all.append(words) }
+    }
+    return all
   }
 
   func tell(_ event: LogEntry.Event, _ record: VolumeRecord, by user: UInt32) {

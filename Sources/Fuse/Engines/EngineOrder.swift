@@ -99,6 +99,8 @@ struct EngineReport: Equatable {
   var keepsOwners = false
   /// Whether it is read-only whatever was asked for.
   var isReadOnly = false
+  /// Whether what programs have closed is still on its way.
+  var uploadsLater = false
   /// In words, for people.
   var reason = ""
 
@@ -106,7 +108,7 @@ struct EngineReport: Equatable {
 
   var bytes: [UInt8] {
     [
-      UInt8(truncatingIfNeeded: error), (keepsOwners ? 1 : 0) | (isReadOnly ? 2 : 0),
+      UInt8(truncatingIfNeeded: error), (keepsOwners ? 1 : 0) | (isReadOnly ? 2 : 0) | (uploadsLater ? 4 : 0),
       UInt8(truncatingIfNeeded: identity.count), UInt8(truncatingIfNeeded: engine.utf8.count),
     ] + identity.prefix(255) + engine.utf8.prefix(255) + reason.utf8.prefix(3000)
   }
@@ -123,6 +125,7 @@ struct EngineReport: Equatable {
     error = Int32(bytes[0])
     keepsOwners = bytes[1] & 1 != 0
     isReadOnly = bytes[1] & 2 != 0
+    uploadsLater = bytes[1] & 4 != 0
     identity = Array(bytes[4..<(4 + Int(bytes[2]))])
     let text = bytes[(4 + Int(bytes[2]))...]
     engine = String(decoding: text.prefix(Int(bytes[3])), as: UTF8.self)
@@ -152,6 +155,8 @@ package struct ServedEngine: Sendable {
   package let identity: [UInt8]
   package let keepsOwners: Bool
   package let isReadOnly: Bool
+  /// See ``MountHelper/awaitUploads(of:seconds:)``.
+  package let uploadsLater: Bool
 
   init(root: SharedFD, life: SharedFD, _ report: EngineReport) {
     (self.root, self.life) = (root, life)
@@ -159,5 +164,6 @@ package struct ServedEngine: Sendable {
     identity = report.identity
     keepsOwners = report.keepsOwners
     isReadOnly = report.isReadOnly
+    uploadsLater = report.uploadsLater
   }
 }

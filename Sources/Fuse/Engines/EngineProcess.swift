@@ -52,6 +52,11 @@ struct EngineUser {
   }
 
   fileprivate let name: String?
+
+  func value(of variable: String) -> String? {
+    environment.first { $0.hasPrefix(variable + "=") }.map { String($0.dropFirst(variable.utf8.count + 1)) }
+      .flatMap { $0.isEmpty ? nil : $0 }
+  }
 }
 
 /// What a program is handed that decrypts.

@@ -10,6 +10,8 @@ struct EngineProgram: Equatable {
   let words: [String]
   /// What people call it.
   let name: String
+  /// Where it keeps what it uploads later.
+  private(set) var uploads: UploadCache?
 
   /// The programs that serve formats, with their packages in Debian.
   private static let ofFormats: [DiskFormat.Kind: (program: String, package: String)] = [
@@ -54,7 +56,9 @@ struct EngineProgram: Equatable {
   }
 
   /// Brings a server's directory here.
-  init(_ address: ServerAddress, isReadOnly: Bool, at place: String) throws(EngineFailure) {
+  init(
+    _ address: ServerAddress, for user: EngineUser, isReadOnly: Bool, at place: String
+  ) throws(EngineFailure) {
     switch address.scheme {
     case .sftp:
       var options = [
@@ -71,10 +75,12 @@ struct EngineProgram: Equatable {
       let scheme = address.scheme == .dav ? "http" : "https"
       let port = address.port.map { ":\($0)" } ?? ""
       let quoted = "\(scheme)://\(address.host)\(port)\(address.path)".filter { $0 != "\"" }
-      let user = address.user.map { ",user=\"\($0)\"" } ?? ""
-      try self.init(rclone: ":webdav,url=\"\(quoted)\"\(user):", isReadOnly: isReadOnly, at: place)
+      let name = address.user.map { ",user=\"\($0)\"" } ?? ""
+      let remote = ":webdav,url=\"\(quoted)\"\(name):"
+      try self.init(rclone: remote, for: user, isReadOnly: isReadOnly, at: place)
     case .rclone:
-      try self.init(rclone: "\(address.host):\(address.path)", isReadOnly: isReadOnly, at: place)
+      try self.init(
+        rclone: "\(address.host):\(address.path)", for: user, isReadOnly: isReadOnly, at: place)
     case .gluster:
       let names = address.path.split(separator: "/").map(String.init)
       guard let name = names.first else {
@@ -124,17 +130,20 @@ struct EngineProgram: Equatable {
     }
   }
 
-  private init(rclone remote: String, isReadOnly: Bool, at place: String) throws(EngineFailure) {
+  private init(
+    rclone remote: String, for user: EngineUser, isReadOnly: Bool, at place: String
+  ) throws(EngineFailure) {
+    let cache = UploadCache(of: remote, for: user)
     let words = [
-      // What was written is on its way to the server at once.
-      "mount", "--vfs-cache-mode", "writes", "--vfs-write-back", "0s", "--dir-cache-time", "5s",
-      "--contimeout", "20s", "--timeout",
-      "60s",
-      "--retries", "1", "--low-level-retries", "2", "--ask-password=false", "--use-mmap",
+      // With no delay at all, what fails once is not tried again.
+      "mount", "--vfs-cache-mode", "writes", "--vfs-write-back", "1s", "--cache-dir", cache.path,
+      "--dir-cache-time", "5s", "--contimeout", "20s", "--timeout", "60s", "--retries", "1",
+      "--low-level-retries", "2", "--ask-password=false", "--use-mmap",
     ]
     self.init(
       path: try Self.find("rclone", in: "rclone"),
       words: words + (isReadOnly ? ["--read-only"] : []) + ["--", remote, place], name: "rclone")
+    uploads = cache
   }
 
   init(path: String, words: [String], name: String) {

@@ -207,18 +207,59 @@ final class EngineRun {
 
   /// Returns when it has ended, by itself or because the daemon wants that.
   func watch() {
+    // Until when the daemon waits for uploads.
+    var asked: UInt64?
     while true {
-      let events = wait(milliseconds: -1, besides: nil)
+      let events = wait(milliseconds: asked == nil ? -1 : 100, besides: nil)
+      if let end = asked, tellOfUploads(until: end) { asked = nil }
       if events.contains(.ended), hasEnded() {
         output.read(process.words)
         takeMountAway()
         return end(isHurried: true)
       }
       if events.contains(.daemon) {
-        let word = (try? LocalSocket.receive(from: daemon, limit: 1, takesDescriptor: false)) ?? nil
+        let word = (try? LocalSocket.receive(from: daemon, limit: 2, takesDescriptor: false)) ?? nil
+        if let bytes = word?.bytes, bytes.count == 2 {
+          asked = monotonicNanoseconds() + UInt64(bytes[1]) * 1_000_000_000
+          continue
+        }
+        if word == nil { awaitUploads() }
         takeMountAway()
         return end(isHurried: word != nil)
       }
+    }
+  }
+
+  // MARK: Uploads
+
+  /// For how long a program goes on with them that is to end.
+  private static let uploadSeconds: UInt64 = 60
+
+  private var pending: Int {
+    guard let cache = program.uploads else { return 0 }
+    let count = try? ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) { () throws(Errno) in
+      cache.pending
+    }
+    return count ?? 0
+  }
+
+  /// Says how many files are not uploaded, if it is time to.
+  private func tellOfUploads(until end: UInt64) -> Bool {
+    let count = pending
+    guard count == 0 || monotonicNanoseconds() >= end else { return false }
+    let files = count == 1 ? "1 file is" : "\(count) files are"
+    let what = "\(files) not uploaded yet, and kept in \(program.uploads?.path ?? "")"
+    let report = count == 0 ? EngineReport() : EngineReport(.EAGAIN, what)
+    _ = try? LocalSocket.send(report.bytes[...], to: daemon)
+    return true
+  }
+
+  /// As the program ends with its mount, whatever it has to bring away.
+  private func awaitUploads() {
+    let end = monotonicNanoseconds() + Self.uploadSeconds * 1_000_000_000
+    while pending > 0, monotonicNanoseconds() < end {
+      output.read(process.words)
+      guard (try? process.hasEnded(milliseconds: 200)) == false else { return }
     }
   }
 

@@ -77,13 +77,29 @@ struct EngineSupervisor {
         let what = "volumes of \(address.scheme.rawValue)"
         throw EngineFailure(.EPERM, "only root can have \(what), and in the machine's store")
       }
-      let program = try EngineProgram(address, isReadOnly: order.isReadOnly, at: place)
+      let program = try EngineProgram(
+        address, for: EngineUser.own, isReadOnly: order.isReadOnly, at: place)
       return try mountByKernel(program, at: place, report(program, nil))
     }
     let mountPoint = mountPoint(in: place)
-    let program = try EngineProgram(address, isReadOnly: order.isReadOnly, at: mountPoint)
     let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
+    let program = try EngineProgram(address, for: user, isReadOnly: order.isReadOnly, at: mountPoint)
+    let cache = try program.uploads.map { (cache) throws(EngineFailure) in try open(cache, of: user) } ?? nil
+    defer { withExtendedLifetime(cache) {} }
     try run(program, as: user, at: mountPoint, report(program, nil))
+  }
+
+  /// One that can't be there is not used either.
+  private func open(_ cache: UploadCache, of user: EngineUser) throws(EngineFailure) -> SharedFD? {
+    do throws(Errno) {
+      return try ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) { () throws(Errno) in
+        SharedFD(try cache.open(milliseconds: 20_000) { isGivenUp })
+      }
+    } catch .EBUSY {
+      throw EngineFailure(.EBUSY, "what was written there before is still being uploaded; try again later")
+    } catch {
+      return nil
+    }
   }
 
   private func serveEncrypted(at place: String) throws(EngineFailure) {
@@ -113,6 +129,7 @@ struct EngineSupervisor {
     // What a kernel's network filesystem and a cluster's client have is the server's own.
     report.keepsOwners = format?.kind.keepsOwners ?? ["nfs", "glusterfs"].contains(program.name)
     report.isReadOnly = order.isReadOnly || format?.kind.isReadOnly == true
+    report.uploadsLater = program.uploads != nil
     return report
   }
 

@@ -62,5 +62,7 @@ extension OpenDirectory: KeptOpenItem {
     payer = Payer(user: record.payer, view: record.payerView)
     request = RequestID(record.request)
     descriptor = record.descriptor < 0 ? nil : SharedFD(OwnedFD(owning: record.descriptor))
+    // It begins anew: who reads on has places in one that was much the same.
+    listing = descriptor == nil ? nil : KeptListing()
   }
 }

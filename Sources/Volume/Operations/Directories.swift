@@ -7,7 +7,8 @@ internal import Glibc
 package import LinuxIO
 internal import Policy
 
-// Listings. Offsets are the backing filesystem's own, which stay true while entries come and go.
+// Listings. Offsets are the backing filesystem's own, which stay true while entries come and go; where they
+// may not, they are places in a `KeptListing`.
 
 extension View {
   package func openDirectory(_ node: NodeID, by caller: Caller) throws(Errno) -> Opened {
@@ -49,13 +50,14 @@ extension View {
     if parent.zone.holdsVolumes {
       return try listVolumes(in: parent, after: offset, into: &writer, by: caller)
     }
+    let opened = try directories.find(handle)
     try descriptor(of: handle).use { (directory) throws(Errno) in
-      try list(directory, parent, after: offset, into: &writer, by: caller)
+      try list(directory, opened, parent, after: offset, into: &writer, by: caller)
     }
   }
 
   private func list(
-    _ directory: FD, _ parent: borrowing NodeTable.Reference, after offset: Int64,
+    _ directory: FD, _ opened: OpenDirectory, _ parent: borrowing NodeTable.Reference, after offset: Int64,
     into writer: inout DirectoryWriter,
     by caller: Caller
   ) throws(Errno) {
@@ -67,6 +69,15 @@ extension View {
       && !peers.know(parent.number)
       && !volume.attached.mayBeListed(in: parent.number, parent.zone)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
+    if let listing = opened.listing, isServed(parent.number),
+      let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
+    {
+      return names.list(from: offset) { found, next in
+        guard writer.hasRoom(for: found.name) else { return false }
+        add(found, next, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
+        return true
+      }
+    }
     _ = try directory.seek(offset, SEEK_SET)
     // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
@@ -79,7 +90,7 @@ extension View {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
-        add(found, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
+        add(found, found.next, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
       }
     }
   }
@@ -93,6 +104,7 @@ extension View {
 
   /// Gives back what an open directory counts for.
   func giveBack(_ directory: OpenDirectory) {
+    directory.listing?.giveBack(to: volume.budget, by: directory.payer)
     volume.budget.give(.openDirectories, by: directory.payer)
     if directory.descriptor != nil { volume.budget.give(.descriptors, by: directory.payer) }
   }
@@ -106,13 +118,16 @@ extension View {
     do throws(Errno) {
       guard keepsListingOpen(object) else {
         return directories.add(
-          OpenDirectory(node: object.id, payer: payer, request: caller.request, descriptor: nil))
+          OpenDirectory(
+            node: object.id, payer: payer, request: caller.request, descriptor: nil, listing: nil))
       }
       try volume.budget.take(.descriptors, by: payer)
       do throws(Errno) {
         let opened = SharedFD(try openListing(object))
         return directories.add(
-          OpenDirectory(node: object.id, payer: payer, request: caller.request, descriptor: opened))
+          OpenDirectory(
+            node: object.id, payer: payer, request: caller.request, descriptor: opened,
+            listing: isServed(object.number) ? KeptListing() : nil))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error
@@ -121,6 +136,11 @@ extension View {
       volume.budget.give(.openDirectories, by: payer)
       throw error
     }
+  }
+
+  /// Whether a program answers for it, which may count names.
+  private func isServed(_ object: ObjectNumber) -> Bool {
+    volume.attached.queue(ofDevice: object.device) != nil
   }
 
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
@@ -176,7 +196,8 @@ extension View {
   /// One that vanishes, or can't be looked at, is listed without attributes: it must not spoil the others. So
   /// are all without `validity`.
   private func add(
-    _ found: DirectoryEntries.Entry, in parent: borrowing NodeTable.Reference, _ parentStatus: FileStatus,
+    _ found: DirectoryEntries.Entry, _ next: Int64, in parent: borrowing NodeTable.Reference,
+    _ parentStatus: FileStatus,
     _ validity: Double?, to writer: inout DirectoryWriter, by caller: Caller
   ) {
     var inode = found.inode
@@ -198,6 +219,6 @@ extension View {
     let isHome =
       parent.zone == .users && volume.attached.find(found.name.buffer, in: parent.number) != nil
     let type = isHome ? UInt8(DT_DIR) : found.type
-    writer.add(found.name, inode: shown, type: type, next: found.next, entry: entry)
+    writer.add(found.name, inode: shown, type: type, next: next, entry: entry)
   }
 }

@@ -114,6 +114,8 @@ extension View {
     return try change.answer(added) { () throws(Errno) in
       let object = try nodes.openWithRoom { () throws(Errno) in try directory.fd.child(name) }
       if new.acl == nil { try applyGroup(of: object.fd, new.gid) }
+      // gocryptfs makes it open for its owner, closes it, and tells the kernel of the former alone.
+      if isDirectory, directory.isOnVolume, new.mode & S_IRWXU != S_IRWXU { object.fd.refreshStatus() }
       return try entry(
         object, name, in: directory, validity, madeAfter: new.acl == nil ? changes : nil, by: caller)
     }

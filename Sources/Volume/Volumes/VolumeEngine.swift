@@ -31,13 +31,15 @@ package struct VolumeEngine: Sendable {
   package let queue: RequestQueue?
   /// Whether no program on it may be started.
   package let forbidsPrograms: Bool
+  /// Whether a server gets what is written only some time after it was closed.
+  package let uploadsLater: Bool
 
   package init(
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
     keepsUserAttributes: Bool = true,
     keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, isAlone: Bool = false,
     queue: RequestQueue? = nil,
-    forbidsPrograms: Bool = false
+    forbidsPrograms: Bool = false, uploadsLater: Bool = false
   ) {
     self.name = name
     self.life = life
@@ -50,6 +52,7 @@ package struct VolumeEngine: Sendable {
     self.isAlone = isAlone
     self.queue = queue
     self.forbidsPrograms = forbidsPrograms
+    self.uploadsLater = uploadsLater
   }
 
   /// Corresponds to `ST_NOEXEC`.

@@ -13,7 +13,7 @@ final class WebDAVServer {
   /// What it has.
   let directory: String
   let url: String
-  private let process: Int32
+  let process: Int32
 
   init(in temporary: TemporaryDirectory) throws {
     try temporary.makeDirectory("shared", mode: 0o755)
@@ -31,6 +31,10 @@ final class WebDAVServer {
     process = try #require(Int32(started.output.split(separator: "\n").first ?? ""))
     try #require(started.status == 0, "rclone does not serve")
   }
+
+  /// Lets nobody have an answer, until it goes on.
+  func stop() { kill(process, SIGSTOP) }
+  func goOn() { kill(process, SIGCONT) }
 
   deinit { if process > 1 { kill(process, SIGKILL) } }
 }

@@ -105,6 +105,76 @@ struct EncryptedVolumeTests {
     #expect(try fixture.programs() == [])
   }
 
+  /// Root locks those of all users, wherever their daemons listen, whatever else is in such a place.
+  @Test(arguments: [false, true])
+  func rootLocksThoseOfAll(isInStore: Bool) throws {
+    let fixture = try EncryptedFixture(rootless: true)
+    let mounted = fixture.run.mounted
+    try fixture.expect("create Private; echo x >$V/Private/x", "")
+    // Nobody else's store is a matter of this test: others are not seen where it runs.
+    let script = """
+      for m in $(awk -v own="$1" '$3 == "fuse.insula" && $2 != own { print $2 }' /proc/self/mounts)
+      do umount -l $m; done
+      mount -t tmpfs none /run; mkdir -p /run/user/65534/insula /run/user/1/insula
+      chown -R 65534 /run/user/65534
+      chown 1 /run/user/1/insula
+      \(isInStore ? "" : "touch $2/moved; mount --bind $2/moved $2/store/state/control.sock")
+      ln -s "$2/store/state/control.sock" /run/user/1/insula/a.sock
+      /usr/bin/python3 -c 'import os, socket, time
+      s = socket.socket(socket.AF_UNIX); os.seteuid(1); s.bind("/run/user/1/insula/b.sock"); s.listen(0)
+      time.sleep(60)' & silent=$!
+      until [ -e /run/user/1/insula/b.sock ]; do sleep 0.02; done
+      timeout 30 "$0" volume lock --all --force; echo $?; kill $silent
+      """
+    let result = try Program.run(
+      ["unshare", "-m", "sh", "-c", script, Program.insula, mounted.point, mounted.temporary.path])
+    #expect(result.output.hasSuffix("1\n"), "\(result)")
+    for name in ["a.sock", "b.sock"] {
+      #expect(result.errors.includes("/run/user/1/insula/\(name) does not answer"), "\(result)")
+    }
+    #expect(result.errors.includes("locked Private") || result.output.includes("locked Private") == isInStore)
+    #expect(result.errors.includes("the daemon of \(mounted.store)") != isInStore, "\(result)")
+    #expect(try fixture.programs().isEmpty == isInStore)
+  }
+
+  /// What a directory is made with holds at once, and what changes nothing succeeds.
+  @Test func modesAndOwnersAreAsOnADisk() throws {
+    let fixture = try EncryptedFixture()
+    try fixture.expect(
+      """
+      create P; cd $V/P; /usr/bin/python3 -c 'import os
+      os.umask(0)
+      for mode in (0o600, 0o066):
+        os.mkdir("%o" % mode, mode)
+        try: os.chdir("%o" % mode); print("entered")
+        except PermissionError: print("%o" % os.stat("%o" % mode).st_mode)'
+      touch f; chown $(id -u):$(id -g) f && chown $(id -u) f && chgrp $(id -g) f && echo same
+      chown 0 f 2>/dev/null || echo no
+      """, "40600\n40066\nsame\nno\n")
+    try fixture.expect(
+      "cd $V/P; chown \(fixture.run.user.uid):\(fixture.run.user.gid) f", "", as: RunFixture.root)
+    // A file without a name is still its user's.
+    try fixture.expect(
+      """
+      /usr/bin/python3 -c 'import os
+      f = os.open("'$V'/P/q", os.O_RDWR | os.O_CREAT, 0o644); os.write(f, b"text"); os.unlink("'$V'/P/q")
+      print(os.fstat(f).st_size); os.ftruncate(f, 2); print(os.fstat(f).st_size)'
+      """, "4\n2\n")
+  }
+
+  /// Names neither vanish from a listing nor come twice while others go and come.
+  @Test func listingsHaveEachNameOnce() throws {
+    let fixture = try EncryptedFixture()
+    try fixture.expect(
+      """
+      create P; mkdir $V/P/d; cd $V/P/d; seq 1500 | xargs touch; /usr/bin/python3 -c 'import os
+      seen = []
+      for entry in os.scandir("."):
+        seen.append(entry.name); os.unlink(entry.name); open("n" + entry.name, "w").close()
+      print(len(set(seen)), len(seen)); [os.unlink(e.name) for e in os.scandir(".")]; os.rmdir("../d")'
+      """, "1500 1500\n")
+  }
+
   @Test func whatIsUsedIsLockedByForceAlone() throws {
     let fixture = try EncryptedFixture()
     try fixture.expect("create Private; echo one >$V/Private/x; mkdir $V/Private/sub", "")

@@ -280,6 +280,41 @@ struct ServerVolumeTests {
     }
   }
 
+  /// So does the process that mounts volumes: another one comes, and what there is goes on.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func whoMountsIsReplaced() throws {
+    let served = try Served()
+    let keeper = try #require(try served.run.mounted.keeper())
+    try served.expect("volume add \(served.url) >/dev/null; cat $D/a", "one\n")
+    for _ in 0..<2 {
+      let helper = try Program.run(["pgrep", "-P", "\(keeper)", "-x", "insula-mounts"])
+      kill(try #require(Int32(helper.output.split(separator: "\n").first ?? "")), SIGKILL)
+      #expect(
+        try eventually {
+          let added = try served.shell("volume add \(served.url)/sub --at sub >/dev/null")
+          return try added.status == 0 && served.shell("cat $D/a; volume eject sub").status == 0
+        })
+    }
+  }
+
+  /// Locks are the tree's own: a server need not know them.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func locksHoldHere() throws {
+    let served = try Served()
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; cd $D; chmod 666 a; /usr/bin/python3 -c 'import fcntl, os
+      for lock in (fcntl.flock, fcntl.lockf):
+        f = open("a", "r+"); lock(f, fcntl.LOCK_EX)
+        if os.fork() == 0:
+          g = open("a", "r+")
+          try: lock(g, fcntl.LOCK_EX | fcntl.LOCK_NB); print("both", flush=True)
+          except OSError: print("one", flush=True)
+          os._exit(0)
+        os.wait(); f.close()'
+      """, "one\none\n")
+  }
+
   /// A program that ends by itself takes the volume along, and the next look brings it back.
   @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
   func aProgramThatEndsIsStartedAgain() throws {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Store
+
+/// The daemons of all users, as root finds them.
+///
+/// Users have put into these places what they liked. So no link is followed, nobody is waited for, and who
+/// answers must be the user whose place it is.
+package struct EveryonesDaemons: Sendable {
+  package private(set) var clients: [ControlClient] = []
+  /// What should be one and does not answer, in words.
+  package private(set) var silent: [String] = []
+  /// The devices of the trees that are served, each with whom by.
+  private var served: [String] = []
+  private var waiting = 0
+
+  private static let milliseconds = 5000
+  private static let filesystemType = "fuse.insula"
+
+  /// Where one user's daemons listen: under any name, or under one.
+  private struct Place {
+    let path: String
+    let name: String?
+    let user: UInt32
+  }
+
+  /// Asks all of them who they are.
+  package init() {
+    let trees = Self.trees
+    let places = Self.directories + trees.map(\.place)
+    let found = Condition(EveryonesDaemons(waitingFor: places.count))
+    for place in places {
+      // The way there may lead through a filesystem that does not answer.
+      let thread = try? JoinableThread(name: "daemons") {
+        let asked = EveryonesDaemons(in: place)
+        found.change { found in
+          found.clients += asked.clients
+          found.silent += asked.silent
+          found.served += asked.served
+          found.waiting -= 1
+        }
+      }
+      thread?.detach()
+    }
+    _ = found.wait(milliseconds: Self.milliseconds) { $0.waiting == 0 }
+    self = found.withLock { $0 }
+    if waiting > 0 { silent.append("the way to a daemon does not answer") }
+    for (place, mount) in trees where !served.contains("\(mount.device) of \(place.user)") {
+      silent.append("the daemon of \(mount.source), which is mounted at \(mount.mountPoint), does not answer")
+    }
+  }
+
+  private init(waitingFor count: Int) { waiting = count }
+
+  private init(in place: Place) {
+    var asked: [(client: ControlClient, name: String)] = []
+    do throws(Errno) {
+      let directory = try FD.cwd.openWithoutLinks(place.path, O_RDONLY | O_DIRECTORY)
+      var names = place.name.map { [$0] } ?? []
+      if place.name == nil {
+        names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
+      }
+      for name in names where name.hasSuffix(ControlPlace.suffix) {
+        do throws(Errno) {
+          let client = try ControlClient(in: directory.fd, name: name, of: place.user)
+          try client.send(.status)
+          asked.append((client, name))
+        } catch {
+          note(error, "\(place.path)/\(name)")
+        }
+      }
+    } catch {
+      note(error, place.path)
+    }
+    // Before whoever waits for this gives up.
+    let end = monotonicNanoseconds() + UInt64(Self.milliseconds) * 800_000
+    for (client, name) in asked {
+      do throws(Errno) {
+        let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000
+        guard case .status(let status) = try client.awaitReply(milliseconds: Int32(left) + 1) else {
+          throw .EIO
+        }
+        clients.append(client)
+        if let device = status.mountDevice { served.append("\(device) of \(place.user)") }
+      } catch {
+        note(error, "\(place.path)/\(name)")
+      }
+    }
+  }
+
+  /// Where nothing is, or nobody listens any more, there is no daemon.
+  private mutating func note(_ error: Errno, _ path: String) {
+    guard ![.ENOENT, .ECONNREFUSED].contains(error) else { return }
+    silent.append("the daemon at \(path) does not answer: \(error.message)")
+  }
+
+  /// Those of root, and of all whose session has given them a place.
+  private static var directories: [Place] {
+    let users = (try? usersOfSessions()) ?? []
+    return [Place(path: ControlPlace.systemDirectory, name: nil, user: 0)]
+      + users.map { Place(path: "/run/user/\($0)/insula", name: nil, user: $0) }
+  }
+
+  private static func usersOfSessions() throws(Errno) -> [UInt32] {
+    let directory = try FD.cwd.openWithoutLinks("/run/user", O_RDONLY | O_DIRECTORY)
+    return try directory.fd.entries().compactMap { UInt32(String(decoding: $0.name, as: UTF8.self)) }
+  }
+
+  /// Trees that are mounted, with the place in the store where a daemon listens that has no other.
+  private static var trees: [(place: Place, mount: MountEntry)] {
+    var trees: [(place: Place, mount: MountEntry)] = []
+    for mount in (try? MountTable.current())?.entries ?? []
+    where mount.type == filesystemType && mount.source.hasPrefix("/") {
+      for option in mount.superOptions.split(separator: ",") where option.hasPrefix("user_id=") {
+        guard let user = UInt32(option.dropFirst("user_id=".utf8.count)) else { continue }
+        let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
+        trees.append((place, mount))
+      }
+    }
+    return trees
+  }
+}

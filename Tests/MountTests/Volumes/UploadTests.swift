@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// What programs have closed before the server has it.
+@Suite(
+  .enabled(if: WebDAVServer.isPossible && MountedStore.isPossible, "rclone is not installed"),
+  .timeLimit(.minutes(5)))
+struct UploadTests {
+  private final class Uploading: VolumeFixture {
+    let run: RunFixture
+    let server: WebDAVServer
+
+    init() throws {
+      run = try RunFixture()
+      try run.mounted.temporary.makeDirectory("steps", mode: 0o777)
+      server = try WebDAVServer(in: run.mounted.temporary)
+      // Where rclone keeps what it has not uploaded.
+      let home = ["usermod", "--home", run.mounted.temporary.appending("steps"), run.user.name]
+      let moved = try Program.run(home, environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+      try #require(moved.status == 0, "\(moved)")
+      try expect("add", "")
+    }
+
+    func shell(_ script: String, as account: Account?) throws -> ProgramResult {
+      try run.shell(
+        """
+        D="$POINT/Volumes/dav"; S='\(server.directory)'; R='\(run.mounted.temporary.appending("steps"))'
+        volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
+        add() { volume add \(server.url)/ --at dav >/dev/null 2>&1; }
+        until_there() { until [ -e "$1" ]; do sleep 0.02; done; }
+        \(script)
+        """, as: account)
+    }
+
+    /// Has a program close a file once the server does not answer any more.
+    func write(_ name: String) throws {
+      try expect(
+        """
+        (exec 5>$D/\(name); echo \(name) >&5; touch $R/\(name)-open; until_there $R/\(name)-stopped
+          exec 5>&-; touch $R/\(name)-closed) >/dev/null 2>&1 &
+        until_there $R/\(name)-open
+        """, "")
+      server.stop()
+      try expect("touch $R/\(name)-stopped; until_there $R/\(name)-closed", "")
+    }
+  }
+
+  @Test func whatIsClosedIsUploadedBeforeAnEject() throws {
+    let uploading = try Uploading()
+    try uploading.expect("echo one >$D/a; volume eject dav; cat $S/a; add", "one\n")
+    try uploading.write("b")
+    let ejected = try uploading.shell("volume eject dav; echo $?")
+    #expect(ejected.output.hasPrefix("3\n"), "\(ejected)")
+    #expect(ejected.errors.includes("dav: 1 file is not uploaded yet, and kept in /"), "\(ejected)")
+    let unmounted = try uploading.run.mounted.run("unmount", uploading.run.mounted.point)
+    #expect(unmounted.status == 3 && unmounted.errors.includes("1 file is not uploaded yet"), "\(unmounted)")
+    // Given up, it is told where it is, and is uploaded when the volume is there again.
+    let given = try uploading.shell("volume eject dav --force; ls $S")
+    #expect(given.status == 0 && given.output.includes("a\n"), "\(given)")
+    #expect(given.errors.includes("1 file is not uploaded yet, and kept in /"), "\(given)")
+    uploading.server.goOn()
+    try uploading.expect("add; until_there $S/b; cat $S/b", "b\n")
+  }
+
+  /// Who unmounts waits for a server that is slow.
+  @Test func anUnmountWaitsForUploads() throws {
+    let uploading = try Uploading()
+    let mounted = uploading.run.mounted
+    try uploading.write("c")
+    // It goes on while this waits for it.
+    let later = ["sh", "-c", "(sleep 3; kill -CONT \(uploading.server.process)) >/dev/null 2>&1 &"]
+    try #require(try Program.run(later).status == 0)
+    let unmounted = try mounted.run("unmount", mounted.point)
+    #expect(unmounted.status == 0, "\(unmounted)")
+    #expect(try Program.run(["cat", uploading.server.directory + "/c"]).output == "c\n")
+  }
+}
