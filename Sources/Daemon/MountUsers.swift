@@ -19,7 +19,7 @@ package struct MountUser: Equatable, CustomStringConvertible {
 
   /// Who uses the filesystem of a device number, as far as this user may look.
   package static func all(of device: DeviceNumber) -> [MountUser] {
-    let processes = names(in: "/proc").compactMap { Int32($0) }.sorted()
+    let processes = names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <)
     let ours = target("/proc/self/ns/mnt")
     return processes.compactMap { pid in
       guard pid != ProcessID.own else { return nil }
@@ -89,7 +89,7 @@ package struct MountUser: Equatable, CustomStringConvertible {
   /// The processes of a program that have something open by a path, or were started with it, as far as this
   /// user may look.
   package static func processes(of program: String, using path: String) -> [Int32] {
-    names(in: "/proc").compactMap { Int32($0) }.sorted().filter { pid in
+    names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <).filter { pid in
       guard command(pid) == program else { return false }
       let words = text(of: "/proc/\(pid)/cmdline").utf8.split(separator: 0)
       return words.contains { $0.elementsEqual(path.utf8) }

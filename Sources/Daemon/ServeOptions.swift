@@ -98,7 +98,7 @@ package struct ServeOptions: Sendable, Equatable {
     var words = [
       "fsname=\(source.replacing(each: ",", by: "\\,"))", "subtype=insula", readOnly ? "ro" : "rw",
     ]
-    words += mountFlags.intersection(known).map(\.rawValue).sorted()
+    words += mountFlags.intersection(known).map(\.rawValue).inOrder(by: <)
     if allowOther { words.append("allow_other") }
     return words
   }

@@ -258,6 +258,6 @@ private struct Refusals {
 
   var all: [Budget.Refusal] {
     counts.map { Budget.Refusal(user: $0.key.user, kind: $0.key.kind.words, count: $0.value.count) }
-      .sorted { ($0.user, $0.kind) < ($1.user, $1.kind) }
+      .inOrder { ($0.user, $0.kind) < ($1.user, $1.kind) }
   }
 }

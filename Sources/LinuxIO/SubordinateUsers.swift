@@ -89,6 +89,6 @@ package final class SubordinateUsers: Sendable {
       if account == 0 { account = first }
       ranges.append(Range(first: first, last: isTooFar ? .max : last, account: account))
     }
-    return ranges.sorted { $0.first < $1.first }
+    return ranges.inOrder { $0.first < $1.first }
   }
 }

@@ -143,7 +143,7 @@ package struct StoreCheck {
       guard let listing = try? directory.reopened(O_RDONLY | O_DIRECTORY),
         let entries = try? listing.fd.entries()
       else { continue }
-      for name in entries.map({ String(decoding: $0.name, as: UTF8.self) }).sorted()
+      for name in entries.map({ String(decoding: $0.name, as: UTF8.self) }).inOrder(by: <)
       // What was being written when a process was stopped is written again by the next.
       where !known.contains(name) && !(name.hasPrefix(".") && path == store.path) {
         found(.warning, "\(path)/\(name)", what, "move it elsewhere; insula does not use it")

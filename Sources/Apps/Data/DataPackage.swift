@@ -104,7 +104,7 @@ package final class DataPackage {
       }
       found.append(name)
     }
-    return found.sorted { $0.lexicographicallyPrecedes($1) }
+    return found.inOrder { $0.lexicographicallyPrecedes($1) }
   }
 }
 

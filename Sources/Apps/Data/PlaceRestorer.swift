@@ -87,7 +87,7 @@ package final class PlaceRestorer {
     } catch {
       return fail(place, "it can't be listed (\(error.message))")
     }
-    for entry in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+    for entry in entries.inOrder(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       let path = place + [entry.name]
       let step = step(path)
       let isInBoth = source.hasDirectory(entry.name) && target.hasDirectory(entry.name)

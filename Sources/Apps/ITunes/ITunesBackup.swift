@@ -47,7 +47,7 @@ package final class ITunesBackup {
       }
       self.hasOthers = hasOthers
       (self.apps, self.groups) = (
-        apps.sorted { $0.text < $1.text }, groups.sorted { $0.text < $1.text }
+        apps.inOrder { $0.text < $1.text }, groups.inOrder { $0.text < $1.text }
       )
     } catch {
       throw error.reason.isEmpty ? .encrypted(path: path) : .badBackup(path: path, reason: error.reason)
@@ -95,7 +95,7 @@ package final class ITunesBackup {
     } catch {
       throw .badBackup(path: path, reason: error.reason)
     }
-    return files.sorted { $0.precedes($1) }
+    return files.inOrder { $0.precedes($1) }
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Apps
 internal import Policy
 
@@ -37,7 +38,7 @@ struct AppReference: Equatable {
     if found.count > 1 {
       throw CommandFailure(
         .failed, "several apps are called '\(text)'; give the identifier of the one that you mean:",
-        lines: Set(named.map(\.identifier)).sorted().map { "  \($0)" })
+        lines: Set(named.map(\.identifier)).inOrder(by: <).map { "  \($0)" })
     }
     if let app = named.first, let identifier = AppIdentifier(app.identifier) { return identifier }
     guard let own else {

@@ -52,7 +52,7 @@ struct DaemonAccess: StoreAccess {
       return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
     }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
     let account = Account.numbered(user)?.name
-    guard let home = homes.first(where: { $0 == account }) ?? homes.sorted().first else {
+    guard let home = homes.first(where: { $0 == account }) ?? homes.inOrder(by: <).first else {
       throw StoreError.noHome(path: "\(users)/\(account ?? "of uid \(user)")")
     }
     return "Users/\(home)"

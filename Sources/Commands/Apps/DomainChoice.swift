@@ -83,7 +83,8 @@ struct DomainChoice {
     guard isStrict || homes.count == all.count, !all.isEmpty else {
       if !homes.isEmpty {
         access.context.console.note(
-          "\(homes.sorted().joined(separator: ", ")): these users have the app for themselves too, and that "
+          homes.inOrder(by: <).joined(separator: ", ")
+            + ": these users have the app for themselves too, and that "
             + "stays as it is; '--user' names one of them")
       }
       return everyones(all)

@@ -74,9 +74,9 @@ final class RunningDatabases {
   func copy(from tree: FD, to place: FD) {
     let users = max(1, containers.count)
     let room = ((try? place.diskSpace().free) ?? 0) / 2 / Int64(users)
-    for user in containers.keys.sorted() {
+    for user in containers.keys.inOrder(by: <) {
       var share = Share(bytes: room, patience: max(Self.patienceForOne, Self.patienceForAll / users))
-      for path in (containers[user] ?? []).sorted() { copy(path, from: tree, to: place, &share) }
+      for path in (containers[user] ?? []).inOrder(by: <) { copy(path, from: tree, to: place, &share) }
     }
   }
 

@@ -131,7 +131,7 @@ struct NewAppCommand: Command {
       context: context, isFlat: isFlat, name: name, template: template, executable: executable,
       libraries: libraries)
     let plan = try program.map { try search.plan(for: $0) } ?? app.plan(template ?? .shell)
-    let chosen = Array(Set(entitlements)).sorted()
+    let chosen = Array(Set(entitlements)).inOrder(by: <)
     let rights = try app.entitlements(
       chosen.filter { $0 != "com.apple.security.app-sandbox" }, example: program == nil)
     let notes = try AppWriter(app: app, plan: plan).write(

@@ -65,7 +65,7 @@ struct ItemFiles {
       if isPlace, !kind.service.gives(bytes, allMusic: allMusic) { return false }
       return type == UInt8(DT_DIR) || kind.mayBe(inFileNamed: bytes)
     }
-    for (name, type) in names.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+    for (name, type) in names.inOrder(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       guard paths.count < limits.files else { return }
       let path = above + [name]
       if type == UInt8(DT_REG) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Daemon
 internal import Policy
 
@@ -155,7 +156,7 @@ struct MountOptions: Equatable {
 
   /// Those that mean something here, for suggestions and completions.
   static let names =
-    plainNames + valueNames + MountFlag.allCases.map(\.rawValue) + opposites.keys.sorted()
+    plainNames + valueNames + MountFlag.allCases.map(\.rawValue) + opposites.keys.inOrder(by: <)
 
   /// Those that are worth offering, as far as they can be written without knowing a value.
   static let completions =

@@ -48,7 +48,7 @@ struct NetworkApps {
   func update(from path: String) throws -> [Outcome] {
     let directory = try context.openDirectory(path)
     let names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
-      .filter { !$0.hasPrefix(".") && ($0.hasSuffix(".app") || $0.hasSuffix(".app.tar")) }.sorted()
+      .filter { !$0.hasPrefix(".") && ($0.hasSuffix(".app") || $0.hasSuffix(".app.tar")) }.inOrder(by: <)
     guard names.count <= Self.most else {
       throw CommandFailure(.failed, "the server has \(names.count) apps, more than \(Self.most)")
     }

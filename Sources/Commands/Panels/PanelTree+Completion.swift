@@ -52,7 +52,7 @@ extension PanelTree {
         names.append(name)
       }
     }
-    return names.sorted()
+    return names.inOrder(by: <)
   }
 
   private func isFolder(_ name: String, _ type: UInt8, in directory: FD) -> Bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Glibc
 internal import Policy
 
@@ -13,7 +14,7 @@ struct KillCommand: Command {
       .init(
         name: "signal", short: "s", value: "SIGNAL",
         help: "send this signal and return at once (default: TERM, then KILL after five seconds)",
-        kind: .word(signals.keys.sorted())),
+        kind: .word(signals.keys.inOrder(by: <))),
       AppsAccess.userOption, AppsAccess.storeOption,
     ],
     details: [
@@ -46,7 +47,7 @@ struct KillCommand: Command {
     let name = word.uppercased()
     let number = Self.signals[name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name]
     guard let number = number ?? Int32(word).flatMap({ Self.signals.values.contains($0) ? $0 : nil }) else {
-      let known = Self.signals.keys.sorted()
+      let known = Self.signals.keys.inOrder(by: <)
       throw Self.description.error(
         "unknown signal '\(word)'\(Suggestion.text(for: word, among: known)); known are "
           + known.joined(separator: ", "))

@@ -88,7 +88,7 @@ struct DesktopEntries {
       "[Desktop Entry]", "Type=Application", "Version=1.0", "Name=\(name.inDesktopValue)",
       "Exec=\(command) --with \(app.identifier) -- %F", "Terminal=false", Self.mark + app.identifier,
     ]
-    if !mimeTypes.isEmpty { lines.append("MimeType=\(mimeTypes.sorted().joined(separator: ";"));") }
+    if !mimeTypes.isEmpty { lines.append("MimeType=\(mimeTypes.inOrder(by: <).joined(separator: ";"));") }
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Apps
 internal import Policy
 internal import Store
@@ -91,7 +92,7 @@ struct DesktopTypes {
       parent = ofBase && machine.contains(mimeType) ? mimeType : nil
       mimeType = Self.ownPrefix + type.identifier.lowercased()
     }
-    for app in Set(found.map(\.app)).sorted() {
+    for app in Set(found.map(\.app)).inOrder(by: <) {
       let names = found.filter { $0.app == app }.map(\.name)
       let own = app == first ? mimeType : Self.ownPrefix + DynamicType.identifier(forExtension: names[0])
       unregistered.append(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Apps
 internal import Daemon
 internal import Policy
@@ -81,7 +82,7 @@ struct KnownDocuments {
   var claimedAlone: [DeclaredType] {
     let all = Set(
       declarations.flatMap(\.claims).filter { $0.types.isEmpty && !$0.isPackage }.flatMap(\.extensions))
-    return all.filter { $0 != "*" && table.type(forExtension: $0, isFolder: false) == nil }.sorted()
+    return all.filter { $0 != "*" && table.type(forExtension: $0, isFolder: false) == nil }.inOrder(by: <)
       .filter { table.registeredMIMEType(forExtension: $0) == nil }.map { table.type(of: "x.\($0)", .file) }
   }
 

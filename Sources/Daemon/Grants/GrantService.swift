@@ -288,7 +288,7 @@ extension GrantService {
 
   /// What one app of a user was granted, for the app: nobody looks whether it is there.
   func own(_ identifier: AppIdentifier, of user: UInt32, after number: Int64) -> GrantPage {
-    let records = volume.granted(to: identifier, of: user).sorted { $0.id < $1.id }
+    let records = volume.granted(to: identifier, of: user).inOrder { $0.id < $1.id }
     var places: [GrantedPlace] = []
     var bytes = 0
     var last = number
@@ -305,7 +305,7 @@ extension GrantService {
 
   /// What all of that is known by.
   func version(_ identifier: AppIdentifier, of user: UInt32) -> String {
-    Self.version(of: volume.granted(to: identifier, of: user).sorted { $0.id < $1.id })
+    Self.version(of: volume.granted(to: identifier, of: user).inOrder { $0.id < $1.id })
   }
 
   /// The same in every process that serves (FNV-1a).

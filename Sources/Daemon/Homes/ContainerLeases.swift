@@ -52,7 +52,7 @@ final class ContainerLeases: Sendable {
     let hold = ContainerHold(self)
     // In one order, so that nobody waits for a lease of somebody who waits for theirs.
     let names = containers.map { "\($0.kind.rawValue)-\($0.identifier.text.lowercased())" }
-    for name in Set(names).sorted() {
+    for name in Set(names).inOrder(by: <) {
       let key = Key(home: home, container: name)
       hold.add(try take(key, in: source, way), key)
     }

@@ -51,7 +51,7 @@ struct NetworkShare: Equatable, Sendable {
       return spellings[key] == share.host
     }
     let room = max(0, mostHosts - named.count)
-    let shown = Set(Set(others.map(\.host)).sorted().prefix(room))
+    let shown = Set(Set(others.map(\.host)).inOrder(by: <).prefix(room))
     return file.shares + others.filter { shown.contains($0.host) }
   }
 

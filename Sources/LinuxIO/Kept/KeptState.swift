@@ -226,7 +226,7 @@ package final class KeptState: @unchecked Sendable {
   }
 
   /// The views that have a connection.
-  package var views: [UInt32] { all.filter { $0.kind == .connection }.map(\.view).sorted() }
+  package var views: [UInt32] { all.filter { $0.kind == .connection }.map(\.view).inOrder(by: <) }
 
   /// All that are noted.
   package var all: [(kind: Kind, view: UInt32, fd: FD)] {

@@ -115,7 +115,7 @@ package final class StoreLog: Sendable {
       if read.count == LogPage.mostEntries { end = min(end, read.last?.entry.number ?? end) }
       found += read
     }
-    found = found.filter { $0.entry.number <= end }.sorted { $0.entry.number < $1.entry.number }
+    found = found.filter { $0.entry.number <= end }.inOrder { $0.entry.number < $1.entry.number }
     var page: [LogEntry] = []
     var bytes = 0
     for (entry, length) in found {

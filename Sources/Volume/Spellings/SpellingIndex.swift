@@ -298,7 +298,7 @@ extension SpellingIndex.State {
       return
     }
     let oldest = directories.filter { $0.value.user == user }.map { ($0.key, $0.value.lastUse) }
-      .sorted { $0.1 < $1.1 }
+      .inOrder { $0.1 < $1.1 }
     for (directory, _) in oldest {
       forget(directory)
       if weights[user, default: 0] <= all / 4 * 3 { break }

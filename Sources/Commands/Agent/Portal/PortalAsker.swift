@@ -49,7 +49,7 @@ final class PortalAsker: Asker {
   /// Backends, those that run first.
   func backendNames() throws(CommandFailure) -> [String] {
     var found: [String] = []
-    for name in try names(owned: true).sorted() + names(owned: false).sorted()
+    for name in try names(owned: true).inOrder(by: <) + names(owned: false).inOrder(by: <)
     where name.hasPrefix(Self.backends) && !found.contains(name) {
       found.append(name)
     }

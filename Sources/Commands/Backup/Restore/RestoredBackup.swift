@@ -50,7 +50,7 @@ final class RestoredBackup {
     return entries.compactMap { entry in
       let name = String(decoding: entry.name, as: UTF8.self)
       return name != BackupSet.shared && name.utf8.elementsEqual(entry.name) ? name : nil
-    }.sorted()
+    }.inOrder(by: <)
   }
 
   /// The bundle of an app, if it is part of the backup.

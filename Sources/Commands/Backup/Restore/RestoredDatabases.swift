@@ -60,7 +60,7 @@ enum RestoredDatabases {
         failed.append("\(text): \(error.message)")
       }
     }
-    return failed.sorted()
+    return failed.inOrder(by: <)
   }
 
   /// Does something in a directory that its owner had closed to themselves.

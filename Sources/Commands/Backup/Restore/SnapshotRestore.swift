@@ -101,7 +101,7 @@ struct SnapshotRestore {
       }
     }
     guard outcome.isDone else { throw restic.failure("list the backup", outcome) }
-    return Array(Set(names)).sorted()
+    return Array(Set(names)).inOrder(by: <)
   }
 
   /// Brings back the manifest, the apps and a part of the tree, and lends the directory that they are in.

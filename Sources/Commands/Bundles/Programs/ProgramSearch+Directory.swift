@@ -108,7 +108,7 @@ extension ProgramSearch {
           + "'swift build -c release --static-swift-stdlib --package-path \(path.forShell)' first")
     }
     let products = try context.openDirectory(real)
-    let entries = try products.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }.sorted()
+    let entries = try products.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }.inOrder(by: <)
     let programs = entries.compactMap { (name: String) -> (name: String, file: ELFFile)? in
       guard executable.map({ $0 == name }) ?? true, let file = try? products.fd.openToExamine(name),
         let status = try? file.fd.status(), status.isRegular, status.st_mode & 0o100 != 0,

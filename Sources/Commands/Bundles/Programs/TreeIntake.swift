@@ -62,7 +62,7 @@ final class TreeIntake {
         "\(sourcePath) is too much for an app: more than \(Self.depthLimit) directories deep, or ".sanitized
           + "more than \(Self.entryLimit) files")
     }
-    for (bytes, _) in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+    for (bytes, _) in entries.inOrder(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       guard let name = String(validating: bytes, as: UTF8.self) else {
         note(prefix + String(decoding: bytes, as: UTF8.self), "its name is not UTF-8")
         continue

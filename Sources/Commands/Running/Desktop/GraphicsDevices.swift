@@ -59,7 +59,7 @@ struct GraphicsDevices {
       let entries = try? listing.fd.entries(atMost: limit)
     else { return [] }
     return entries.filter { $0.type == UInt8(DT_CHR) }.map { String(decoding: $0.name, as: UTF8.self) }
-      .filter(isWanted).sorted().map { "\(directory)/\($0)" }
+      .filter(isWanted).inOrder(by: <).map { "\(directory)/\($0)" }
   }
 
   /// NVIDIA's and ARM's own drivers, and AMD's for computing.

@@ -37,7 +37,7 @@ final class AppCgroup {
     let known = try base.fd.cgroupWords("cgroup.controllers")
     kinds = Set(limits.kinds.filter { kind in kind.controller.map { known.contains($0[...]) } ?? false })
     guard !kinds.isEmpty else { throw .ENOENT }
-    let wanted = kinds.compactMap(\.controller).sorted()
+    let wanted = kinds.compactMap(\.controller).inOrder(by: <)
     let active = try base.fd.cgroupWords("cgroup.subtree_control")
     controllers = wanted.filter { !active.contains($0[...]) }
     Self.clear(base.fd)

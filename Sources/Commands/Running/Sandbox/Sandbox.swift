@@ -147,7 +147,7 @@ struct Sandbox {
     let names = DomainTree.directories.map(\.path).filter {
       !$0.hasPrefix(".") && !$0.utf8.contains(UInt8(ascii: "/"))
     }
-    return names.sorted().filter { mountPoint != "/\($0)" && !mountPoint.hasPrefix("/\($0)/") }
+    return names.inOrder(by: <).filter { mountPoint != "/\($0)" && !mountPoint.hasPrefix("/\($0)/") }
   }
 
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it

@@ -49,6 +49,6 @@ struct SandboxEnvironment {
     values["XDG_STATE_HOME"] = home + "/Library/Application Support"
     if hasSocket { values[AppSocket.variable] = AppSocket.path }
     values.merge(desktop.variables) { _, own in own }
-    variables = values.map { "\($0.key)=\($0.value)" }.sorted()
+    variables = values.map { "\($0.key)=\($0.value)" }.inOrder(by: <)
   }
 }
