@@ -105,7 +105,7 @@ let package = Package(
     .target(name: "Policy", swiftSettings: program + quick),
     .target(
       name: "Bundles", dependencies: ["PropertyLists", "LinuxIO", "Policy", "CCrypto", "CLinux"],
-      swiftSettings: program + small),
+      swiftSettings: program + small + quick),
     .target(name: "Fuse", dependencies: ["CFuse", "LinuxIO", "CLinux"], swiftSettings: program + quick),
     .target(
       name: "Store", dependencies: ["JSON", "PropertyLists", "LinuxIO", "Policy", "CSQLite", "CLinux"],

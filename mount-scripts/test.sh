@@ -22,7 +22,8 @@ exec 9> >(read -r -t "$limit" || [ $? -le 128 ] || exec mount-scripts/hanging.sh
 
 # The tests start some ten thousand programs: what all of them run through is optimized (see Package.swift).
 export INSULA_QUICK_TESTS=1
-swift test --explicit-target-dependency-import-check error "$@" 2>&1 9>&- | awk '
+# Without what debuggers read there is less to compile and to link.
+swift test -debug-info-format none --explicit-target-dependency-import-check error "$@" 2>&1 9>&- | awk '
   function tellFailures() { if (failures != "") printf "\nWhat failed:\n%s\n", failures; failures = "" }
   { belongs = / recorded an issue / || (belongs && /^(↳|  )/) }
   belongs { failures = failures $0 "\n" }

@@ -126,7 +126,7 @@ extension FD {
   ) throws(Errno) {
     var found: [(name: [UInt8], type: UInt8, inode: UInt64)] = []
     func show() throws(Errno) {
-      found.sort { $0.inode < $1.inode }
+      found = found.inOrder { $0.inode < $1.inode }
       let entries = found.map { (name: $0.name, type: $0.type) }
       found = []
       try body(entries)

@@ -189,6 +189,45 @@ on two "$insula" network list --store "$two"
 grep -qx announced "$scratch/found" || fail 'what one has announced, the other does not find'
 ! on two cat "$found" 2>/dev/null || fail 'root is served what is only announced'
 
+say 'a home on the server, on one machine at a time'
+home=insula-home-$id
+useradd -M -d "$scratch/user" "$home"
+trap 'userdel "$home" 2>/dev/null || true; userdel "insula-net-$id" 2>/dev/null || true; cleanup' EXIT
+at_home() {
+  local machine=$1
+  shift
+  on "$machine" setpriv --reuid="$home" --regid="$home" --clear-groups -- env XDG_RUNTIME_DIR= "$insula" run \
+    --store "$scratch/$machine/point" org.example.hello -- "$@"
+}
+on one mkdir "$one/$data/corp/Users"
+for machine in one two; do
+  on "$machine" "$insula" user add "$home" --home network --store "$scratch/$machine/point"
+done
+container=Users/$home/Library/Containers/org.example.hello/Data
+at_home one sh -c 'echo one >Documents/place; sleep 8; echo done >>Documents/place' &
+runs=$!
+for _ in $(seq 100); do [ -s "$one/$container/Documents/place" ] && break; sleep 0.1; done
+at_home two true 2>"$scratch/why" && fail 'it runs on both machines'
+grep -q 'runs on machine-one' "$scratch/why" || fail "$(cat "$scratch/why")"
+wait "$runs" || fail 'it has not ended well'
+[ "$(at_home two cat Documents/place)" = $'one\ndone' ] || fail 'the other machine does not have what it wrote'
+at_home one sh -c 'while :; do date +%N >Documents/tick; sleep 0.1; done' 2>/dev/null &
+for _ in $(seq 100); do [ -s "$one/$container/Documents/tick" ] && break; sleep 0.1; done
+say 'its machine is gone'
+on one ip link set eth0 down
+began=$SECONDS
+until at_home two sh -c 'echo two >Documents/place' 2>"$scratch/why"; do
+  [ $((SECONDS - began)) -lt 120 ] || fail "the other machine does not get the lease: $(cat "$scratch/why")"
+done
+say "the other machine has it after $((SECONDS - began)) s"
+on one ip link set eth0 up
+tick=$(on two cat "$two/$container/Documents/tick")
+sleep 3
+[ "$(on two cat "$two/$container/Documents/tick")" = "$tick" ] || fail 'the lost machine writes on'
+for machine in one two; do
+  on "$machine" "$insula" volume eject "Users/$home" --force --store "$scratch/$machine/point"
+done
+
 for machine in one two; do
   on "$machine" "$insula" network leave --store "$scratch/$machine/point"
   on "$machine" "$insula" unmount "$scratch/$machine/point"

@@ -113,7 +113,7 @@ final class ITunesWalk {
     var file = BackedUpFile(status)
     file.attributes = found.all
     try note(file)
-    for entry in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+    for entry in entries.inOrder(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       names.append(entry.name)
       if isWanted(entry.name), BackupSet.reason(at: names) == nil { try copyEntry(entry.name, in: directory) }
       names.removeLast()

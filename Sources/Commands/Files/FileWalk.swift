@@ -110,7 +110,7 @@ struct FileWalk {
 
   private func level(_ directory: Object) throws(Errno) -> Level {
     let reading = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
-    let names = try reading.fd.entries().map(\.name).sorted { $0.lexicographicallyPrecedes($1) }
+    let names = try reading.fd.entries().map(\.name).inOrder { $0.lexicographicallyPrecedes($1) }
     return Level(
       device: UInt64(directory.status.st_dev), inode: UInt64(directory.status.st_ino), path: directory.path,
       names: names[...])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Synchronization
 
 // What people are asked, and by whom.
@@ -140,7 +141,7 @@ final class Prompts: Sendable {
       var prompt = prompt
       if let agent = prompt.agent, state.agents[agent] == nil { prompt.agent = nil }
       state.prompts.append(prompt)
-      state.prompts.sort { $0.number < $1.number }
+      state.prompts = state.prompts.inOrder { $0.number < $1.number }
       return now() < state.expectsAgentsUntil ? [] : Self.takeUnasked(&state)
     }
   }

@@ -43,7 +43,7 @@ struct PurgeSelection {
     }
     guard all.bytes > bytes else { return nil }
     var freed: Int64 = 0
-    for file in found.sorted(by: { $0.used < $1.used }) where freed < bytes {
+    for file in found.inOrder(by: { $0.used < $1.used }) where freed < bytes {
       guard let name = file.path.last else { continue }
       files[Array(file.path.dropLast()), default: []].append(name)
       freed = freed.adding(clamped: file.bytes)

@@ -47,11 +47,21 @@ package struct HomeSource: ~Copyable {
     let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in
       try directory.fd.openDirectory(name)
     }
-    let workshop = try explaining("open", "\(path)/\(Self.ownName)") { () throws(Errno) in
-      let own = try directory.fd.openDirectory(Self.ownName, makingWith: 0o700)
-      return try own.fd.openDirectory(store.description.uuid, makingWith: 0o700)
-    }
+    let own = try openOwn(Self.ownName, in: directory.fd)
+    let workshop = try openOwn(store.description.uuid, in: own.fd)
     return RedirectedNames.Target(root: SharedFD(root), workshop: SharedFD(workshop))
+  }
+
+  /// A directory that is made if it is missing; whoever has brought the disk may have made another one.
+  private func openOwn(_ name: String, in parent: FD) throws(StoreError) -> OwnedFD {
+    let opened = try explaining("open", "\(path)/\(Self.ownName)") { () throws(Errno) in
+      try parent.openDirectory(name, makingWith: 0o700)
+    }
+    let status = try explaining("examine", path) { () throws(Errno) in try opened.fd.status() }
+    guard status.st_uid == ProcessID.user, status.permissions & 0o077 == 0 else {
+      throw .homesOfOthers(path: "\(path)/\(Self.ownName)")
+    }
+    return opened
   }
 
   /// Of the directory beside the homes that is ours.

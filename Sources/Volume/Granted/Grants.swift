@@ -122,11 +122,11 @@ final class Grants: Sendable {
   }
 
   private static func ids(in places: [GrantedNames.Place], _ names: GrantedNames) -> [Int64] {
-    Set(places.flatMap { names.grants(in: $0).map(\.id) }).sorted()
+    Set(places.flatMap { names.grants(in: $0).map(\.id) }).inOrder(by: <)
   }
 
   func previousNames(at step: ResolvedPath.Step) -> [Int64] {
-    state.withLock { $0.previousNames[step] ?? [] }.sorted()
+    state.withLock { $0.previousNames[step] ?? [] }.inOrder(by: <)
   }
 
   func entry(_ id: Int64) -> Entry? { state.withLock { state in state.entry(id) } }
@@ -134,11 +134,11 @@ final class Grants: Sendable {
   func record(_ id: Int64) -> GrantRecord? { state.withLock { state in state.record(id) } }
 
   var all: [GrantRecord] {
-    state.withLock { state in state.entries.keys.sorted().compactMap { state.record($0) } }
+    state.withLock { state in state.entries.keys.inOrder(by: <).compactMap { state.record($0) } }
   }
 
   func records(of holder: GrantHolder) -> [GrantRecord] {
-    state.withLock { state in (state.ids[holder] ?? []).sorted().compactMap { state.record($0) } }
+    state.withLock { state in (state.ids[holder] ?? []).inOrder(by: <).compactMap { state.record($0) } }
   }
 
   /// What an app was granted under exactly this path.

@@ -15,9 +15,12 @@ final class BackupFixture {
   let scratch: String
   private let isRootless: Bool
 
-  init(rootless: Bool = false, store: String? = nil) throws {
+  init(
+    rootless: Bool = false, store: String? = nil,
+    home: (TemporaryDirectory) throws -> [String] = { _ in [] }
+  ) throws {
     isRootless = rootless
-    run = try RunFixture(rootless: rootless, store: store)
+    run = try RunFixture(rootless: rootless, store: store, home: home)
     try #require(try run.inside("true").status == 0)
     try run.mounted.temporary.makeDirectory("backup", mode: 0o777)
     repository = run.mounted.temporary.appending("backup/repository")

@@ -15,17 +15,23 @@ struct HomeVolumeTests {
 
     init(_ source: Source = .directory, rootless: Bool = false) throws {
       run = try RunFixture(rootless: rootless) { temporary in
-        let place = temporary.appending("homes")
-        switch source {
-        case .directory:
-          try temporary.makeDirectory("homes", mode: 0o755)
-          if rootless { try Self.succeed("chown 65534:65534 '\(place)'") }
-          return ["--home", place]
-        case .disk:
-          try Self.succeed("truncate -s 64M '\(place)' && mkfs.ext4 -qF '\(place)' >/dev/null")
-          return ["--home", place]
-        }
+        try Self.option(source, rootless: rootless, in: temporary)
       }
+    }
+
+    /// Makes a place for homes, and gives the option that names it.
+    static func option(
+      _ source: Source, rootless: Bool = false, in temporary: TemporaryDirectory
+    ) throws -> [String] {
+      let place = temporary.appending("homes")
+      switch source {
+      case .directory:
+        try temporary.makeDirectory("homes", mode: 0o755)
+        if rootless { try succeed("chown 65534:65534 '\(place)'") }
+      case .disk:
+        try succeed("truncate -s 64M '\(place)' && mkfs.ext4 -qF '\(place)' >/dev/null")
+      }
+      return ["--home", place]
     }
 
     static func succeed(_ script: String) throws {
@@ -198,6 +204,7 @@ struct HomeVolumeTests {
       mkdir -p "$S/link"; ln -s /tmp "$S/link/$NAME"; add "$S/link" 'open the home'
       mkdir "$S/file"; mkdir -p "$S/file/$NAME"; touch "$S/file/$NAME/Library"
       chown -R "$NAME" "$S/file/$NAME"; add "$S/file" 'Library must be a directory'
+      mkdir -p "$S/own/.insula"; add "$S/own" 'others can change'
       add "$STORE" 'holds the store'
       add "$S/nothing" 'No such file'
       truncate -s 16M "$S/n"; /usr/sbin/mkfs.ntfs -q -F "$S/n" >/dev/null; add "$S/n" 'kernel'
@@ -212,6 +219,7 @@ struct HomeVolumeTests {
       belongs to uid 0
       open the home
       Library must be a directory
+      others can change
       holds the store
       No such file
       kernel
@@ -223,6 +231,20 @@ struct HomeVolumeTests {
     // Users have none of their own choosing.
     try homes.expect(
       "user add \"$NAME\" --home /tmp 2>&1 | grep -o 'only root'", "only root\n")
+  }
+
+  /// A user's backup has what is in the home, and brings it back there.
+  @Test func backupsContainIt() throws {
+    let fixture = try BackupFixture { temporary in try Homes.option(.disk, in: temporary) }
+    let said = try fixture.succeed(
+      """
+      H="$POINT/Users/$(id -un)"; echo mine >"$H/Documents/a"; echo data >"$DATA/Documents/b"
+      init >/dev/null; backup now --store "$POINT" >/dev/null; rm "$H/Documents/a" "$DATA/Documents/b"
+      bring "$SCRATCH/x"
+      "$INSULA" backup restore --from "$SCRATCH/x$POINT" --to "$POINT" --replace >/dev/null
+      cat "$H/Documents/a" "$DATA/Documents/b"
+      """)
+    #expect(said == "mine\ndata\n")
   }
 
   /// Another worker goes on with it, and so do apps that run.

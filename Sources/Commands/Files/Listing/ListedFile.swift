@@ -35,7 +35,7 @@ struct ListedFile {
       }
       attributes.append((attribute, size ?? 0))
     }
-    attributes.sort { $0.name < $1.name }
+    attributes = attributes.inOrder { $0.name < $1.name }
   }
 
   /// Elsewhere there are neither ACLs nor flags, which is nothing to be told of in a listing.
