@@ -45,7 +45,7 @@ package struct ArchivePacker {
     let entries = try Self.doing("list", prefix) { () throws(Errno) in
       try directory.entries(atMost: ArchiveUnpacker.Limits().entries)
     }
-    for (name, _) in entries.sorted(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
+    for (name, _) in entries.inOrder(by: { $0.name.lexicographicallyPrecedes($1.name) }) {
       let path = prefix + name
       let status = try Self.doing("examine", path) { () throws(Errno) in try directory.status(of: name) }
       if status.isDirectory {

@@ -86,7 +86,7 @@ package struct IdentityDirectory {
         found.append((name, .failure(error)))
       }
     }
-    return found.sorted { $0.name < $1.name }
+    return found.inOrder { $0.name < $1.name }
   }
 
   /// Forgets an identity; what it has signed stays signed.

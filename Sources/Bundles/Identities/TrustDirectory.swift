@@ -39,7 +39,7 @@ package struct TrustDirectory {
       }
       found.append(certificate)
     }
-    return found.sorted { ($0.name, $0.fingerprintText) < ($1.name, $1.fingerprintText) }
+    return found.inOrder { ($0.name, $0.fingerprintText) < ($1.name, $1.fingerprintText) }
   }
 
   /// The judge of signatures who trusts these roots.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import PropertyLists
 
 /// One rule of what a seal covers.
@@ -76,7 +77,7 @@ package struct SealRules: Equatable, Sendable {
   /// Takes rules with patterns that can be read.
   package init(_ rules: [SealRule]) throws(Finding) {
     guard rules.count <= Self.limit else { throw Finding(.badRules, detail: "there are too many rules") }
-    self.rules = rules.sorted { $0.pattern.precedes($1.pattern) }
+    self.rules = rules.inOrder { $0.pattern.precedes($1.pattern) }
     _ = try matcher()
   }
 

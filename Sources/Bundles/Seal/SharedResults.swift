@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import PropertyLists
 internal import Synchronization
 
@@ -29,7 +30,7 @@ final class SharedResults: Sendable {
 
 extension [Finding] {
   func sortedByPath() -> [Finding] {
-    sorted {
+    inOrder {
       $0.path.hasSameBytes(as: $1.path) ? $0.kind.rawValue < $1.kind.rawValue : $0.path.precedes($1.path)
     }
   }

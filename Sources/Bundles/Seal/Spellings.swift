@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 // Names that mean the same file to some, or lead somewhere else.
 
 extension ResourceSeal.Entry {
@@ -33,7 +35,7 @@ extension ResourceSeal {
   static func checkSpellings(of entries: [Entry]) throws(Finding) {
     if areApart(entries) { return }
     // When sorted as they are compared there, those that share directories are neighbours.
-    let folded = entries.map { (key: $0.path.folded, path: $0.path) }.sorted { $0.key < $1.key }
+    let folded = entries.map { (key: $0.path.folded, path: $0.path) }.inOrder { $0.key < $1.key }
     for (one, other) in zip(folded, folded.dropFirst()) {
       var names = zip(one.path.utf8.split(separator: 0x2f), other.path.utf8.split(separator: 0x2f))
         .makeIterator()

@@ -70,7 +70,7 @@ package final class SystemContents: SealedContents {
       try builder.add(path, .executable, isOptional: false, payload: digest)
     }
     tree = try builder.tree()
-    traits = known.sorted { $0.value < $1.value }.map(\.key)
+    traits = known.inOrder { $0.value < $1.value }.map(\.key)
     var directories: [UInt32: UInt32] = [:]
     for (path, traits) in ofDirectories { directories[try Self.number(of: path, in: tree)] = traits }
     self.directories = directories

@@ -50,7 +50,7 @@ struct SystemSealWalk {
     device = UInt64(status.st_dev)
     try add(.directory, [], reading.fd, status)
     try enter(reading.fd, [], depth: 1)
-    return found.sorted { $0.path.lexicographicallyPrecedes($1.path) }
+    return found.inOrder { $0.path.lexicographicallyPrecedes($1.path) }
   }
 
   private mutating func enter(_ directory: FD, _ path: [UInt8], depth: Int) throws(SystemSealFailure) {
@@ -135,7 +135,7 @@ struct SystemSealWalk {
     }
     guard length > 0 else { return nil }
     let names = buffer.bytes[..<length].split(separator: 0).map { Array($0) }
-      .filter(KeptAttributes.contains).sorted { $0.lexicographicallyPrecedes($1) }
+      .filter(KeptAttributes.contains).inOrder { $0.lexicographicallyPrecedes($1) }
     if names.isEmpty { return nil }
     var all: [UInt8] = []
     for name in names {
