@@ -165,7 +165,7 @@ package final class Server: Sendable {
     // Before grants, which may lead there.
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
-      log: { log.record($0) }, registry: registry
+      log: { log.record($0) }, registry: registry, leases: leases
     ) { [store, volume] home in
       Self.noteApps(ofHome: home, store, registry, in: volume)
     }

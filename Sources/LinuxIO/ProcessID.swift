@@ -66,8 +66,13 @@ package enum ProcessID {
 
   /// Whether no process has this number any more; false if that can't be known.
   ///
-  /// Takes no descriptor, so it holds for a caller that has none left. Corresponds to `kill(2)`.
-  package static func isGone(_ pid: Int32) -> Bool { pid > 0 && kill(pid, 0) != 0 && errno == ESRCH }
+  /// Takes no descriptor, so it holds for a caller that has none left. Corresponds to `kill(2)`, or, where
+  /// that is filtered, to a look at `/proc`.
+  package static func isGone(_ pid: Int32) -> Bool {
+    guard pid > 0, kill(pid, 0) != 0 else { return false }
+    if errno != EPERM { return errno == ESRCH }
+    return access("/proc/\(pid)", F_OK) != 0 && errno == ENOENT && access("/proc/self", F_OK) == 0
+  }
 
   /// Names a running process so that its end can be waited for.
   ///

@@ -13,10 +13,13 @@ package enum RedirectedNames {
     package let root: SharedFD
     /// A directory on the same filesystem that nobody else gets into.
     package let workshop: SharedFD
+    /// Whether others than this process may change what is there.
+    package let isShared: Bool
 
-    package init(root: SharedFD, workshop: SharedFD) {
+    package init(root: SharedFD, workshop: SharedFD, isShared: Bool) {
       self.root = root
       self.workshop = workshop
+      self.isShared = isShared
     }
   }
   private struct Key: Hashable {

@@ -135,8 +135,8 @@ extension StoreError: CustomStringConvertible {
       "the home \(path) is on a disk or server that is not there now; mount the store, "
         + "and see 'insula volume list'"
     case .homesOfOthers(let path):
-      "others can change what is in \(path), so no home is safe there; "
-        + "it must belong to whoever mounts the store (root for the machine's), and only they may write there"
+      "others can change or read what is in \(path), so no home is safe there; it must belong to whoever "
+        + "mounts the store (root for the machine's), and be closed to all others ('chmod 700')"
     case .libraryMissing(let reason):
       "can't load SQLite: \(reason)"
     case .registryBusy(let path):

@@ -25,7 +25,8 @@ struct UserAddCommand: Command {
       """,
       """
       With --home, the home is SOURCE/NAME, and is made there or completed; the store must be mounted. SOURCE
-      must be root's (yours, for a store of your own), and keep owners, ACLs and flags.
+      must be root's (yours, for a store of your own), a directory closed to others ('chmod 700'), and keep
+      owners, ACLs and flags.
       """,
       """
       --adopt requires that the store is not mounted. What belonged to the former owner of the home becomes

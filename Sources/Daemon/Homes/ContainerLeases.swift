@@ -59,6 +59,21 @@ final class ContainerLeases: Sendable {
     return hold
   }
 
+  /// Has leases on all containers that anyone has ever had in a home, at once or not at all.
+  func takeAll(of home: String) throws(StoreError) -> ContainerHold? {
+    guard let source = source(of: home) else { return nil }
+    let hold = ContainerHold(self)
+    let known = try? source.use { (source) throws(Errno) in
+      let leases = try source.openDirectory(at: "\(HomeSource.ownName)/leases/\(home)")
+      return try leases.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
+    }
+    for name in (known ?? []).inOrder(by: <) {
+      let key = Key(home: home, container: name)
+      hold.add(try take(key, in: source, .atOnce), key)
+    }
+    return hold
+  }
+
   /// The directory that a home is in, if other stores can reach it: a disk is one machine's.
   private func source(of home: String) -> SharedFD? {
     volume.attached.all.first {

@@ -53,6 +53,26 @@ extension VolumeService {
   }
 }
 
+extension VolumeService {
+  /// Takes a home from its place that is to be deleted; nothing of it may be used elsewhere.
+  func take(_ home: VolumeHome, of record: VolumeRecord) throws(ControlFailure) -> TakenHome {
+    let name = String(decoding: record.name, as: UTF8.self)
+    do throws(StoreError) {
+      // Whoever has the leases has nobody begin to use it until it is gone.
+      let hold = try leases.takeAll(of: name)
+      defer { hold?.end() }
+      let source = try HomeSource(
+        FD(home.source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: store)
+      return try source.take(name)
+    } catch {
+      guard case .leased(_, let host) = error else { throw ControlFailure(error) }
+      throw ControlFailure(
+        "an app runs in the home of \(name.sanitized) on \(host?.sanitized ?? "another machine"); "
+          + "end it there first; nothing was changed", .inUse)
+    }
+  }
+}
+
 extension Store {
   /// The home of a record in what was opened or mounted for it; made, or completed, if it is `new`.
   func home(_ record: VolumeRecord, in source: SharedFD, isNew: Bool) throws(VolumeFailure) -> VolumeHome {
@@ -60,9 +80,10 @@ extension Store {
     do throws(StoreError) {
       let directory = try HomeSource(
         FD(source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: self)
-      try directory.requireOwn()
+      try directory.requireOwn(closed: record.kind == .directory)
       if isNew { try directory.make(name) }
-      return VolumeHome(target: try directory.target(of: name), source: source)
+      return VolumeHome(
+        target: try directory.target(of: name, isShared: record.kind != .disk), source: source)
     } catch {
       throw .store(error)
     }

@@ -34,7 +34,7 @@ struct VolumeAttaching {
   func checkOverlap(_ added: AttachedVolume, for user: UInt32) throws(VolumeFailure) {
     if volume.attached.overlapsStore(added, store.tree) { throw .overlapsStore }
     guard let other = volume.attached.overlapping(added) else { return }
-    throw .overlaps(other.isVisible(to: user) ? String(decoding: other.record.name, as: UTF8.self) : nil)
+    throw .overlaps(other.isVisible(to: user) ? other.record.title : nil)
   }
 
   /// Throws unless a directory may be the volume of a user: it is theirs, and they get to it themselves.

@@ -166,14 +166,16 @@ extension VolumeService {
         in: wish.place ?? .volumes, name: wish.place == .users ? Array((wish.name ?? "").utf8) : [],
         kind: kind, path: Array(path.utf8),
         identity: ObjectIdentity(inode: 0, handle: [], created: 0), owner: nil, isReadOnly: wish.isReadOnly,
-        added: 0, options: options)
+        added: 0, options: options.union(.unfinished))
       let noted = try changes.withLock { _ throws(VolumeFailure) in
         try note(found, wish.name, by: user, isUnlessThere: true)
       }
       let record: VolumeRecord
       do throws(VolumeFailure) {
-        let mounted = try engines.mount(noted, isNew: noted.place == .users)
-        record = noted.known(by: mounted.identity)
+        var finished = noted
+        finished.options.remove(.unfinished)
+        let mounted = try engines.mount(finished, isNew: noted.place == .users)
+        record = finished.known(by: mounted.identity)
         try changes.withLock { _ throws(VolumeFailure) in
           try complete(record)
           try add(mounted.volume)
@@ -182,6 +184,7 @@ extension VolumeService {
         try? registry(false)?.removeVolume(noted.id)
         forget(noted.id)
         if noted.place == .network { removeDirectory(noted.name) }
+        awaitAll()
         throw error
       }
       tell(.volumeAdded, record, by: user)
@@ -193,7 +196,11 @@ extension VolumeService {
 
   /// Notes by which number the disk is known.
   private func complete(_ record: VolumeRecord) throws(VolumeFailure) {
-    do throws(StoreError) { try registry(true)?.setIdentity(record.identity, ofVolume: record.id) } catch {
+    do throws(StoreError) {
+      let registry = try registry(true)
+      try registry?.setIdentity(record.identity, ofVolume: record.id)
+      try registry?.setOptions(record.options, ofVolume: record.id)
+    } catch {
       throw .store(error)
     }
   }
@@ -257,38 +264,37 @@ extension VolumeService {
         throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
       }
     }
-    return try changes.withLock { _ throws(ControlFailure) in
+    let (described, taken, gone) = try changes.withLock { _ throws(ControlFailure) in
       let known = try findOwn(name, for: user)
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
-      if deletesHome, attached?.home == nil {
-        throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
+      var taken: TakenHome?
+      if deletesHome {
+        guard let home = attached?.home else {
+          throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
+        }
+        taken = try take(home, of: known)
+      }
+      // A record without a link is mended at the next mount, a link without a record never.
+      do throws(VolumeFailure) { try unlink(known) } catch {
+        throw ControlFailure(error, path: name.sanitized)
       }
       do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
         throw ControlFailure(error)
       }
       volume.detach(known.id)
-      try? unlink(known)
       ejected(known.treePath)
-      if deletesHome, let home = attached?.home { try delete(home, of: known) }
-      if let attached { end(attached, isHurried: isForced) }
       let described = VolumeDescription(known, nil, missing: left ?? reason(of: known.id), isReadOnly: false)
       forget(known.id)
       if known.place == .network { removeDirectory(known.name) }
       tell(.volumeEjected, known, by: user)
-      return described
+      return (described, taken, attached)
     }
-  }
-
-  /// Removes a home that is no part of the tree any more.
-  private func delete(_ home: VolumeHome, of record: VolumeRecord) throws(ControlFailure) {
-    do throws(StoreError) {
-      let source = try HomeSource(
-        FD(home.source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: store)
-      try source.remove(String(decoding: record.name, as: UTF8.self))
-    } catch {
-      throw ControlFailure(error)
-    }
+    // Others do not wait for what may take long; and its disk is there until that is done.
+    defer { if let gone { end(gone, isHurried: isForced) } }
+    awaitAll()
+    do throws(StoreError) { try taken?.remove() } catch { throw ControlFailure(error) }
+    return described
   }
 
   private func findOwn(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {

@@ -38,6 +38,7 @@ final class VolumeService: Sendable {
   let isReadOnly: Bool
   private let log: EventRecorder
   let registry: GrantService.RegistrySource
+  let leases: ContainerLeases
   /// Is told when a home is there that lies elsewhere.
   private let homeAppears: @Sendable (_ home: String) -> Void
   /// Changes are made one after the other; nothing in them waits for what others can make wait.
@@ -67,8 +68,9 @@ final class VolumeService: Sendable {
   init(
     _ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isReadOnly: Bool,
     serversFile: String?, log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource,
-    homeAppears: @escaping @Sendable (_ home: String) -> Void
+    leases: ContainerLeases, homeAppears: @escaping @Sendable (_ home: String) -> Void
   ) throws {
+    self.leases = leases
     self.homeAppears = homeAppears
     self.store = store
     self.volume = volume
@@ -81,7 +83,7 @@ final class VolumeService: Sendable {
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
-    let known = try registry(false)?.volumes() ?? []
+    let known = try forgetUnfinished(try registry(false)?.volumes() ?? [])
     attach(known.filter { !isOfServer($0) })
     for record in known where isOfServer(record) && !takeOver(record) && !isReadOnly {
       // It comes into being again for whoever looks.
@@ -98,6 +100,17 @@ final class VolumeService: Sendable {
 
   /// Who uses one.
   func users(of attached: AttachedVolume) -> [String] { asksUsers.withLock { $0 }?(attached) ?? [] }
+
+  /// What was being added when a worker died was never there for anybody.
+  private func forgetUnfinished(_ records: [VolumeRecord]) throws -> [VolumeRecord] {
+    let unfinished = records.filter { $0.options.contains(.unfinished) }
+    guard !unfinished.isEmpty, !isReadOnly, let registry = try registry(true) else { return records }
+    for record in unfinished {
+      engines.forget(record.id)
+      try registry.removeVolume(record.id)
+    }
+    return records.filter { !$0.options.contains(.unfinished) }
+  }
 
   /// Whether it came into being because somebody looked for it.
   func isOfServer(_ record: VolumeRecord) -> Bool {
@@ -129,15 +142,20 @@ final class VolumeService: Sendable {
   /// Whether another worker has left it.
   private func takeOver(_ record: VolumeRecord) -> Bool {
     guard let attached = engines.takeOver(record) else { return false }
+    // Whoever has attached it may have been stopped before.
+    try? link(record)
     attach(attached)
     return true
   }
 
   /// Those that are not there are mounted when somebody looks for them.
-  private func awaitAll() {
+  func awaitAll() {
     let records = recordsIfReadable
     let attached = Set(volume.attached.all.map(\.record.id))
-    let missing = records.filter { $0.kind != .directory && !attached.contains($0.id) && !isOfServer($0) }
+    let missing = records.filter {
+      $0.kind != .directory && !attached.contains($0.id) && !isOfServer($0)
+        && !$0.options.contains(.unfinished)
+    }
     let awaited = missing.map { AwaitedVolume($0, in: volume.tree, isAnnounced: false) }
     let shared = servers.shares.map { AwaitedVolume(record(of: $0), in: volume.tree, isAnnounced: true) }
     volume.attached.awaitLookups(of: (awaited + shared).compactMap(\.self)) { [weak self] in

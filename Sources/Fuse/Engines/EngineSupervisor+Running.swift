@@ -29,10 +29,16 @@ extension EngineSupervisor {
         }
       }
       output.read(words)
-      return try process.follow()
+      let status = try process.follow()
+      // A helper of mount(8)'s, which is a program with all of root's rights.
+      if status == nil { process.end(isHurried: true) }
+      return status
     }
     guard status.map({ clx_exit_status($0) }) == 0 else {
-      throw EngineFailure(.EIO, "the kernel does not mount it: \(output.text)")
+      throw EngineFailure(
+        .EIO,
+        "the kernel does not mount it: "
+          + (status == nil ? "a program would serve it; choose that with '--engine program'" : output.text))
     }
     try attempt({ "the mount is not there: \($0.message)" }) { () throws(Errno) in
       let root = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)

@@ -38,9 +38,8 @@ extension Containers {
     var removal = Removal()
     for record in try registry.containers(isMarkedForRemoval: true) {
       do throws(Errno) {
-        guard let left = try forHome(of: record).map({ (own) throws(Errno) in try own.empty(record) }) else {
-          continue
-        }
+        guard let own = try forHome(of: record) else { continue }
+        let left = try own.empty(record)
         removal.note(left, of: record)
         // What has its place still was not removed.
         if left.first?.path != record.path { removal.records.append(record) }
@@ -74,6 +73,11 @@ extension Containers {
   }
 
   private func empty(_ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
+    if let home = Homes.name(in: record.path), store.isShared(home) {
+      // By which of its apps it is used there is not known here.
+      try? registry.forget(record)
+      return [LeftBehind(path: record.path, reason: "other machines that have this home may use it")]
+    }
     let name = Self.takenName(of: record)
     if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }
     let left = try name.withName { (name) throws(Errno) in try empty(name, record) }

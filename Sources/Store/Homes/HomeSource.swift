@@ -23,33 +23,52 @@ package struct HomeSource: ~Copyable {
     }
   }
 
-  /// Throws if others than whoever serves the store can change names in it.
-  package func requireOwn() throws(StoreError) {
+  /// Throws if others than whoever serves the store can change names in it; or, if it must be `closed`, get
+  /// into it at all: past the daemon neither flags nor ACLs would hold.
+  package func requireOwn(closed: Bool) throws(StoreError) {
     let status = try explaining("examine", path) { () throws(Errno) in try directory.fd.status() }
-    guard status.st_uid == ProcessID.user, status.permissions & 0o022 == 0 else {
+    let mask: FileMode = closed && store.description.mode == .system ? 0o077 : 0o022
+    guard status.st_uid == ProcessID.user, status.permissions & mask == 0 else {
       throw .homesOfOthers(path: path)
+    }
+    let isReadOnly = try explaining("examine", path) { () throws(Errno) in
+      try directory.fd.filesystemStatus().f_flag & Self.readOnly != 0
+    }
+    if isReadOnly { throw .readOnly(path: path) }
+  }
+
+  /// Corresponds to `ST_RDONLY`.
+  private static let readOnly: UInt = 1
+
+  private var homes: Homes {
+    get throws(StoreError) {
+      try Homes(in: directory.fd, path: path, mode: store.description.mode, workshop: try openWorkshop())
     }
   }
 
   /// Makes the home of an account, or what is missing of one that is there and theirs.
-  package func make(_ name: String) throws(StoreError) {
-    let homes = try Homes(in: directory.fd, path: path, mode: store.description.mode)
-    try homes.addOrComplete(name)
-  }
+  package func make(_ name: String) throws(StoreError) { try homes.addOrComplete(name) }
 
-  /// Removes a home and all that is in it.
-  package func remove(_ name: String) throws(StoreError) {
-    try Homes(in: directory.fd, path: path, mode: store.description.mode).remove(name)
+  /// Takes a home from its place, so that it is none any more, in one step.
+  package func take(_ name: String) throws(StoreError) -> TakenHome {
+    let homes = try homes
+    return TakenHome(homes: homes, taken: try homes.take(name), name: name)
   }
 
   /// By what a walk through the tree gets into a home.
-  package func target(of name: String) throws(StoreError) -> RedirectedNames.Target {
+  ///
+  /// It is `shared` if other stores may use it, too.
+  package func target(of name: String, isShared: Bool) throws(StoreError) -> RedirectedNames.Target {
     let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in
       try directory.fd.openDirectory(name)
     }
+    return RedirectedNames.Target(
+      root: SharedFD(root), workshop: SharedFD(try openWorkshop()), isShared: isShared)
+  }
+
+  private func openWorkshop() throws(StoreError) -> OwnedFD {
     let own = try openOwn(Self.ownName, in: directory.fd)
-    let workshop = try openOwn(store.description.uuid, in: own.fd)
-    return RedirectedNames.Target(root: SharedFD(root), workshop: SharedFD(workshop))
+    return try openOwn(store.description.uuid, in: own.fd)
   }
 
   /// A directory that is made if it is missing; whoever has brought the disk may have made another one.
@@ -68,10 +87,20 @@ package struct HomeSource: ~Copyable {
   package static let ownName = ".insula"
 }
 
+/// What was a home, and is to be removed.
+package struct TakenHome: Sendable {
+  fileprivate let homes: Homes
+  fileprivate let taken: String
+  fileprivate let name: String
+
+  package func remove() throws(StoreError) { try homes.destroy(taken, of: name) }
+}
+
 extension Store {
-  /// Has the name of a home in the tree lead to where it is; nowhere if that is nil.
-  package func redirect(_ home: String, to target: RedirectedNames.Target?) throws(Errno) {
-    RedirectedNames.set(Array(home.utf8), in: try tree.status(of: "Users"), to: target)
+  /// Whether other stores may use a home, too.
+  func isShared(_ home: String) -> Bool {
+    guard let users = try? tree.openDirectory("Users") else { return false }
+    return RedirectedNames.target(of: Array(home.utf8), in: users.fd)?.isShared == true
   }
 
   /// Gives a home that lies elsewhere its name in the tree; nothing may have that.

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
+internal import Glibc
 package import LinuxIO
 internal import Policy
 
@@ -20,6 +21,8 @@ package final class Homes: Sendable {
   }
 
   let users: OwnedFD
+  /// Where what is being made or removed has its name.
+  private let workshop: OwnedFD
   /// Where the tree is, for messages.
   let path: String
   private let mode: StoreDescription.Mode
@@ -35,10 +38,16 @@ package final class Homes: Sendable {
     users = try explaining("open", path + "/Users") { () throws(Errno) in
       try tree.openDirectory("Users")
     }
+    workshop = try explaining("open", path + "/Users") { () throws(Errno) in
+      try tree.openDirectory("Users")
+    }
   }
 
-  /// Those in a directory outside of the tree.
-  init(in directory: FD, path: String, mode: StoreDescription.Mode) throws(StoreError) {
+  /// Those in a directory outside of the tree; nobody else gets into `workshop`.
+  init(
+    in directory: FD, path: String, mode: StoreDescription.Mode, workshop: consuming OwnedFD
+  ) throws(StoreError) {
+    self.workshop = workshop
     self.path = path
     self.mode = mode
     access = .store(Metadata(isSystem: mode == .system))
@@ -59,7 +68,10 @@ package final class Homes: Sendable {
     }
     let care = HomeCare(home, uid: account.uid, gid: account.gid, access: access)
     let faults = care.faults()
-    let reasons = faults.filter { !$0.isMendable }.map { "\($0.path) must be a directory" }
+    let reasons = faults.compactMap { fault -> String? in
+      if case .owner(let uid) = fault.kind { return "\(fault.path) belongs to uid \(uid)" }
+      return fault.isMendable ? nil : "\(fault.path) must be a directory"
+    }
     guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
     try explaining("complete", place) { () throws(Errno) in
       for fault in faults { try care.mend(fault) }
@@ -88,7 +100,7 @@ package final class Homes: Sendable {
     do throws(Errno) {
       try temporary.withName { (temporary) throws(Errno) in
         try name.withName { (name) throws(Errno) in
-          try users.fd.rename(temporary, to: users.fd, name, flags: UInt32(CLX_RENAME_NOREPLACE))
+          try workshop.fd.rename(temporary, to: users.fd, name, flags: UInt32(CLX_RENAME_NOREPLACE))
           // Before, the ACL would forbid its owner to give it its name.
           do throws(Errno) {
             let home = try users.fd.child(name)
@@ -148,20 +160,37 @@ package final class Homes: Sendable {
 
   /// Removes a home and all that is in it.
   package func remove(_ name: String) throws(StoreError) {
+    try destroy(try take(name), of: name)
+  }
+
+  /// Removes what was taken.
+  func destroy(_ taken: String, of name: String) throws(StoreError) {
+    do throws(Errno) {
+      try taken.withName { (taken) throws(Errno) in try access.removeTree(taken, in: workshop.fd) }
+    } catch {
+      throw failure(error, doing: "remove all of what was the home", name)
+    }
+  }
+
+  /// Takes a home from its place in one step, so that it is none any more; gives its name among what is
+  /// removed.
+  ///
+  /// What is left of it when we are stopped, the next one removes.
+  func take(_ name: String) throws(StoreError) -> String {
     try require(name)
     clearRemainders()
     let going = ".\(name)\(Self.removedMark)\(ProcessID.own)"
     do throws(Errno) {
-      // In one step it is no home any more; what is left of it when we are stopped, the next one removes.
+      try? going.withName { (going) throws(Errno) in try access.removeTree(going, in: workshop.fd) }
       try going.withName { (going) throws(Errno) in
         try name.withName { (name) throws(Errno) in
           // Through a mount its ACL forbids that to its owner, and flags to everyone.
           let home = try users.fd.child(name)
           access.clear(home.fd)
-          try users.fd.rename(name, to: users.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
+          try users.fd.rename(name, to: workshop.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
-        try access.removeTree(going, in: users.fd)
       }
+      return going
     } catch {
       throw failure(error, doing: "remove the home", name)
     }
@@ -188,9 +217,11 @@ package final class Homes: Sendable {
   /// Removes what was left by commands that were stopped; what can't be removed stays, and 'insula check'
   /// finds it.
   func clearRemainders() {
-    for entry in (try? users.fd.entries()) ?? [] {
+    let listing = try? workshop.fd.reopened(O_RDONLY | O_DIRECTORY)
+    guard let listing, let entries = try? listing.fd.entries() else { return }
+    for entry in entries {
       guard let process = Self.unfinished(entry.name), ProcessID.isGone(process) else { continue }
-      try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: users.fd) }
+      try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: workshop.fd) }
     }
   }
 
@@ -230,8 +261,8 @@ package final class Homes: Sendable {
   private func make(_ temporary: String, for account: Account) throws(Errno) {
     discard(temporary)
     try temporary.withName { (name) throws(Errno) in
-      try users.fd.makeDirectory(name, mode: 0o700)
-      let home = try users.fd.openDirectory(name)
+      try workshop.fd.makeDirectory(name, mode: 0o700)
+      let home = try workshop.fd.openDirectory(name)
       for directory in HomeDirectory.all {
         try home.fd.withParent(of: directory.path) { (parent, name) throws(Errno) in
           try StoreLayout.makeDirectory(
@@ -256,7 +287,7 @@ package final class Homes: Sendable {
     return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, access: access)
   }
 
-  private func discard(_ name: String) { try? access.removeTree(name, in: users.fd) }
+  private func discard(_ name: String) { try? access.removeTree(name, in: workshop.fd) }
 
   private func missingDirectories(in home: [UInt8]) -> [String] {
     guard let fd = try? users.fd.openDirectory(home) else { return [] }

@@ -29,6 +29,8 @@ package struct VolumeRecord: Equatable, Sendable {
     package static let encrypted = Options(rawValue: 8)
     /// Who looks into it while it is locked waits.
     package static let waits = Options(rawValue: 16)
+    /// It is being added, and nobody has been told yet that it is there.
+    package static let unfinished = Options(rawValue: 32)
   }
 
   package var id: Int64

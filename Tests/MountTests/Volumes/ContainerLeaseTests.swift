@@ -55,6 +55,28 @@ struct ContainerLeaseTests {
       """, "with the same home\nx\nhere\nended\nthere\nCACHEDIR.TAG\n")
   }
 
+  /// What one store removes is not taken from an app that runs in the other, nor is its data.
+  @Test func nobodyRemovesItFromUnderAnother() throws {
+    let two = try Two()
+    let user = two.first.run.user
+    try two.expect(
+      """
+      become="setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups"
+      gone() { "$INSULA" user remove "$NAME" --delete-home --store '\(two.second.store)' 2>&1; }
+      $become "$INSULA" run --store '\(two.second.point)' "$APP" -- true
+      mkfifo "$S/fifo"; exec 3<>"$S/fifo"
+      $become "$INSULA" run --store "$POINT" "$APP" -- \
+        sh -c 'echo one >Documents/place; read x; echo two >>Documents/place' <&3 & APP_PID=$!
+      until [ -s "$DATA/Documents/place" ]; do sleep 0.02; done
+      gone | grep -o 'an app runs in the home'
+      second uninstall "$APP" 2>&1 | grep -o 'other machines that have this home may'
+      echo go >&3; wait $APP_PID; cat "$DATA/Documents/place"
+      gone | grep -o Removed; ls -A "$S"
+      """,
+      "an app runs in the home\nother machines that have this home may\none\ntwo\nRemoved\n.insula\nfifo\n",
+      as: RunFixture.root)
+  }
+
   /// Another worker keeps the lease; when a daemon has died, the other store has it at once.
   @Test func itOutlivesAWorkerButNoDaemon() throws {
     let two = try Two()
