@@ -219,7 +219,9 @@ extension VolumeService {
     guard added.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }
+    let image = Self.image(of: found)
     let isSame = { (other: VolumeRecord) in
+      if other.path != found.path, Self.image(of: other) == image { return true }
       guard other.path == found.path, other.isEncrypted == found.isEncrypted,
         other.owner == owner || found.isEncrypted
       else { return false }
@@ -243,6 +245,18 @@ extension VolumeService {
     } catch {
       throw .store(error)
     }
+  }
+
+  /// The file that a disk is made of: as a file and as a loop device it would be mounted twice, and not
+  /// survive that.
+  private static func image(of record: VolumeRecord) -> [UInt8] {
+    let device = "/dev/loop"
+    guard record.kind == .disk, record.path.starts(with: Array(device.utf8)) else { return record.path }
+    let number = String(decoding: record.path.dropFirst(device.utf8.count), as: UTF8.self)
+    guard let number = UInt32(number),
+      let text = FD.text(of: "/sys/block/loop\(number)/loop/backing_file", limit: 4096)
+    else { return record.path }
+    return Array(text.utf8.prefix { $0 != UInt8(ascii: "\n") })
   }
 
   // MARK: Ejecting

@@ -67,9 +67,10 @@ struct DiskVolumeTests {
       volume add disk.img >/dev/null; D=$V/disk; chmod 777 $D; \(Self.use)
       grep -c \(disks.directory) /proc/self/mounts
       volume add disk.img 2>&1 | grep -c 'overlaps with the volume disk'
-      cp disk.img again.img; flock -n disk.img true || echo locked
+      loop=$(losetup -f --show disk.img); volume add $loop 2>&1 | grep -c 'overlaps with the volume disk'
+      losetup -d $loop; cp disk.img again.img; flock -n disk.img true || echo locked
       volume list | grep -c 'disk  *everyone  *read-write'
-      """, Self.used + "0\n1\nlocked\n1\n", as: RunFixture.root)
+      """, Self.used + "0\n1\n1\nlocked\n1\n", as: RunFixture.root)
     // ACLs and flags are kept there.
     try disks.expect(
       """
