@@ -74,7 +74,9 @@ internal import Testing
   }
 
   /// Larger than anybody could read: it is known by its size.
-  @Test(.timeLimit(.minutes(1)))
+  ///
+  /// Beside all other tests it may wait a while for its turn.
+  @Test(.timeLimit(.minutes(10)))
   func executableOfHolesIsNotReadToItsEnd() throws {
     let bundle = try SignedTestBundle(hasPlugIns: false)
     try bundle.sign()

@@ -204,7 +204,7 @@ for machine in one two; do
   on "$machine" "$insula" user add "$home" --home network --store "$scratch/$machine/point"
 done
 container=Users/$home/Library/Containers/org.example.hello/Data
-at_home one sh -c 'echo one >Documents/place; sleep 8; echo done >>Documents/place' &
+at_home one sh -c 'echo one >Documents/place; sleep 30; echo done >>Documents/place' &
 runs=$!
 for _ in $(seq 100); do [ -s "$one/$container/Documents/place" ] && break; sleep 0.1; done
 at_home two true 2>"$scratch/why" && fail 'it runs on both machines'
