@@ -49,27 +49,28 @@ final class ContainerLeases: Sendable {
     _ containers: [(kind: ContainerKind, identifier: AppIdentifier)], of home: String, _ way: Way
   ) throws(StoreError) -> ContainerHold? {
     guard let source = source(of: home) else { return nil }
-    let hold = ContainerHold(self)
-    // In one order, so that nobody waits for a lease of somebody who waits for theirs.
     let names = containers.map { "\($0.kind.rawValue)-\($0.identifier.text.lowercased())" }
-    for name in Set(names).inOrder(by: <) {
-      let key = Key(home: home, container: name)
-      hold.add(try take(key, in: source, way), key)
-    }
-    return hold
+    return try take(Set(names), of: home, in: source, way)
   }
 
   /// Has leases on all containers that anyone has ever had in a home, at once or not at all.
   func takeAll(of home: String) throws(StoreError) -> ContainerHold? {
     guard let source = source(of: home) else { return nil }
-    let hold = ContainerHold(self)
     let known = try? source.use { (source) throws(Errno) in
       let leases = try source.openDirectory(at: "\(HomeSource.ownName)/leases/\(home)")
       return try leases.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
     }
-    for name in (known ?? []).inOrder(by: <) {
+    return try take(Set(known ?? []), of: home, in: source, .atOnce)
+  }
+
+  private func take(
+    _ names: Set<String>, of home: String, in source: SharedFD, _ way: Way
+  ) throws(StoreError) -> ContainerHold {
+    let hold = ContainerHold(self)
+    // In one order, so that nobody waits for a lease of somebody who waits for theirs.
+    for name in names.inOrder(by: <) {
       let key = Key(home: home, container: name)
-      hold.add(try take(key, in: source, .atOnce), key)
+      hold.add(try take(key, in: source, way), key)
     }
     return hold
   }
