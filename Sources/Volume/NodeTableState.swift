@@ -371,10 +371,12 @@ struct NodeTableState: @unchecked Sendable {
     slab.forEach { index, node in
       var ancestor = node.pointee.parent
       // No tree is as deep as this; it only bounds what a damaged one could do.
-      for _ in 0..<100_000 where ancestor > NodeTable.rootIndex {
+      var depth = 0
+      while ancestor > NodeTable.rootIndex, depth < 100_000 {
         if ancestor == top { return body(index, node) }
         guard let next = slab.slot(ancestor), next.pointee.flags.contains(.inUse) else { return }
         ancestor = next.pointee.parent
+        depth += 1
       }
     }
   }

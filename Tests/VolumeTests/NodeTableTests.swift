@@ -356,6 +356,15 @@ struct NodeTableTests {
     #expect(try zones() == [.user, .user] && view.nodes.reference(to: beside).zone == .network)
   }
 
+  @Test func directoryMovesQuicklyBesideManyKnownOnes() throws {
+    let tree = try Tree()
+    for name in ["dir", "beside"] { try tree.view.makeDirectory("Users/" + name) }
+    for number in 0..<3000 { try tree.view.makeDirectory("Users/beside/\(number)") }
+    let began = monotonicNanoseconds()
+    try tree.view.rename("Users/dir", to: "Library/dir")
+    #expect(monotonicNanoseconds() - began < 500_000_000)
+  }
+
   @Test func idsThatWereNeverGivenOutFindNothing() throws {
     let temporary = try TemporaryDirectory()
     let directory = try temporary.open()
