@@ -89,18 +89,16 @@ extension Installer {
 
   /// The lock is held: a copy that is about to be noted is unknown.
   private func removeUnknownUpdates() {
-    guard let waiting = try? registry.waitingUpdates(), let intents = try? registry.intents(),
-      let volumes = try? registry.volumes()
-    else { return }
+    guard let waiting = try? registry.waitingUpdates(), let intents = try? registry.intents() else { return }
     // What is just being put in place is known until that is done.
     let known = Set(waiting.map(\.name) + intents.compactMap(\.intent.waiting))
     if store.state.has(StoreLayout.updatesName), let updates = try? store.openUpdates() {
       Self.remove(from: updates.fd, besides: known)
     }
-    for home in volumes where home.place == .users {
-      let path = "Users/\(String(decoding: home.name, as: UTF8.self))/"
-      guard let updates = try? store.openUpdates(for: path) else { continue }
-      Self.remove(from: updates.fd, besides: known)
+    for home in (try? registry.homesElsewhere()) ?? [] {
+      if let updates = try? store.homeElsewhere(of: home)?.openUpdates() {
+        Self.remove(from: updates.fd, besides: known)
+      }
     }
   }
 

@@ -113,7 +113,7 @@ extension Server {
   private func settings(of hold: ContainerHold?) -> ConnectionSettings {
     var settings = ConnectionSettings()
     settings.passthrough = passesThrough
-    settings.deadlines = [store.lease?.deadline].compactMap(\.self) + (hold?.deadlines ?? [])
+    settings.deadlines = store.deadlines + (hold?.deadlines ?? [])
     settings.localLocks = options.localLocks
     // What an app had found it would be told on when it has lost it.
     settings.cachesLinks = false

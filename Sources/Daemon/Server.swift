@@ -222,7 +222,7 @@ package final class Server: Sendable {
   private var settings: ConnectionSettings {
     var settings = ConnectionSettings()
     settings.passthrough = passesThrough
-    settings.deadlines = [store.lease?.deadline].compactMap(\.self)
+    settings.deadlines = store.deadlines
     settings.localLocks = options.localLocks
     return settings
   }

@@ -6,14 +6,21 @@ internal import Synchronization
 /// A moment by ``bootNanoseconds()`` that is put off again and again, and after which nothing more must be
 /// done.
 ///
-/// Any thread may look, and whoever finds it over does what was said for that.
+/// Any thread may look, and whoever first finds it over does what was said for that.
 package final class Deadline: Sendable {
   private let moment: Atomic<UInt64>
-  private let whenOver: @Sendable () -> Void
+  /// What is to be done when it is over; nil once that was begun.
+  private let whenOver = Mutex<[@Sendable () -> Void]?>([])
 
-  package init(_ moment: UInt64, whenOver: @escaping @Sendable () -> Void) {
-    self.moment = Atomic(moment)
-    self.whenOver = whenOver
+  package init(_ moment: UInt64) { self.moment = Atomic(moment) }
+
+  /// Has something done when it is over; at once, if it is.
+  package func whenOver(_ body: @escaping @Sendable () -> Void) {
+    let isAwaited = whenOver.withLock { bodies -> Bool in
+      bodies?.append(body)
+      return bodies != nil
+    }
+    if !isAwaited { body() }
   }
 
   package var nanosecondsLeft: UInt64 {
@@ -27,7 +34,7 @@ package final class Deadline: Sendable {
   @discardableResult
   package func check() -> Bool {
     if nanosecondsLeft > 0 { return true }
-    whenOver()
+    for body in whenOver.withLock({ $0.take() }) ?? [] { body() }
     return false
   }
 }

@@ -13,13 +13,13 @@ package enum RedirectedNames {
     package let root: SharedFD
     /// A directory on the same filesystem that nobody else gets into.
     package let workshop: SharedFD
-    /// Whether others than this process may change what is there.
-    package let isShared: Bool
+    /// The directory that it is in.
+    package let source: SharedFD
 
-    package init(root: SharedFD, workshop: SharedFD, isShared: Bool) {
+    package init(root: SharedFD, workshop: SharedFD, in source: SharedFD) {
       self.root = root
       self.workshop = workshop
-      self.isShared = isShared
+      self.source = source
     }
   }
   private struct Key: Hashable {

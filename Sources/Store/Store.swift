@@ -36,6 +36,8 @@ package final class Store: Sendable {
   /// What keeps other machines from using the store; nil where no other machine has its filesystem, or
   /// nothing is written.
   package let lease: StoreLease?
+  /// After which nothing of it may be changed by this process.
+  package var deadlines: [Deadline] { lease.map { [$0.deadline] } ?? [] }
 
   /// The directory that the mount shows, open for reading, as `open_by_handle_at(2)` wants it.
   package var tree: FD { treeDirectory.fd }

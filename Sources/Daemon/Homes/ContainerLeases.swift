@@ -26,7 +26,7 @@ final class ContainerLeases: Sendable {
   private enum Entry {
     /// It is being taken or given back.
     case underWay
-    case held(HeldLease, holders: Int)
+    case held(StoreLease, holders: Int)
   }
 
   private let volume: Volume
@@ -57,7 +57,7 @@ final class ContainerLeases: Sendable {
   func takeAll(of home: String) throws(StoreError) -> ContainerHold? {
     guard let source = source(of: home) else { return nil }
     let known = try? source.use { (source) throws(Errno) in
-      let leases = try source.openDirectory(at: "\(HomeSource.ownName)/leases/\(home)")
+      let leases = try source.openDirectory(at: "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)")
       return try leases.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
     }
     return try take(Set(known ?? []), of: home, in: source, .atOnce)
@@ -82,9 +82,9 @@ final class ContainerLeases: Sendable {
     }?.home?.source
   }
 
-  private func take(_ key: Key, in source: SharedFD, _ way: Way) throws(StoreError) -> HeldLease {
+  private func take(_ key: Key, in source: SharedFD, _ way: Way) throws(StoreError) -> StoreLease {
     let held = entries.wait(until: { if case .underWay = $0[key] { false } else { true } }) {
-      entries -> HeldLease? in
+      entries -> StoreLease? in
       guard case .held(let lease, let holders) = entries[key] else {
         entries[key] = .underWay
         return nil
@@ -94,7 +94,7 @@ final class ContainerLeases: Sendable {
     }
     if let held { return held }
     do throws(StoreError) {
-      let lease = try HeldLease(try Self.directory(of: key, in: source), key, way)
+      let lease = try Self.lease(on: key, in: source, way)
       entries.change { $0[key] = .held(lease, holders: 1) }
       return lease
     } catch {
@@ -105,7 +105,7 @@ final class ContainerLeases: Sendable {
 
   /// A holder needs it no more; the last one's is given back, which may take as long as a server needs.
   fileprivate func giveBack(_ key: Key) {
-    let last = entries.withLock { entries -> HeldLease? in
+    let last = entries.withLock { entries -> StoreLease? in
       guard case .held(let lease, let holders) = entries[key] else { return nil }
       entries[key] = holders > 1 ? .held(lease, holders: holders - 1) : .underWay
       return holders > 1 ? nil : lease
@@ -118,11 +118,29 @@ final class ContainerLeases: Sendable {
     if let thread = try? JoinableThread(name: "leases", giveBack) { thread.detach() } else { giveBack() }
   }
 
+  private static func lease(on key: Key, in source: SharedFD, _ way: Way) throws(StoreError) -> StoreLease {
+    let directory = try directory(of: key, in: source)
+    let name = key.container
+    let lease =
+      switch way {
+      case .again: try StoreLease(resuming: directory.fd, path: name, endsProcess: false)
+      case .patiently, .atOnce:
+        try StoreLease(acquiring: directory.fd, path: name, isHurried: way == .atOnce, endsProcess: false)
+      }
+    do throws(Errno) {
+      try lease.startRenewing { DaemonLog.write("\(name) in the home \(key.home): \($0)") }
+    } catch {
+      lease.release()
+      throw StoreError(error, doing: "keep the lease of", path: name)
+    }
+    return lease
+  }
+
   private static func directory(of key: Key, in source: SharedFD) throws(StoreError) -> OwnedFD {
     do throws(Errno) {
       return try source.use { (source) throws(Errno) in
         var directory = try source.openDirectory(HomeSource.ownName)
-        for name in ["leases", key.home, key.container] {
+        for name in [HomeSource.leasesName, key.home, key.container] {
           directory = try directory.fd.openDirectory(name, makingWith: 0o700)
         }
         return directory
@@ -133,66 +151,10 @@ final class ContainerLeases: Sendable {
   }
 }
 
-/// A lease on one container, for all of this process that use it.
-final class HeldLease: Sendable {
-  let lease: StoreLease
-  private let lost: Lost
-
-  /// Who is to be told once that it is lost.
-  final class Lost: Sendable {
-    private struct State {
-      var isLost = false
-      var told: [@Sendable () -> Void] = []
-    }
-    private let state = Mutex(State())
-
-    func tell(_ body: @escaping @Sendable () -> Void) {
-      let isLost = state.withLock { state in
-        if !state.isLost { state.told.append(body) }
-        return state.isLost
-      }
-      if isLost { body() }
-    }
-
-    func isOver() {
-      let told = state.withLock { state in
-        defer { state = State(isLost: true) }
-        return state.told
-      }
-      for body in told { body() }
-    }
-  }
-
-  fileprivate init(
-    _ directory: borrowing OwnedFD, _ key: ContainerLeases.Key, _ way: ContainerLeases.Way
-  ) throws(StoreError) {
-    let lost = Lost()
-    self.lost = lost
-    let whenLost = { @Sendable in lost.isOver() }
-    switch way {
-    case .again:
-      lease = try StoreLease(resuming: directory.fd, path: key.container, whenLost: whenLost)
-    case .patiently, .atOnce:
-      lease = try StoreLease(
-        acquiring: directory.fd, path: key.container, isHurried: way == .atOnce, whenLost: whenLost)
-    }
-    do throws(Errno) {
-      try lease.startRenewing { DaemonLog.write("\(key.container) in the home \(key.home): \($0)") }
-    } catch {
-      lease.release()
-      throw StoreError(error, doing: "keep the lease of", path: key.container)
-    }
-  }
-
-  func whenLost(_ body: @escaping @Sendable () -> Void) { lost.tell(body) }
-
-  fileprivate func release() { lease.release() }
-}
-
 /// What an app that runs has of leases.
 final class ContainerHold: Sendable {
   private struct State {
-    var leases: [(HeldLease, ContainerLeases.Key)] = []
+    var leases: [(StoreLease, ContainerLeases.Key)] = []
   }
   private let leases: ContainerLeases
   private let state = Mutex(State())
@@ -201,15 +163,15 @@ final class ContainerHold: Sendable {
 
   deinit { end() }
 
-  fileprivate func add(_ lease: HeldLease, _ key: ContainerLeases.Key) {
+  fileprivate func add(_ lease: StoreLease, _ key: ContainerLeases.Key) {
     state.withLock { $0.leases.append((lease, key)) }
   }
 
-  var deadlines: [Deadline] { state.withLock { $0.leases.map(\.0.lease.deadline) } }
+  var deadlines: [Deadline] { state.withLock { $0.leases.map(\.0.deadline) } }
 
   /// Has `body` called when one of them is lost.
   func whenLost(_ body: @escaping @Sendable () -> Void) {
-    for (lease, _) in state.withLock({ $0.leases }) { lease.whenLost(body) }
+    for deadline in deadlines { deadline.whenOver(body) }
   }
 
   /// Gives them back, unless another worker goes on with them.

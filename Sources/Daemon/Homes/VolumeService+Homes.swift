@@ -51,19 +51,15 @@ extension VolumeService {
       throw error == .EEXIST ? .nameIsTaken : .mount(error)
     }
   }
-}
 
-extension VolumeService {
   /// Takes a home from its place that is to be deleted; nothing of it may be used elsewhere.
-  func take(_ home: VolumeHome, of record: VolumeRecord) throws(ControlFailure) -> TakenHome {
+  func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure) -> TakenHome {
     let name = String(decoding: record.name, as: UTF8.self)
     do throws(StoreError) {
       // Whoever has the leases has nobody begin to use it until it is gone.
       let hold = try leases.takeAll(of: name)
       defer { hold?.end() }
-      let source = try HomeSource(
-        FD(home.source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: store)
-      return try source.take(name)
+      return try store.source(of: record, home.source).take(name)
     } catch {
       guard case .leased(_, let host) = error else { throw ControlFailure(error) }
       throw ControlFailure(
@@ -75,17 +71,24 @@ extension VolumeService {
 
 extension Store {
   /// The home of a record in what was opened or mounted for it; made, or completed, if it is `new`.
-  func home(_ record: VolumeRecord, in source: SharedFD, isNew: Bool) throws(VolumeFailure) -> VolumeHome {
+  func home(_ record: VolumeRecord, in source: SharedFD, isNew: Bool) throws(VolumeFailure)
+    -> RedirectedNames.Target
+  {
     let name = String(decoding: record.name, as: UTF8.self)
     do throws(StoreError) {
-      let directory = try HomeSource(
-        FD(source.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: self)
+      let directory = try self.source(of: record, source)
       try directory.requireOwn(closed: record.kind == .directory)
       if isNew { try directory.make(name) }
-      return VolumeHome(
-        target: try directory.target(of: name, isShared: record.kind != .disk), source: source)
+      return try directory.target(of: name, in: source)
     } catch {
       throw .store(error)
     }
+  }
+
+  fileprivate func source(
+    of record: VolumeRecord, _ directory: SharedFD
+  ) throws(StoreError) -> HomeSource {
+    try HomeSource(
+      FD(directory.number), path: String(decoding: record.path, as: UTF8.self).sanitized, for: self)
   }
 }

@@ -120,7 +120,7 @@ extension Containers {
   package func complete(
     _ record: ContainerRecord, named name: String, in parent: FD, _ bundle: InstalledApp?
   ) throws(StoreError) {
-    let containers = try forHome(of: record.path)
+    let containers = try forHomeThatIsThere(record.path)
     let owner = Owner(
       try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
     try containers.complete(record, named: name, in: parent, owner, bundle)

@@ -68,9 +68,9 @@ extension Containers {
     _ place: PurgePlace, of record: ContainerRecord, enough: Int64? = nil, rest: @escaping Pause,
     whileClosed: WhileClosed
   ) throws(Errno) -> Purge {
-    let own: Containers
+    let own: Containers?
     do throws(StoreError) { own = try forHome(of: record.path) } catch { throw .EIO }
-    return try own.purgeHere(place, of: record, enough, rest, whileClosed)
+    return try own?.purgeHere(place, of: record, enough, rest, whileClosed) ?? Purge()
   }
 
   private func purgeHere(
@@ -103,11 +103,7 @@ extension Containers {
   /// Removes what others were stopped in; not what somebody is just removing.
   package func finishPurges(rest: @escaping Pause = {}) throws(StoreError) {
     try finishPurgesHere(rest)
-    for home in try registry.volumes().filter({ $0.place == .users }) {
-      let path = "Users/\(String(decoding: home.name, as: UTF8.self))/"
-      guard (try? tree.fd.openDirectory(at: path)) != nil else { continue }
-      try forHome(of: path).finishPurgesHere(rest)
-    }
+    for home in try registry.homesElsewhere() { try forHome(of: home)?.finishPurgesHere(rest) }
   }
 
   private func finishPurgesHere(_ rest: @escaping Pause) throws(StoreError) {

@@ -38,7 +38,10 @@ extension Containers {
     var removal = Removal()
     for record in try registry.containers(isMarkedForRemoval: true) {
       do throws(Errno) {
-        guard let own = try forHome(of: record) else { continue }
+        // What is in a home that is away stays until it is there again.
+        let own: Containers?
+        do throws(StoreError) { own = try forHome(of: record.path) } catch { throw .EIO }
+        guard let own else { continue }
         let left = try own.empty(record)
         removal.note(left, of: record)
         // What has its place still was not removed.
@@ -56,27 +59,17 @@ extension Containers {
   /// That is found beside it then, under a name of its own.
   @discardableResult
   package func remove(_ record: ContainerRecord) throws(StoreError) -> [LeftBehind] {
-    let containers = try forHome(of: record.path)
+    let containers = try forHomeThatIsThere(record.path)
     return try explaining("remove the container", "\(path)/\(record.path)") { () throws(Errno) in
       try containers.empty(record)
     }
   }
 
-  /// Nil for what is in a home that is away, which keeps it until it is there again.
-  private func forHome(of record: ContainerRecord) throws(Errno) -> Containers? {
-    if let home = Homes.name(in: record.path), store.liesElsewhere(home),
-      (try? tree.fd.openDirectory(at: "Users/\(home)")) == nil
-    {
-      return nil
-    }
-    do throws(StoreError) { return try forHome(of: record.path) } catch { throw .EIO }
-  }
-
   private func empty(_ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
-    if let home = Homes.name(in: record.path), store.isShared(home) {
+    if elsewhere?.hasOtherStores == true {
       // By which of its apps it is used there is not known here.
       try? registry.forget(record)
-      return [LeftBehind(path: record.path, reason: "other machines that have this home may use it")]
+      return [LeftBehind(path: record.path, reason: "another store that has had this home may use it")]
     }
     let name = Self.takenName(of: record)
     if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }

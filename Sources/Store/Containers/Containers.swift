@@ -20,18 +20,22 @@ package final class Containers: Sendable {
   private let workshopDirectory: OwnedFD
   let workshop: Workshop
   let store: Store
+  /// The home whose containers alone these are, if it lies elsewhere.
+  let elsewhere: HomeElsewhere?
 
   /// `visibly` is told of every change of a place that others can see.
   package convenience init(
     _ store: Store, _ registry: Registry, visibly: @escaping VisibleChange = changeUnseen
   ) throws(StoreError) {
-    try self.init(store, registry, try store.openStaging(), visibly)
+    try self.init(store, registry, nil, try store.openStaging(), visibly)
   }
 
   private init(
-    _ store: Store, _ registry: Registry, _ staging: consuming OwnedFD, _ visibly: @escaping VisibleChange
+    _ store: Store, _ registry: Registry, _ elsewhere: HomeElsewhere?, _ staging: consuming OwnedFD,
+    _ visibly: @escaping VisibleChange
   ) throws(StoreError) {
     self.store = store
+    self.elsewhere = elsewhere
     path = store.path + "/tree"
     tree = try explaining("open", path) { () throws(Errno) in try store.tree.duplicated() }
     self.registry = registry
@@ -45,11 +49,17 @@ package final class Containers: Sendable {
   }
 
   /// The same containers for what is done in one home, whose filesystem has a workshop of its own if it is
-  /// not the store's.
-  func forHome(of path: String) throws(StoreError) -> Containers {
-    guard let home = Homes.name(in: path), store.liesElsewhere(home) else { return self }
-    let own = try Containers(store, registry, try store.openStaging(for: path), workshop.visibly)
+  /// not the store's; nil while the home is away.
+  func forHome(of path: String) throws(StoreError) -> Containers? {
+    guard let elsewhere = store.homeElsewhere(of: path) else { return self }
+    guard let staging = try elsewhere.openStaging() else { return nil }
+    let own = try Containers(store, registry, elsewhere, staging, workshop.visibly)
     try own.clearWorkshop()
+    return own
+  }
+
+  func forHomeThatIsThere(_ path: String) throws(StoreError) -> Containers {
+    guard let own = try forHome(of: path) else { throw .homeIsAway(path: "\(self.path)/\(path)") }
     return own
   }
 
@@ -70,7 +80,7 @@ package final class Containers: Sendable {
   package func make(
     _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
   ) throws(StoreError) -> ContainerRecord {
-    try forHome(of: "Users/\(name)/").makeHere(kind, identifier, for: app, home: name)
+    try forHomeThatIsThere("Users/\(name)/").makeHere(kind, identifier, for: app, home: name)
   }
 
   private func makeHere(
@@ -94,10 +104,9 @@ package final class Containers: Sendable {
     let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
     let container = ContainerLayout.name(of: identifier, kind)
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
-    let isElsewhere = store.liesElsewhere(name)
-    if isElsewhere { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
+    if elsewhere != nil { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
-    if isElsewhere { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
+    if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
   }
 
@@ -131,8 +140,8 @@ package final class Containers: Sendable {
     do throws(Errno) {
       return try tree.fd.openDirectory(at: "Users/\(name)")
     } catch .ENOENT, .ENOTDIR, .ELOOP {
-      guard store.liesElsewhere(name) else { throw .noHome(path: "\(path)/Users/\(name)") }
-      throw .homeIsAway(path: "\(path)/Users/\(name)")
+      let place = "\(path)/Users/\(name)"
+      throw elsewhere == nil ? .noHome(path: place) : .homeIsAway(path: place)
     } catch {
       throw StoreError(error, doing: "open the home", path: "\(path)/Users/\(name)")
     }

@@ -56,14 +56,12 @@ package struct HomeSource: ~Copyable {
   }
 
   /// By what a walk through the tree gets into a home.
-  ///
-  /// It is `shared` if other stores may use it, too.
-  package func target(of name: String, isShared: Bool) throws(StoreError) -> RedirectedNames.Target {
+  package func target(of name: String, in source: SharedFD) throws(StoreError) -> RedirectedNames.Target {
     let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in
       try directory.fd.openDirectory(name)
     }
     return RedirectedNames.Target(
-      root: SharedFD(root), workshop: SharedFD(try openWorkshop()), isShared: isShared)
+      root: SharedFD(root), workshop: SharedFD(try openWorkshop()), in: source)
   }
 
   private func openWorkshop() throws(StoreError) -> OwnedFD {
@@ -85,6 +83,8 @@ package struct HomeSource: ~Copyable {
 
   /// Of the directory beside the homes that is ours.
   package static let ownName = ".insula"
+  /// In that, where the leases on containers are.
+  package static let leasesName = "leases"
 }
 
 /// What was a home, and is to be removed.
@@ -94,56 +94,4 @@ package struct TakenHome: Sendable {
   fileprivate let name: String
 
   package func remove() throws(StoreError) { try homes.destroy(taken, of: name) }
-}
-
-extension Store {
-  /// Whether other stores may use a home, too.
-  func isShared(_ home: String) -> Bool {
-    guard let users = try? tree.openDirectory("Users") else { return false }
-    return RedirectedNames.target(of: Array(home.utf8), in: users.fd)?.isShared == true
-  }
-
-  /// Gives a home that lies elsewhere its name in the tree; nothing may have that.
-  package func link(_ home: String, to source: String) throws(Errno) {
-    let users = try tree.openDirectory("Users")
-    try HomeLink.make(home, to: source, in: users.fd)
-    try users.fd.synchronize(dataOnly: false)
-  }
-
-  /// Takes the name of a home away that lies elsewhere.
-  package func unlink(_ home: String) throws(Errno) {
-    let users = try tree.openDirectory("Users")
-    guard HomeLink.isOne(home, in: users.fd) else { return }
-    try users.fd.remove(home, directory: false)
-    try users.fd.synchronize(dataOnly: false)
-  }
-
-  /// Whether a home lies elsewhere.
-  package func liesElsewhere(_ home: String) -> Bool {
-    guard let users = try? tree.openDirectory("Users") else { return false }
-    return HomeLink.isOne(home, in: users.fd)
-  }
-
-  /// The directory for what is not finished of a place in the tree, which is on the same filesystem.
-  package func openStaging(for path: String) throws(StoreError) -> OwnedFD {
-    if let staging = try openBeside(path, "staging") { return staging }
-    return try openStaging()
-  }
-
-  /// The same for updates that wait.
-  package func openUpdates(for path: String) throws(StoreError) -> OwnedFD {
-    if let updates = try openBeside(path, StoreLayout.updatesName) { return updates }
-    return try openUpdates()
-  }
-
-  private func openBeside(_ path: String, _ name: String) throws(StoreError) -> OwnedFD? {
-    guard let home = Homes.name(in: path), let users = try? tree.openDirectory("Users"),
-      let target = RedirectedNames.target(of: Array(home.utf8), in: users.fd)
-    else { return nil }
-    return try explaining("open", "\(self.path)/tree/Users/\(home)") { () throws(Errno) in
-      try target.workshop.use { (workshop) throws(Errno) in
-        try workshop.openDirectory(name, makingWith: 0o700)
-      }
-    }
-  }
 }

@@ -50,22 +50,23 @@ package final class StoreLease: Sendable {
 
   private init(
     _ state: FD, _ file: consuming OwnedFD, _ number: UInt64, _ record: LeaseRecord, _ term: LeaseTerm,
-    _ times: LeaseTimes, _ whenLost: (@Sendable () -> Void)?
+    _ times: LeaseTimes, endsProcess: Bool
   ) throws(Errno) {
     directory = try state.duplicated()
     self.file = file
     self.number = number
     self.times = times
     self.state = Mutex(State(record: record, term: term))
-    deadline = Deadline(term.end, whenOver: whenLost ?? { Self.ending.withLock { $0 }() })
+    deadline = Deadline(term.end)
+    if endsProcess { deadline.whenOver { Self.ending.withLock { $0 }() } }
   }
 
   /// Waits until it has the lease, or throws if another machine renews it; one that is hurried does not wait.
   ///
-  /// `whenLost` is for what is not this process's end.
+  /// Its loss `endsProcess`, unless somebody else waits for its deadline.
   package convenience init(
     acquiring state: FD, path: String, times: LeaseTimes = .usual, isHurried: Bool = false,
-    whenLost: (@Sendable () -> Void)? = nil
+    endsProcess: Bool = true
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
@@ -87,7 +88,7 @@ package final class StoreLease: Sendable {
         step = acquisition.looked(top.top, asked: asked, answered: bootNanoseconds())
       case .pause where isHurried: step = .giveUp
       case .pause:
-        if !isToldOf, whenLost == nil {
+        if !isToldOf, endsProcess {
           isToldOf = true
           let tell = Self.waiting.withLock { $0 }
           tell(found?.host ?? "another machine", Int(times.silence / 1_000_000_000))
@@ -105,7 +106,9 @@ package final class StoreLease: Sendable {
       case .use(let number, let term):
         guard let file = made.take() else { throw .leased(path: path, host: record.host) }
         files.removeOld(before: number)
-        do throws(Errno) { try self.init(state, file, number, record, term, times, whenLost) } catch {
+        do throws(Errno) {
+          try self.init(state, file, number, record, term, times, endsProcess: endsProcess)
+        } catch {
           throw StoreError(error, doing: "keep the lease of", path: path)
         }
         return
@@ -116,7 +119,7 @@ package final class StoreLease: Sendable {
 
   /// Goes on with the lease of a process of this machine that has left us the store's lock.
   package convenience init(
-    resuming state: FD, path: String, times: LeaseTimes = .usual, whenLost: (@Sendable () -> Void)? = nil
+    resuming state: FD, path: String, times: LeaseTimes = .usual, endsProcess: Bool = true
   ) throws(StoreError) {
     guard let process = ProcessIdentity(running: ProcessID.own) else {
       throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
@@ -129,7 +132,7 @@ package final class StoreLease: Sendable {
     let term = LeaseTerm(begun: record.renewedAt, times)
     do throws(Errno) {
       let file = try files.open(top.number)
-      try self.init(state, file, top.number, record.with(process), term, times, whenLost)
+      try self.init(state, file, top.number, record.with(process), term, times, endsProcess: endsProcess)
     } catch {
       throw StoreError(error, doing: "keep the lease of", path: path)
     }

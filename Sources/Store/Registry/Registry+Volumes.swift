@@ -17,6 +17,11 @@ extension Registry {
     }
   }
 
+  /// The paths of the homes that lie elsewhere.
+  package func homesElsewhere() throws(StoreError) -> [String] {
+    try volumes().filter { $0.place == .users }.map { "Users/\(String(decoding: $0.name, as: UTF8.self))/" }
+  }
+
   /// Notes one, and gives it with its number.
   package func add(_ volume: VolumeRecord) throws(StoreError) -> VolumeRecord {
     try change { (database) throws(StoreError) in

@@ -13,7 +13,7 @@ package final class AttachedVolume: Sendable {
   package let record: VolumeRecord
   package let engine: VolumeEngine
   /// What it is besides, if it is a home.
-  package let home: VolumeHome?
+  package let home: RedirectedNames.Target?
   /// Locks of its own where those of others must not wait for it.
   let names: NameLocks?
   let appends: NameLocks?
@@ -33,10 +33,10 @@ package final class AttachedVolume: Sendable {
   /// `tree` it gets its name.
   package init(
     _ record: VolumeRecord, _ engine: VolumeEngine, of directory: SharedFD?, root: SharedFD,
-    home: VolumeHome? = nil, in tree: FD
+    home: RedirectedNames.Target? = nil, in tree: FD
   ) throws(Errno) {
     // Of what is mounted or opened for it, a home is a part.
-    let (directory, root) = home.map { ($0.target.root, $0.target.root) } ?? (directory, root)
+    let (directory, root) = home.map { ($0.root, $0.root) } ?? (directory, root)
     self.home = home
     place = AttachedVolumes.number(of: record.place, in: tree)
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue

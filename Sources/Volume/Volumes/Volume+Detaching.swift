@@ -10,7 +10,7 @@ internal import Synchronization
 extension Volume {
   /// Makes a volume a part of the tree; what had been granted on it is found again.
   package func attach(_ volume: AttachedVolume) {
-    redirect(volume, to: volume.home?.target)
+    redirect(volume, to: volume.home)
     guard let place = try? tree.openDirectory(at: volume.record.place.names),
       (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
     else { return attached.add(volume) }

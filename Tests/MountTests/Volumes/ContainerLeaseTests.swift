@@ -69,11 +69,11 @@ struct ContainerLeaseTests {
         sh -c 'echo one >Documents/place; read x; echo two >>Documents/place' <&3 & APP_PID=$!
       until [ -s "$DATA/Documents/place" ]; do sleep 0.02; done
       gone | grep -o 'an app runs in the home'
-      second uninstall "$APP" 2>&1 | grep -o 'other machines that have this home may'
+      second uninstall "$APP" 2>&1 | grep -o 'another store that has had this home may'
       echo go >&3; wait $APP_PID; cat "$DATA/Documents/place"
       gone | grep -o Removed; ls -A "$S"
       """,
-      "an app runs in the home\nother machines that have this home may\none\ntwo\nRemoved\n.insula\nfifo\n",
+      "an app runs in the home\nanother store that has had this home may\none\ntwo\nRemoved\n.insula\nfifo\n",
       as: RunFixture.root)
   }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+package import LinuxIO
+
+/// A home that lies outside of the store.
+package struct HomeElsewhere: Sendable {
+  /// By what this process gets into it; nil while it is away.
+  package let target: RedirectedNames.Target?
+  fileprivate let store: Store
+
+  /// Whether another store has used it, or one of its neighbors: those have a directory beside ours.
+  var hasOtherStores: Bool {
+    let known = [HomeSource.leasesName, store.description.uuid]
+    let others = try? target?.source.use { (source) throws(Errno) in
+      let own = try source.openDirectory(HomeSource.ownName)
+      return try own.fd.entries().contains { !known.contains(String(decoding: $0.name, as: UTF8.self)) }
+    }
+    return others ?? true
+  }
+
+  /// A directory of the store's own on the same filesystem.
+  fileprivate func openOwn(_ name: String) throws(StoreError) -> OwnedFD? {
+    guard let target else { return nil }
+    return try explaining("open", "\(HomeSource.ownName)/\(name) beside the home") { () throws(Errno) in
+      try target.workshop.use { (workshop) throws(Errno) in
+        try workshop.openDirectory(name, makingWith: 0o700)
+      }
+    }
+  }
+
+  func openStaging() throws(StoreError) -> OwnedFD? { try openOwn("staging") }
+
+  /// The directory of updates that wait; nil while the home is away.
+  package func openUpdates() throws(StoreError) -> OwnedFD? { try openOwn(StoreLayout.updatesName) }
+}
+
+extension Store {
+  /// The home that a path below the root of the tree leads into, if it lies elsewhere.
+  package func homeElsewhere(of path: String) -> HomeElsewhere? {
+    guard let home = Homes.name(in: path), let users = try? tree.openDirectory("Users"),
+      HomeLink.isOne(home, in: users.fd)
+    else { return nil }
+    return HomeElsewhere(target: RedirectedNames.target(of: Array(home.utf8), in: users.fd), store: self)
+  }
+
+  /// Whether a home lies elsewhere.
+  package func liesElsewhere(_ home: String) -> Bool { homeElsewhere(of: "Users/\(home)") != nil }
+
+  /// The directory for what is not finished of a place in the tree, which is on the same filesystem.
+  package func openStaging(for path: String) throws(StoreError) -> OwnedFD {
+    if let staging = try homeElsewhere(of: path)?.openStaging() { return staging }
+    return try openStaging()
+  }
+
+  /// The same for updates that wait.
+  package func openUpdates(for path: String) throws(StoreError) -> OwnedFD {
+    if let updates = try homeElsewhere(of: path)?.openUpdates() { return updates }
+    return try openUpdates()
+  }
+
+  /// Gives a home that lies elsewhere its name in the tree; nothing may have that.
+  package func link(_ home: String, to source: String) throws(Errno) {
+    let users = try tree.openDirectory("Users")
+    try HomeLink.make(home, to: source, in: users.fd)
+    try users.fd.synchronize(dataOnly: false)
+  }
+
+  /// Takes the name of a home away that lies elsewhere.
+  package func unlink(_ home: String) throws(Errno) {
+    let users = try tree.openDirectory("Users")
+    guard HomeLink.isOne(home, in: users.fd) else { return }
+    try users.fd.remove(home, directory: false)
+    try users.fd.synchronize(dataOnly: false)
+  }
+}
