@@ -39,10 +39,30 @@ extension View {
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
     // file.
     let writer = fromCache ? try files.find(handle).caller : caller
+    let isAtEnd = flags.contains(.atEnd)
     return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
-      flags.contains(.atEnd)
-        ? try append(bytes, to: file, for: caller.request) : try file.write(bytes, at: offset)
+      let other = try otherDescriptor(of: file, node, handle, thatAppends: isAtEnd)
+      let target = other?.fd ?? file
+      return isAtEnd
+        ? try append(bytes, to: target, for: caller.request) : try target.write(bytes, at: offset)
     }
+  }
+
+  /// Where the end of a file is, its server may say wrongly for a moment, as a brick of GlusterFS's does that
+  /// was away; only what is open with O_APPEND leaves it to the server.
+  private func otherDescriptor(
+    of file: FD, _ node: NodeID, _ handle: HandleID, thatAppends isAtEnd: Bool
+  ) throws(Errno) -> OwnedFD? {
+    guard isServedElsewhere(node), try file.isOpenForAppending() != isAtEnd else { return nil }
+    if isAtEnd { return try? file.reopened(O_WRONLY | O_NONBLOCK | O_APPEND) }
+    // Who may only append does so whatever they ask for.
+    if try files.find(handle).access.contains(.append) { return nil }
+    return try file.reopened(O_WRONLY | O_NONBLOCK)
+  }
+
+  /// Whether a file is on a server, or may be.
+  func isServedElsewhere(_ node: NodeID) -> Bool {
+    volume.settings.isRemote || nodes.with(node) { $0.isOnVolume } == true
   }
 
   /// Appends what another worker has not appended for this very request.

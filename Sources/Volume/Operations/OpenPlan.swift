@@ -81,11 +81,16 @@ extension View {
       if route.hasDescriptor {
         try budget.take(.descriptors, by: payer)
         descriptors = 1
+        let leavesEnd = plan.access.writes && plan.flags & O_APPEND != 0 && isServedElsewhere(node)
         if let created {
-          descriptor = SharedFD(created)
           isRead = false
+          let made = SharedFD(created)
+          descriptor = made
+          if leavesEnd, let other = try? openForDaemon(FD(made.number), plan, O_APPEND) {
+            descriptor = SharedFD(other)
+          }
         } else {
-          descriptor = SharedFD(try openForDaemon(fd, plan))
+          descriptor = SharedFD(try openForDaemon(fd, plan, leavesEnd ? O_APPEND : 0))
         }
       }
       // Only now that nothing else refuses: whoever may not open it does not empty it.
@@ -198,9 +203,9 @@ extension View {
     peers.contentsChanged(of: object.number)
   }
 
-  private func openForDaemon(_ object: FD, _ plan: OpenPlan) throws(Errno) -> OwnedFD {
+  private func openForDaemon(_ object: FD, _ plan: OpenPlan, _ flags: Int32) throws(Errno) -> OwnedFD {
     try nodes.openWithRoom { () throws(Errno) in
-      try volume.openForData(object, plan.daemonFlags | O_NONBLOCK, sparingTime: plan.sealed != nil)
+      try volume.openForData(object, plan.daemonFlags | flags | O_NONBLOCK, sparingTime: plan.sealed != nil)
     }
   }
 }
