@@ -143,7 +143,7 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     guard let life = try detach(record, isForced, users) else { return describe(record) }
     tell(.volumeLocked, record, by: user)
-    volume.attached.forget { !users($0).isEmpty }
+    letGo(users)
     let isOver = try? life.use { (life) throws(Errno) in
       try life.waitUntilHungUp(milliseconds: Self.endMilliseconds)
     }

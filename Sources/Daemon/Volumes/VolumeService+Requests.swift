@@ -38,7 +38,7 @@ extension VolumeService {
     _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
-    defer { volume.attached.forget { !users($0).isEmpty } }
+    defer { letGo(users) }
     switch request {
     case .list: return .volumes(try list(for: user))
     case .network:

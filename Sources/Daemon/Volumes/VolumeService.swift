@@ -61,6 +61,8 @@ final class VolumeService: Sendable {
   let servers: NetworkServers
   /// Whether what nobody uses is being looked for.
   let isMakingRoom = Atomic(false)
+  /// Whether a thread waits for the last users of what has left the tree.
+  let isLettingGo = Atomic(false)
   /// Tells who uses a volume; nil before anyone can.
   private let asksUsers = Mutex<(@Sendable (AttachedVolume) -> [String])?>(nil)
 
@@ -294,6 +296,7 @@ final class VolumeService: Sendable {
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
     awaitAll()
+    letGo(users(of:))
   }
 
   /// Has the program end that serves one, which is no part of the tree any more.

@@ -24,7 +24,8 @@ final class VolumeWatch: Sendable {
   }
 
   func add(_ volume: AttachedVolume) {
-    guard volume.engine.life != nil else { return }
+    // What the kernel serves needs no process.
+    guard volume.engine.life != nil, volume.engine.queue != nil else { return }
     let isRunning = state.withLock { state in
       state.watched.append(volume)
       defer { state.isRunning = true }

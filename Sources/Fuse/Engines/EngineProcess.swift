@@ -95,12 +95,12 @@ final class EngineProcess {
   let words: SharedFD
 
   /// Starts a program as someone; `socket` is for the descriptor by which its mounts are decided about, if
-  /// they are to be.
+  /// they are to be, and `lock` stays open in it.
   ///
   /// The process has one thread.
   init(
-    _ program: EngineProgram, as user: EngineUser, _ input: EngineInput?, becomes: Bool,
-    intercepting socket: FD?
+    _ program: EngineProgram, as user: EngineUser, _ input: EngineInput?, holding lock: SharedFD? = nil,
+    becomes: Bool, intercepting socket: FD?
   ) throws(Errno) {
     // What it leaves behind is ours (PR_SET_CHILD_SUBREAPER).
     try check(clx_prctl(36, 1))
@@ -108,7 +108,7 @@ final class EngineProcess {
     try ends.read.fd.setNonBlocking()
     let output = ends.write.fd
     let child = clx_fork()
-    if child == 0 { Self.become(program, user, input, becomes, socket, output) }
+    if child == 0 { Self.become(program, user, input, lock, becomes, socket, output) }
     let failure = Errno.last
     pid = child
     words = SharedFD(ends.takeRead())
@@ -117,8 +117,8 @@ final class EngineProcess {
   }
 
   private static func become(
-    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, _ becomes: Bool, _ socket: FD?,
-    _ output: FD
+    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, _ lock: SharedFD?,
+    _ becomes: Bool, _ socket: FD?, _ output: FD
   ) -> Never {
     setsid()
     do throws(Errno) {
@@ -139,12 +139,16 @@ final class EngineProcess {
         // is started.
         try check(clx_keep_capabilities(0))
       }
+      // It does not outlive us, and brings its data away first (PR_SET_PDEATHSIG). Another user has to ask
+      // for that again.
+      try check(clx_prctl(1, UInt(SIGTERM)))
       if let socket {
         let listener = try InterceptedMounts.begin()
         _ = try LocalSocket.send([0], with: listener.fd, to: socket)
       }
       let closeOnExec: UInt32 = 1 << 2
       try check(clx_close_range(UInt32(STDERR_FILENO) + 1, UInt32.max, closeOnExec))
+      if let lock { try check(fcntl(lock.number, F_SETFD, 0)) }
       try input?.take()
       var none = sigset_t()
       sigemptyset(&none)

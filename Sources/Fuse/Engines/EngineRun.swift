@@ -23,8 +23,8 @@ final class EngineRun {
   private var abort: SharedFD?
 
   init(
-    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, at place: String, isSystem: Bool,
-    _ daemon: FD
+    _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, holding lock: SharedFD?,
+    at place: String, isSystem: Bool, _ daemon: FD
   ) throws(Errno) {
     (self.program, self.user, self.place, self.isSystem) = (program, user, place, isSystem)
     self.daemon = daemon
@@ -32,7 +32,8 @@ final class EngineRun {
     let mine = OwnedFD(owning: ends.mine.raw)
     do {
       let theirs = OwnedFD(owning: ends.theirs.raw)
-      process = try EngineProcess(program, as: user, input, becomes: isSystem, intercepting: theirs.fd)
+      process = try EngineProcess(
+        program, as: user, input, holding: lock, becomes: isSystem, intercepting: theirs.fd)
     }
     // It comes before the program starts, or never.
     guard try mine.fd.waitUntilReadable(milliseconds: 10_000),

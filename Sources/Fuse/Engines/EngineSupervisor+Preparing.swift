@@ -59,8 +59,10 @@ extension EngineSupervisor {
     let path: String
     let format: DiskFormat
     let isFile: Bool
-    /// It is locked for as long as this is open, if it is a file.
+    /// If it is a file, it is locked for as long as this is open, and the loop device that is made of it.
     let disk: SharedFD
+    /// For a program that opens the file itself: it has the lock for as long as it runs, whatever ends us.
+    func lock(for lent: LentDisk) -> SharedFD? { isFile && lent.held == nil ? disk : nil }
   }
 
   /// Finds a disk, and what is on it.
@@ -90,7 +92,7 @@ extension EngineSupervisor {
       try file.use { (file) throws(Errno) in
         let status = try file.status()
         guard status.isRegular || status.type == S_IFBLK else { throw .ENOTBLK }
-        if status.isRegular, !lock(file) { throw .EBUSY }
+        if status.isRegular, !lock(file, isReadOnly: order.isReadOnly) { throw .EBUSY }
         return (status.isRegular, DiskFormat.read(file))
       }
     }
@@ -105,9 +107,9 @@ extension EngineSupervisor {
   }
 
   /// Waits for a while: a program that served it before may be about to end.
-  private func lock(_ image: FD) -> Bool {
+  private func lock(_ image: FD, isReadOnly: Bool) -> Bool {
     for _ in 0..<160 {
-      if flock(image.raw, LOCK_NB | (order.isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return true }
+      if flock(image.raw, LOCK_NB | (isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return true }
       if errno != EWOULDBLOCK || isGivenUp { return false }
       poll(nil, 0, 100)
     }
@@ -157,11 +159,17 @@ extension EngineSupervisor {
   func lend(
     _ found: FoundDisk, to user: EngineUser, isReadOnly: Bool, in place: String
   ) throws(EngineFailure) -> LentDisk {
-    try attempt({ "\(found.path) can't be lent: \($0.message)" }) { () throws(Errno) in
+    let why = { (error: Errno) -> String in
+      error == .EBUSY ? "\(found.path) is in use already" : "\(found.path) can't be lent: \(error.message)"
+    }
+    return try attempt(why) { () throws(Errno) in
       var lent = LentDisk(path: place + "/disk", user: user)
       let number = try found.disk.use { (disk) throws(Errno) in
         guard found.isFile else { return try disk.status().st_rdev }
+        // From here on the loop device has the lock: a kernel's filesystem may outlive us.
+        _ = flock(disk.raw, LOCK_UN)
         let image = try disk.reopened(isReadOnly ? O_RDONLY : O_RDWR)
+        guard lock(image.fd, isReadOnly: isReadOnly) else { throw .EBUSY }
         let loop = try LoopDevice.make(of: image.fd, isReadOnly: isReadOnly)
         let number = try loop.fd.status().st_rdev
         lent.held = SharedFD(loop)

@@ -56,12 +56,12 @@ extension EngineSupervisor {
 
   func run(
     _ program: EngineProgram, as user: EngineUser, at place: String, _ report: EngineReport,
-    _ input: EngineInput? = nil
+    _ input: EngineInput? = nil, holding lock: SharedFD? = nil
   ) throws(EngineFailure) {
     try makeMountPoint(place, user)
     let failed = { (error: Errno) in "\(program.name) can't be started: \(error.message)" }
     let run = try attempt(failed) { () throws(Errno) in
-      try EngineRun(program, user, input, at: place, isSystem: isSystem, daemon)
+      try EngineRun(program, user, input, holding: lock, at: place, isSystem: isSystem, daemon)
     }
     try run.waitUntilMounted(milliseconds: Self.startMilliseconds)
     run.handOverMount { root in send(report, with: root) }

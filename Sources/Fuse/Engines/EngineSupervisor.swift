@@ -14,7 +14,8 @@ internal import LinuxIO
 //     of the one that it has opened. So it runs as a user, or as nobody.
 //  3. An ordinary user's daemon has no such rights either: there `fusermount3` mounts, and the mount is taken
 //     out of the file tree as soon as the daemon has it.
-//  4. The image of a disk is locked meanwhile (flock(2)): two who change it would destroy it.
+//  4. The image of a disk is locked for as long as anybody has it (flock(2)), which may be longer than this
+//     process lives: two who change it would destroy it.
 //  5. The daemon holds the other end of a socket. When it lets go of that, the program is to end; when the
 //     program ends, the socket is closed here.
 
@@ -68,7 +69,8 @@ struct EngineSupervisor {
     let mountPoint = mountPoint(in: place)
     let program = try EngineProgram(
       serving: found.format.kind, at: lent.path, isReadOnly: isReadOnly, at: mountPoint)
-    try run(program, as: lent.user, at: mountPoint, report(program, found.format))
+    try run(
+      program, as: lent.user, at: mountPoint, report(program, found.format), holding: found.lock(for: lent))
   }
 
   private func serve(_ address: ServerAddress, at place: String) throws(EngineFailure) {

@@ -104,7 +104,7 @@ package final class AttachedVolumes: Sendable {
   /// The one that has a number in the registry.
   package func attached(_ id: Int64) -> AttachedVolume? { all.first { $0.record.id == id } }
 
-  /// Takes one out of the tree; what is open on it stays usable until ``forget(unless:)``.
+  /// Takes one out of the tree; what is open on it stays usable until ``letGo(unless:)``.
   func remove(_ id: Int64) {
     let removed = state.withLock { volumes in
       let removed = volumes.filter { $0.record.id == id }
@@ -116,11 +116,13 @@ package final class AttachedVolumes: Sendable {
     locked.set(id, isUnlocked: false)
   }
 
-  /// Forgets those that were removed and are not used any more; their disks are free then.
-  package func forget(unless isUsed: (AttachedVolume) -> Bool) {
-    let left = leaving.withLock { $0 }
-    let unused = Set(left.filter { !isUsed($0) }.map(\.record.id))
-    leaving.withLock { leaving in leaving.removeAll { unused.contains($0.record.id) } }
+  /// Forgets those that were removed and are not used any more; whether there were any, and some are left.
+  func letGo(unless isUsed: (AttachedVolume) -> Bool) -> (any: Bool, areLeft: Bool) {
+    let unused = leaving.withLock { $0 }.filter { !isUsed($0) }
+    return leaving.withLock { leaving in
+      leaving.removeAll { volume in unused.contains { $0 === volume } }
+      return (!unused.isEmpty, !leaving.isEmpty)
+    }
   }
 
   // MARK: Those that are not there

@@ -29,6 +29,15 @@ extension Volume {
 }
 
 extension Volume {
+  /// Lets go of volumes that were taken out of the tree and that nobody uses any more, so that their disks are
+  /// free; whether some are still used.
+  package func letGo(unless isUsed: (AttachedVolume) -> Bool) -> Bool {
+    let (any, areLeft) = attached.letGo(unless: isUsed)
+    // The kernel may remember for long what somebody had open.
+    if any { forEachView { $0.nodes.releaseDescriptors(.max) } }
+    return areLeft
+  }
+
   private func redirect(_ attached: AttachedVolume, to target: RedirectedNames.Target?) {
     guard attached.home != nil, let users = try? tree.status(of: "Users") else { return }
     RedirectedNames.set(attached.record.name, in: users, to: target)

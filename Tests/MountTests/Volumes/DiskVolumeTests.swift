@@ -89,6 +89,45 @@ struct DiskVolumeTests {
       """, "x\n", as: RunFixture.root)
   }
 
+  /// A disk is never mounted twice, whatever ends the process that has mounted it, and whoever still has a
+  /// file of it open: two who change it would destroy it.
+  @Test(arguments: ["kernel", "program"]) func nobodyMountsItTwice(engine: String) throws {
+    guard Self.has("fuse2fs"), Self.has("mkfs.ext4") else {
+      Issue.record("SKIPPED: fuse2fs is not installed, so it serves no disk here")
+      return
+    }
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.expect(
+      """
+      volume add --engine \(engine) disk.img >/dev/null; chmod 777 $V/disk
+      for number in $(seq 50); do echo x >$V/disk/$number; done
+      """, "", as: RunFixture.root)
+    let keeper = try #require(try disks.run.mounted.keeper())
+    let helper = try #require(children(of: keeper).first { !children(of: $0).isEmpty })
+    let serving = try #require(children(of: helper).last)
+    #expect(kill(serving, SIGKILL) == 0)
+    try disks.expect(
+      """
+      loops() { losetup -j disk.img | wc -l; }
+      sleep 0.5; timeout 60 sh -c "until ls $V/disk/1 >/dev/null 2>&1; do sleep 0.1; done"
+      loops; mkfifo let-go; exec 4<>let-go
+      (exec 5>$V/disk/held; echo more >&5; head -n 1 let-go >/dev/null; echo more >&5) & HOLDER=$!
+      until [ -s $V/disk/held ]; do sleep 0.02; done
+      volume eject disk 2>&1 | grep -o 'is in use'; volume eject --force disk >/dev/null
+      (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null; wait $HOLDER
+      loops; ls $V/disk | grep -c '^[0-9]'; volume eject disk
+      until [ $(loops) = 0 ]; do sleep 0.05; done; e2fsck -fn disk.img >/dev/null 2>&1 && echo clean
+      """, "1\nis in use\n1\n1\n50\nclean\n", as: RunFixture.root)
+  }
+
+  private func children(of process: Int32) -> [Int32] {
+    let text = FD.text(of: "/proc/\(process)/task/\(process)/children", limit: 4096) ?? ""
+    return text.split(separator: " ").compactMap { Int32($0) }.filter {
+      ProcessID.field("State", of: "\($0)")?.hasPrefix("Z") == false
+    }
+  }
+
   /// A program that is nobody's serves them, also for whoever is not root.
   @Test(arguments: [
     ("mkfs.ntfs -q -F", "ntfs-3g", "ntfs"), ("mkfs.exfat", "mount.exfat-fuse", "exfat"),
