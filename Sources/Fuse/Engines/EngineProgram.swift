@@ -32,8 +32,8 @@ struct EngineProgram: Equatable {
     let words: [String] =
       switch kind {
       case .ntfs: ["-o", "no_detach" + (isReadOnly ? ",ro" : ""), disk, place]
-      // In the foreground: it says what it does, but it says nothing without.
-      case .exfat: ["-d"] + options + [disk, place]
+      // It goes to the background: in the foreground it tells of each request, which takes longer than that.
+      case .exfat: options + [disk, place]
       case .iso9660: ["-n", disk, place, "-f"]
       default: ["-f"] + options + [disk, place]
       }
