@@ -161,12 +161,14 @@ final class VolumeEngines: Sendable {
     let queue =
       known.mayHang
       ? RequestQueue(budget: volume.budget, isForOne: record.owner != nil, asCallers: asCallers) : nil
+    let isExact = Self.ofExactNames.contains(known.name)
     let engine = VolumeEngine(
       name: known.name, life: life, usesHandles: known.usesHandles,
       keepsAttributes: known.keepsAttributes, keepsUserAttributes: known.keepsUserAttributes ?? true,
       keepsOwners: known.keepsOwners,
       isReadOnly: known.isReadOnly, passesThrough: known.passesThrough,
-      isAlone: record.kind == .disk && Self.ofExactNames.contains(known.name), queue: queue,
+      isAlone: record.kind == .disk && (isExact || known.name == "mount.exfat-fuse"),
+      hasExactNames: isExact, queue: queue,
       uploadsLater: known.uploadsLater ?? false)
     let attached: AttachedVolume
     do throws(Errno) {

@@ -100,6 +100,8 @@ struct DirectoryChange: ~Copyable {
   func commit<Made: ~Copyable>(
     _ change: NameChange, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
+    // Also if it seems to have failed.
+    defer { view.volume.attached.volume(numbered: from.volume)?.namesChanged() }
     let note =
       intents.isOn && canFindAgain(change)
       ? intents.begin(request, view: view.number, change.subject, before: change.subjectChanged) : nil
@@ -146,6 +148,7 @@ struct DirectoryChange: ~Copyable {
   }
 
   private func rollback(_ added: NameChange.Added) {
+    defer { view.volume.attached.volume(numbered: from.volume)?.namesChanged() }
     try? effects.apply(.rolledBack(added)) { () throws(Errno) in
       try? from.fd.remove(added.name, directory: added.isDirectory)
     }

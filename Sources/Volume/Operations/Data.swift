@@ -34,7 +34,10 @@ extension View {
     if fromCache, let written = try granted.writeBeforeEnd(node, handle, at: offset, bytes) { return written }
     if flags.contains(.clearsSetID) {
       let object = try nodes.reference(to: node)
-      try clearSetID(object.fd, try judgedStatus(of: object), by: caller)
+      // As Linux does it, by what it remembers. Who serves a volume is not asked at each write.
+      if try object.fd.statusInMemory().st_mode & (S_ISUID | S_ISGID) != 0 {
+        try clearSetID(object.fd, by: caller)
+      }
     }
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
     // file.

@@ -72,9 +72,12 @@ extension View {
     if let listing = opened.listing, isServed(parent.number),
       let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
     {
+      let isAgain = withAttributes && offset == 0 && memory.kept.isListedAgain(parent.id)
       return names.list(from: offset) { found, next in
         guard writer.hasRoom(for: found.name) else { return false }
-        add(found, next, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
+        // Without a number it can't be found out whether the kernel knows it, so each is looked up.
+        let isTold = withAttributes && !(isAgain && found.inode == Self.unknownInode)
+        add(found, next, in: parent, status, isTold ? validity : nil, to: &writer, by: caller)
         return true
       }
     }
@@ -94,6 +97,9 @@ extension View {
       }
     }
   }
+
+  /// What libfuse lists where its program has no numbers.
+  private static var unknownInode: UInt64 { 0xffff_ffff }
 
   package func releaseDirectory(_ node: NodeID, handle: HandleID) {
     guard let directory = directories.remove(handle) else { return }

@@ -62,7 +62,8 @@ extension View {
   ) throws(Errno) -> Entry {
     try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       try unchangedEntry(name, in: directory, validity, by: caller) {
-        guard namesAreExact(in: directory) else { return }
+        // On a volume that spares a question alone, which would be of the same moment.
+        guard directory.isOnVolume || volume.spellings == nil else { return }
         volume.names(in: directory.number).remember(missing: name, in: directory.number)
       }
     }
@@ -70,7 +71,7 @@ extension View {
 
   /// Whether a name that is missing comes by our doing alone, and by no other spelling.
   private func namesAreExact(in directory: borrowing NodeTable.Reference) -> Bool {
-    directory.isOnVolume ? isAlone(directory) : volume.spellings == nil
+    directory.isOnVolume ? isAlone(directory, exactly: true) : volume.spellings == nil
   }
 
   /// The same for who sees to it that the name is not changed meanwhile.

@@ -17,6 +17,7 @@ package final class AttachedVolume: Sendable {
   /// Locks of its own where those of others must not wait for it.
   let names: NameLocks?
   let appends: NameLocks?
+  private let changes = Atomic<Int64>(0)
   /// Its root, which can be looked into; in root's store on a mount of its own.
   private let root: SharedFD
   let number: ObjectNumber
@@ -66,6 +67,12 @@ package final class AttachedVolume: Sendable {
   }
 
   var isForAll: Bool { record.owner == nil }
+
+  /// How often names on it were changed.
+  var nameChanges: Int64 { changes.load(ordering: .acquiring) }
+
+  /// Some may have been; it is told before the answer.
+  func namesChanged() { changes.wrappingAdd(1, ordering: .releasing) }
 
   /// Whether it exists for a user.
   ///

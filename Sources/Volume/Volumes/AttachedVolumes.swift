@@ -20,7 +20,8 @@ internal import Synchronization
 //     second, never that a name is missing, and the pages of an earlier open only of what has not been
 //     changed (`KeptContents`); and ACLs and flags are read for each decision. Nobody else changes a disk
 //     that a program serves for the daemon alone (`VolumeEngine.isAlone`). There the kernel also keeps
-//     listings, and for a second that a name is missing, and who may do what is told from its memory.
+//     listings, and for a second that a name is missing where each spelling is a name of its own, and who may
+//     do what is told from its memory.
 //  4. A user's volume exists for that user and for root alone.
 //  5. Nothing that is mounted in it is a part of it, and neither is the store, should it lie there.
 //  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue

@@ -19,14 +19,18 @@ internal import Synchronization
 //  4. A file that nobody else can change, whose one node is the kernel's and in one view, changes by that
 //     kernel's doing alone, which keeps its pages right. Of such a file it is enough that it has been opened
 //     so. Another node of it, by another name, ends that when it is opened, or as long as it is there.
-//  5. What is not noted, for whatever reason, is read again.
+//  5. A listing of a disk without owners that nobody else changes is what it was if no name on the disk was
+//     changed since: exfat-fuse has a number for each spelling of a directory's name, and changes no times
+//     when something is renamed.
+//  6. What is not noted, for whatever reason, is read again.
 
 /// See the rules above.
 final class KeptContents: Sendable {
   private struct Record {
     let node: NodeID
     let volume: UInt64
-    var isSole = false
+    /// Whether it changes by our doing alone, and then ``modified`` counts what we have done.
+    var isOurs = false
     var size: Int64 = -1
     var modified: Int64 = 0
     var changed: Int64 = 0
@@ -48,18 +52,21 @@ final class KeptContents: Sendable {
   }
   private let records = Mutex<[ObjectNumber: Record]>([:])
   private static let most = 4096
+  private let listed = Mutex<[UInt64: UInt64]>([:])
 
   /// Whether an object that is being opened is surely what it was when the kernel last read it.
   ///
-  /// `isSole` says that the fourth rule holds; if it does not, `status` is asked.
+  /// `changes` counts those that there may have been, if the fourth or the fifth rule holds; else `status` is
+  /// asked.
   func isUnchanged(
-    _ node: NodeID, _ number: ObjectNumber, on volume: AttachedVolume, isSole: Bool,
+    _ node: NodeID, _ number: ObjectNumber, on volume: AttachedVolume, changes: Int64?,
     _ status: () throws(Errno) -> FileStatus
   ) -> Bool {
-    var new = Record(node: node, volume: volume.serial, isSole: isSole)
+    var new = Record(node: node, volume: volume.serial)
     let known = records.withLock { $0[number] }.flatMap { $0.isOfSame(new) ? $0 : nil }
-    if isSole {
-      if known?.isSole == true { return true }
+    if let changes {
+      if let known, known.isOurs, known.modified == changes { return true }
+      (new.isOurs, new.modified) = (true, changes)
       note(new, number)
       return false
     }
@@ -96,6 +103,19 @@ final class KeptContents: Sendable {
     }
   }
 
+  /// Whether the kernel has just been told of all that a directory lists, and keeps that for now.
+  func isListedAgain(_ directory: NodeID) -> Bool {
+    let now = monotonicNanoseconds()
+    return listed.withLock { listed in
+      if let then = listed[directory.raw], Double(now &- then) < AttachedVolumes.cacheSeconds * 1e9 {
+        return true
+      }
+      if listed.count >= 64 { listed.removeAll() }
+      listed[directory.raw] = now
+      return false
+    }
+  }
+
   /// What the kernel has of it may be wrong.
   func forget(_ number: ObjectNumber) {
     records.withLock { if !$0.isEmpty { $0[number] = nil } }
@@ -104,8 +124,13 @@ final class KeptContents: Sendable {
 
 extension View {
   /// Whether nobody but us changes what is on the volume on which something lies.
-  func isAlone(_ object: borrowing NodeTable.Reference) -> Bool {
-    object.isOnVolume && volume.attached.volume(numbered: object.volume)?.engine.isAlone == true
+  ///
+  /// `exactly` asks besides whether each spelling is a name of its own.
+  func isAlone(_ object: borrowing NodeTable.Reference, exactly: Bool = false) -> Bool {
+    guard object.isOnVolume, let engine = volume.attached.volume(numbered: object.volume)?.engine else {
+      return false
+    }
+    return engine.isAlone && (!exactly || engine.hasExactNames)
   }
 
   /// By what an object is judged: on a volume that only we change what the kernel remembers, without a
@@ -129,9 +154,13 @@ extension View {
     guard let found = volume.attached.volume(numbered: object.volume), found.engine.tellsChanges else {
       return false
     }
+    let engine = found.engine
     let isSole =
-      !isDirectory && found.engine.isAlone && !volume.views.areSeveral && nodes.isSole(object.number)
-    let isUnchanged = memory.kept.isUnchanged(object.id, object.number, on: found, isSole: isSole) {
+      !isDirectory && engine.isAlone && engine.hasExactNames && !volume.views.areSeveral
+      && nodes.isSole(object.number)
+    let changes: Int64? =
+      isDirectory && engine.isAlone && object.zone.hasNoOwners ? found.nameChanges : isSole ? 0 : nil
+    let isUnchanged = memory.kept.isUnchanged(object.id, object.number, on: found, changes: changes) {
       () throws(Errno) in
       guard let descriptor else { throw .ENODATA }
       return try descriptor.statusAnew()

@@ -23,8 +23,10 @@ package struct VolumeEngine: Sendable {
   package let isReadOnly: Bool
   /// Whether the kernel may read and write its files itself.
   package let passesThrough: Bool
-  /// Whether nobody else changes what is on it, and each spelling is a name of its own.
+  /// Whether nobody else changes what is on it.
   package let isAlone: Bool
+  /// Whether each spelling is a name of its own, or what has several is one object by all of them.
+  package let hasExactNames: Bool
   /// Whether what it says of a file that is opened is as of then, and so tells of others' changes.
   var tellsChanges: Bool { queue != nil && !["rclone", "glusterfs"].contains(name) }
   /// For what may not answer.
@@ -38,6 +40,7 @@ package struct VolumeEngine: Sendable {
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
     keepsUserAttributes: Bool = true,
     keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, isAlone: Bool = false,
+    hasExactNames: Bool = false,
     queue: RequestQueue? = nil,
     forbidsPrograms: Bool = false, uploadsLater: Bool = false
   ) {
@@ -50,6 +53,7 @@ package struct VolumeEngine: Sendable {
     self.isReadOnly = isReadOnly
     self.passesThrough = passesThrough
     self.isAlone = isAlone
+    self.hasExactNames = hasExactNames
     self.queue = queue
     self.forbidsPrograms = forbidsPrograms
     self.uploadsLater = uploadsLater

@@ -87,6 +87,28 @@ struct KeptOnVolumeTests {
         + "a\na\na\nb\nb\nc\nc\nd\nc\nd\ns\n")
   }
 
+  /// To exfat-fuse each spelling of a directory's name is a directory, and no times tell of a rename in it.
+  @Test func eachSpellingOfADirectoryListsTheSame() throws {
+    guard Self.isThere("mount.exfat-fuse") else { return }
+    let disk = try Disk("mkfs.exfat")
+    try disk.expect(
+      """
+      both() { echo $(ls $D/s) + $(ls $D/S) + $(run ls $D/s); }
+      mkdir $D/s; insula grant $APP $D/s >/dev/null; echo a >$D/s/a; both; both; mv $D/S/a $D/S/b; both
+      echo c >$D/s/c; both; run rm $D/s/b; both; mkdir $D/S/d; rm $D/S/c; both; rmdir $D/s/d; both
+      """,
+      """
+      a + a + a
+      a + a + a
+      b + b + b
+      b c + b c + b c
+      c + c + c
+      d + d + d
+      + +
+
+      """)
+  }
+
   /// Another disk in the place of one that was ejected, alike in all but what is in its files.
   @Test(arguments: formats)
   func nothingStaysOfADiskThatWasEjected(format: String, program: String) throws {
