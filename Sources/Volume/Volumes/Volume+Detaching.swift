@@ -29,8 +29,7 @@ extension Volume {
 }
 
 extension Volume {
-  /// Lets go of volumes that were taken out of the tree and that nobody uses any more, so that their disks are
-  /// free; whether some are still used.
+  /// Lets go of volumes that have left the tree and that nobody uses any more; whether some are still used.
   package func letGo(unless isUsed: (AttachedVolume) -> Bool) -> Bool {
     let (any, areLeft) = attached.letGo(unless: isUsed)
     // The kernel may remember for long what somebody had open.
