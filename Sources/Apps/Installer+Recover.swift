@@ -52,6 +52,9 @@ extension Installer {
     do throws(Errno) {
       directory = try store.tree.openDirectory(at: path)
     } catch .ENOENT, .ENOTDIR, .ELOOP {
+      if store.homeElsewhere(of: path) != nil {
+        throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: .ENOMEDIUM)
+      }
       // It is gone, and its bundle with it, whatever has its place now.
       return try end(noted, nil)
     } catch {

@@ -166,7 +166,8 @@ extension Installer {
         try old.take(place.name, from: directory)
       }
     } catch .ENOENT {
-      return
+      // Its home may have been ejected just now, with the bundle.
+      if directory.has(place.name) { throw .ENOMEDIUM }
     }
   }
 }

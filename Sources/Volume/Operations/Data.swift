@@ -42,13 +42,21 @@ extension View {
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
     // file.
     let writer = fromCache ? try files.find(handle).caller : caller
-    let isAtEnd = flags.contains(.atEnd)
+    let place = flags.contains(.atEnd) ? nil : offset
     return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
-      let other = try otherDescriptor(of: file, node, handle, thatAppends: isAtEnd)
-      let target = other?.fd ?? file
-      return isAtEnd
-        ? try append(bytes, to: target, for: caller.request) : try target.write(bytes, at: offset)
+      if let other = try otherDescriptor(of: file, node, handle, thatAppends: place == nil) {
+        return try write(bytes, to: other.fd, at: place, by: caller)
+      }
+      return try write(bytes, to: file, at: place, by: caller)
     }
+  }
+
+  /// Writes at an offset, or at the end.
+  private func write(
+    _ bytes: UnsafeRawBufferPointer, to file: FD, at offset: Int64?, by caller: Caller
+  ) throws(Errno) -> Int {
+    if let offset { return try file.write(bytes, at: offset) }
+    return try append(bytes, to: file, for: caller.request)
   }
 
   /// Where the end of a file is, its server may say wrongly for a moment, as a brick of GlusterFS's does that
