@@ -54,8 +54,9 @@ extension AppFailure: CustomStringConvertible {
       "the container \(group) is shared by \(app) of the team \(team); "
         + "only apps of the same team can share a container"
     case .busy(let identifier): StoreError.appBusy(identifier: identifier).description
-    case .runsElsewhere(let identifier, let host):
-      "\(identifier) runs on \(host?.sanitized ?? "another machine") with the same home; end it there first; "
+    case .runsElsewhere(let identifier, let container, let host):
+      (container.map { "an app that shares the container \($0) with " } ?? "") + identifier
+        + " runs on \(host?.sanitized ?? "another machine") with the same home; end it there first; "
         + "if that machine is gone, try again in a minute"
     case .running(let identifier, let users):
       "\(identifier) is running (\(users.joined(separator: "; "))); nothing was changed; "

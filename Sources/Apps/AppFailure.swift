@@ -33,8 +33,8 @@ package enum AppFailure: Error, Equatable, Sendable {
   case groupOfOtherTeam(group: String, app: String, team: String)
   /// Another installation of the same app, or to the same place, has not ended.
   case busy(identifier: String)
-  /// It runs on another machine for the same user, as far as is known on which.
-  case runsElsewhere(identifier: String, host: String?)
+  /// It, or another app of a group, runs on another machine for the same user, as far as is known on which.
+  case runsElsewhere(identifier: String, sharing: String?, host: String?)
   /// It runs.
   case running(identifier: String, [String])
   /// It runs, and is to be updated.

@@ -56,7 +56,8 @@ package protocol TreeObserver: Sendable {
   /// Whether an app runs for a user, or is just beginning or ending.
   func runs(_ app: AppIdentifier, of user: UInt32) -> Bool
 
-  /// Does `body` while an app does not run for a user, and does not begin to; EBUSY if it does.
+  /// Does `body` while an app does not run for a user, and does not begin to; EBUSY if it does,
+  /// EREMOTE if it may on another machine.
   func whileClosed(
     _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
   ) throws(Errno)

@@ -107,13 +107,15 @@ final class LaunchService: Sendable {
   private func leases(
     of app: InstalledApp, _ user: UInt32, _ way: ContainerLeases.Way
   ) throws(AppFailure) -> ContainerHold? {
+    let own = ContainerLeases.name(of: .data, app.identifier)
     do throws(StoreError) {
       return try server.leases.take(
         [(.data, app.identifier)] + app.groups.map { (.group, $0) } + app.clouds.map { (.cloud, $0) },
         of: try store.home(of: user), way)
     } catch {
-      guard case .leased(_, let host) = error else { throw .store(error) }
-      throw .runsElsewhere(identifier: app.identifier.text, host: host)
+      guard case .leased(let name, let host) = error else { throw .store(error) }
+      let shared = name == own ? nil : String(name.drop { $0 != "-" }.dropFirst())
+      throw .runsElsewhere(identifier: app.identifier.text, sharing: shared, host: host)
     }
   }
 

@@ -60,7 +60,8 @@ struct MountedTree: TreeObserver {
       guard let home = try? store.home(of: user) else { return try body() }
       let hold: ContainerHold?
       do throws(StoreError) { hold = try leases.take([(.data, app)], of: home, .atOnce) } catch {
-        throw .EBUSY
+        if case .leased = error { throw .EREMOTE }
+        throw .EIO
       }
       defer { hold?.end() }
       try body()

@@ -110,6 +110,7 @@ extension Errno {
   package static let ENOKEY = Errno(Glibc.ENOKEY)
   package static let EKEYREJECTED = Errno(Glibc.EKEYREJECTED)
   package static let ENOTCONN = Errno(Glibc.ENOTCONN)
+  package static let EREMOTE = Errno(Glibc.EREMOTE)
   package static let ESTALE = Errno(Glibc.ESTALE)
   package static let EOVERFLOW = Errno(Glibc.EOVERFLOW)
   package static let ESRCH = Errno(Glibc.ESRCH)

@@ -78,10 +78,10 @@ package final class Store: Sendable {
     guard (try? state.filesystemKind().isRemote) == true else { return nil }
     switch access {
     case .inspect, .exclusiveReadOnly: return nil
-    case .serving: return try StoreLease(acquiring: state, path: path)
+    case .serving: return try StoreLease.acquire(state, path: path)
     case .resumed: return try StoreLease(resuming: state, path: path)
     case .exclusive:
-      let lease = try StoreLease(acquiring: state, path: path)
+      let lease = try StoreLease.acquire(state, path: path)
       try explaining("keep the lease of", path) { () throws(Errno) in try lease.startRenewing { _ in } }
       return lease
     }

@@ -31,6 +31,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case noHome(path: String)
   /// It is on a disk or a server that is not there.
   case homeIsAway(path: String)
+  /// Another store has removed it, or does so.
+  case homeIsGone(name: String)
   /// Others can make or change homes there.
   case homesOfOthers(path: String)
   case notAdoptable(path: String, reasons: [String])
@@ -134,6 +136,9 @@ extension StoreError: CustomStringConvertible {
     case .homeIsAway(let path):
       "the home \(path) is on a disk or server that is not there now; mount the store, "
         + "and see 'insula volume list'"
+    case .homeIsGone(let name):
+      "the home of \(name) was removed by another store; 'insula volume eject Users/\(name)' gives it up, "
+        + "and then 'insula user add' makes a new one"
     case .homesOfOthers(let path):
       "others can change or read what is in \(path), so no home is safe there; it must belong to whoever "
         + "mounts the store (root for the machine's), and be closed to all others ('chmod 700')"
@@ -206,7 +211,7 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,
-      .homeExists, .noHome, .homeIsAway, .homesOfOthers,
+      .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam:

@@ -30,7 +30,7 @@ internal import Testing
   }
 
   private func acquire() throws -> StoreLease {
-    try StoreLease(acquiring: state.fd, path: "/store", times: times)
+    try StoreLease.acquire(state.fd, path: "/store", times: times)
   }
 
   /// How many files there are.
@@ -71,6 +71,50 @@ internal import Testing
     #expect(monotonicNanoseconds() - begun >= times.silence)
     #expect(isLost(lease.renew()) && isLost(lease.continueHere()))
     #expect(isDone(next.renew()))
+  }
+
+  /// Who does not wait has it when they look once more; what was renewed meanwhile, they wait for anew.
+  @Test func looksAddUp() throws {
+    let lease = try acquire()
+    var attempt = LeaseAttempt(times)
+    var next: StoreLease?
+    func look() throws -> String {
+      switch try attempt.look(at: state.fd, path: "/store", endsProcess: false) {
+      case .had(let lease):
+        next = lease
+        return "had"
+      case .silent(let host): return host == hostName() ? "silent" : "somebody else"
+      case .renewed: return "renewed"
+      }
+    }
+    #expect(try look() == "silent")
+    #expect(isDone(lease.renew()))
+    #expect(try [look(), look()] == ["renewed", "silent"])
+    let begun = monotonicNanoseconds()
+    while monotonicNanoseconds() - begun < times.silence { usleep(100_000) }
+    #expect(try look() == "had")
+    #expect(isDone(try #require(next).renew()) && isLost(lease.renew()))
+  }
+
+  /// Several are renewed together, each until its end.
+  @Test func severalAreRenewedTogether() throws {
+    let times = LeaseTimes(hold: 2 * Self.second, renewal: Self.second / 5, silence: 4 * Self.second)
+    let renewal = LeaseRenewal { _ in }
+    let leases = try (0..<20).map { number in
+      let place = try state.fd.openDirectory("\(number)", makingWith: 0o700)
+      var attempt = LeaseAttempt(times)
+      guard case .had(let lease) = try attempt.look(at: place.fd, path: "/store", endsProcess: false) else {
+        throw Errno.EBUSY
+      }
+      try renewal.add(lease)
+      return lease
+    }
+    leases[0].release()
+    try state.fd.removeTree("1")
+    #expect(eventually { !leases[1].deadline.check() })
+    usleep(3_000_000)
+    #expect(leases[2...].allSatisfy { $0.deadline.check() })
+    for lease in leases { lease.release() }
   }
 
   /// A process of this machine that is gone leaves nothing to wait for; one of another machine may run still.
@@ -128,7 +172,7 @@ internal import Testing
       let temporary = try TemporaryDirectory()
       let state = try TemporaryDirectory.open(temporary.path)
       let times = LeaseTimes(hold: 300_000_000, renewal: 100_000_000, silence: 600_000_000)
-      let lease = try StoreLease(acquiring: state.fd, path: "/store", times: times)
+      let lease = try StoreLease.acquire(state.fd, path: "/store", times: times)
       try lease.startRenewing { _ in }
       // It is renewed for a while.
       for _ in 0..<8 {

@@ -121,6 +121,8 @@ package struct Purger {
       return .init(candidate, purge)
     } catch .EBUSY {
       return .init(candidate, refusal: "the app is running")
+    } catch .EREMOTE {
+      return .init(candidate, refusal: "another machine may use it")
     } catch .EINTR {
       return .init(candidate, refusal: "the purge was interrupted; what is left of it is deleted later")
     } catch {

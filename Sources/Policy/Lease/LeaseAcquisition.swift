@@ -58,7 +58,11 @@ package struct LeaseAcquisition: Sendable {
       seen = (top, answered)
       return .pause
     }
-    guard before.top == top else { return .giveUp }
+    guard before.top == top else {
+      // Whoever goes on all the same begins with that.
+      seen = (top, answered)
+      return .giveUp
+    }
     // Whoever looks late has waited no less.
     guard asked >= before.since &+ times.silence else { return .pause }
     return take(after: top, asked: asked)

@@ -32,8 +32,8 @@ package final class StoreLease: Sendable {
   private let number: UInt64
   private let times: LeaseTimes
   private let state: Mutex<State>
-  /// What its threads wait for.
-  private let isReleased = Condition(false)
+  /// Who renews it.
+  private let renewal = Mutex<LeaseRenewal?>(nil)
   /// When this process must have stopped.
   package let deadline: Deadline
 
@@ -48,7 +48,7 @@ package final class StoreLease: Sendable {
     waiting.withLock { $0 = tell }
   }
 
-  private init(
+  init(
     _ state: FD, _ file: consuming OwnedFD, _ number: UInt64, _ record: LeaseRecord, _ term: LeaseTerm,
     _ times: LeaseTimes, endsProcess: Bool
   ) throws(Errno) {
@@ -61,59 +61,35 @@ package final class StoreLease: Sendable {
     if endsProcess { deadline.whenOver { Self.ending.withLock { $0 }() } }
   }
 
-  /// Waits until it has the lease, or throws if another machine renews it; one that is hurried does not wait.
-  ///
-  /// Its loss `endsProcess`, unless somebody else waits for its deadline.
-  package convenience init(
-    acquiring state: FD, path: String, times: LeaseTimes = .usual, isHurried: Bool = false,
-    endsProcess: Bool = true
-  ) throws(StoreError) {
-    guard let process = ProcessIdentity(running: ProcessID.own) else {
-      throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
-    }
-    var record = LeaseRecord(
-      holder: UUIDText.random(), host: hostName() ?? "a machine without a name", process)
-    let files = try explaining("open the lease of", path) { () throws(Errno) in try LeaseFiles(in: state) }
-    var acquisition = LeaseAcquisition(times)
-    var step = LeaseAcquisition.Step.look
-    var found: LeaseRecord?
-    var made: OwnedFD?
+  /// Waits until it has the lease, or throws if another machine renews it.
+  package static func acquire(
+    _ state: FD, path: String, times: LeaseTimes = .usual
+  ) throws(StoreError) -> StoreLease {
+    var attempt = LeaseAttempt(times)
     var isToldOf = false
     while true {
-      switch step {
-      case .look:
-        let asked = bootNanoseconds()
-        let top = try explaining("read the lease of", path) { () throws(Errno) in try files.top() }
-        found = top.record
-        step = acquisition.looked(top.top, asked: asked, answered: bootNanoseconds())
-      case .pause where isHurried: step = .giveUp
-      case .pause:
-        if !isToldOf, endsProcess {
+      switch try attempt.look(at: state, path: path, endsProcess: true) {
+      case .had(let lease): return lease
+      case .renewed(let host): throw .leased(path: path, host: host)
+      case .silent(let host):
+        if !isToldOf {
           isToldOf = true
-          let tell = Self.waiting.withLock { $0 }
-          tell(found?.host ?? "another machine", Int(times.silence / 1_000_000_000))
+          let tell = waiting.withLock { $0 }
+          tell(host ?? "another machine", Int(times.silence / 1_000_000_000))
         }
         // Nothing tells of what another machine does.
         _ = Condition(()).wait(milliseconds: Int(times.renewal / 5_000_000)) { _ in false }
-        step = .look
-      case .take(let number):
-        let begun = bootNanoseconds()
-        record.renewedAt = begun
-        made = try explaining("take the lease of", path) { () throws(Errno) in
-          try files.make(number, record)
-        }
-        step = acquisition.took(made != nil, begun: begun, done: bootNanoseconds())
-      case .use(let number, let term):
-        guard let file = made.take() else { throw .leased(path: path, host: record.host) }
-        files.removeOld(before: number)
-        do throws(Errno) {
-          try self.init(state, file, number, record, term, times, endsProcess: endsProcess)
-        } catch {
-          throw StoreError(error, doing: "keep the lease of", path: path)
-        }
-        return
-      case .giveUp: throw .leased(path: path, host: found?.host)
       }
+    }
+  }
+
+  /// Whether anybody has the lease, as far as that is known at the first look.
+  package static func isHeld(in state: FD) throws(Errno) -> Bool {
+    do throws(Errno) {
+      guard case .held = try LeaseFiles(lookingIn: state).top().top else { return false }
+      return true
+    } catch .ENOENT {
+      return false
     }
   }
 
@@ -179,7 +155,7 @@ package final class StoreLease: Sendable {
   ///
   /// After everything is written.
   package func release() {
-    defer { isReleased.change { $0 = true } }
+    defer { renewal.withLock { $0.take() }?.remove(self) }
     state.withLock { state in
       guard !state.term.isOver(at: bootNanoseconds()), !state.record.isReleased else { return }
       state.record.isReleased = true
@@ -193,32 +169,11 @@ package final class StoreLease: Sendable {
 
   /// Renews it from now on, and sees to it that it is noticed when it is over, until it is released.
   package func startRenewing(_ say: @escaping @Sendable (String) -> Void) throws(Errno) {
-    // A write may hang for longer than the lease lasts: another thread watches the time.
-    let watch = try JoinableThread(name: "lease-watch") { [deadline, isReleased] in
-      while deadline.check() {
-        let milliseconds = min(Int(deadline.nanosecondsLeft / 1_000_000) + 1, 60_000)
-        if isReleased.wait(milliseconds: milliseconds, until: { $0 }) { return }
-      }
-    }
-    watch.detach()
-    let renewal = Int(times.renewal / 1_000_000)
-    let thread = try JoinableThread(name: "lease") { [self] in
-      var pause = renewal
-      while true {
-        if isReleased.wait(milliseconds: pause, until: { $0 }) { return }
-        switch renew() {
-        case .done: pause = renewal
-        case .failed(let error):
-          if pause == renewal { say("can't renew the lease: \(error.message)") }
-          pause = max(1, renewal / 5)
-        case .lost:
-          deadline.putOff(to: 0)
-          deadline.check()
-          return
-        case .released: return
-        }
-      }
-    }
-    thread.detach()
+    try LeaseRenewal(say).add(self)
   }
+
+  func isRenewed(by renewal: LeaseRenewal) { self.renewal.withLock { $0 = renewal } }
+
+  /// How often it is renewed.
+  var milliseconds: Int { Int(times.renewal / 1_000_000) }
 }
