@@ -42,8 +42,8 @@ struct UserRemoveCommand: Command {
     let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
       $0.name == name
     }
-    try removeApps(context)
     if try !removeElsewhere(context) {
+      try removeApps(context)
       try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     }
     if let home { try takeBackGrants(of: home.uid, context) }
@@ -51,7 +51,7 @@ struct UserRemoveCommand: Command {
     return .ok
   }
 
-  /// Whether it was on a volume, with which it goes.
+  /// Whether it was on a volume, with which it and its apps go.
   private func removeElsewhere(_ context: Context) throws -> Bool {
     guard var daemon = try? RunningDaemon(store, context),
       try daemon.volumes(.list).contains(where: { $0.treePath == "Users/\(name)" })

@@ -53,20 +53,46 @@ extension VolumeService {
   }
 
   /// Takes a home from its place that is to be deleted; nothing of it may be used elsewhere.
-  func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure) -> TakenHome {
+  func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure) -> DeletedHome {
     let name = String(decoding: record.name, as: UTF8.self)
     do throws(StoreError) {
-      // Whoever has the leases has nobody begin to use it until it is gone.
       let hold = try leases.takeAll(of: name)
-      defer { hold?.end() }
-      return try store.source(of: record, home.source).take(name)
+      // The next process ends what is begun here.
+      try registry(true)?.setOptions(record.options.union(.doomed), ofVolume: record.id)
+      do throws(StoreError) {
+        guard hold?.isWhole != false else { throw .leased(path: name, host: nil) }
+        return DeletedHome(tree: try store.source(of: record, home.source).take(name), hold: hold)
+      } catch {
+        try? registry(true)?.setOptions(record.options, ofVolume: record.id)
+        throw error
+      }
     } catch {
       guard case .leased(_, let host) = error else { throw ControlFailure(error) }
       throw ControlFailure(
         "an app runs in the home of \(name.sanitized) on \(host?.sanitized ?? "another machine"); "
-          + "end it there first; nothing was changed", .inUse)
+          + "end it there first; if that machine is gone, try again in a minute; nothing was changed", .inUse)
     }
   }
+}
+
+extension VolumeService {
+  /// Removes what was taken, while nobody else begins to use it.
+  func remove(_ home: DeletedHome) throws(ControlFailure) {
+    defer { home.hold?.end() }
+    do throws(StoreError) {
+      // Its apps are no more.
+      if let registry = try registry(false) { try AppShapes(store: store, volume: volume).note(registry) }
+      try home.tree.remove()
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+}
+
+/// A home that has left its place, and who may use it until it is removed: nobody.
+struct DeletedHome: Sendable {
+  let tree: TakenHome
+  let hold: ContainerHold?
 }
 
 extension Store {

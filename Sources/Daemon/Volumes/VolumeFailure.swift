@@ -50,7 +50,9 @@ enum VolumeFailure: Error {
     case .configuration(let what): what
     case .underWay: "somebody else is doing the same"
     case .name: "its name can't be that of a volume; choose another, of at most 255 bytes, with '--at'"
-    case .nameIsTaken: "something has that name already; for a volume, choose another with '--at'"
+    case .nameIsTaken:
+      "something has that name already; for a volume, choose another with '--at'; a home that "
+        + "'insula volume list' shows is given up with 'insula volume eject Users/NAME'"
     case .tooMany: "there are too many volumes; eject some first"
     case .unfitForHomes(let kind):
       "homes need a place that keeps owners, ACLs and flags and can be written, which \(kind.sanitized) "

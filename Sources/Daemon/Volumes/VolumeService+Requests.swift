@@ -259,65 +259,7 @@ extension VolumeService {
     return Array(text.utf8.prefix { $0 != UInt8(ascii: "\n") })
   }
 
-  // MARK: Ejecting
-
-  /// How long who ejects a volume, or unmounts the tree, waits for uploads.
-  static let uploadSeconds: UInt8 = 20
-
-  private func eject(
-    _ name: String, isForced: Bool, deletesHome: Bool, by user: UInt32,
-    _ users: (AttachedVolume) -> [String], _ ejected: (_ place: [[UInt8]]) -> Void
-  ) throws(ControlFailure) -> VolumeDescription {
-    guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
-    let known = try findOwn(name, for: user)
-    var left: String?
-    if let attached = volume.attached.attached(known.id) {
-      if !isForced { try requireUnused(attached, users) }
-      left = notUploaded(on: attached, after: isForced ? 0 : Self.uploadSeconds)
-      if let left, !isForced {
-        throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
-      }
-    }
-    let (described, taken, gone) = try changes.withLock { _ throws(ControlFailure) in
-      let known = try findOwn(name, for: user)
-      let attached = volume.attached.attached(known.id)
-      if !isForced, let attached { try requireUnused(attached, users) }
-      var taken: TakenHome?
-      if deletesHome {
-        guard let home = attached?.home else {
-          throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
-        }
-        taken = try take(home, of: known)
-      }
-      // A record without a link is mended at the next mount, a link without a record never.
-      do throws(VolumeFailure) { try unlink(known) } catch {
-        throw ControlFailure(error, path: name.sanitized)
-      }
-      do throws(StoreError) { try registry(false)?.removeVolume(known.id) } catch {
-        throw ControlFailure(error)
-      }
-      volume.detach(known.id)
-      ejected(known.treePath)
-      let described = VolumeDescription(known, nil, missing: left ?? reason(of: known.id), isReadOnly: false)
-      forget(known.id)
-      if known.place == .network { removeDirectory(known.name) }
-      tell(.volumeEjected, known, by: user)
-      return (described, taken, attached)
-    }
-    // Others do not wait for what may take long; and its disk is there until that is done.
-    defer { if let gone { end(gone, isHurried: isForced) } }
-    awaitAll()
-    do throws(StoreError) { try taken?.remove() } catch { throw ControlFailure(error) }
-    return described
-  }
-
-  private func findOwn(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
-    let known = try find(name, for: user)
-    guard known.owner == user || user == 0 else {
-      throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
-    }
-    return known
-  }
+  // MARK: Finding
 
   /// The volume of that name that a user may know of.
   func find(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {

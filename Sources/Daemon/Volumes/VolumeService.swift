@@ -103,15 +103,21 @@ final class VolumeService: Sendable {
   /// Who uses one.
   func users(of attached: AttachedVolume) -> [String] { asksUsers.withLock { $0 }?(attached) ?? [] }
 
-  /// What was being added when a worker died was never there for anybody.
+  /// What was being added when a worker died was never there for anybody, and what was being deleted is no
+  /// more.
   private func forgetUnfinished(_ records: [VolumeRecord]) throws -> [VolumeRecord] {
-    let unfinished = records.filter { $0.options.contains(.unfinished) }
+    let ending: VolumeRecord.Options = [.unfinished, .doomed]
+    let unfinished = records.filter { !$0.options.isDisjoint(with: ending) }
     guard !unfinished.isEmpty, !isReadOnly, let registry = try registry(true) else { return records }
     for record in unfinished {
       engines.forget(record.id)
+      if record.options.contains(.doomed) {
+        try? unlink(record)
+        try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
+      }
       try registry.removeVolume(record.id)
     }
-    return records.filter { !$0.options.contains(.unfinished) }
+    return records.filter { $0.options.isDisjoint(with: ending) }
   }
 
   /// Whether it came into being because somebody looked for it.

@@ -121,6 +121,17 @@ extension Registry {
     }
   }
 
+  /// Forgets the apps and containers of a home that is no more.
+  package func forgetHome(_ name: String) throws(StoreError) {
+    let prefix = "Users/\(name)/"
+    for app in try apps() where app.path.hasPrefix(prefix) {
+      _ = try remove(app.identifier, of: app.user, keepingData: true)
+    }
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+    }
+  }
+
   /// Forgets a container that is gone.
   package func forget(_ container: ContainerRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in

@@ -31,6 +31,8 @@ package struct VolumeRecord: Equatable, Sendable {
     package static let waits = Options(rawValue: 16)
     /// It is being added, and nobody has been told yet that it is there.
     package static let unfinished = Options(rawValue: 32)
+    /// It is a home that is being deleted.
+    package static let doomed = Options(rawValue: 64)
   }
 
   package var id: Int64
