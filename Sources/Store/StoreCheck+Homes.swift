@@ -11,7 +11,12 @@ extension StoreCheck {
     let path = store.path + "/tree"
     // A missing Users directory was reported above.
     guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
-    for home in try homes.list() where !home.isAway {
+    let known = (try? Registry.existing(of: store)?.homesElsewhere()) ?? []
+    for home in try homes.list() {
+      if home.isAway {
+        if !known.contains("Users/\(home.name)/") { foundLink(home.name, in: homes) }
+        continue
+      }
       checkOwner(of: home, "\(path)/Users/\(home.name)")
       guard let care = homes.care(for: home) else { continue }
       for fault in care.faults() { check(fault, in: home, care) }
@@ -19,6 +24,18 @@ extension StoreCheck {
         homeDirectories.insert(["Users", home.name].map { Array($0.utf8) } + place.names)
       }
     }
+  }
+
+  /// A home that lies elsewhere, of which the list of volumes says nothing.
+  private mutating func foundLink(_ name: String, in homes: Homes) {
+    guard let source = HomeLink.source(of: name, in: homes.users.fd)?.sanitized else { return }
+    let store = store
+    found(
+      .failure, "\(store.path)/tree/Users/\(name)",
+      "says that the home is in \(source), but the store knows of no such volume",
+      "'insula check --repair' removes the link, and 'insula user add \(name) --home \(source)' takes the "
+        + "home again; nothing of it is lost"
+    ) { () throws(Errno) in try store.unlink(name) }
   }
 
   private mutating func checkOwner(of home: Homes.Home, _ path: String) {

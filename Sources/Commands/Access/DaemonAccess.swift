@@ -53,7 +53,11 @@ struct DaemonAccess: StoreAccess {
     }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
     let account = Account.numbered(user)?.name
     guard let home = homes.first(where: { $0 == account }) ?? homes.inOrder(by: <).first else {
-      throw StoreError.noHome(path: "\(users)/\(account ?? "of uid \(user)")")
+      let path = "\(users)/\(account ?? "of uid \(user)")"
+      do throws(Errno) { _ = try directory.fd.status(of: account ?? "") } catch .ENOMEDIUM {
+        throw StoreError.homeIsAway(path: path)
+      } catch {}
+      throw StoreError.noHome(path: path)
     }
     return "Users/\(home)"
   }

@@ -22,6 +22,15 @@ package enum HomeLink {
     return count == target.count && target.elementsEqual(prefix.utf8)
   }
 
+  /// Where a name in `/Users` says that its home is; nil if it is none of these links.
+  static func source(of name: String, in users: FD) -> String? {
+    var target = [UInt8](repeating: 0, count: 4096)
+    guard let link = try? users.child(name) else { return nil }
+    let count = target.withUnsafeMutableBytes { bytes in try? link.fd.readLink(into: bytes) }
+    let text = String(decoding: target.prefix(count ?? 0), as: UTF8.self)
+    return text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : nil
+  }
+
   /// Whether a name in `/Users` is that of one.
   static func isOne(_ name: some NameText, in users: FD) -> Bool {
     guard let object = try? users.child(name) else { return false }

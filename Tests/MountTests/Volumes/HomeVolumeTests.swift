@@ -156,6 +156,13 @@ struct HomeVolumeTests {
     try homes.expect(
       "run true 2>&1 | grep -o 'is on a disk or server that is not there'",
       "is on a disk or server that is not there\n")
+    let made = homes.run.mounted.temporary.appending("made")
+    try homes.run.mounted.temporary.makeDirectory("made", mode: 0o777)
+    try homes.run.succeed("new-app", "Own", made)
+    try homes.run.succeed("sign", "\(made)/Own.app", "--identity", "tester")
+    try homes.expect(
+      "insula install '\(made)/Own.app' 2>&1 | grep -o 'is on a disk or server that is not there'",
+      "is on a disk or server that is not there\n")
     try homes.expect(
       """
       mv "$S.away" "$S"; n=0; until ls $H >/dev/null 2>&1 || [ $n = 100 ]; do n=$((n+1)); sleep 0.1; done

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Homes outside of the store are refused, deleted and lost, as a whole or not at all.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct HomeDeletionTests {
+  private static let root = RunFixture.root
+  private static let registry = """
+    registry() { python3 -c '
+    import sqlite3, sys
+    db = sqlite3.connect(sys.argv[1]); print(*[row[0] for row in db.execute(sys.argv[2])]); db.commit()
+    ' "$STORE/state/insula.db" "$1"; }
+
+    """
+
+  /// Whoever is refused to delete a home keeps the apps in it; with the home they are forgotten.
+  @Test func whatIsRefusedChangesNothing() throws {
+    let homes = try HomeVolumeTests.Homes()
+    let made = homes.run.mounted.temporary.appending("made")
+    try homes.run.mounted.temporary.makeDirectory("made", mode: 0o777)
+    try homes.run.succeed("new-app", "Own", made)
+    try homes.run.succeed("sign", "\(made)/Own.app", "--identity", "tester")
+    try homes.expect(
+      """
+      insula install \(made)/Own.app --user $NAME >/dev/null; ls $H/Applications
+      "$INSULA" run --store "$POINT" org.example.own -- true
+      """, "Own.app\n")
+    try homes.expect(
+      Self.registry + """
+        (cd $H; exec sleep 100) &
+        until [ "$(readlink /proc/$!/cwd)" = "$H" ]; do sleep 0.01; done
+        user remove "$NAME" --delete-home 2>&1 | grep -o 'in use'; kill $!; wait 2>/dev/null
+        ls $H/Applications; insula apps | grep -c own
+        user remove "$NAME" --delete-home | grep -o Removed; insula apps | grep own
+        registry 'SELECT count(*) FROM containers'
+        user add "$NAME" --home "$S" >/dev/null; ls $H/Applications
+        """, "in use\nOwn.app\n1\nRemoved\n0\n", as: Self.root)
+    try homes.expect(
+      "insula install \(made)/Own.app --user $NAME >/dev/null; ls $H/Applications", "Own.app\n")
+  }
+
+  /// A process that was stopped when the home had just left its place: the next one ends that.
+  @Test func whatWasBegunIsEnded() throws {
+    let homes = try HomeVolumeTests.Homes()
+    _ = try homes.shell("run true")
+    _ = try homes.run.mounted.unmount()
+    try homes.expect(
+      Self.registry + """
+        registry 'UPDATE volumes SET options = options | 64'
+        mv "$S/$NAME" "$(echo "$S"/.insula/*-*)/.$NAME.removed-999999"
+        """, "\n", as: Self.root)
+    try homes.run.mounted.mount()
+    try homes.expect(
+      Self.registry + """
+        volume list; ls $POINT/Users; registry 'SELECT count(*) FROM containers'
+        user add "$NAME" --home "$S" | grep -o 'has the home'; stat -c %U $H | sed "s/$NAME/me/"
+        """, "There are no volumes.\nShared\n0\nhas the home\nme\n", as: Self.root)
+  }
+
+  /// Where a home must not be, nothing is made.
+  @Test func whatOverlapsIsNotEvenMade() throws {
+    let homes = try HomeVolumeTests.Homes()
+    try homes.expect(
+      """
+      add() { user add "$NAME" --home "$1" 2>&1 | grep -o "$2"; ls -A "$1"; }
+      volume eject "Users/$NAME" 2>/dev/null; umask 077
+      mkdir -p "$S/v/homes"; volume add "$S/v" >/dev/null; add "$S/v/homes" 'overlaps with the volume v'
+      volume eject v 2>/dev/null; mkdir -p "$S/w/$NAME/v"; chown "$NAME" "$S/w/$NAME"
+      volume add "$S/w/$NAME/v" >/dev/null; add "$S/w" 'overlaps with the volume v'; ls -A "$S/w/$NAME"
+      mkdir "$S/.insula/x"; add "$S/.insula/x" "is the daemon's"
+      mkdir "$STORE/x"; add "$STORE/x" 'lies in it'; rmdir "$STORE/x"
+      """,
+      "overlaps with the volume v\noverlaps with the volume v\n\(homes.run.user.name)\nv\nis the daemon's\n"
+        + "lies in it\n", as: Self.root)
+  }
+
+  /// A link to a home of which the list of volumes says nothing is found; the home comes back with its data.
+  @Test func linksWithoutVolumesAreFound() throws {
+    let homes = try HomeVolumeTests.Homes()
+    try homes.expect("echo mine >$H/Documents/a", "")
+    _ = try homes.run.mounted.unmount()
+    try homes.expect(
+      Self.registry + """
+        "$INSULA" check "$STORE" >/dev/null && echo whole
+        registry 'DELETE FROM volumes'
+        "$INSULA" check "$STORE" | grep -o "insula user add $NAME --home $S" | wc -l
+        "$INSULA" check --repair "$STORE" >/dev/null; "$INSULA" check "$STORE" >/dev/null && echo whole
+        """, "whole\n\n1\nwhole\n", as: Self.root)
+    try homes.run.mounted.mount()
+    try homes.expect(
+      "ls $POINT/Users; user add \"$NAME\" --home \"$S\" >/dev/null; cat $H/Documents/a", "Shared\nmine\n",
+      as: Self.root)
+  }
+}
