@@ -121,6 +121,40 @@ struct DiskVolumeTests {
       """, "1\nis in use\n1\n1\n50\nclean\n", as: RunFixture.root)
   }
 
+  /// Who serves a file decides where its end is: what is open to append is open so there, until it is not any
+  /// more.
+  @Test func endOfAFileIsLeftToItsServer() throws {
+    guard Self.has("fuse2fs"), Self.has("mkfs.ext4") else {
+      Issue.record("SKIPPED: fuse2fs is not installed, so it serves no disk here")
+      return
+    }
+    let disks = try Disks()
+    try disks.make("disk.img", "mkfs.ext4 -qF")
+    let worker = try #require(try disks.run.mounted.daemon())
+    try disks.expect(
+      """
+      volume add --engine program disk.img >/dev/null
+      for how in 'os.O_CREAT | os.O_WRONLY' os.O_WRONLY os.O_RDWR; do
+        /usr/bin/python3 - $V/disk/file \(worker) "$how" <<'END'
+      import fcntl, glob, os, sys
+      def appends():
+          found = [fd for fd in glob.glob(f"/proc/{sys.argv[2]}/fd/*") if os.path.exists(fd)
+                   and os.readlink(fd).endswith("/file")]
+          lines = [line for fd in found for line in open(fd.replace("/fd/", "/fdinfo/"))]
+          return any(line.startswith("flags:") and int(line.split()[1], 8) & os.O_APPEND for line in lines)
+      file = os.open(sys.argv[1], eval(sys.argv[3]) | os.O_APPEND)
+      os.write(file, b"abc")
+      told = appends()
+      fcntl.fcntl(file, fcntl.F_SETFL, 0)
+      os.pwrite(file, b"X", 0)
+      fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+      os.write(file, b"d")
+      print(told, open(sys.argv[1]).read())
+      END
+      done
+      """, "True Xbcd\nTrue Xbcdabcd\nTrue Xbcdabcdabcd\n", as: RunFixture.root)
+  }
+
   private func children(of process: Int32) -> [Int32] {
     let text = FD.text(of: "/proc/\(process)/task/\(process)/children", limit: 4096) ?? ""
     return text.split(separator: " ").compactMap { Int32($0) }.filter {
