@@ -257,7 +257,7 @@ class SFTP(Served):
                 f"{place.name}@127.0.0.1:{place.scratch}/{self.name}-own $PLACE")
 
 
-RCLONE = ("rclone mount --vfs-cache-mode writes --dir-cache-time 5s --contimeout 20s --timeout 60s --retries 1 "
+RCLONE = ("rclone mount --vfs-cache-mode writes --vfs-write-back 1s --dir-cache-time 5s --contimeout 20s --timeout 60s --retries 1 "
           "--low-level-retries 2 --ask-password=false --use-mmap --")
 
 
