@@ -76,16 +76,14 @@ internal import Testing
   /// Who does not wait has it when they look once more; what was renewed meanwhile, they wait for anew.
   @Test func looksAddUp() throws {
     let lease = try acquire()
-    var attempt = LeaseAttempt(times)
+    var acquisition = LeaseAcquisition(times)
     var next: StoreLease?
     func look() throws -> String {
-      switch try attempt.look(at: state.fd, path: "/store", endsProcess: false) {
-      case .had(let lease):
-        next = lease
-        return "had"
-      case .silent(let host): return host == hostName() ? "silent" : "somebody else"
-      case .renewed: return "renewed"
-      }
+      let look = try StoreLease.look(at: state.fd, path: "/store", &acquisition, endsProcess: false)
+      next = look.lease
+      if next != nil { return "had" }
+      #expect(look.host == hostName())
+      return look.isRenewed ? "renewed" : "silent"
     }
     #expect(try look() == "silent")
     #expect(isDone(lease.renew()))
@@ -99,14 +97,13 @@ internal import Testing
   /// Several are renewed together, each until its end.
   @Test func severalAreRenewedTogether() throws {
     let times = LeaseTimes(hold: 2 * Self.second, renewal: Self.second / 5, silence: 4 * Self.second)
-    let renewal = LeaseRenewal { _ in }
+    var renewal: LeaseRenewal?
     let leases = try (0..<20).map { number in
       let place = try state.fd.openDirectory("\(number)", makingWith: 0o700)
-      var attempt = LeaseAttempt(times)
-      guard case .had(let lease) = try attempt.look(at: place.fd, path: "/store", endsProcess: false) else {
-        throw Errno.EBUSY
-      }
-      try renewal.add(lease)
+      var acquisition = LeaseAcquisition(times)
+      let look = try StoreLease.look(at: place.fd, path: "/store", &acquisition, endsProcess: false)
+      let lease = try #require(look.lease)
+      if renewal?.add(lease) != true { renewal = try LeaseRenewal(lease) { _ in } }
       return lease
     }
     leases[0].release()

@@ -32,22 +32,20 @@ final class ContainerLeases: Sendable {
     /// It is being taken or given back.
     case underWay
     case held(StoreLease, holders: Int)
-  }
-  private struct State {
-    var entries: [Key: Entry] = [:]
-    /// What was seen of those that could not be had.
-    var attempts: [Key: LeaseAttempt] = [:]
-    /// A home's are renewed together.
-    var renewals: [String: LeaseRenewal] = [:]
+    /// It could not be had; what was seen of it.
+    case seen(LeaseAcquisition)
   }
 
   private let volume: Volume
-  private let state = Condition(State())
+  private let entries = Condition<[Key: Entry]>([:])
+  /// A home's are renewed together.
+  private let renewals = Mutex<[String: LeaseRenewal]>([:])
   /// The name of the lease on the deletion of a home; no container has it.
   private static let deletion = "deletion"
   /// So many can be renewed in time, one after the other, also by a slow server.
   private static let mostOfHome = 256
-  private static let mostAttempts = 4096
+  /// Of all homes, and of those that could not be had.
+  private static let most = 10_000
 
   init(_ volume: Volume) { self.volume = volume }
 
@@ -68,18 +66,18 @@ final class ContainerLeases: Sendable {
     _ containers: [(kind: ContainerKind, identifier: AppIdentifier)], of home: String, _ way: Way
   ) throws(StoreError) -> ContainerHold? {
     guard let target = target(of: home) else { return nil }
-    let names = Set(containers.map { Self.name(of: $0.kind, $0.identifier) })
-    let used = state.withLock { $0.entries.keys.count { $0.home == home } }
-    guard used + names.count <= Self.mostOfHome || way == .again else {
+    let used = entries.withLock { entries in
+      entries.count { if case .held = $0.value { $0.key.home == home } else { false } }
+    }
+    guard used + containers.count <= Self.mostOfHome || way == .again else {
       throw .failed(
         doing: "use more than \(Self.mostOfHome) containers at a time in the home", path: home, errno: .EMFILE
       )
     }
     let hold = ContainerHold(self)
+    let names = containers.map { Self.name(of: $0.kind, $0.identifier) }
     try take(names, of: home, in: target.source, way, hold)
-    if way == .again { return hold }
-    try requireNoDeletion(of: home, in: target.source, way)
-    try requireThere(home, target)
+    if way != .again { try requireThere(home, target, way) }
     return hold
   }
 
@@ -93,46 +91,42 @@ final class ContainerLeases: Sendable {
     guard let source = target(of: home)?.source else { return nil }
     let hold = ContainerHold(self)
     try take([Self.deletion], of: home, in: source, .alone, hold)
-    let names: Set<String>
+    let names: [String]
     do throws(Errno) {
       names = try source.use { (source) throws(Errno) in
         let leases = try source.openDirectory(at: "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)")
-        return Set(try leases.fd.entries().map { String(decoding: $0.name, as: UTF8.self) })
+        return try leases.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
       }
     } catch {
       throw StoreError(error, doing: "look for who uses the home", path: home)
     }
-    try take(names.subtracting([Self.deletion]), of: home, in: source, .alone, hold)
+    try take(names.filter { $0 != Self.deletion }, of: home, in: source, .alone, hold)
     return hold
   }
 
   private func take(
-    _ names: Set<String>, of home: String, in source: SharedFD, _ way: Way, _ hold: ContainerHold
+    _ names: [String], of home: String, in source: SharedFD, _ way: Way, _ hold: ContainerHold
   ) throws(StoreError) {
     var left = names.inOrder(by: <)
     var isFirst = true
     while true {
       var refusal: StoreError?
-      var missing: [String] = []
       for name in left {
         let key = Key(home: home, container: name)
-        switch try look(key, in: source, way) {
-        case .had(let lease): hold.add(lease, key)
-        case .silent(let host):
-          missing.append(name)
-          if way != .patiently { refusal = .leased(path: name, host: host) }
-        case .renewed(let host):
-          missing.append(name)
-          // What was seen before may be old.
-          if way != .patiently || !isFirst { refusal = .leased(path: name, host: host) }
+        let look = try look(key, in: source, way)
+        if let lease = look.lease {
+          hold.add(lease, key)
+          left.removeAll { $0 == name }
+        } else if way != .patiently || look.isRenewed && !isFirst {
+          // At the first look, what was seen before may be old.
+          refusal = .leased(path: name, host: look.host)
         }
       }
       if let refusal { throw refusal }
-      if missing.isEmpty { return }
-      left = missing
+      if left.isEmpty { return }
       isFirst = false
       // Nothing tells of what another machine does.
-      _ = state.wait(milliseconds: 1000) { _ in false }
+      _ = entries.wait(milliseconds: 1000) { _ in false }
     }
   }
 
@@ -145,76 +139,68 @@ final class ContainerLeases: Sendable {
 
   private func look(
     _ key: Key, in source: SharedFD, _ way: Way
-  ) throws(StoreError) -> LeaseAttempt.Outcome {
+  ) throws(StoreError) -> StoreLease.Look {
     let isAlone = way == .alone || key.container == Self.deletion
-    var attempt = LeaseAttempt()
-    let held = state.wait(until: { if case .underWay = $0.entries[key] { false } else { true } }) {
-      state -> LeaseAttempt.Outcome? in
-      guard case .held(let lease, let holders) = state.entries[key] else {
-        state.entries[key] = .underWay
-        attempt = state.attempts.removeValue(forKey: key) ?? attempt
-        return nil
+    var acquisition = LeaseAcquisition(.usual)
+    let known = entries.wait(until: { if case .underWay = $0[key] { false } else { true } }) {
+      entries -> StoreLease.Look? in
+      switch entries[key] {
+      case .held(let lease, let holders):
+        if isAlone { return (nil, hostName(), true) }
+        entries[key] = .held(lease, holders: holders + 1)
+        return (lease, nil, false)
+      case .seen(let seen): acquisition = seen
+      case nil, .underWay: if entries.count >= Self.most { return (nil, nil, true) }
       }
-      if isAlone { return .renewed(host: hostName()) }
-      state.entries[key] = .held(lease, holders: holders + 1)
-      return .had(lease)
+      entries[key] = .underWay
+      return nil
     }
-    if let held { return held }
+    if let known { return known }
     do throws(StoreError) {
-      let outcome = try look(key, in: source, way, &attempt)
-      state.change { state in
-        if case .had(let lease) = outcome {
-          state.entries[key] = .held(lease, holders: 1)
-        } else {
-          state.entries[key] = nil
-          if state.attempts.count >= Self.mostAttempts { state.attempts = [:] }
-          state.attempts[key] = attempt
-        }
-      }
-      return outcome
+      let directory = try directory(of: key, in: source)
+      let look: StoreLease.Look =
+        way == .again
+        ? (try StoreLease(resuming: directory.fd, path: key.container, endsProcess: false), nil, false)
+        : try StoreLease.look(at: directory.fd, path: key.container, &acquisition, endsProcess: false)
+      if let lease = look.lease { try keep(lease, of: key) }
+      let entry = look.lease.map { Entry.held($0, holders: 1) } ?? .seen(acquisition)
+      entries.change { $0[key] = entry }
+      return look
     } catch {
-      state.change { $0.entries[key] = nil }
+      entries.change { $0[key] = nil }
       throw error
     }
   }
 
-  private func look(
-    _ key: Key, in source: SharedFD, _ way: Way, _ attempt: inout LeaseAttempt
-  ) throws(StoreError) -> LeaseAttempt.Outcome {
-    let directory = try directory(of: key, in: source)
-    let outcome: LeaseAttempt.Outcome =
-      way == .again
-      ? .had(try StoreLease(resuming: directory.fd, path: key.container, endsProcess: false))
-      : try attempt.look(at: directory.fd, path: key.container, endsProcess: false)
-    guard case .had(let lease) = outcome else { return outcome }
-    let renewal = state.withLock { state in
-      let renewal =
-        state.renewals[key.home] ?? LeaseRenewal { DaemonLog.write("the home \(key.home): \($0)") }
-      state.renewals[key.home] = renewal
-      return renewal
-    }
-    do throws(Errno) { try renewal.add(lease) } catch {
+  private func keep(_ lease: StoreLease, of key: Key) throws(StoreError) {
+    do throws(Errno) {
+      try renewals.withLock { (renewals) throws(Errno) in
+        if renewals[key.home]?.add(lease) == true { return }
+        renewals[key.home] = try LeaseRenewal(lease) { DaemonLog.write("the home \(key.home): \($0)") }
+      }
+    } catch {
       lease.release()
       throw StoreError(error, doing: "keep the lease of", path: key.container)
     }
-    return outcome
   }
 
   /// Holders need them no more; those that were their last are given back, which may take as long as a server
   /// needs.
   fileprivate func giveBack(_ keys: [Key]) {
-    let last = state.withLock { state in
-      keys.compactMap { key -> (Key, StoreLease)? in
-        guard case .held(let lease, let holders) = state.entries[key] else { return nil }
-        state.entries[key] = holders > 1 ? .held(lease, holders: holders - 1) : .underWay
-        return holders > 1 ? nil : (key, lease)
+    let last = entries.withLock { entries in
+      var last: [(Key, StoreLease)] = []
+      for key in keys {
+        guard case .held(let lease, let holders) = entries[key] else { continue }
+        entries[key] = holders > 1 ? .held(lease, holders: holders - 1) : .underWay
+        if holders == 1 { last.append((key, lease)) }
       }
+      return last
     }
     if last.isEmpty { return }
-    let giveBack = { @Sendable [state] in
+    let giveBack = { @Sendable [entries] in
       for (key, lease) in last {
         lease.release()
-        state.change { $0.entries[key] = nil }
+        entries.change { $0[key] = nil }
       }
     }
     if let thread = try? JoinableThread(name: "leases", giveBack) { thread.detach() } else { giveBack() }
@@ -234,48 +220,38 @@ final class ContainerLeases: Sendable {
     }
   }
 
-  // MARK: Homes that go
-
-  /// Throws if another store deletes the home; one that has died while it did so is waited for.
-  private func requireNoDeletion(of home: String, in source: SharedFD, _ way: Way) throws(StoreError) {
-    let path = "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)/\(Self.deletion)"
-    let isUnderWay: Bool
+  /// Throws unless the home is still the one that was found when it became a part of the tree, and nobody
+  /// deletes it; who has died while they did so is waited for.
+  private func requireThere(
+    _ home: String, _ target: RedirectedNames.Target, _ way: Way
+  ) throws(StoreError) {
+    let isDeleted: Bool?
     do throws(Errno) {
-      isUnderWay = try source.use { (source) throws(Errno) in
-        do throws(Errno) {
-          let directory = try source.openDirectory(at: path)
-          return try StoreLease.isHeld(in: directory.fd)
-        } catch .ENOENT {
-          return false
-        }
-      }
-    } catch {
-      throw StoreError(error, doing: "look whether somebody deletes the home", path: home)
-    }
-    guard isUnderWay else { return }
-    do throws(StoreError) {
-      try take([Self.deletion], of: home, in: source, way, ContainerHold(self))
-    } catch {
-      guard case .leased = error else { throw error }
-      throw .homeIsGone(name: home)
-    }
-  }
-
-  /// Throws unless the home is still the one that was found when it became a part of the tree.
-  private func requireThere(_ home: String, _ target: RedirectedNames.Target) throws(StoreError) {
-    do throws(Errno) {
-      let own = try target.root.use { (root) throws(Errno) in try root.status() }
-      let there = try target.source.use { (source) throws(Errno) in
+      isDeleted = try target.source.use { (source) throws(Errno) in
         // What one machine has of a directory may be old; a new descriptor makes clients ask.
         let source = try source.reopened(O_RDONLY | O_DIRECTORY)
-        return try source.fd.status(of: home)
+        let path = "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)/\(Self.deletion)"
+        if try StoreLease.isHeld(at: path, in: source.fd) { return nil }
+        let own = try target.root.use { (root) throws(Errno) in try root.status() }
+        let there = try source.fd.status(of: home)
+        return own.st_dev != there.st_dev || own.st_ino != there.st_ino
       }
-      guard own.st_dev == there.st_dev, own.st_ino == there.st_ino else { throw .ESTALE }
-    } catch .ENOENT, .ESTALE {
-      throw .homeIsGone(name: home)
     } catch {
-      throw StoreError(error, doing: "look for the home", path: home)
+      guard error == .ENOENT || error == .ESTALE else {
+        throw StoreError(error, doing: "look for the home", path: home)
+      }
+      throw .homeIsGone(name: home)
     }
+    guard let isDeleted else {
+      do throws(StoreError) {
+        try take([Self.deletion], of: home, in: target.source, way, ContainerHold(self))
+      } catch {
+        guard case .leased = error else { throw error }
+        throw .homeIsGone(name: home)
+      }
+      return try requireThere(home, target, way)
+    }
+    if isDeleted { throw .homeIsGone(name: home) }
   }
 }
 

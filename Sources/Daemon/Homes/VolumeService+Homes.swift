@@ -53,7 +53,9 @@ extension VolumeService {
   }
 
   /// Takes a home from its place that is to be deleted; nothing of it may be used elsewhere.
-  func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure) -> DeletedHome {
+  func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure)
+    -> (TakenHome, ContainerHold?)
+  {
     let name = String(decoding: record.name, as: UTF8.self)
     do throws(StoreError) {
       let hold = try leases.takeAll(of: name)
@@ -61,7 +63,7 @@ extension VolumeService {
       try registry(true)?.setOptions(record.options.union(.doomed), ofVolume: record.id)
       do throws(StoreError) {
         guard hold?.isWhole != false else { throw .leased(path: name, host: nil) }
-        return DeletedHome(tree: try store.source(of: record, home.source).take(name), hold: hold)
+        return (try store.source(of: record, home.source).take(name), hold)
       } catch {
         try? registry(true)?.setOptions(record.options, ofVolume: record.id)
         throw error
@@ -73,26 +75,6 @@ extension VolumeService {
           + "end it there first; if that machine is gone, try again in a minute; nothing was changed", .inUse)
     }
   }
-}
-
-extension VolumeService {
-  /// Removes what was taken, while nobody else begins to use it.
-  func remove(_ home: DeletedHome) throws(ControlFailure) {
-    defer { home.hold?.end() }
-    do throws(StoreError) {
-      // Its apps are no more.
-      if let registry = try registry(false) { try AppShapes(store: store, volume: volume).note(registry) }
-      try home.tree.remove()
-    } catch {
-      throw ControlFailure(error)
-    }
-  }
-}
-
-/// A home that has left its place, and who may use it until it is removed: nobody.
-struct DeletedHome: Sendable {
-  let tree: TakenHome
-  let hold: ContainerHold?
 }
 
 extension Store {

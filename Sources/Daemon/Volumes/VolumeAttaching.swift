@@ -31,34 +31,26 @@ struct VolumeAttaching {
   }
 
   /// Throws for what must not be a volume beside those that there are; `user` is who asks.
-  ///
-  /// What only `holds` the place of another one may hold others, too.
-  func checkOverlap(_ added: AttachedVolume, holds: Bool = false, for user: UInt32) throws(VolumeFailure) {
-    if volume.attached.overlapsStore(added, store.tree, orHolds: !holds) { throw .overlapsStore }
-    guard let other = volume.attached.overlapping(added, orHolding: !holds) else { return }
+  func checkOverlap(_ added: AttachedVolume, for user: UInt32) throws(VolumeFailure) {
+    if volume.attached.overlapsStore(added, store.tree) { throw .overlapsStore }
+    try refuse(volume.attached.overlapping(added), for: user)
+  }
+
+  private func refuse(_ other: AttachedVolume?, for user: UInt32) throws(VolumeFailure) {
+    guard let other else { return }
     throw .overlaps(other.isVisible(to: user) ? other.record.title : nil)
   }
 
-  /// The same for a home that may not be there yet, before anything is made in the directory that it is to be
-  /// in.
-  func checkOverlap(
-    ofHome record: VolumeRecord, in source: SharedFD, for user: UInt32
-  ) throws(VolumeFailure) {
-    if record.path.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual(Self.own) }) {
+  /// Throws for a directory in which no home must be made.
+  func checkSource(_ record: VolumeRecord, _ directory: FD, for user: UInt32) throws(VolumeFailure) {
+    let names = record.path.split(separator: UInt8(ascii: "/"))
+    if names.contains(where: { $0.elementsEqual(HomeSource.ownName.utf8) }) {
       throw .configuration("what lies in '\(HomeSource.ownName)' is the daemon's, and no home")
     }
-    let place: AttachedVolume
-    let home = try? source.use { (source) throws(Errno) in SharedFD(try source.openDirectory(record.name)) }
-    do throws(Errno) {
-      let engine = try source.use { (source) throws(Errno) in try VolumeEngine.directory(record, source) }
-      place = try AttachedVolume(record, engine, of: home ?? source, root: home ?? source, in: store.tree)
-    } catch {
-      throw .mount(error)
-    }
-    try checkOverlap(place, holds: home == nil, for: user)
+    let holding = volume.attached.holding(directory)
+    if holding.isStore { throw .overlapsStore }
+    try refuse(holding.volume, for: user)
   }
-
-  private static let own = HomeSource.ownName.utf8
 
   /// Throws unless a directory may be the volume of a user: it is theirs, and they get to it themselves.
   ///

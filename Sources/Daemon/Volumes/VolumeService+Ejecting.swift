@@ -33,7 +33,7 @@ extension VolumeService {
       let known = try findOwn(name, for: user)
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
-      var taken: DeletedHome?
+      var taken: (tree: TakenHome, hold: ContainerHold?)?
       if deletesHome {
         guard let home = attached?.home else {
           throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
@@ -46,7 +46,10 @@ extension VolumeService {
       }
       do throws(StoreError) {
         let registry = try registry(false)
-        if taken != nil { try registry?.forgetHome(String(decoding: known.name, as: UTF8.self)) }
+        if taken != nil, let registry {
+          try registry.forgetHome(String(decoding: known.name, as: UTF8.self))
+          try AppShapes(store: store, volume: volume).note(registry)
+        }
         try registry?.removeVolume(known.id)
       } catch {
         throw ControlFailure(error)
@@ -62,7 +65,9 @@ extension VolumeService {
     // Others do not wait for what may take long; and its disk is there until that is done.
     defer { if let gone { end(gone, isHurried: isForced) } }
     awaitAll()
-    if let taken { try remove(taken) }
+    // Until nothing is left of it, nobody begins to use it.
+    defer { taken?.hold?.end() }
+    do throws(StoreError) { try taken?.tree.remove() } catch { throw ControlFailure(error) }
     return described
   }
 

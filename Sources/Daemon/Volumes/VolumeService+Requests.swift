@@ -123,7 +123,7 @@ extension VolumeService {
         try EncryptedDirectory.check(FD(directory.number))
         try checkPlace(of: found, directory, for: caller.uid)
       } else {
-        if isHome { try attaching.checkOverlap(ofHome: found, in: directory, for: caller.uid) }
+        if isHome { try attaching.checkSource(found, FD(directory.number), for: caller.uid) }
         let prepared = try attaching.prepare(directory, as: found, isNew: isHome)
         try attaching.checkOverlap(prepared, for: caller.uid)
       }

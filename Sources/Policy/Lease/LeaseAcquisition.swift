@@ -39,7 +39,7 @@ package struct LeaseAcquisition: Sendable {
     case confirming(UInt64, LeaseTerm)
   }
 
-  private let times: LeaseTimes
+  package let times: LeaseTimes
   private var phase = Phase.looking
   /// What was seen first, and when.
   private var seen: (top: Top, since: UInt64)?

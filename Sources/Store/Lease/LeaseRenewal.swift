@@ -5,68 +5,61 @@ package import LinuxIO
 
 /// Renews leases until they are released or lost, and sees to it that it is noticed when one is over.
 ///
-/// It has two threads, and none without leases. One renews all of them in turn, so they should be of one
-/// place: one that does not answer holds up the others. A write may hang for longer than a lease lasts, so
-/// the other thread watches the time.
+/// One thread renews all of them in turn, so they should be of one place: one that does not answer holds up
+/// the others. A write may hang for longer than a lease lasts, so another thread watches the time. Both end
+/// with the last lease.
 package final class LeaseRenewal: Sendable {
-  private struct State {
-    var leases: [StoreLease] = []
-    /// How many there have been.
-    var additions = 0
-    var isWatching = false
-    var isRenewing = false
-  }
-  private let state = Condition(State())
+  /// Nil when the last one has gone.
+  private let leases: Condition<[StoreLease]?>
   private let say: @Sendable (String) -> Void
 
-  package init(_ say: @escaping @Sendable (String) -> Void) { self.say = say }
-
-  package func add(_ lease: StoreLease) throws(Errno) {
+  package init(_ lease: StoreLease, _ say: @escaping @Sendable (String) -> Void) throws(Errno) {
+    leases = Condition([lease])
+    self.say = say
     lease.isRenewed(by: self)
-    try state.change { (state) throws(Errno) in
-      if !state.isWatching {
-        let thread = try JoinableThread(name: "lease-watch") { [self] in watch() }
-        thread.detach()
-        state.isWatching = true
-      }
-      if !state.isRenewing {
-        let thread = try JoinableThread(name: "lease") { [self] in renew() }
-        thread.detach()
-        state.isRenewing = true
-      }
-      state.leases.append(lease)
-      state.additions += 1
+    do throws(Errno) {
+      let watching = try JoinableThread(name: "lease-watch") { [self] in watch() }
+      watching.detach()
+      let renewing = try JoinableThread(name: "lease") { [self] in renew() }
+      renewing.detach()
+    } catch {
+      remove(lease)
+      throw error
     }
   }
 
-  func remove(_ lease: StoreLease) { state.change { $0.leases.removeAll { $0 === lease } } }
+  /// False if the last one has gone.
+  package func add(_ lease: StoreLease) -> Bool {
+    leases.withLock { leases in
+      guard leases != nil else { return false }
+      lease.isRenewed(by: self)
+      leases?.append(lease)
+      return true
+    }
+  }
 
+  func remove(_ lease: StoreLease) {
+    leases.change { leases in
+      leases?.removeAll { $0 === lease }
+      if leases?.isEmpty == true { leases = nil }
+    }
+  }
+
+  /// One that is added meanwhile lasts for longer than this waits.
   private func watch() {
-    while true {
-      let (leases, additions) = state.withLock { state in
-        if state.leases.isEmpty { state.isWatching = false }
-        return (state.leases, state.additions)
-      }
-      if leases.isEmpty { return }
-      for lease in leases where !lease.deadline.check() { remove(lease) }
-      let left = leases.map(\.deadline.nanosecondsLeft).filter { $0 > 0 }.min() ?? 0
-      _ = state.wait(milliseconds: min(Int(left / 1_000_000) + 1, 60_000)) {
-        $0.leases.isEmpty || $0.additions != additions
-      }
+    while let known = leases.withLock({ $0 }) {
+      for lease in known where !lease.deadline.check() { remove(lease) }
+      let left = known.map(\.deadline.nanosecondsLeft).filter { $0 > 0 }.min() ?? 0
+      _ = leases.wait(milliseconds: min(Int(left / 1_000_000) + 1, 60_000)) { $0 == nil }
     }
   }
 
   private func renew() {
     var hasFailed = false
-    while true {
-      let pause = state.withLock { state -> Int? in
-        if state.leases.isEmpty { state.isRenewing = false }
-        return state.leases.first?.milliseconds
-      }
-      guard let pause else { return }
-      _ = state.wait(milliseconds: hasFailed ? max(1, pause / 5) : pause) { $0.leases.isEmpty }
+    while let pause = leases.withLock({ $0?.first?.milliseconds }) {
+      _ = leases.wait(milliseconds: hasFailed ? max(1, pause / 5) : pause) { $0 == nil }
       var failure: Errno?
-      for lease in state.withLock({ $0.leases }) {
+      for lease in leases.withLock({ $0 }) ?? [] {
         switch lease.renew() {
         case .done: break
         case .failed(let error): failure = error

@@ -61,32 +61,80 @@ package final class StoreLease: Sendable {
     if endsProcess { deadline.whenOver { Self.ending.withLock { $0 }() } }
   }
 
+  /// What came of a look: the lease, or who has it, and whether that one has renewed it since the last look.
+  package typealias Look = (lease: StoreLease?, host: String?, isRenewed: Bool)
+
+  /// Looks once, and takes the lease if it is free.
+  ///
+  /// What was seen is kept for the next look, however much later that is: so those who do not wait for a
+  /// machine that is gone have the lease, too, when they look once more. After an error nobody looks again.
+  /// Its loss `endsProcess`, unless somebody else waits for its deadline.
+  package static func look(
+    at state: FD, path: String, _ acquisition: inout LeaseAcquisition, endsProcess: Bool
+  ) throws(StoreError) -> Look {
+    guard let process = ProcessIdentity(running: ProcessID.own) else {
+      throw .failed(doing: "look at this process for the lease of", path: path, errno: .ENOSYS)
+    }
+    var record = LeaseRecord(
+      holder: UUIDText.random(), host: hostName() ?? "a machine without a name", process)
+    var host: String?
+    do throws(Errno) {
+      let files = try LeaseFiles(in: state)
+      var made: OwnedFD?
+      var step = LeaseAcquisition.Step.look
+      while true {
+        switch step {
+        case .look:
+          let asked = bootNanoseconds()
+          let top = try files.top()
+          host = top.record?.host
+          step = acquisition.looked(top.top, asked: asked, answered: bootNanoseconds())
+        case .pause: return (nil, host, false)
+        case .take(let number):
+          let begun = bootNanoseconds()
+          record.renewedAt = begun
+          made = try files.make(number, record)
+          step = acquisition.took(made != nil, begun: begun, done: bootNanoseconds())
+        case .use(let number, let term):
+          guard let file = made.take() else { throw .ESTALE }
+          files.removeOld(before: number)
+          let times = acquisition.times
+          return (
+            try StoreLease(state, file, number, record, term, times, endsProcess: endsProcess), nil, false
+          )
+        case .giveUp: return (nil, host, true)
+        }
+      }
+    } catch {
+      throw StoreError(error, doing: "take the lease of", path: path)
+    }
+  }
+
   /// Waits until it has the lease, or throws if another machine renews it.
   package static func acquire(
     _ state: FD, path: String, times: LeaseTimes = .usual
   ) throws(StoreError) -> StoreLease {
-    var attempt = LeaseAttempt(times)
+    var acquisition = LeaseAcquisition(times)
     var isToldOf = false
     while true {
-      switch try attempt.look(at: state, path: path, endsProcess: true) {
-      case .had(let lease): return lease
-      case .renewed(let host): throw .leased(path: path, host: host)
-      case .silent(let host):
-        if !isToldOf {
-          isToldOf = true
-          let tell = waiting.withLock { $0 }
-          tell(host ?? "another machine", Int(times.silence / 1_000_000_000))
-        }
-        // Nothing tells of what another machine does.
-        _ = Condition(()).wait(milliseconds: Int(times.renewal / 5_000_000)) { _ in false }
+      let look = try look(at: state, path: path, &acquisition, endsProcess: true)
+      if let lease = look.lease { return lease }
+      if look.isRenewed { throw .leased(path: path, host: look.host) }
+      if !isToldOf {
+        isToldOf = true
+        let tell = waiting.withLock { $0 }
+        tell(look.host ?? "another machine", Int(times.silence / 1_000_000_000))
       }
+      // Nothing tells of what another machine does.
+      _ = Condition(()).wait(milliseconds: Int(times.renewal / 5_000_000)) { _ in false }
     }
   }
 
   /// Whether anybody has the lease, as far as that is known at the first look.
-  package static func isHeld(in state: FD) throws(Errno) -> Bool {
+  package static func isHeld(at path: String, in directory: FD) throws(Errno) -> Bool {
     do throws(Errno) {
-      guard case .held = try LeaseFiles(lookingIn: state).top().top else { return false }
+      let state = try directory.openDirectory(at: path)
+      guard case .held = try LeaseFiles(lookingIn: state.fd).top().top else { return false }
       return true
     } catch .ENOENT {
       return false
@@ -169,7 +217,7 @@ package final class StoreLease: Sendable {
 
   /// Renews it from now on, and sees to it that it is noticed when it is over, until it is released.
   package func startRenewing(_ say: @escaping @Sendable (String) -> Void) throws(Errno) {
-    try LeaseRenewal(say).add(self)
+    _ = try LeaseRenewal(self, say)
   }
 
   func isRenewed(by renewal: LeaseRenewal) { self.renewal.withLock { $0 = renewal } }

@@ -57,10 +57,9 @@ package final class AttachedVolumes: Sendable {
   /// `/Users`.
   let users: ObjectNumber?
 
-  /// Whether a directory lies in the store, or holds it.
-  package func overlapsStore(_ added: AttachedVolume, _ tree: FD, orHolds: Bool = true) -> Bool {
-    store.map { added.numbersUpwards.contains($0) } ?? true
-      || orHolds && tree.numbersUpwards.contains(added.number)
+  /// Whether a directory holds the store, or lies in it.
+  package func overlapsStore(_ added: AttachedVolume, _ tree: FD) -> Bool {
+    store.map { added.numbersUpwards.contains($0) } ?? true || tree.numbersUpwards.contains(added.number)
   }
 
   init(tree: FD, _ budget: Budget) {
@@ -196,12 +195,17 @@ package final class AttachedVolumes: Sendable {
   /// Whether nothing but volumes is in a directory, whatever the store has there.
   func arePlacedAlone(in directory: ObjectNumber) -> Bool { directory == self.directory }
 
-  /// The one in which another one lies, or that is it, or lies in it, if there is one.
-  package func overlapping(_ added: AttachedVolume, orHolding: Bool = true) -> AttachedVolume? {
+  /// In which of them, or in the store, a directory lies.
+  package func holding(_ directory: FD) -> (isStore: Bool, volume: AttachedVolume?) {
+    let numbers = directory.numbersUpwards
+    return (store.map { numbers.contains($0) } ?? true, all.first { numbers.contains($0.number) })
+  }
+
+  /// The one in which another one lies, or that lies in it, or is it, if there is one.
+  package func overlapping(_ added: AttachedVolume) -> AttachedVolume? {
     (all + locked.places).first { volume in
       volume.record.id != added.record.id
-        && (added.numbersUpwards.contains(volume.number)
-          || orHolding && volume.numbersUpwards.contains(added.number))
+        && (added.numbersUpwards.contains(volume.number) || volume.numbersUpwards.contains(added.number))
     }
   }
 

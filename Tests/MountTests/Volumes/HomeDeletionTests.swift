@@ -69,13 +69,10 @@ struct HomeDeletionTests {
       add() { user add "$NAME" --home "$1" 2>&1 | grep -o "$2"; ls -A "$1"; }
       volume eject "Users/$NAME" 2>/dev/null; umask 077
       mkdir -p "$S/v/homes"; volume add "$S/v" >/dev/null; add "$S/v/homes" 'overlaps with the volume v'
-      volume eject v 2>/dev/null; mkdir -p "$S/w/$NAME/v"; chown "$NAME" "$S/w/$NAME"
-      volume add "$S/w/$NAME/v" >/dev/null; add "$S/w" 'overlaps with the volume v'; ls -A "$S/w/$NAME"
       mkdir "$S/.insula/x"; add "$S/.insula/x" "is the daemon's"
       mkdir "$STORE/x"; add "$STORE/x" 'lies in it'; rmdir "$STORE/x"
       """,
-      "overlaps with the volume v\noverlaps with the volume v\n\(homes.run.user.name)\nv\nis the daemon's\n"
-        + "lies in it\n", as: Self.root)
+      "overlaps with the volume v\nis the daemon's\nlies in it\n", as: Self.root)
   }
 
   /// A link to a home of which the list of volumes says nothing is found; the home comes back with its data.

@@ -21,15 +21,10 @@ struct EverythingRestore {
     var code = ExitCode.ok
     if choice.apps.isEmpty { code = try restoreShared(access) }
     for name in try snapshot.homes() {
-      let account = Account.named(name)
-      var reason = account == nil ? "there is no such user" : nil
-      do { _ = try account.map { try access.home(of: $0.uid) } } catch let error as StoreError {
-        reason = error.description
-      } catch {
-        reason = "its home can't be found"
-      }
-      guard let account, reason == nil else {
-        context.console.note("the home of \(name.sanitized) was left out: \(reason ?? "")")
+      guard let account = Account.named(name), (try? access.home(of: account.uid)) != nil else {
+        context.console.note(
+          "the home of \(name.sanitized) was left out: there is no such user, or no home that is there; "
+            + "'insula user add' makes it, and 'insula user list' says whether it is away")
         code = .failed
         continue
       }
