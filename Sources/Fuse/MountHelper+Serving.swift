@@ -28,6 +28,8 @@ extension MountHelper {
       guard (try? Self.holdNothingElse(than: daemon)) != nil else { _exit(1) }
       if isSystem { guard (try? Self.giveUpRights()) != nil else { _exit(1) } }
       let socket = FD(Self.firstFree)
+      // What engines leave is ours (PR_SET_CHILD_SUBREAPER).
+      _ = clx_prctl(36, 1)
       var children: [(pid: Int32, user: UInt32)] = []
       var engines: [(pid: Int32, user: UInt32)] = []
       while let message = try? LocalSocket.receive(from: socket, limit: Request.mostBytes) {
@@ -40,6 +42,7 @@ extension MountHelper {
           }
         } else if case .engine(let order)? = request, let asker = message.descriptor {
           engines.removeAll { waitpid($0.pid, nil, WNOHANG) != 0 }
+          Self.endWhatIsLeft(besides: (engines + children).map(\.pid))
           let isTooMany = engines.count { $0.user == order.user } >= Self.mostEngines
           let child = isTooMany ? -1 : clx_fork()
           if child == 0 {
@@ -64,6 +67,13 @@ extension MountHelper {
         if let descriptor = message.descriptor { _ = close(descriptor.raw) }
       }
       _exit(0)
+    }
+
+    /// Has programs end whose engine was killed: one in the background does not end with it.
+    private static func endWhatIsLeft(besides known: [Int32]) {
+      for process in EngineProcess.children() where !known.contains(process) {
+        if waitpid(process, nil, WNOHANG) == 0 { _ = kill(process, SIGTERM) }
+      }
     }
 
     private struct Mounted {

@@ -182,7 +182,7 @@ final class EngineProcess {
   }
 
   /// Our processes, those included that others have left.
-  private static func children() -> [Int32] {
+  static func children() -> [Int32] {
     let own = ProcessID.own
     let text = FD.text(of: "/proc/\(own)/task/\(own)/children", limit: 1 << 16) ?? ""
     return text.split(whereSeparator: \.isWhitespace).compactMap { Int32($0) }

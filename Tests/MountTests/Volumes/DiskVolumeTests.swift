@@ -91,16 +91,21 @@ struct DiskVolumeTests {
 
   /// A disk is never mounted twice, whatever ends the process that has mounted it, and whoever still has a
   /// file of it open: two who change it would destroy it.
-  @Test(arguments: ["kernel", "program"]) func nobodyMountsItTwice(engine: String) throws {
-    guard Self.has("fuse2fs"), Self.has("mkfs.ext4") else {
-      Issue.record("SKIPPED: fuse2fs is not installed, so it serves no disk here")
+  @Test(arguments: [
+    ("kernel", "mkfs.ext4 -qF", "e2fsck -fn"), ("program", "mkfs.ext4 -qF", "e2fsck -fn"),
+    ("program", "mkfs.exfat", "fsck.exfat -n"),
+  ])
+  func nobodyMountsItTwice(engine: String, format: String, check: String) throws {
+    let needed = ["fuse2fs", "mount.exfat-fuse"] + [format, check].map { String($0.prefix { $0 != " " }) }
+    guard needed.allSatisfy(Self.has) else {
+      Issue.record("SKIPPED: one of \(needed) is not installed")
       return
     }
     let disks = try Disks()
-    try disks.make("disk.img", "mkfs.ext4 -qF")
+    try disks.make("disk.img", format)
     try disks.expect(
       """
-      volume add --engine \(engine) disk.img >/dev/null; chmod 777 $V/disk
+      volume add --engine \(engine) disk.img >/dev/null 2>&1
       for number in $(seq 50); do echo x >$V/disk/$number; done
       """, "", as: RunFixture.root)
     let keeper = try #require(try disks.run.mounted.keeper())
@@ -115,9 +120,9 @@ struct DiskVolumeTests {
       (exec 5>$V/disk/held; echo more >&5; head -n 1 let-go >/dev/null; echo more >&5) & HOLDER=$!
       until [ -s $V/disk/held ]; do sleep 0.02; done
       volume eject disk 2>&1 | grep -o 'is in use'; volume eject --force disk >/dev/null
-      (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null; wait $HOLDER
+      (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null 2>&1; wait $HOLDER
       loops; ls $V/disk | grep -c '^[0-9]'; volume eject disk
-      until [ $(loops) = 0 ]; do sleep 0.05; done; e2fsck -fn disk.img >/dev/null 2>&1 && echo clean
+      until [ $(loops) = 0 ]; do sleep 0.05; done; \(check) disk.img >/dev/null 2>&1 && echo clean
       """, "1\nis in use\n1\n1\n50\nclean\n", as: RunFixture.root)
   }
 
