@@ -31,7 +31,7 @@ extension EngineSupervisor {
       output.read(words)
       let status = try process.follow()
       // A helper of mount(8)'s, which is a program with all of root's rights.
-      if status == nil { process.end(isHurried: true) }
+      if status == nil { takeAway(place, of: process) }
       return status
     }
     guard status.map({ clx_exit_status($0) }) == 0 else {
@@ -47,6 +47,21 @@ extension EngineSupervisor {
     // In the namespace it would stay for as long as we are there.
     _ = umount2(place, CLX_MNT_DETACH)
     _ = try? daemon.waitUntilReadable(milliseconds: -1)
+  }
+
+  /// Takes away what a program serves that mount(8) has started.
+  ///
+  /// It is unmounted while the program answers, and by somebody else: the kernel asks for a last answer there
+  /// (`FUSE_DESTROY`), for which a program that is killed first waits for ever, and with it every sync(2) of
+  /// the machine.
+  private func takeAway(_ place: String, of process: EngineProcess) {
+    let unmounting = clx_fork()
+    if unmounting == 0 {
+      _ = umount2(place, CLX_MNT_DETACH)
+      _exit(0)
+    }
+    process.end(isHurried: false)
+    if unmounting > 0 { waitpid(unmounting, nil, 0) }
   }
 
   /// Whether the daemon does not wait any more.
