@@ -73,7 +73,7 @@ extension View {
 
   /// Whether a file is on a server, or may be.
   func isServedElsewhere(_ node: NodeID) -> Bool {
-    volume.settings.isRemote || nodes.with(node) { $0.isOnVolume } == true
+    volume.settings.isRemote || !volume.attached.isEmpty && nodes.with(node) { $0.isOnVolume } == true
   }
 
   /// Appends what another worker has not appended for this very request.
