@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
-internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
