@@ -203,6 +203,10 @@ on one mkdir "$one/$data/corp/Users"
 for machine in one two; do
   on "$machine" "$insula" user add "$home" --home network --store "$scratch/$machine/point"
 done
+for machine in one two; do
+  [ "$(on "$machine" stat -Lc %U "$scratch/$machine/point/Network/Users/$home")" = "$home" ] ||
+    fail "the home is not in /Network/Users on machine $machine"
+done
 container=Users/$home/Library/Containers/org.example.hello/Data
 at_home one sh -c 'echo one >Documents/place; sleep 30; echo done >>Documents/place' &
 runs=$!

@@ -14,6 +14,7 @@ internal import Store
 //   Applications/       signed bundles, or archives of them
 //   Library/            what the machines show as /Network/Library
 //   Library/Trust/      the certificates of the roots under which the network's apps are signed, *.pem
+//   Users/              homes that the machines may have in /Users
 //
 // Joining it pins those roots: what the server says later is judged by them.
 
@@ -31,6 +32,11 @@ struct JoinedNetwork {
         .failed, "this machine has not joined a network; 'insula network join URL' lets it")
     }
     self.init(address, access, store)
+  }
+
+  /// The one that a store has joined, or the machine's if none is named.
+  init(of store: String?, _ context: Context) throws {
+    try self.init(try AppsAccess.find(store ?? context.defaultStore, writing: false, context))
   }
 
   /// One that it is about to join.
@@ -127,18 +133,54 @@ struct JoinedNetwork {
 
   var apps: NetworkApps { get throws { NetworkApps(access, roots: try pinnedRoots()) } }
 
-  /// Makes the machine's apps of it what its server has.
-  func updateApps(_ daemon: inout RunningDaemon) throws -> [NetworkApps.Outcome] {
+  /// Makes what the machine has of it what its server has.
+  func update(_ daemon: inout RunningDaemon) throws -> [NetworkApps.Outcome] {
     let apps = try apps
-    return try withApplications(&daemon) { try apps.update(from: $0) }
+    let outcomes = try withDirectory("Applications", &daemon) { try apps.update(from: $0) }
+    try updateUsers(&daemon)
+    return outcomes
   }
 
-  /// Lends the path of the directory that its apps are in, which is there for so long.
-  private func withApplications<Result>(
-    _ daemon: inout RunningDaemon, _ body: (_ path: String) throws -> Result
+  // MARK: Its users
+
+  /// Has `/Network/Users` show whose homes it has.
+  private func updateUsers(_ daemon: inout RunningDaemon) throws {
+    let users = NetworkUsers(mountPoint: daemon.mountPoint)
+    do {
+      let homes = try withDirectory("Users", &daemon) { path in
+        let directory = try access.context.openDirectory(path)
+        return try NetworkUsers.homes(in: directory.fd)
+      }
+      try users.set(homes)
+    } catch {
+      // A network need not have homes, and some servers don't say what they lack.
+      access.context.console.note(
+        "/Network/Users stays as it is: \(CommandFailure(error).message)")
+    }
+  }
+
+  /// A home of it has come to this machine, or is no more.
+  func noteHome(_ name: String, isThere: Bool, _ daemon: RunningDaemon) {
+    let users = NetworkUsers(mountPoint: daemon.mountPoint)
+    do {
+      if isThere { try users.add(name) } else { try users.remove(name) }
+    } catch {
+      access.context.console.note("/Network/Users stays as it is: \(CommandFailure(error).message)")
+    }
+  }
+
+  func removeUsers(_ daemon: RunningDaemon) throws {
+    try NetworkUsers(mountPoint: daemon.mountPoint).removeAll()
+  }
+
+  // MARK: Its directories
+
+  /// Lends the path of one of its directories, which is there for so long.
+  private func withDirectory<Result>(
+    _ name: String, _ daemon: inout RunningDaemon, _ body: (_ path: String) throws -> Result
   ) throws -> Result {
     try removeIncoming(&daemon)
-    let wish = VolumeWish(.server(url("Applications")), in: .network, name: "Incoming", isReadOnly: true)
+    let wish = VolumeWish(.server(url(name)), in: .network, name: "Incoming", isReadOnly: true)
     _ = try daemon.volumes(.add(wish))
     do {
       let result = try body("\(daemon.mountPoint)/\(Self.incoming)")

@@ -47,11 +47,7 @@ struct NetworkApps {
   /// `path` is where the server's bundles are.
   func update(from path: String) throws -> [Outcome] {
     let directory = try context.openDirectory(path)
-    let names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
-      .filter { !$0.hasPrefix(".") && ($0.hasSuffix(".app") || $0.hasSuffix(".app.tar")) }.inOrder(by: <)
-    guard names.count <= Self.most else {
-      throw CommandFailure(.failed, "the server has \(names.count) apps, more than \(Self.most)")
-    }
+    let names = try Self.names(in: directory.fd)
     let known = try known()
     // A directory that is not there for a moment is empty with some servers.
     guard !names.isEmpty || known.isEmpty else {
@@ -81,6 +77,19 @@ struct NetworkApps {
     guard !hasFailed else { return outcomes }
     for app in known where !seen.contains(app.identifier.lowercased()) { outcomes.append(remove(app)) }
     return outcomes
+  }
+
+  private static func names(in directory: FD) throws -> [String] {
+    do throws(Errno) {
+      let entries = try directory.entries(atMost: most) { name, _ in
+        let text = String(decoding: name.buffer, as: UTF8.self)
+        return !text.hasPrefix(".") && (text.hasSuffix(".app") || text.hasSuffix(".app.tar"))
+      }
+      return entries.map { String(decoding: $0.name, as: UTF8.self) }.inOrder(by: <)
+    } catch {
+      guard error == .EOVERFLOW else { throw error }
+      throw CommandFailure(.failed, "the server has more than \(most) apps")
+    }
   }
 
   /// Removes all.

@@ -24,9 +24,10 @@ struct NetworkJoinCommand: Command {
     ],
     details: [
       """
-      The directory has Applications (signed bundles, or archives of 'insula pack'), Library, and in
-      Library/Trust the certificates of the roots under which the apps are signed. You are shown those roots;
-      they are pinned, and count for the network's apps alone. 'insula network update' takes what is new.
+      The directory has Applications (signed bundles, or archives of 'insula pack'), Library, in Library/Trust
+      the certificates of the roots under which the apps are signed, and Users, if homes are to be there. You
+      are shown those roots; they are pinned, and count for the network's apps alone. 'insula network update'
+      takes what is new.
       """
     ],
     examples: ["sudo insula network join sftp://insula@server.example.org/srv/network"])
@@ -65,7 +66,7 @@ struct NetworkJoinCommand: Command {
       try? network.removeLibrary(&daemon, force: true)
       throw error
     }
-    let outcomes = try network.updateApps(&daemon)
+    let outcomes = try network.update(&daemon)
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

@@ -6,7 +6,7 @@ internal import Policy
 /// `insula network update`.
 struct NetworkUpdateCommand: Command {
   static let description = CommandDescription(
-    name: "network update", summary: "Makes /Network/Applications what the joined network has now.",
+    name: "network update", summary: "Makes /Network/Applications and Users what the joined network has now.",
     options: [AppsAccess.storeOption, CommandDescription.json],
     details: [
       """
@@ -27,7 +27,7 @@ struct NetworkUpdateCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let network = try JoinedNetwork(access)
     var daemon = try RunningDaemon(store, context)
-    let outcomes = try network.updateApps(&daemon)
+    let outcomes = try network.update(&daemon)
     DesktopEntries.refresh(access, context)
     if json {
       context.console.print(json: outcomes)

@@ -70,13 +70,11 @@ struct UserAddCommand: Command {
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    var named = source
-    if source == "network" {
-      let access = try AppsAccess.find(store ?? context.defaultStore, writing: false, context)
-      named = try JoinedNetwork(access).homes
-    }
+    let network = source == "network" ? try JoinedNetwork(of: store, context) : nil
+    let named = network?.homes ?? source
     let (found, opened) = try VolumeWish.Source.named(named, context)
     _ = try daemon.volumes(.add(VolumeWish(found, in: .users, name: name)), on: opened)
+    network?.noteHome(name, isThere: true, daemon)
     context.console.say("\(name) has the home \(daemon.mountPoint)/Users/\(name), in \(named.sanitized).")
     return .ok
   }

@@ -54,9 +54,12 @@ struct UserRemoveCommand: Command {
   /// Whether it was on a volume, with which it and its apps go.
   private func removeElsewhere(_ context: Context) throws -> Bool {
     guard var daemon = try? RunningDaemon(store, context),
-      try daemon.volumes(.list).contains(where: { $0.treePath == "Users/\(name)" })
+      let home = try daemon.volumes(.list).first(where: { $0.treePath == "Users/\(name)" })
     else { return false }
-    _ = try daemon.volumes(.eject(name: "Users/\(name)", force: false, deletesHome: true))
+    _ = try daemon.volumes(.eject(name: home.treePath, force: false, deletesHome: true))
+    if let network = try? JoinedNetwork(of: store, context), home.path == network.homes {
+      network.noteHome(name, isThere: false, daemon)
+    }
     return true
   }
 

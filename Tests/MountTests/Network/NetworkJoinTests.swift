@@ -103,6 +103,40 @@ struct NetworkJoinTests {
     try joining.shop.expectNothingToComplainAbout()
   }
 
+  /// Each home on the server has a link to its place in `/Users`, and nothing else of the server has one.
+  @Test func usersAreThoseOfTheNetwork() throws {
+    let joining = try Joining()
+    let mounted = joining.shop.mounted
+    let make = """
+      mkdir "$0/Users" && cd "$0/Users" && mkdir anna "be rta" .insula "$(printf 'a\\356\\200\\200')" &&
+        echo >file
+      """
+    try #require(try Program.run(["sh", "-c", make, joining.server.directory]).status == 0)
+    #expect(try joining.join().status == 0)
+    func links() throws -> String {
+      let show = "cd \"$0\" && for i in *; do echo \"$i: $(readlink \"$i\")\"; done"
+      return try Program.run(["sh", "-c", show, mounted.path("Network/Users")]).output
+    }
+    let first = try links()
+    #expect(first == "anna: ../../Users/anna\nbe rta: ../../Users/be rta\n")
+    // What an administrator has put there stays theirs.
+    let own = "mkdir \"$0/own\" && ln -s elsewhere \"$0/link\" && mv \"$1/anna\" \"$1/carl\""
+    let place = joining.server.directory + "/Users"
+    try #require(try Program.run(["sh", "-c", own, mounted.path("Network/Users"), place]).status == 0)
+    #expect(try joining.network("update").status == 0)
+    #expect(
+      try links() == "be rta: ../../Users/be rta\ncarl: ../../Users/carl\nlink: elsewhere\nown: \n")
+    // A server that can't be asked changes nothing.
+    try #require(try Program.run(["mv", place, place + "-away"]).status == 0)
+    let without = try joining.network("update")
+    #expect(without.status == 0 && without.errors.contains("/Network/Users stays as it is"), "\(without)")
+    #expect(try links().contains("carl: ../../Users/carl"))
+    try #require(try Program.run(["mv", place + "-away", place]).status == 0)
+    #expect(try joining.network("leave").status == 0)
+    #expect(try links() == "link: elsewhere\nown: \n")
+    try joining.shop.expectNothingToComplainAbout()
+  }
+
   /// Roots of the network count for its apps alone, and only those that were pinned.
   @Test func trustIsTheNetworksOwn() throws {
     let joining = try Joining()

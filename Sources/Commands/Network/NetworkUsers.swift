@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+/// `/Network/Users`, where each home that the joined network has on its server has a link.
+///
+/// A link leads to the home's place in `/Users`, and nowhere as long as this machine has no such home.
+struct NetworkUsers {
+  /// A server that has more is not believed.
+  private static let most = 10_000
+  private static let name = "Users"
+
+  let mountPoint: String
+
+  private func openNetwork() throws(Errno) -> OwnedFD {
+    try FD.cwd.openFollowing("\(mountPoint)/Network", O_RDONLY | O_DIRECTORY)
+  }
+
+  /// The homes in a directory of the server: what can be an account's name, and is a directory.
+  static func homes(in directory: FD) throws(Errno) -> Set<String> {
+    let entries = try directory.entries(atMost: most) { name, type in
+      name.buffer.first != UInt8(ascii: ".") && (type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN))
+    }
+    return Set(
+      entries.compactMap { entry in
+        String(validating: entry.name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
+      })
+  }
+
+  /// Makes the links of these, and removes those of others; what somebody else has put there stays.
+  func set(_ homes: Set<String>) throws {
+    let network = try openNetwork()
+    if homes.isEmpty, !network.fd.has(Self.name) { return }
+    let users = try network.fd.openDirectory(Self.name, makingWith: 0o755)
+    let known = try Self.links(in: users.fd)
+    // A directory that is not there for a moment is empty with some servers.
+    guard !homes.isEmpty || known.isEmpty else {
+      throw CommandFailure(.failed, "the server has no homes at all, and this machine knows \(known.count)")
+    }
+    for name in known.subtracting(homes) { try users.fd.remove(name, directory: false) }
+    for name in homes.subtracting(known) { try Self.link(name, in: users.fd) }
+  }
+
+  func add(_ home: String) throws(Errno) {
+    let network = try openNetwork()
+    let users = try network.fd.openDirectory(Self.name, makingWith: 0o755)
+    try Self.link(home, in: users.fd)
+  }
+
+  func remove(_ home: String) throws(Errno) {
+    let network = try openNetwork()
+    guard network.fd.has(Self.name) else { return }
+    let users = try network.fd.openDirectory(Self.name)
+    if Self.isLink(home, in: users.fd) { try users.fd.remove(home, directory: false) }
+  }
+
+  func removeAll() throws(Errno) {
+    let network = try openNetwork()
+    guard network.fd.has(Self.name) else { return }
+    let users = try network.fd.openDirectory(Self.name)
+    for name in try Self.links(in: users.fd) { try users.fd.remove(name, directory: false) }
+    do throws(Errno) { try network.fd.remove(Self.name, directory: true) } catch .ENOTEMPTY {}
+  }
+
+  // MARK: Links
+
+  private static func target(of home: String) -> String { "../../Users/\(home)" }
+
+  private static func link(_ home: String, in users: FD) throws(Errno) {
+    do throws(Errno) { try users.makeSymlink(home, to: target(of: home)) } catch .EEXIST {}
+  }
+
+  private static func isLink(_ name: String, in users: FD) -> Bool {
+    (try? users.linkTarget(of: name))?.elementsEqual(target(of: name).utf8) == true
+  }
+
+  private static func links(in users: FD) throws(Errno) -> Set<String> {
+    let names = try users.entries { _, type in type == UInt8(DT_LNK) }
+      .map { String(decoding: $0.name, as: UTF8.self) }
+    return Set(names.filter { isLink($0, in: users) })
+  }
+}
