@@ -16,24 +16,19 @@ package enum HomeLink {
   }
 
   /// Whether an object is one that is named, but not opened.
-  package static func isOne(_ object: FD) -> Bool {
-    var target = [UInt8](repeating: 0, count: prefix.utf8.count)
-    let count = target.withUnsafeMutableBytes { bytes in try? object.readLink(into: bytes) }
-    return count == target.count && target.elementsEqual(prefix.utf8)
-  }
-
-  /// Where a name in `/Users` says that its home is; nil if it is none of these links.
-  static func source(of name: String, in users: FD) -> String? {
-    var target = [UInt8](repeating: 0, count: 4096)
-    guard let link = try? users.child(name) else { return nil }
-    let count = target.withUnsafeMutableBytes { bytes in try? link.fd.readLink(into: bytes) }
-    let text = String(decoding: target.prefix(count ?? 0), as: UTF8.self)
-    return text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : nil
-  }
+  package static func isOne(_ object: FD) -> Bool { source(of: object) != nil }
 
   /// Whether a name in `/Users` is that of one.
-  static func isOne(_ name: some NameText, in users: FD) -> Bool {
-    guard let object = try? users.child(name) else { return false }
-    return isOne(object.fd)
+  static func isOne(_ name: some NameText, in users: FD) -> Bool { source(of: name, in: users) != nil }
+
+  /// Where a name in `/Users` says that its home is; nil if it is none of these links.
+  static func source(of name: some NameText, in users: FD) -> String? {
+    guard let object = try? users.child(name) else { return nil }
+    return source(of: object.fd)
+  }
+
+  private static func source(of object: FD) -> String? {
+    guard let target = try? object.linkTarget(), target.starts(with: prefix.utf8) else { return nil }
+    return String(decoding: target.dropFirst(prefix.utf8.count), as: UTF8.self)
   }
 }
