@@ -37,12 +37,13 @@ def killer_for(arguments, mount):
         return memory.MemoryKiller(mount, between=(0.3, 1), **options)
     if arguments.by == "processes":
         return memory.ProcessKiller(mount, between=(0.3, 1), **options)
-    return Killer(mount, getattr(signal, "SIG" + arguments.by), **options)
+    # Where all takes longer, more has to fit between two kills.
+    return Killer(mount, getattr(signal, "SIG" + arguments.by), between=(0.02, 0.4 / arguments.share), **options)
 
 
 def repeat(arguments, name, mount, scratch):
     """Runs a load until there were enough kills."""
-    loads = Loads(mount, scratch, arguments.files)
+    loads = Loads(mount, scratch, arguments.files, arguments.share)
     loads.prepare(name)
     killer = killer_for(arguments, mount)
     rounds = 0
@@ -69,7 +70,9 @@ def main():
     parser.add_argument("--twice", action="store_true", help="kill the replacement while it takes over, too")
     parser.add_argument("--files", type=int, default=10_000, help="how many files the load fsync makes")
     parser.add_argument("--nodes", type=int, default=1_000_000, help="how many objects the load nodes makes")
+    parser.add_argument("--share", type=float, default=1, help="of the files that other loads make, and of the kills in a second, for slow places")
     parser.add_argument("--scratch", default=None)
+    parser.add_argument("--store-in", default=None, metavar="DIRECTORY", help="where the store lies (default: there)")
     parser.add_argument("-o", action="append", default=[], help="an option of the mount")
     parser.add_argument("loads", nargs="*", default=[])
     arguments = parser.parse_args()
@@ -77,7 +80,8 @@ def main():
     for name in arguments.loads or ALL:
         scratch = tempfile.mkdtemp(prefix="insula-kills-", dir=arguments.scratch)
         os.chmod(scratch, 0o755)
-        mount = Mount(scratch, arguments.o)
+        stores = tempfile.mkdtemp(prefix="insula-kills-", dir=arguments.store_in) if arguments.store_in else scratch
+        mount = Mount(scratch, arguments.o, stores)
         is_ok = False
         try:
             if name == "nodes":
@@ -97,7 +101,8 @@ def main():
         finally:
             mount.end()
             if is_ok:
-                shutil.rmtree(scratch, ignore_errors=True)
+                for place in {scratch, stores}:
+                    shutil.rmtree(place, ignore_errors=True)
     return 1 if failed else 0
 
 

@@ -37,9 +37,9 @@ def tree_digest(path):
 
 
 class Loads(AppLoad, InstallLoad):
-    def __init__(self, mount, scratch, files=10_000):
+    def __init__(self, mount, scratch, files=10_000, share=1):
         self.mount, self.scratch, self.place = mount, scratch, mount.place
-        self.files = files
+        self.files, self.share = files, share
         self.round = 0
 
     def prepare(self, name):
@@ -52,6 +52,7 @@ class Loads(AppLoad, InstallLoad):
         return path
 
     def source(self, files):
+        files = int(files * self.share)
         path = f"{self.scratch}/source-{files}"
         if not os.path.exists(path):
             for index in range(files):

@@ -40,9 +40,9 @@ def status_number(pid, label):
 
 
 class Mount:
-    def __init__(self, scratch, options):
+    def __init__(self, scratch, options, stores=None):
         self.scratch = scratch
-        self.store = f"{scratch}/store"
+        self.store = f"{stores or scratch}/store"
         self.point = f"{scratch}/mnt"
         self.options = options
         os.makedirs(self.point)
