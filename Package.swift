@@ -138,7 +138,8 @@ let package = Package(
     .target(
       name: "Conformance", dependencies: ["CLinux"], path: "Tests/Conformance",
       exclude: [
-        "README.md", "known-case.txt", "known-ceph.txt", "known-gluster.txt", "known-insula.txt", "known-rootless.txt",
+        "README.md", "known-case.txt", "known-ceph.txt", "known-gluster.txt", "known-insula.txt",
+        "known-rootless.txt",
       ], swiftSettings: strict),
     .executableTarget(
       name: "insula-conformance", dependencies: ["Conformance"], path: "Tests/ConformanceRunner",

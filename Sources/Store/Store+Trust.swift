@@ -54,6 +54,16 @@ extension Store {
   private static let addressName = "address"
   private static let addressLimit = 4096
 
+  /// Keeps others from joining, updating and leaving a network for as long as this is open; nil if somebody
+  /// does so already.
+  package func lockNetwork() throws(StoreError) -> OwnedFD? {
+    try withTrust(.network) { (keys, _) throws(Errno) in
+      let keys = try keys.reopened(O_RDONLY | O_DIRECTORY)
+      guard flock(keys.fd.raw, LOCK_EX | LOCK_NB) == 0 else { return nil }
+      return keys
+    }
+  }
+
   /// The address of the network that the store's machine has joined.
   package func joinedNetwork() throws(StoreError) -> String? {
     guard let place = try openTrust(of: .network) else { return nil }

@@ -23,34 +23,46 @@ struct JoinedNetwork {
   let address: ServerAddress
   let access: any StoreAccess
   private let store: Store
+  /// Keeps others from changing what the machine has of it, if that is what this is for.
+  private let lock: SharedFD?
 
-  /// The one that the machine has joined.
-  init(_ access: any StoreAccess) throws {
+  /// The one that a store has joined, or the machine's if none is named.
+  init(of store: String?, _ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: false, context)
+    try self.init(access, try access.openedStore(), lock: nil)
+  }
+
+  /// The one that the machine has joined, which nobody else changes meanwhile.
+  init(changing access: any StoreAccess) throws {
     let store = try access.openedStore()
+    try self.init(access, store, lock: try Self.lock(store))
+  }
+
+  private init(_ access: any StoreAccess, _ store: Store, lock: SharedFD?) throws {
     guard let text = try store.joinedNetwork(), let address = ServerAddress(text) else {
       throw CommandFailure(
         .failed, "this machine has not joined a network; 'insula network join URL' lets it")
     }
-    self.init(address, access, store)
-  }
-
-  /// The one that a store has joined, or the machine's if none is named.
-  init(of store: String?, _ context: Context) throws {
-    try self.init(try AppsAccess.find(store ?? context.defaultStore, writing: false, context))
+    (self.address, self.access, self.store, self.lock) = (address, access, store, lock)
   }
 
   /// One that it is about to join.
   init(joining address: ServerAddress, _ access: any StoreAccess) throws {
     let store = try access.openedStore()
+    lock = try Self.lock(store)
     if let known = try store.joinedNetwork() {
       throw CommandFailure(
         .failed, "this machine has joined \(known.sanitized); 'insula network leave' comes first")
     }
-    self.init(address, access, store)
+    (self.address, self.access, self.store) = (address, access, store)
   }
 
-  private init(_ address: ServerAddress, _ access: any StoreAccess, _ store: Store) {
-    (self.address, self.access, self.store) = (address, access, store)
+  private static func lock(_ store: Store) throws -> SharedFD {
+    guard let lock = try store.lockNetwork() else {
+      throw CommandFailure(
+        .busy, "another command joins, updates or leaves the network; try again when it has ended")
+    }
+    return SharedFD(lock)
   }
 
   /// The homes that it has.
@@ -71,7 +83,9 @@ struct JoinedNetwork {
     _ = try daemon.volumes(.add(wish))
   }
 
+  /// Removes its Library, and what somebody has left who was stopped in an update.
   func removeLibrary(_ daemon: inout RunningDaemon, force: Bool) throws {
+    try removeIncoming(&daemon)
     try Self.remove(Self.library, force: force, &daemon)
   }
 

@@ -26,7 +26,7 @@ struct NetworkLeaveCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
-    let network = try JoinedNetwork(access)
+    let network = try JoinedNetwork(changing: access)
     var daemon = try RunningDaemon(store, context)
     let outcomes = try network.apps.removeAll()
     // As long as an app of it is there, the network is known, and this can be done again.

@@ -25,7 +25,7 @@ struct NetworkUpdateCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let access = try AppsAccess.find(store, writing: true, context)
-    let network = try JoinedNetwork(access)
+    let network = try JoinedNetwork(changing: access)
     var daemon = try RunningDaemon(store, context)
     let outcomes = try network.update(&daemon)
     DesktopEntries.refresh(access, context)

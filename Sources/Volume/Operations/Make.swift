@@ -226,8 +226,9 @@ extension View {
       if status.st_mode & (S_ISUID | S_ISGID) != 0, status.isRegular {
         try object.changeMode(status.permissions)
       }
-    } catch .EPERM {
-      return
+    } catch {
+      // A server says EACCES.
+      if error != .EPERM, error != .EACCES { throw error }
     }
   }
 }

@@ -137,6 +137,21 @@ struct NetworkJoinTests {
     try joining.shop.expectNothingToComplainAbout()
   }
 
+  /// One command at a time joins, updates or leaves.
+  @Test func nobodyElseChangesItMeanwhile() throws {
+    let joining = try Joining()
+    #expect(try joining.join().status == 0)
+    let keys = try FD.cwd.openFollowing(joining.shop.mounted.store + "/keys", O_RDONLY | O_DIRECTORY)
+    try #require(flock(keys.fd.raw, LOCK_EX | LOCK_NB) == 0)
+    for words in [["update"], ["leave"], ["join", joining.server.url]] {
+      let refused = try joining.shop.mounted.run(
+        ["network"] + words + ["--store", joining.shop.mounted.point])
+      #expect(refused.status != 0 && refused.errors.contains("another command joins"), "\(refused)")
+    }
+    _ = flock(keys.fd.raw, LOCK_UN)
+    #expect(try joining.network("leave").status == 0)
+  }
+
   /// Roots of the network count for its apps alone, and only those that were pinned.
   @Test func trustIsTheNetworksOwn() throws {
     let joining = try Joining()
