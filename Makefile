@@ -79,8 +79,9 @@ leases: build ## ten thousand simulated schedules of machines that want one stor
 network: build ## two machines as network namespaces, a server of two bricks between them, a network that both join; minutes, as root
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Network/network.sh
 
-# CLUSTER="--rounds 0" leaves the lease out. Needs glusterfs-server and glusterfs-client.
-cluster: build ## a store on GlusterFS with two bricks and two clients: parity, programs, a brick that dies, the lease; ten minutes, as root
+# CLUSTER="--rounds 0 --kills 0 ceph" leaves the lease and the kills out, and GlusterFS. Needs glusterfs-server and
+# glusterfs-client; ceph-mon, ceph-mgr, ceph-osd, ceph-mds and ceph-fuse; postgresql.
+cluster: build ## a store on GlusterFS and on CephFS with two clients: parity, programs, what dies, the lease; an hour, as root
 	swift build --product insula-conformance
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" Tests/Cluster/cluster.sh $(CLUSTER)
 
