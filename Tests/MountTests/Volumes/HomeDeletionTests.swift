@@ -34,7 +34,7 @@ struct HomeDeletionTests {
         (cd $H; exec sleep 100) &
         until [ "$(readlink /proc/$!/cwd)" = "$H" ]; do sleep 0.01; done
         user remove "$NAME" --delete-home 2>&1 | grep -o 'in use'; kill $!; wait 2>/dev/null
-        ls $H/Applications; insula apps | grep -c own
+        ls $H/Applications; insula apps | grep -c own; touch "$S/.insula/leases/$NAME/stray"
         user remove "$NAME" --delete-home | grep -o Removed; insula apps | grep own
         registry 'SELECT count(*) FROM containers'
         user add "$NAME" --home "$S" >/dev/null; ls $H/Applications
