@@ -15,26 +15,25 @@ struct NetworkUsers {
 
   let mountPoint: String
 
-  private func openNetwork() throws(Errno) -> OwnedFD {
-    try FD.cwd.openFollowing("\(mountPoint)/Network", O_RDONLY | O_DIRECTORY)
-  }
-
   /// The homes in a directory of the server: what can be an account's name, and is a directory.
-  static func homes(in directory: FD) throws(Errno) -> Set<String> {
-    let entries = try directory.entries(atMost: most) { name, type in
-      name.buffer.first != UInt8(ascii: ".") && (type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN))
+  static func homes(in directory: FD) throws -> Set<String> {
+    do throws(Errno) {
+      let entries = try directory.entries(atMost: most) { name, type in
+        name.buffer.first != UInt8(ascii: ".") && (type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN))
+      }
+      return Set(
+        entries.compactMap { entry in
+          String(validating: entry.name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
+        })
+    } catch {
+      guard error == .EOVERFLOW else { throw error }
+      throw CommandFailure(.failed, "the server has more than \(most) homes")
     }
-    return Set(
-      entries.compactMap { entry in
-        String(validating: entry.name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
-      })
   }
 
   /// Makes the links of these, and removes those of others; what somebody else has put there stays.
   func set(_ homes: Set<String>) throws {
-    let network = try openNetwork()
-    if homes.isEmpty, !network.fd.has(Self.name) { return }
-    let users = try network.fd.openDirectory(Self.name, makingWith: 0o755)
+    guard let users = try open(making: !homes.isEmpty) else { return }
     let known = try Self.links(in: users.fd)
     // A directory that is not there for a moment is empty with some servers.
     guard !homes.isEmpty || known.isEmpty else {
@@ -45,24 +44,36 @@ struct NetworkUsers {
   }
 
   func add(_ home: String) throws(Errno) {
-    let network = try openNetwork()
-    let users = try network.fd.openDirectory(Self.name, makingWith: 0o755)
+    guard let users = try open(making: true) else { return }
     try Self.link(home, in: users.fd)
   }
 
   func remove(_ home: String) throws(Errno) {
-    let network = try openNetwork()
-    guard network.fd.has(Self.name) else { return }
-    let users = try network.fd.openDirectory(Self.name)
+    guard let users = try open(making: false) else { return }
     if Self.isLink(home, in: users.fd) { try users.fd.remove(home, directory: false) }
   }
 
   func removeAll() throws(Errno) {
-    let network = try openNetwork()
-    guard network.fd.has(Self.name) else { return }
-    let users = try network.fd.openDirectory(Self.name)
+    guard let users = try open(making: false) else { return }
     for name in try Self.links(in: users.fd) { try users.fd.remove(name, directory: false) }
+    let network = try openNetwork()
     do throws(Errno) { try network.fd.remove(Self.name, directory: true) } catch .ENOTEMPTY {}
+  }
+
+  // MARK: Its directory
+
+  private func openNetwork() throws(Errno) -> OwnedFD {
+    try FD.cwd.openFollowing("\(mountPoint)/Network", O_RDONLY | O_DIRECTORY)
+  }
+
+  private func open(making: Bool) throws(Errno) -> OwnedFD? {
+    let network = try openNetwork()
+    if network.fd.has(Self.name) { return try network.fd.openDirectory(Self.name) }
+    guard making else { return nil }
+    let users = try network.fd.openDirectory(Self.name, makingWith: 0o755)
+    // It is for everyone to see, whatever the umask of whoever calls.
+    try users.fd.changeMode(0o755)
+    return users
   }
 
   // MARK: Links
