@@ -36,10 +36,22 @@ extension FD {
   /// What its filesystem says now, whatever the kernel remembers.
   package func statusAnew() throws(Errno) -> FileStatus { try status(0x2000) }
 
+  /// What decides who may do what with it, or with a child; links are not followed.
+  ///
+  /// Times and sizes may be old: a program that serves a filesystem is asked again for those after each
+  /// change, and for the rest only when what the kernel remembers of it has expired.
+  package func standing(of name: Name = .empty, inMemory: Bool = false) throws(Errno) -> FileStatus {
+    let (noAutomount, typeToInode) = (Int32(0x800), UInt32(0x11f))
+    return try status(
+      (inMemory ? 0x4000 : 0) | AT_SYMLINK_NOFOLLOW | noAutomount, of: name, typeToInode)
+  }
+
   /// Corresponds to `statx(2)`, with `AT_STATX_DONT_SYNC` or `AT_STATX_FORCE_SYNC`.
-  private func status(_ flags: Int32) throws(Errno) -> FileStatus {
+  private func status(
+    _ flags: Int32, of name: Name = .empty, _ mask: UInt32 = CLX_STATX_BASIC_STATS
+  ) throws(Errno) -> FileStatus {
     var known = clx_statx()
-    try check(clx_statx(raw, Name.empty.bytes, CLX_AT_EMPTY_PATH | flags, CLX_STATX_BASIC_STATS, &known))
+    try check(clx_statx(raw, name.bytes, CLX_AT_EMPTY_PATH | flags, mask, &known))
     var status = stat()
     status.st_dev = dev_t(clx_makedev(known.stx_dev_major, known.stx_dev_minor))
     status.st_ino = ino_t(known.stx_ino)

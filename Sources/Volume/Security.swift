@@ -56,15 +56,19 @@ extension View {
   func look(
     at name: Name, in directory: DirectoryChange.Directory
   ) throws(Errno) -> (FileStatus, Security) {
+    let isAlone = isAlone(onVolume: directory.volume) && directory.zone.hasNoOwners
     let (isOnVolume, directory) = (directory.isOnVolume, directory.fd)
-    let status = try directory.status(of: name)
+    let status =
+      isOnVolume
+      ? try directory.standing(of: name, inMemory: isAlone) : try directory.status(of: name)
     if !volume.attached.keepAttributes(on: ObjectNumber(status)) { return (status, .none) }
     if !isOnVolume, let (known, identity) = nodes.security(of: ObjectNumber(status)) {
       if case .none = known { return (status, .none) }
       if case .some = known, let security = volume.securities.find(identity) { return (status, security) }
     }
     let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
-    return (try object.fd.status(), volume.security(of: object.fd, ObjectNumber(status)))
+    let found = isOnVolume ? try object.fd.standing(inMemory: isAlone) : try object.fd.status()
+    return (found, volume.security(of: object.fd, ObjectNumber(status)))
   }
 
   /// Reads the ACL and the flags, and notes them for all.

@@ -72,7 +72,7 @@ extension View {
     if let listing = opened.listing, isServed(parent.number),
       let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
     {
-      let isAgain = withAttributes && offset == 0 && memory.kept.isListedAgain(parent.id)
+      let isAgain = withAttributes && offset == 0 && memory.kept.listed.isAgain(parent.id)
       return names.list(from: offset) { found, next in
         guard writer.hasRoom(for: found.name) else { return false }
         // Without a number it can't be found out whether the kernel knows it, so each is looked up.

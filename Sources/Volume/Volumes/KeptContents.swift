@@ -52,7 +52,10 @@ final class KeptContents: Sendable {
   }
   private let records = Mutex<[ObjectNumber: Record]>([:])
   private static let most = 4096
-  private let listed = Mutex<[UInt64: UInt64]>([:])
+  /// Directories of whose whole listing the kernel has been told just now, which it keeps for a moment.
+  let listed = Lately()
+  /// Directories at which their server was asked to look just now.
+  let judged = Lately()
 
   /// Whether an object that is being opened is surely what it was when the kernel last read it.
   ///
@@ -103,22 +106,25 @@ final class KeptContents: Sendable {
     }
   }
 
-  /// Whether the kernel has just been told of all that a directory lists, and keeps that for now.
-  func isListedAgain(_ directory: NodeID) -> Bool {
-    let now = monotonicNanoseconds()
-    return listed.withLock { listed in
-      if let then = listed[directory.raw], Double(now &- then) < AttachedVolumes.cacheSeconds * 1e9 {
-        return true
-      }
-      if listed.count >= 64 { listed.removeAll() }
-      listed[directory.raw] = now
-      return false
-    }
-  }
-
   /// What the kernel has of it may be wrong.
   func forget(_ number: ObjectNumber) {
     records.withLock { if !$0.isEmpty { $0[number] = nil } }
+  }
+}
+
+/// What was done to which nodes less than a second ago.
+final class Lately: Sendable {
+  private let times = Mutex<[UInt64: UInt64]>([:])
+
+  /// Whether it was done to this one; if not, it is from now on.
+  func isAgain(_ node: NodeID) -> Bool {
+    let now = monotonicNanoseconds()
+    return times.withLock { times in
+      if let then = times[node.raw], Double(now &- then) < AttachedVolumes.cacheSeconds * 1e9 { return true }
+      if times.count >= 64 { times.removeAll() }
+      times[node.raw] = now
+      return false
+    }
   }
 }
 
@@ -127,22 +133,34 @@ extension View {
   ///
   /// `exactly` asks besides whether each spelling is a name of its own.
   func isAlone(_ object: borrowing NodeTable.Reference, exactly: Bool = false) -> Bool {
-    guard object.isOnVolume, let engine = volume.attached.volume(numbered: object.volume)?.engine else {
-      return false
-    }
+    isAlone(onVolume: object.volume, exactly: exactly)
+  }
+
+  /// The same by the number of a volume, which is 0 for the tree itself.
+  func isAlone(onVolume number: UInt32, exactly: Bool = false) -> Bool {
+    guard let engine = volume.attached.volume(numbered: number)?.engine else { return false }
     return engine.isAlone && (!exactly || engine.hasExactNames)
   }
 
   /// By what an object is judged: on a volume that only we change what the kernel remembers, without a
   /// question to its program.
   ///
-  /// A file with owners may have several names, of which the kernel knows nothing.
+  /// A file with owners may have several names, of which the kernel knows nothing. After each change in a
+  /// directory its kernel asks again. One that a server lets us use as one user is looked at once a second
+  /// all the same: the server's own refusal stands. What is sealed is known by its times, too.
   func judgedStatus(of object: borrowing NodeTable.Reference) throws(Errno) -> FileStatus {
-    if isAlone(object) {
-      let status = try object.fd.statusInMemory()
-      if status.isDirectory || object.zone.hasNoOwners { return status }
+    guard let engine = volume.attached.volume(numbered: object.volume)?.engine else {
+      return try object.fd.status()
     }
-    return try object.fd.status()
+    let hasNoOwners = object.zone.hasNoOwners
+    if engine.isAlone || engine.queue != nil && hasNoOwners {
+      let status = try object.fd.statusInMemory()
+      if engine.isAlone, status.isDirectory || hasNoOwners { return status }
+      if status.isDirectory {
+        return memory.kept.judged.isAgain(object.id) ? status : try object.fd.statusAnew()
+      }
+    }
+    return object.zone.isReadOnlyRegion ? try object.fd.status() : try object.fd.standing()
   }
 
   /// Whether what the kernel has of an object on a volume may stay when it is opened.
