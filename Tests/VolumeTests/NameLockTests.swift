@@ -190,4 +190,35 @@ struct NameLockTests {
     }
     #expect(seen.count == 2, "\(seen)")
   }
+
+  /// Where others change names, too, a look counts for the thread that has looked, if it was its last one.
+  @Test func whatIsMissingIsRememberedForAMoment() throws {
+    let locks = NameLocks()
+    let (directory, beside) = (ObjectNumber(inode: 1, device: 1), ObjectNumber(inode: 2, device: 1))
+    func remembers(_ name: String, by thread: Int32?) throws -> Bool {
+      let hold = locks.exclusive(in: directory, beside)
+      return try name.withName { (name) throws(Errno) in
+        hold.remembers(missing: name, in: directory, by: thread)
+      }
+    }
+    func look(by thread: Int32) throws {
+      try "name".withName { (name) throws(Errno) in
+        locks.remember(missing: name, in: directory, by: thread)
+      }
+    }
+    for (name, thread, isKnown) in [
+      ("name", nil, true), ("name", 7, true), ("name", 8, false), ("other", 7, false), ("other", nil, false),
+    ] as [(String, Int32?, Bool)] {
+      try look(by: 7)
+      #expect(try remembers(name, by: thread) == isKnown, "\(name) \(String(describing: thread))")
+      // A change ends it.
+      #expect(try !remembers("name", by: 7))
+    }
+    // Who is in another namespace has no number.
+    try look(by: 0)
+    #expect(try !remembers("name", by: 0))
+    try look(by: 7)
+    locks.forgetMissing(in: directory)
+    #expect(try !remembers("name", by: nil))
+  }
 }

@@ -94,6 +94,18 @@ struct DirectoryChange: ~Copyable {
       for: request)
   }
 
+  /// Whether nothing has a name where something is to go, on a volume that a program serves.
+  ///
+  /// The kernel looks there right before a rename. Where nobody is judged by owners, that look is as good as
+  /// another one right after it, if it was the same thread's: others may be faster than either, also by
+  /// another spelling of the directory.
+  func knowsMissing(_ newName: Name, by thread: Int32) -> Bool {
+    guard let engine = view.volume.attached.volume(numbered: to.volume)?.engine else { return false }
+    if engine.isAlone, engine.hasExactNames { return names.remembers(missing: newName, in: to.number) }
+    return engine.queue != nil && to.zone.hasNoOwners
+      && names.remembers(missing: newName, in: to.number, by: thread)
+  }
+
   /// Makes the change by `call`, and does what follows from it.
   ///
   /// If `call` throws, nothing has changed.

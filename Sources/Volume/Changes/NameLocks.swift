@@ -4,6 +4,9 @@
 internal import LinuxIO
 internal import Synchronization
 
+/// In which a thread's number has room: Linux has no larger ones.
+private let threadBits = 0x3f_ffff
+
 /// Locks on the names in directories, shared by all views.
 ///
 /// A kernel serializes changes of a directory's names and excludes lookups meanwhile, but it knows nothing of
@@ -14,15 +17,26 @@ internal import Synchronization
 ///  2. An object that is found or created under a name keeps that name until its view has a node for it. So
 ///     the view learns of every later change.
 ///  3. A kernel looks a name up before it adds it. What such a lookup has not found stays missing until the
-///     next change in the directory, which is spared a call by that.
+///     next change in the directory, which is spared a call by that. Where others make changes, too, that
+///     holds for a moment and for the thread that has looked.
 ///
 /// A thread that holds such a lock neither waits for a kernel nor takes another one.
 final class NameLocks: Sendable {
   /// A lock for many directories.
   fileprivate final class Lock: Sendable {
     let lock = ReadWriteLock()
-    /// The directory and the name, hashed, that the last lookup has not found; 0 after a change.
+    /// The directory and the name, hashed, that the last lookup has not found, and in the lowest bits the
+    /// thread that has looked, if that matters; 0 after a change.
     let missing = Atomic<Int>(0)
+    /// When the thread has.
+    let missed = Atomic<UInt64>(0)
+
+    func remembers(_ hash: Int, by thread: Int32?) -> Bool {
+      let known = missing.load(ordering: .relaxed)
+      guard let thread else { return known | threadBits == hash | threadBits }
+      let age = monotonicNanoseconds() &- missed.load(ordering: .relaxed)
+      return thread > 0 && known == hash | Int(thread) && age < 50_000_000
+    }
 
     /// What the last lookup has not found may have been added.
     func end() {
@@ -41,10 +55,15 @@ final class NameLocks: Sendable {
     return try lock(of: directory).lock.reading(body)
   }
 
-  /// A lookup, under the shared lock, has not found a name.
-  func remember(missing name: Name, in directory: ObjectNumber) {
-    lock(of: directory).missing.store(Self.hash(name, directory), ordering: .relaxed)
+  /// A lookup, under the shared lock, has not found a name, maybe only just now and for this thread.
+  func remember(missing name: Name, in directory: ObjectNumber, by thread: Int32 = 0) {
+    let lock = lock(of: directory)
+    if thread > 0 { lock.missed.store(monotonicNanoseconds(), ordering: .relaxed) }
+    lock.missing.store(Self.hash(name, directory) | Int(thread) & threadBits, ordering: .relaxed)
   }
+
+  /// A lookup has found a name that others may have made.
+  func forgetMissing(in directory: ObjectNumber) { lock(of: directory).missing.store(0, ordering: .relaxed) }
 
   /// Lets `body` make a change that nobody else makes meanwhile.
   func exclusively<Result: ~Copyable>(
@@ -80,8 +99,11 @@ final class NameLocks: Sendable {
     }
 
     /// Whether a lookup has not found a name in the directory just before, and nothing has changed since.
-    func remembers(missing name: Name, in directory: ObjectNumber) -> Bool {
-      first.missing.load(ordering: .relaxed) == NameLocks.hash(name, directory)
+    ///
+    /// With `thread`, where others change names: whether that was its last lookup, a moment ago.
+    func remembers(missing name: Name, in directory: ObjectNumber, by thread: Int32? = nil) -> Bool {
+      let hash = NameLocks.hash(name, directory)
+      return first.remembers(hash, by: thread) || second?.remembers(hash, by: thread) == true
     }
 
     /// It ends here, and where it is left by an error.
@@ -99,7 +121,7 @@ final class NameLocks: Sendable {
     var hasher = Hasher()
     hasher.combine(directory)
     hasher.combine(bytes: UnsafeRawBufferPointer(name.buffer))
-    return hasher.finalize() | 1
+    return (hasher.finalize() | 1) << 22
   }
 
   private func lock(of directory: ObjectNumber) -> Lock { locks[index(of: directory)] }

@@ -60,12 +60,16 @@ extension View {
   func entry(
     _ name: Name, in directory: borrowing NodeTable.Reference, _ validity: Double, by caller: Caller
   ) throws(Errno) -> Entry {
-    try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
-      try unchangedEntry(name, in: directory, validity, by: caller) {
+    let names = volume.names(in: directory.number)
+    return try names.shared(in: directory.number) { () throws(Errno) in
+      let found = try unchangedEntry(name, in: directory, validity, by: caller) {
         // On a volume that spares a question alone, which would be of the same moment.
         guard directory.isOnVolume || volume.spellings == nil else { return }
-        volume.names(in: directory.number).remember(missing: name, in: directory.number)
+        names.remember(
+          missing: name, in: directory.number, by: directory.isOnVolume ? caller.pid : 0)
       }
+      if directory.isOnVolume { names.forgetMissing(in: directory.number) }
+      return found
     }
   }
 

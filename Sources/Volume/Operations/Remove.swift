@@ -41,9 +41,10 @@ extension View {
     try find(name, in: directory, zone: zone(of: name, in: directory), by: caller)
   }
 
-  /// The same for a name whose zone is known.
+  /// The same for a name whose zone is known, and maybe that nothing has it.
   func find(
-    _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, by caller: Caller
+    _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, isMissing: Bool = false,
+    by caller: Caller
   ) throws(Errno) -> NamedObject {
     try gate.authorize(.search, on: directory.object, by: caller)
     try refuseShown(directory, by: caller)
@@ -51,6 +52,7 @@ extension View {
     if isVolume(name, in: directory.number, directory.zone) {
       return try findVolume(name, in: directory, by: caller)
     }
+    if isMissing { throw .ENOENT }
     let (status, security) = try look(at: name, in: directory)
     if directory.zone == .users, status.isSymlink { try refuseAwayHome(name, in: directory.fd) }
     var position = scope.position(of: name, in: directory.position)

@@ -111,7 +111,8 @@ extension View {
     try gate.authorizeMove(of: moved.object, to: newZone)
     try gate.authorize(moved.addition, on: to.object, by: caller)
     let sibling = try siblings.authorizeName(newName, giving: moved.sibling, called: name, in: from)
-    let other = try findIfThere(newName, in: to, zone: newZone, by: caller)
+    let other = try findIfThere(
+      newName, in: to, zone: newZone, isMissing: change.knowsMissing(newName, by: caller.pid), by: caller)
     if let other {
       try gate.refuseAboveReadOnlyRegion(other.status, other.object.zone)
       try gate.authorize(.delete, on: other.object, in: to.object, by: caller)
@@ -151,10 +152,10 @@ extension View {
 
   /// What a name stands for; nil if nothing has it.
   private func findIfThere(
-    _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, by caller: Caller
+    _ name: Name, in directory: DirectoryChange.Directory, zone: Zone, isMissing: Bool, by caller: Caller
   ) throws(Errno) -> NamedObject? {
     do throws(Errno) {
-      return try find(name, in: directory, zone: zone, by: caller)
+      return try find(name, in: directory, zone: zone, isMissing: isMissing, by: caller)
     } catch .ENOENT {
       return nil
     }

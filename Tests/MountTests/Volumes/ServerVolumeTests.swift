@@ -149,6 +149,24 @@ struct ServerVolumeTests {
     #expect(eventually { (try? served.programs()) == [] })
   }
 
+  /// Its own refusal stands at once; what others have made is renamed to as it is, and not as it was.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func whatOthersChangeCountsForChangesOfNames() throws {
+    let served = try Served()
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; cd $D; ls sub; chmod 555 $S/sub
+      mv a sub/a 2>&1 | grep -c denied; touch sub/b 2>&1 | grep -c denied; chmod 755 $S/sub; n=0
+      until touch sub/b 2>/dev/null || [ $n = 250 ]; do n=$((n+1)); sleep 0.1; done; ls $S/sub
+      rename() { /usr/bin/python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' "$@"; }
+      for i in 1 2; do echo $i >m; ls t 2>/dev/null; echo theirs >$S/t; rename m t; cat $S/t t; rm t; done
+      echo four >m; ls t 2>/dev/null; mkdir $S/t; rename m t 2>&1 | grep -c IsADirectoryError
+      /usr/bin/python3 -c 'import os
+      for name in ("x", "y"): os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+      for names in ("xz", "zx", "xz", "zx", "xy"): os.rename(*names)'; ls $S
+      """, "1\n1\nb\n1\n1\n2\n2\n1\na\nm\nsub\nt\ny\n")
+  }
+
   /// The data of a file at the next open, also if its size and its time in whole seconds are the same; until
   /// then its pages stay.
   @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
