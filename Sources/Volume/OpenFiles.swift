@@ -157,6 +157,11 @@ struct OpenFile: Sendable {
   /// Only where data goes through the daemon: with passthrough the kernel has the file, and we need no
   /// descriptor.
   let descriptor: SharedFD?
+  /// One that is open with O_APPEND, for what is written at the end.
+  ///
+  /// Only of a file that is served elsewhere: where its end is, a server may say wrongly for a moment, as a
+  /// brick of GlusterFS's does that was away, and only such a descriptor leaves it to the server.
+  let appending: SharedFD?
   /// Whether each read and write must ask if it is still granted.
   let isRevocable: Bool
   /// Who opened it, and who is charged for it.
@@ -164,6 +169,11 @@ struct OpenFile: Sendable {
   let payer: Payer
   /// What the kernel reads and writes by itself.
   var backing: Backings.Backing?
+
+  var descriptors: [SharedFD] {
+    guard let descriptor else { return [] }
+    return appending.map { [descriptor, $0] } ?? [descriptor]
+  }
 
   struct Access: OptionSet, Sendable {
     let rawValue: UInt8

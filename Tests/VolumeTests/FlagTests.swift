@@ -245,11 +245,15 @@ struct FlagTests {
   }
 
   /// What the kernel takes for the end may be older than another view's append.
-  @Test func appendGoesToTheEndWhateverTheOffset() throws {
-    let tree = try Tree()
+  ///
+  /// At a server it goes through a descriptor that appends, which all else must not; both are paid for.
+  @Test(arguments: [false, true]) func appendGoesToTheEndWhateverTheOffset(onServer: Bool) throws {
+    let tree = try Tree { $0.isRemote = onServer }
     let view = tree.view
     let file = "Users/Shared/file"
     let node = try view.make(file, mode: 0o644, by: .alice)
+    func descriptors() -> Int { tree.volume.budget.count(.descriptors, of: Payer(user: Caller.alice.uid)) }
+    let before = descriptors()
     let opened = try view.open(node, flags: O_WRONLY | O_APPEND, clearsSetID: false, by: .alice)
     #expect(opened.mode.contains(.direct), "each write is one request")
     for (bytes, flags) in [("abc", WriteFlags.atEnd), ("def", .atEnd), ("X", [])] {
@@ -258,6 +262,13 @@ struct FlagTests {
       }
     }
     #expect(tree.temporary.text(of: file) == "Xbcdef")
+    #expect(descriptors() == before + (onServer ? 2 : 1))
+    let source = try view.open(node, flags: O_RDONLY, clearsSetID: false, by: .alice).handle
+    let copied = try view.copyRange(
+      from: node, source, at: 3, to: node, opened.handle, at: 1, length: 2, flags: 0, by: .alice)
+    #expect(copied == 2 && tree.temporary.text(of: file) == "Xdedef")
+    for handle in [source, opened.handle] { view.release(node, handle: handle, flockOwner: nil) }
+    #expect(descriptors() == before)
   }
 
   @Test func openFromBeforeDecidesHowAppendsAreServed() throws {

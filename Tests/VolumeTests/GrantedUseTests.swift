@@ -128,15 +128,17 @@ struct GrantedUseTests {
 
   /// What was stored in a memory map before a grant was taken back may be written while that is under way,
   /// and not after.
-  @Test func whatIsCachedIsWrittenBeforeTheEndAndNotAfter() throws {
-    let tree = try Tree()
+  ///
+  /// It has its place, also in a file that is open to append at a server.
+  @Test(arguments: [false, true]) func whatIsCachedIsWrittenBeforeTheEndAndNotAfter(onServer: Bool) throws {
+    let tree = try Tree { $0.isRemote = onServer }
     try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
     try tree.view.make("Users/Shared/dir/file")
     let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
     let view = try View(tree.volume, scope: Scope([place]), user: 0)
     view.started(RecordingConnection(passthrough: false, canWithdraw: true))
     let node = try view.node("Users/Shared/dir/file")
-    let opened = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .root)
+    let opened = try view.open(node, flags: O_RDWR | O_APPEND, clearsSetID: false, by: .root)
     func write(_ text: String, fromCache: Bool) -> Errno? {
       view.errno { (view) throws(Errno) in
         try withBytes(text) { (bytes) throws(Errno) in

@@ -110,12 +110,11 @@ package final class GrantedFiles: Sendable {
 
   /// Writes what the kernel had in its page cache of a file that was taken back; nil if it was not.
   func writeBeforeEnd(
-    _ node: NodeID, _ handle: HandleID, at offset: Int64, _ bytes: UnsafeRawBufferPointer
+    _ file: OpenFile, at offset: Int64, _ bytes: UnsafeRawBufferPointer
   ) throws(Errno) -> Int? {
-    let file = try files.find(handle)
     try gate.authorizeOverwriting(file.access)
     guard file.isRevocable else { return nil }
-    let decision = gate.decisionOnUse(of: node, .write)
+    let decision = gate.decisionOnUse(of: file.node, .write)
     guard case .deny = decision else { return nil }
     return try use.during { () throws(Errno) in
       if !use.isDraining || file.descriptor == nil { try decision.enforce() }

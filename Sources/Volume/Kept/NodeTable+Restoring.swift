@@ -80,22 +80,23 @@ extension NodeTable {
   /// That of another worker is lost if the keeper has ended as well: then it is opened again.
   func mended(_ record: OpenFile.Record, in volume: Volume) -> OpenFile.Record? {
     let id = NodeID(record.node)
-    if isOpened(id, by: record.descriptor) { return record }
-    let access = OpenFile.Access(rawValue: record.access)
-    let writes = access.contains(.write) || access.contains(.append)
-    var flags = writes ? (access.contains(.read) ? O_RDWR : O_WRONLY) : O_RDONLY
-    if access.contains(.append) { flags |= O_APPEND }
+    let flags = OpenFile.Access(rawValue: record.access).openFlags | O_NONBLOCK
+    var mended = record
     do throws(Errno) {
-      let object = try reference(to: id)
-      let opened = try openWithRoom { () throws(Errno) in
-        try volume.openForData(object.fd, flags | O_NONBLOCK)
-      }
-      var mended = record
-      mended.descriptor = opened.release().raw
+      mended.descriptor = try opened(record.descriptor, of: id, flags, in: volume)
+      mended.appending = try opened(record.appending, of: id, flags | O_APPEND, in: volume)
       return mended
     } catch {
       return nil
     }
+  }
+
+  private func opened(
+    _ descriptor: Int32, of id: NodeID, _ flags: Int32, in volume: Volume
+  ) throws(Errno) -> Int32 {
+    if isOpened(id, by: descriptor) { return descriptor }
+    let object = try reference(to: id)
+    return try openWithRoom { () throws(Errno) in try volume.openForData(object.fd, flags) }.release().raw
   }
 
   /// An open directory with its own descriptor, or without one: it is opened again when it is listed.

@@ -17,6 +17,7 @@ extension OpenFile: KeptOpenItem {
     var payer: UInt32
     var payerView: UInt32
     var descriptor: Int32
+    var appending: Int32
     var backing: Int32
     var access: UInt8
     var isRevocable: UInt8
@@ -26,8 +27,8 @@ extension OpenFile: KeptOpenItem {
   var record: Record {
     Record(
       node: node.raw, request: caller.request.number, uid: caller.uid, gid: caller.gid, pid: caller.pid,
-      payer: payer.user,
-      payerView: payer.view, descriptor: descriptor?.number ?? -1, backing: backing?.id ?? 0,
+      payer: payer.user, payerView: payer.view, descriptor: descriptor?.number ?? -1,
+      appending: appending?.number ?? -1, backing: backing?.id ?? 0,
       access: access.rawValue, isRevocable: isRevocable ? 1 : 0, isRoots: backing?.isRoots == true ? 1 : 0)
   }
 
@@ -35,6 +36,7 @@ extension OpenFile: KeptOpenItem {
     node = NodeID(record.node)
     access = Access(rawValue: record.access)
     descriptor = record.descriptor < 0 ? nil : SharedFD(OwnedFD(owning: record.descriptor))
+    appending = record.appending < 0 ? nil : SharedFD(OwnedFD(owning: record.appending))
     isRevocable = record.isRevocable != 0
     caller = Caller(uid: record.uid, gid: record.gid, pid: record.pid, request: RequestID(record.request))
     payer = Payer(user: record.payer, view: record.payerView)

@@ -51,7 +51,7 @@ extension View {
   private func countWhatIsOpen() {
     for (_, file) in files.handles {
       volume.budget.charge(.openFiles, to: file.payer)
-      if file.descriptor != nil { volume.budget.charge(.descriptors, to: file.payer) }
+      volume.budget.charge(.descriptors, file.descriptors.count, to: file.payer)
       backings.reopened(file.node, file.backing)
       writers.reopened(file.node, file.access)
     }
@@ -86,7 +86,7 @@ extension View {
 
   /// The descriptors that it has taken over.
   package var descriptorsTakenOver: [Int32] {
-    nodes.descriptorsTakenOver + files.all.compactMap { $0.descriptor?.number }
+    nodes.descriptorsTakenOver + files.all.flatMap(\.descriptors).map(\.number)
       + directories.all.compactMap { $0.descriptor?.number }
   }
 }

@@ -15,8 +15,9 @@ extension View {
       volume.locks.releaseAll(of: LockHolder(view: number, owner: owner), on: object, .posix)
     }
     // Some backing filesystems tell only at close that a write did not arrive.
-    guard let descriptor = try files.find(handle).descriptor else { return }
-    try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
+    for descriptor in try files.find(handle).descriptors {
+      try descriptor.use { (fd) throws(Errno) in try fd.duplicated().close() }
+    }
   }
 
   package func release(_ node: NodeID, handle: HandleID, flockOwner: LockOwner?) {
@@ -32,7 +33,7 @@ extension View {
 
   private func giveBack(_ file: OpenFile) {
     volume.budget.give(.openFiles, by: file.payer)
-    if file.descriptor != nil { volume.budget.give(.descriptors, by: file.payer) }
+    volume.budget.give(.descriptors, file.descriptors.count, by: file.payer)
   }
 
   /// Gives back what is open when the connection ends: the kernel releases nothing any more.

@@ -13,7 +13,7 @@ extension View {
   package func read(
     _ node: NodeID, handle: HandleID, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int {
-    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in
+    try withFile(files.find(handle), .read, by: nil) { (file) throws(Errno) in
       // The kernel takes a short read for the end of the file.
       var count = 0
       while count < buffer.count {
@@ -30,8 +30,9 @@ extension View {
     _ node: NodeID, handle: HandleID, at offset: Int64, from bytes: UnsafeRawBufferPointer,
     _ flags: WriteFlags, by caller: Caller
   ) throws(Errno) -> Int {
+    let file = try files.find(handle)
     let fromCache = flags.contains(.fromCache)
-    if fromCache, let written = try granted.writeBeforeEnd(node, handle, at: offset, bytes) { return written }
+    if fromCache, let written = try granted.writeBeforeEnd(file, at: offset, bytes) { return written }
     if flags.contains(.clearsSetID) {
       let object = try nodes.reference(to: node)
       // As Linux does it, by what it remembers. Who serves a volume is not asked at each write.
@@ -39,41 +40,13 @@ extension View {
         try clearSetID(object.fd, by: caller)
       }
     }
+    let isAtEnd = flags.contains(.atEnd)
     // What the kernel had kept it writes in nobody's name: that is then by the limits of whoever opened the
     // file.
-    let writer = fromCache ? try files.find(handle).caller : caller
-    let place = flags.contains(.atEnd) ? nil : offset
-    return try withFile(node, handle, .write, by: writer) { (file) throws(Errno) in
-      if let other = try otherDescriptor(of: file, node, handle, thatAppends: place == nil) {
-        return try write(bytes, to: other.fd, at: place, by: caller)
-      }
-      return try write(bytes, to: file, at: place, by: caller)
+    return try withFile(file, isAtEnd ? .append : .write, by: fromCache ? file.caller : caller) {
+      (fd) throws(Errno) in
+      isAtEnd ? try append(bytes, to: fd, for: caller.request) : try fd.write(bytes, at: offset)
     }
-  }
-
-  /// Writes at an offset, or at the end.
-  private func write(
-    _ bytes: UnsafeRawBufferPointer, to file: FD, at offset: Int64?, by caller: Caller
-  ) throws(Errno) -> Int {
-    if let offset { return try file.write(bytes, at: offset) }
-    return try append(bytes, to: file, for: caller.request)
-  }
-
-  /// Where the end of a file is, its server may say wrongly for a moment, as a brick of GlusterFS's does that
-  /// was away; only what is open with O_APPEND leaves it to the server.
-  private func otherDescriptor(
-    of file: FD, _ node: NodeID, _ handle: HandleID, thatAppends isAtEnd: Bool
-  ) throws(Errno) -> OwnedFD? {
-    guard isServedElsewhere(node), try file.isOpenForAppending() != isAtEnd else { return nil }
-    if isAtEnd { return try? file.reopened(O_WRONLY | O_NONBLOCK | O_APPEND) }
-    // Who may only append does so whatever they ask for.
-    if try files.find(handle).access.contains(.append) { return nil }
-    return try file.reopened(O_WRONLY | O_NONBLOCK)
-  }
-
-  /// Whether a file is on a server, or may be.
-  func isServedElsewhere(_ node: NodeID) -> Bool {
-    volume.settings.isRemote || !volume.attached.isEmpty && nodes.with(node) { $0.isOnVolume } == true
   }
 
   /// Appends what another worker has not appended for this very request.
@@ -98,8 +71,11 @@ extension View {
   }
 
   package func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
-    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in
-      try file.synchronize(dataOnly: dataOnly)
+    let file = try files.find(handle)
+    try withFile(file, .read, by: nil) { (fd) throws(Errno) in
+      // A program that serves a volume may know of each open alone what was written through it.
+      try file.appending?.use { (fd) throws(Errno) in try fd.synchronize(dataOnly: dataOnly) }
+      try fd.synchronize(dataOnly: dataOnly)
     }
   }
 
@@ -109,14 +85,15 @@ extension View {
     // What moves all that is behind it, and so can't be done twice, the kernel never asks for.
     if mode & (CLX_FALLOC_COLLAPSE_RANGE | CLX_FALLOC_INSERT_RANGE) != 0 { throw .EOPNOTSUPP }
     // Where one may only append, only room may be reserved. Corresponds to `fallocate(2)`.
-    if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(files.find(handle).access) }
-    try withFile(node, handle, .write, by: caller) { (file) throws(Errno) in
-      try file.allocate(mode: mode, offset: offset, length: length)
+    let file = try files.find(handle)
+    if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(file.access) }
+    try withFile(file, .write, by: caller) { (fd) throws(Errno) in
+      try fd.allocate(mode: mode, offset: offset, length: length)
     }
   }
 
   package func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32) throws(Errno) -> Int64 {
-    try withFile(node, handle, .read, by: nil) { (file) throws(Errno) in try file.seek(offset, whence) }
+    try withFile(files.find(handle), .read, by: nil) { (file) throws(Errno) in try file.seek(offset, whence) }
   }
 
   package func copyRange(
@@ -128,9 +105,10 @@ extension View {
     // copy_file_range(2) says.
     let length = min(length, 16 << 20)
     // Corresponds to `copy_file_range(2)`, which refuses a target that is open for appending.
-    if try files.find(targetHandle).access.contains(.append) { throw .EBADF }
-    return try withFile(node, handle, .read, by: nil) { (source) throws(Errno) in
-      try withFile(target, targetHandle, .write, by: caller) { (sink) throws(Errno) in
+    let file = try files.find(targetHandle)
+    if file.access.contains(.append) { throw .EBADF }
+    return try withFile(files.find(handle), .read, by: nil) { (source) throws(Errno) in
+      try withFile(file, .write, by: caller) { (sink) throws(Errno) in
         try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
       }
     }
@@ -140,35 +118,33 @@ extension View {
   ///
   /// What needs room on the disk has it as `caller`; nil stands for what needs none.
   private func withFile<Result>(
-    _ node: NodeID, _ handle: HandleID, _ access: OpenFile.Access, by caller: Caller?,
-    _ body: (FD) throws(Errno) -> Result
+    _ file: OpenFile, _ access: OpenFile.Access, by caller: Caller?, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    let file = try files.find(handle)
     if file.isRevocable {
-      return try granted.whileGranted(node, access) { () throws(Errno) in
-        try lend(file, node, access, by: caller, body)
+      return try granted.whileGranted(file.node, access) { () throws(Errno) in
+        try lend(file, access, by: caller, body)
       }
     }
-    return try lend(file, node, access, by: caller, body)
+    return try lend(file, access, by: caller, body)
   }
 
   private func lend<Result>(
-    _ file: OpenFile, _ node: NodeID, _ access: OpenFile.Access, by caller: Caller?,
-    _ body: (FD) throws(Errno) -> Result
+    _ file: OpenFile, _ access: OpenFile.Access, by caller: Caller?, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    guard let caller else { return try lend(file, node, access, body) }
-    return try asCaller(caller) { () throws(Errno) in try lend(file, node, access, body) }
+    guard let caller else { return try lend(file, access, body) }
+    return try asCaller(caller) { () throws(Errno) in try lend(file, access, body) }
   }
 
   private func lend<Result>(
-    _ file: OpenFile, _ node: NodeID, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
+    _ file: OpenFile, _ access: OpenFile.Access, _ body: (FD) throws(Errno) -> Result
   ) throws(Errno) -> Result {
+    if access == .append, let appending = file.appending { return try appending.use(body) }
     if let descriptor = file.descriptor { return try descriptor.use(body) }
     // That the handle has the access was asked at open; here only root's daemon opens, whose right it does
     // not need.
-    if access == .write, !file.access.contains(.write) { throw .EBADF }
-    let object = try nodes.reference(to: node)
-    let flags = (access == .write ? O_WRONLY : O_RDONLY) | O_NONBLOCK
+    if access.writes, !file.access.contains(.write) { throw .EBADF }
+    let object = try nodes.reference(to: file.node)
+    let flags = (access.writes ? O_WRONLY : O_RDONLY) | O_NONBLOCK
     let opened = try nodes.openWithRoom { () throws(Errno) in try object.fd.reopened(flags) }
     return try body(opened.fd)
   }

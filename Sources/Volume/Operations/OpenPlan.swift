@@ -76,30 +76,37 @@ extension View {
     var descriptors = 0
     do throws(Errno) {
       let route = try route(plan, backing, node, byRoot: caller.uid == 0)
-      var descriptor: SharedFD?
-      var isRead = plan.access.contains(.read)
+      var (descriptor, appending): (SharedFD?, SharedFD?)
+      var isMade = false
       if route.hasDescriptor {
-        try budget.take(.descriptors, by: payer)
-        descriptors = 1
-        let leavesEnd = plan.access.writes && plan.flags & O_APPEND != 0 && isServedElsewhere(node)
+        let isServedElsewhere = volume.settings.isRemote || isOnVolume
+        let leavesEnd = isServedElsewhere && plan.access.contains(.write) && plan.flags & O_APPEND != 0
+        try budget.take(.descriptors, leavesEnd ? 2 : 1, by: payer)
+        descriptors = leavesEnd ? 2 : 1
         if let created {
-          isRead = false
-          let made = SharedFD(created)
-          descriptor = made
-          if leavesEnd, let other = try? openForDaemon(FD(made.number), plan, O_APPEND) {
-            descriptor = SharedFD(other)
-          }
+          isMade = true
+          descriptor = SharedFD(created)
         } else {
-          descriptor = SharedFD(try openForDaemon(fd, plan, leavesEnd ? O_APPEND : 0))
+          descriptor = SharedFD(try openForDaemon(fd, plan, 0))
+        }
+        // Both now, as the gate has judged: who serves it may go by its name, which may soon be another's.
+        do throws(Errno) {
+          if leavesEnd { appending = SharedFD(try openForDaemon(fd, plan, O_APPEND)) }
+        } catch {
+          // The new mode of what was just made may not let us.
+          guard isMade else { throw error }
+          budget.give(.descriptors, by: payer)
+          descriptors = 1
         }
       }
       // Only now that nothing else refuses: whoever may not open it does not empty it.
       if plan.truncates { try truncate(object, clearsSetID: plan.clearsSetID, by: caller) }
       writers.opened(node, plan.access)
       let file = OpenFile(
-        node: node, access: plan.access, descriptor: descriptor, isRevocable: plan.isRevocable,
-        caller: caller, payer: payer, backing: route.backing)
+        node: node, access: plan.access, descriptor: descriptor, appending: appending,
+        isRevocable: plan.isRevocable, caller: caller, payer: payer, backing: route.backing)
       let handle = try add(file)
+      let isRead = !isMade && plan.access.contains(.read)
       let mode = openMode(object, plan, route, isRead ? descriptor : nil)
       return Opened(handle: handle, mode: mode, backing: route.backing?.id ?? 0)
     } catch {

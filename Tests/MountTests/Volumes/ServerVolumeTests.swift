@@ -198,6 +198,43 @@ struct ServerVolumeTests {
       """, "x\nsub\n1\n1\nno\nnew\nnone\n")
   }
 
+  /// What is written through an open file is that file's, and in its place: also where it is open to append,
+  /// whatever becomes of its mode, its name and the worker meanwhile.
+  @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
+  func whatIsOpenToAppendStaysTheFile() throws {
+    let served = try Served()
+    try served.expect("volume add \(served.url) >/dev/null; cat $D/a", "one\n")
+    let worker = try #require(try served.run.mounted.daemon())
+    try served.expect(
+      """
+      cd $D && timeout 60 /usr/bin/python3 - $S \(worker) <<'END'
+      import fcntl, mmap, os, sys; server, worker = sys.argv[1:]
+      def opened(name, flags=os.O_APPEND):
+          open(name, "w").write("x" * 4096)
+          return os.open(name, os.O_RDWR | flags)
+      def appends(file, does): fcntl.fcntl(file, fcntl.F_SETFL, does and os.O_APPEND)
+      def use(file):
+          appends(file, False); os.pwrite(file, b"P", 0); appends(file, True); os.write(file, b"E")
+      def tell(name, *files):
+          for file in files: os.close(file)
+          text = open(f"{server}/{name}").read(); print(name, len(text), text[:2], text[-2:])
+      file = opened("map"); memory = mmap.mmap(file, 4096); os.chmod("map", 0o444)
+      memory[0:1] = b"M"; memory.close(); tell("map", file)
+      for name, flags in ("appended", os.O_APPEND), ("changed", 0):
+          file = opened(name, flags)
+          os.rename(f"{server}/{name}", f"{server}/old")
+          open(f"{server}/{name}", "w").write("new"); os.chmod(f"{server}/{name}", 0o666)
+          use(file); tell(name, file)
+          if flags: tell("old")
+      file = opened("copy"); appends(file, False)
+      os.copy_file_range(os.open("a", os.O_RDONLY), file, 1, 0, 0); tell("copy", file)
+      file = opened("late"); os.chmod("late", 0o444); os.kill(int(worker), 9); use(file); tell("late", file)
+      END
+      """,
+      "map 4096 Mx xx\nappended 3 ne ew\nold 4097 Px xE\nchanged 3 ne ew\n"
+        + "copy 4096 ox xx\nlate 4097 Px xE\n", as: RunFixture.root)
+  }
+
   /// A server that does not answer holds nobody but those who wait for it.
   @Test(.enabled(if: sftpIsPossible, "sshfs and sshd are not installed"))
   func aServerThatHangsHoldsNobodyElse() throws {
