@@ -24,11 +24,6 @@ extension FD {
     try retrying { clx_append(raw, bytes.baseAddress, bytes.count) }
   }
 
-  /// Whether `O_APPEND` is among its flags.
-  ///
-  /// Corresponds to `fcntl(2)` with `F_GETFL`.
-  package func isOpenForAppending() throws(Errno) -> Bool { try check(fcntl(raw, F_GETFL)) & O_APPEND != 0 }
-
   /// Corresponds to `write(2)`, at the descriptor's own position.
   package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
     try retrying { Glibc.write(raw, bytes.baseAddress, bytes.count) }
