@@ -100,8 +100,11 @@ package final class MountHelper: Sendable {
 
   /// Mounts a filesystem for us alone; it takes as long as a server needs to answer.
   ///
-  /// `handed` is what the order needs besides.
-  package func serve(_ order: EngineOrder, handed: [SharedFD] = []) throws(EngineFailure) -> ServedEngine {
+  /// `handed` is what the order needs besides; `begins` is told what it will live by, and may refuse.
+  package func serve(
+    _ order: EngineOrder, handed: [SharedFD] = [],
+    begins: (_ life: SharedFD) throws(Errno) -> Void = { (_) throws(Errno) in }
+  ) throws(EngineFailure) -> ServedEngine {
     let answer: (bytes: [UInt8], descriptor: FD?)?
     let mine: SharedFD
     do throws(Errno) {
@@ -109,6 +112,7 @@ package final class MountHelper: Sendable {
       mine = SharedFD(OwnedFD(owning: ends.mine.raw))
       do {
         let theirs = OwnedFD(owning: ends.theirs.raw)
+        try begins(mine)
         try socket.withLock { (socket) throws(Errno) in
           let bytes = Request.engine(order).bytes
           _ = try LocalSocket.send(bytes[...], with: theirs.fd, to: socket.fd)

@@ -34,9 +34,11 @@ final class VolumeEngines: Sendable {
   private let kept: KeptState?
   /// What is kept for the next worker, for as long as it is there.
   private let memories = Mutex<[Int64: SharedMemory]>([:])
+  let keyHolders: KeyHolders
 
   init(_ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?) {
     (self.store, self.volume, self.helper, self.kept) = (store, volume, helper, kept)
+    keyHolders = KeyHolders(kept)
   }
 
   private static let patienceMilliseconds = 10_000
@@ -49,13 +51,15 @@ final class VolumeEngines: Sendable {
 
   /// Has what a record says mounted, which takes as long as a server needs; it is no part of the tree yet.
   ///
-  /// `handed` is what its program needs besides; a `new` home is made there.
+  /// `handed` is what its program needs besides, and `begins` may refuse to start that; a `new` home is made
+  /// there.
   func mount(
-    _ record: VolumeRecord, handed: [SharedFD] = [], isNew: Bool = false
+    _ record: VolumeRecord, handed: [SharedFD] = [], isNew: Bool = false,
+    begins: (_ life: SharedFD) throws(Errno) -> Void = { (_) throws(Errno) in }
   ) throws(VolumeFailure) -> Attached {
     let served: ServedEngine
     do throws(EngineFailure) {
-      served = try helper.serve(try order(for: record), handed: handed)
+      served = try helper.serve(try order(for: record), handed: handed, begins: begins)
     } catch {
       throw .engine(error)
     }
@@ -194,7 +198,9 @@ final class VolumeEngines: Sendable {
     guard let memory = try? kept.keep(bytes, as: .volumeEngine, view: number) else { return }
     memories.withLock { $0[id] = memory }
     kept.keep(FD(root.number), as: .volumeRoot, view: number)
-    kept.keep(FD(life.number), as: .volumeLife, view: number)
+    if kept.descriptor(.volumeLife, view: number)?.raw != life.number {
+      kept.keep(FD(life.number), as: .volumeLife, view: number)
+    }
     // The keeper looks after it from here on (`Keeper`), and has to be woken for that.
     if kept.isServing, let keeper = try? ProcessID.open(getppid()) { try? keeper.fd.send(signal: SIGCHLD) }
   }
@@ -202,20 +208,35 @@ final class VolumeEngines: Sendable {
   /// What another worker has left of it.
   func takeOver(_ record: VolumeRecord) -> AttachedVolume? {
     let number = UInt32(truncatingIfNeeded: record.id)
-    guard let kept, kept.hasPredecessor, let root = kept.descriptor(.volumeRoot, view: number),
-      let life = kept.descriptor(.volumeLife, view: number),
+    guard let kept, kept.hasPredecessor, let left = kept.descriptor(.volumeLife, view: number) else {
+      return nil
+    }
+    let life = SharedFD(OwnedFD(owning: left.raw))
+    let attached = takeOver(record, life, kept)
+    if attached == nil {
+      // It was being started or ended.
+      forget(record.id)
+      Self.end(life, isHurried: true)
+    }
+    if record.isEncrypted { keyHolders.add(life, of: record.id) }
+    return attached
+  }
+
+  private func takeOver(_ record: VolumeRecord, _ life: SharedFD, _ kept: KeptState) -> AttachedVolume? {
+    let number = UInt32(truncatingIfNeeded: record.id)
+    guard let root = kept.descriptor(.volumeRoot, view: number),
       let (bytes, memory) = kept.data(.volumeEngine, view: number),
       let known = try? JSONText.decode(Known.self, from: bytes)
     else { return nil }
     memories.withLock { $0[record.id] = memory }
-    return try? attach(
-      record, known, SharedFD(OwnedFD(owning: root.raw)), SharedFD(OwnedFD(owning: life.raw)), isNew: false)
+    return try? attach(record, known, SharedFD(OwnedFD(owning: root.raw)), life, isNew: false)
   }
 
-  /// It is no volume any more.
-  func forget(_ id: Int64) {
+  /// It is no volume any more; what serves it may not have ended yet.
+  func forget(_ id: Int64, isEnding: Bool = false) {
     let number = UInt32(truncatingIfNeeded: id)
-    for kind in [KeptState.Kind.volumeRoot, .volumeLife, .volumeEngine] { kept?.forget(kind, view: number) }
+    for kind in [KeptState.Kind.volumeRoot, .volumeEngine] { kept?.forget(kind, view: number) }
+    if !isEnding { kept?.forget(.volumeLife, view: number) }
     memories.withLock { _ = $0.removeValue(forKey: id) }
   }
 
@@ -226,7 +247,7 @@ final class VolumeEngines: Sendable {
     if let life = attached.engine.life { Self.end(life, isHurried: isHurried) }
   }
 
-  private static func end(_ life: SharedFD, isHurried: Bool) {
+  static func end(_ life: SharedFD, isHurried: Bool) {
     let socket = FD(life.number)
     if isHurried { _ = try? LocalSocket.send([1], to: socket) }
     _ = shutdown(socket.raw, Int32(SHUT_WR))

@@ -17,7 +17,8 @@ internal import Volume
 //  2. The directory is opened once, and must be the one that was added; gocryptfs gets it open. What lies at
 //     its path meanwhile makes no difference.
 //  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. A volume
-//     whose gocryptfs ends for another reason is locked too.
+//     whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays locked, and
+//     its gocryptfs ends.
 //  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
 
 extension VolumeService {
@@ -52,12 +53,16 @@ extension VolumeService {
 
   // MARK: Unlocking
 
-  func unlock(_ name: String, _ call: ControlCall) throws(ControlFailure) -> VolumeDescription {
+  /// `locks` are those that were known when it was asked for.
+  func unlock(
+    _ name: String, _ call: ControlCall, after locks: [Int64: Int]
+  ) throws(ControlFailure) -> VolumeDescription {
     let record = try findEncrypted(name, for: call.caller.uid)
     if engine(of: record) != nil { return describe(record) }
     guard let password = call.descriptor, FD(password.number).isKnownPipe else {
       throw ControlFailure("no password has come along", .EINVAL)
     }
+    let holders = engines.keyHolders
     do throws(VolumeFailure) {
       try alone(with: record.id) { () throws(VolumeFailure) in
         let directory = try opened(record)
@@ -65,8 +70,13 @@ extension VolumeService {
         if !volume.attached.locked.has(record.id) {
           try changes.withLock { _ throws(VolumeFailure) in try hold(record, directory) }
         }
-        let mounted = try engines.mount(record, handed: [directory, password])
-        try changes.withLock { _ throws(VolumeFailure) in try add(mounted.volume) }
+        do throws(VolumeFailure) {
+          try start(record, [directory, password], after: locks[record.id])
+        } catch {
+          holders.end(record.id)
+          throw holders.locks[record.id] == locks[record.id]
+            ? error : .engine(EngineFailure(.ECANCELED, "it was locked meanwhile"))
+        }
       }
     } catch {
       let why = "\(name.sanitized) can't be unlocked: \(error.message)"
@@ -75,6 +85,22 @@ extension VolumeService {
     }
     tell(.volumeUnlocked, record, by: call.caller.uid)
     return describe(record)
+  }
+
+  private func start(
+    _ record: VolumeRecord, _ handed: [SharedFD], after locks: Int?
+  ) throws(VolumeFailure) {
+    let holders = engines.keyHolders
+    let mounted = try engines.mount(record, handed: handed) { (life) throws(Errno) in
+      guard holders.add(life, of: record.id, after: locks) else { throw .ECANCELED }
+    }
+    try changes.withLock { _ throws(VolumeFailure) in
+      guard holders.locks[record.id] == locks else {
+        engines.forget(record.id, isEnding: true)
+        throw .underWay
+      }
+      try add(mounted.volume)
+    }
   }
 
   private func findEncrypted(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
@@ -93,12 +119,14 @@ extension VolumeService {
   func lock(
     _ name: String?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> [VolumeDescription] {
-    let meant: [VolumeRecord]
+    var meant: [VolumeRecord]
     if let name {
       meant = [try findEncrypted(name, for: user)]
     } else {
-      meant = try records(for: user).filter { $0.isEncrypted && engine(of: $0) != nil }
+      meant = try records(for: user).filter(\.isEncrypted)
     }
+    engines.keyHolders.lock(meant.map(\.id))
+    if name == nil { meant.removeAll { engine(of: $0) == nil && !engines.keyHolders.has($0.id) } }
     var failures: [ControlFailure] = []
     var locked: [VolumeDescription] = []
     for record in meant {
@@ -141,13 +169,11 @@ extension VolumeService {
   private func lock(
     _ record: VolumeRecord, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> VolumeDescription {
-    guard let life = try detach(record, isForced, users) else { return describe(record) }
-    tell(.volumeLocked, record, by: user)
-    letGo(users)
-    let isOver = try? life.use { (life) throws(Errno) in
-      try life.waitUntilHungUp(milliseconds: Self.endMilliseconds)
+    if try detach(record, isForced, users) {
+      tell(.volumeLocked, record, by: user)
+      letGo(users)
     }
-    guard isOver == true else {
+    guard engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds) else {
       let name = String(decoding: record.name, as: UTF8.self).sanitized
       throw ControlFailure(
         "\(name) is locked for all programs, but gocryptfs has not ended and may have its keys in memory; "
@@ -156,14 +182,12 @@ extension VolumeService {
     return describe(record)
   }
 
-  /// Takes it out of the tree and has its program end; what comes back closes when that has ended.
-  ///
-  /// Nil if it was locked before.
+  /// Takes it out of the tree and has its program end; whether it was there.
   private func detach(
     _ record: VolumeRecord, _ isForced: Bool, _ users: (AttachedVolume) -> [String]
-  ) throws(ControlFailure) -> SharedFD? {
+  ) throws(ControlFailure) -> Bool {
     try changes.withLock { _ throws(ControlFailure) in
-      guard let attached = volume.attached.attached(record.id) else { return nil }
+      guard let attached = volume.attached.attached(record.id) else { return false }
       if !isForced { try requireUnused(attached, users) }
       volume.detach(record.id)
       do throws(ControlFailure) {
@@ -173,9 +197,9 @@ extension VolumeService {
         volume.attach(attached)
         throw error
       }
-      engines.forget(record.id)
+      engines.forget(record.id, isEnding: true)
       end(attached, isHurried: isForced)
-      return attached.engine.life
+      return true
     }
   }
 }

@@ -27,14 +27,16 @@ extension VolumeService {
     guard store.description.mode == .system || user == ProcessID.user || isLock && user == 0 else {
       return .refusal("only the owner of this store can have volumes in it")
     }
+    let locks = engines.keyHolders.locks
     // What is to be locked waits for nothing that is being added.
     return .job(isLock ? .endings : .volumes) { [self] _ in
-      ControlReply { () throws(ControlFailure) in try reply(to: request, call, users, ejected) }
+      ControlReply { () throws(ControlFailure) in try reply(to: request, call, locks, users, ejected) }
     }
   }
 
   private func reply(
-    to request: VolumeRequest, _ call: ControlCall, _ users: (AttachedVolume) -> [String],
+    to request: VolumeRequest, _ call: ControlCall, _ locks: [Int64: Int],
+    _ users: (AttachedVolume) -> [String],
     _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
@@ -51,7 +53,7 @@ extension VolumeService {
       return .volumes([try eject(name, isForced: force, deletesHome: deletes, by: user, users, ejected)])
     case .lock(let name, let force, let waits):
       return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
-    case .unlock(let name): return .volumes([try unlock(name, call)])
+    case .unlock(let name): return .volumes([try unlock(name, call, after: locks)])
     }
   }
 

@@ -105,6 +105,56 @@ struct EncryptedVolumeTests {
     #expect(try fixture.programs() == [])
   }
 
+  /// What was to be unlocked before it is locked stays locked, and whoever locks it waits for that.
+  @Test(arguments: [false, true])
+  func lockingEndsWhatUnlocksIt(rootless: Bool) throws {
+    let fixture = try EncryptedFixture(rootless: rootless)
+    let mounted = fixture.run.mounted
+    let socket = rootless ? mounted.store + "/state/control.sock" : try mounted.socket()
+    // It waits for its password.
+    try fixture.expect(
+      """
+      create Private; volume lock Private
+      timeout 60 /usr/bin/python3 - \(socket) $C "$W" >/dev/null 2>&1 <<'END' &
+      import array, os, socket, sys, time
+      made = socket.socket(socket.AF_UNIX); made.connect(sys.argv[1]); file = made.makefile("r")
+      made.sendall(b'{"verb":"pass"}\\n'); file.readline()
+      read, write = os.pipe(); rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [read]))
+      made.sendmsg([b"\\n"], [rights]); file.readline()
+      made.sendall(b'{"verb":"volume","volume":{"deed":"unlock","name":"Private"}}\\n')
+      while not os.path.exists(sys.argv[2] + "/go"): time.sleep(0.02)
+      os.write(write, sys.argv[3].encode() + b"\\n"); answer = file.readline()
+      open(sys.argv[2] + "/answer", "w").write(answer)
+      END
+      """, "")
+    #expect(try eventually { try fixture.programs().count == 1 })
+    try fixture.expect("volume lock --all", "")
+    #expect(try fixture.programs() == [])
+    try fixture.expect(
+      """
+      touch $C/go; timeout 60 sh -c "until [ -s $C/answer ]; do sleep 0.05; done"
+      grep -c 'it was locked meanwhile' $C/answer; volume list | grep -c 'Private .*locked'
+      unlock Private; ls $V
+      """, "1\n1\nPrivate\n")
+    // One that still ends, and that another worker has told to.
+    let program = try #require(try fixture.programs().first)
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    try fixture.expect(
+      """
+      (volume lock Private >/dev/null 2>&1 &)
+      timeout 20 sh -c "while ls $V | grep -q Private; do sleep 0.05; done"
+      """, "")
+    let worker = try #require(try mounted.daemon())
+    kill(worker, SIGKILL)
+    #expect(try eventually { try mounted.daemon().map { $0 != worker } ?? false })
+    try fixture.expect(
+      """
+      (sleep 1; kill -CONT \(program)) & volume lock Private; kill -0 \(program) 2>/dev/null && echo there
+      wait; unlock Private; ls $V
+      """, "Private\n")
+  }
+
   /// Root locks those of all users, wherever their daemons listen, whatever else is in such a place.
   @Test(arguments: [false, true])
   func rootLocksThoseOfAll(isInStore: Bool) throws {
