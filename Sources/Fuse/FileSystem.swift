@@ -29,6 +29,9 @@ package protocol FileSystem: AnyObject, Sendable {
   /// server.
   func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue?
 
+  /// One more request that was sent again waits in a queue, or one less.
+  func resentWait(by change: Int)
+
   /// Whom to charge for what a user who asks makes grow.
   func payer(of user: UInt32) -> Payer
 
@@ -163,6 +166,7 @@ extension FileSystem {
 
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}
+  package func resentWait(by change: Int) {}
 
   /// A filesystem that speaks to the kernel only while it serves a request.
   package func ended() {}

@@ -184,8 +184,8 @@ package final class Session: @unchecked Sendable {
   ///
   /// What that one had read and not answered, the kernel sends again.
   ///
-  /// All of that is done when this returns, but for questions that keep a CPU busy: they wait for their
-  /// users' turns, and nobody for them.
+  /// All of that is done when this returns, but for what nobody waits for: questions that keep a CPU busy
+  /// have their users' turns, and what concerns a server has its queue.
   package func resume(_ first: [UInt8], _ slow: SlowWork) throws(Errno) {
     var first = first
     first.withUnsafeMutableBytes { message in
@@ -223,7 +223,10 @@ package final class Session: @unchecked Sendable {
       if fileSystem.hasQueues, let queue = Wire.queue(for: bytes, in: fileSystem),
         let header = Wire.Header(bytes)
       {
-        queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {}
+        fileSystem.resentWait(by: 1)
+        queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {
+          [fileSystem] in fileSystem.resentWait(by: -1)
+        }
         continue
       }
       if !postpone(message, slow) { process(message) }

@@ -160,9 +160,9 @@ package final class Volume: Sendable {
     return attached.volume(onDevice: file.device)?.appends ?? appends
   }
 
-  /// All that another worker had not answered is answered.
+  /// All that another worker had not answered is answered, or waits for those who serve volumes.
   package func tookOver() {
-    intents.forgetLeft()
+    intents.resentWait(by: -1)
     locks.releaseAll(ofViews: { views[$0] == nil })
     // A change that was under way may have reached the disk, and not all kernels.
     let leftOwnChange = kept?.takeLeftOwnChange() == true

@@ -39,7 +39,7 @@ struct Intent: BitwiseCopyable {
 //     One says what is begun, and the other that it is done. What is written just when the worker dies is
 //     lost, so the first stays as it is.
 //  2. What has been sent again is served before anything else (`WorkerPool`), so nobody can have come in
-//     between.
+//     between. On a volume that a program serves others may: there it waits in a queue.
 //  3. The workers take turns in which part of the places they use: what another one has left stays until all
 //     that was sent again has been served.
 
@@ -60,6 +60,8 @@ final class Intents: Sendable {
   /// Whether there will be another worker.
   let isOn: Bool
   private let hasLeft = Atomic<Bool>(false)
+  /// How many requests that were sent again wait in queues, and one more until all have come.
+  private let resent = Atomic<Int>(1)
   /// When this worker began, by the clock that the kernel stamps files with: what was made later, another
   /// worker has not made.
   private let start: Int64
@@ -140,6 +142,11 @@ final class Intents: Sendable {
     return time.nanoseconds > start
   }
 
+  /// One more request that was sent again is to be served, or one less.
+  func resentWait(by change: Int) {
+    if resent.add(change, ordering: .acquiringAndReleasing).newValue == 0 { forgetLeft() }
+  }
+
   /// All that was sent again has been served.
   func forgetLeft() {
     state.withLock { state in
@@ -190,4 +197,6 @@ extension View {
 
   /// What another worker was about to change for a request that has been sent again.
   func left(by request: RequestID) -> Intent? { volume.intents.left(by: request, view: number) }
+
+  package func resentWait(by change: Int) { volume.intents.resentWait(by: change) }
 }
