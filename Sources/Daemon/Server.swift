@@ -242,7 +242,9 @@ package final class Server: Sendable {
       kept?.mountIsGone()
       ended.wakeup.ring()
     }
-    volumes.askUsers { [weak self] in self?.users(of: $0, besides: ProcessID.own) ?? [] }
+    volumes.askUsers { [weak self] volumes in
+      self?.users(of: volumes, besides: ProcessID.own) ?? volumes.map { _ in [] }
+    }
     noteDevice()
     try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
   }

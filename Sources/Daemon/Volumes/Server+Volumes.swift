@@ -9,9 +9,17 @@ internal import Synchronization
 internal import Volume
 
 extension Server {
-  /// Who uses a volume, in words; whoever asks that is not meant.
-  func users(of attached: AttachedVolume, besides pid: Int32) -> [String] {
-    let processes = device.withLock { $0 }.map { MountUser.all(of: $0) } ?? []
+  /// Who uses each of some volumes, in words; whoever asks that is not meant.
+  ///
+  /// All processes are looked at once.
+  func users(of volumes: [AttachedVolume], besides pid: Int32) -> [[String]] {
+    let processes = volumes.isEmpty ? [] : device.withLock { $0 }.map { MountUser.all(of: $0) } ?? []
+    return volumes.map { users(of: $0, among: processes, besides: pid) }
+  }
+
+  private func users(
+    of attached: AttachedVolume, among processes: [MountUser], besides pid: Int32
+  ) -> [String] {
     let found = processes.filter { process in
       process.pid != pid && process.paths.contains { lies($0, on: attached) }
     }

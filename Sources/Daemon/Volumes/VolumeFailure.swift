@@ -53,7 +53,7 @@ enum VolumeFailure: Error {
     case .nameIsTaken:
       "something has that name already; for a volume, choose another with '--at'; a home that "
         + "'insula volume list' shows is given up with 'insula volume eject Users/NAME'"
-    case .tooMany: "there are too many volumes; eject some first"
+    case .tooMany: "there are too many volumes; eject some first, and end what uses them"
     case .unfitForHomes(let kind):
       "homes need a place that keeps owners, ACLs and flags and can be written, which \(kind.sanitized) "
         + "there does not offer"

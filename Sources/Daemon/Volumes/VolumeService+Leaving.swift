@@ -12,14 +12,14 @@ extension VolumeService {
   /// Lets go of what has left the tree: at once, or when its last user does.
   ///
   /// Its disk is locked until then, and whoever adds it again waits for that.
-  func letGo(_ users: (AttachedVolume) -> [String]) {
-    guard volume.letGo(unless: { !users($0).isEmpty }) else { return }
+  func letGo() {
+    guard volume.letGo(usersOf: users(of:)) else { return }
     guard isLettingGo.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
       return
     }
     let thread = try? JoinableThread(name: "volumes") { [weak self] in
       var pause = Self.leastPauseMilliseconds
-      while let self, volume.letGo(unless: { !self.users(of: $0).isEmpty }) {
+      while let self, volume.letGo(usersOf: users(of:)) {
         // Nothing tells of it when somebody closes what the kernel reads and writes by itself.
         _ = Condition(()).wait(milliseconds: pause) { _ in false }
         pause = min(2 * pause, Self.mostPauseMilliseconds)

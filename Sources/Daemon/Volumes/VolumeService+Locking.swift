@@ -171,7 +171,7 @@ extension VolumeService {
   ) throws(ControlFailure) -> VolumeDescription {
     if try detach(record, isForced, users) {
       tell(.volumeLocked, record, by: user)
-      letGo(users)
+      letGo()
     }
     guard engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds) else {
       let name = String(decoding: record.name, as: UTF8.self).sanitized

@@ -40,7 +40,6 @@ extension VolumeService {
     _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
-    defer { letGo(users) }
     switch request {
     case .list: return .volumes(try list(for: user))
     case .network:
@@ -50,6 +49,7 @@ extension VolumeService {
           shares: servers.shares.map(NetworkDescription.Share.init), problems: servers.problems))
     case .add(let wish): return .volumes([try add(wish, call)])
     case .eject(let name, let force, let deletes):
+      defer { letGo() }
       return .volumes([try eject(name, isForced: force, deletesHome: deletes, by: user, users, ejected)])
     case .lock(let name, let force, let waits):
       return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
@@ -218,7 +218,8 @@ extension VolumeService {
     do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
     // What is there because somebody has looked for it has limits of its own.
     let added = known.filter { !isOfServer($0) }
-    let own = added.count { $0.owner == owner }
+    // One that was ejected counts for as long as it is used: each costs time.
+    let own = added.count { $0.owner == owner } + volume.attached.left(of: owner)
     guard added.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }

@@ -64,7 +64,7 @@ final class VolumeService: Sendable {
   /// Whether a thread waits for the last users of what has left the tree.
   let isLettingGo = Atomic(false)
   /// Tells who uses a volume; nil before anyone can.
-  private let asksUsers = Mutex<(@Sendable (AttachedVolume) -> [String])?>(nil)
+  private let asksUsers = Mutex<(@Sendable ([AttachedVolume]) -> [[String]])?>(nil)
 
   /// Attaches those that were added before.
   init(
@@ -96,12 +96,14 @@ final class VolumeService: Sendable {
   }
 
   /// Has `users` tell who uses a volume.
-  func askUsers(_ users: @escaping @Sendable (AttachedVolume) -> [String]) {
+  func askUsers(_ users: @escaping @Sendable ([AttachedVolume]) -> [[String]]) {
     asksUsers.withLock { $0 = users }
   }
 
-  /// Who uses one.
-  func users(of attached: AttachedVolume) -> [String] { asksUsers.withLock { $0 }?(attached) ?? [] }
+  /// Who uses each of some.
+  func users(of volumes: [AttachedVolume]) -> [[String]] {
+    asksUsers.withLock { $0 }?(volumes) ?? volumes.map { _ in [] }
+  }
 
   /// What was being added when a worker died was never there for anybody, and what was being deleted is no
   /// more.
@@ -302,7 +304,7 @@ final class VolumeService: Sendable {
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
     awaitAll()
-    letGo(users(of:))
+    letGo()
   }
 
   /// Has the program end that serves one, which is no part of the tree any more.

@@ -105,7 +105,7 @@ package final class AttachedVolumes: Sendable {
   /// The one that has a number in the registry.
   package func attached(_ id: Int64) -> AttachedVolume? { all.first { $0.record.id == id } }
 
-  /// Takes one out of the tree; what is open on it stays usable until ``letGo(unless:)``.
+  /// Takes one out of the tree; what is open on it stays usable until ``letGo(usersOf:)``.
   func remove(_ id: Int64) {
     let removed = state.withLock { volumes in
       let removed = volumes.filter { $0.record.id == id }
@@ -118,13 +118,17 @@ package final class AttachedVolumes: Sendable {
   }
 
   /// Forgets those that were removed and are not used any more; whether there were any, and some are left.
-  func letGo(unless isUsed: (AttachedVolume) -> Bool) -> (any: Bool, areLeft: Bool) {
-    let unused = leaving.withLock { $0 }.filter { !isUsed($0) }
+  func letGo(usersOf users: ([AttachedVolume]) -> [[String]]) -> (any: Bool, areLeft: Bool) {
+    let left = leaving.withLock { $0 }
+    let unused = zip(left, users(left)).filter { $1.isEmpty }.map(\.0)
     return leaving.withLock { leaving in
       leaving.removeAll { volume in unused.contains { $0 === volume } }
       return (!unused.isEmpty, !leaving.isEmpty)
     }
   }
+
+  /// How many of an owner's are no part of the tree any more, and still in use.
+  package func left(of owner: UInt32?) -> Int { leaving.withLock { $0.count { $0.record.owner == owner } } }
 
   // MARK: Those that are not there
 

@@ -30,8 +30,8 @@ extension Volume {
 
 extension Volume {
   /// Lets go of volumes that have left the tree and that nobody uses any more; whether some are still used.
-  package func letGo(unless isUsed: (AttachedVolume) -> Bool) -> Bool {
-    let (any, areLeft) = attached.letGo(unless: isUsed)
+  package func letGo(usersOf users: ([AttachedVolume]) -> [[String]]) -> Bool {
+    let (any, areLeft) = attached.letGo(usersOf: users)
     // The kernel may remember for long what somebody had open.
     if any { forEachView { $0.nodes.releaseDescriptors(.max) } }
     return areLeft

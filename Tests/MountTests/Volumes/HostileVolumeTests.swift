@@ -246,4 +246,25 @@ struct HostileVolumeTests {
     try users.expect(
       "cd $OWN/bad*; volume add . --at good >/dev/null; ls $V; volume eject good", "good\n")
   }
+
+  /// What somebody has ejected and still uses costs others nothing, and is bounded.
+  @Test func whatIsEjectedAndUsedIsBounded() throws {
+    let users = try Users()
+    let worker = try #require(try users.run.mounted.daemon())
+    try users.expect(
+      """
+      cd $OWN; mkfifo let-go; exec 9<>let-go
+      for i in $(seq 20); do
+        mkdir w$i; volume add w$i >/dev/null 2>errors || break
+        (cd $V/w$i && echo >in; read line <&9) & until [ -e w$i/in ]; do :; done
+        volume eject w$i --force >/dev/null
+      done
+      grep -o 'too many volumes' errors; ls -d w* | wc -l
+      ticks() { awk '{ print $14 + $15 }' /proc/\(worker)/stat; }
+      before=$(ticks); for i in $(seq 30); do volume list >/dev/null; done
+      [ $(($(ticks) - before)) -lt 200 ] && echo cheap
+      for i in $(seq 20); do echo >&9; done; wait
+      until volume add w17 >/dev/null 2>&1; do :; done; volume eject w17
+      """, "too many volumes\n17\ncheap\n")
+  }
 }
