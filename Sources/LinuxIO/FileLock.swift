@@ -73,3 +73,22 @@ extension FD {
       l_len: off_t(bytes.count), l_pid: 0)
   }
 }
+
+extension FileStatus {
+  /// Which process has taken a lock of `flock(2)` on it, as `/proc/locks` tells.
+  package var lockHolder: Int32? {
+    let place = DeviceNumber(UInt64(st_dev))
+    for line in FD.text(of: "/proc/locks", limit: 1 << 22)?.split(separator: "\n") ?? [] {
+      let words = line.split(separator: " ")
+      guard words.count > 5, words[1] == "FLOCK" else { continue }
+      let numbers = words[5].split(separator: ":").map(String.init)
+      if numbers.count == 3, UInt64(numbers[0], radix: 16) == UInt64(place.major),
+        UInt64(numbers[1], radix: 16) == UInt64(place.minor), UInt64(numbers[2]) == UInt64(st_ino)
+      {
+        // Whoever has inherited it is not told of.
+        return Int32(words[4]).flatMap { access("/proc/\($0)", F_OK) == 0 ? $0 : nil }
+      }
+    }
+    return nil
+  }
+}

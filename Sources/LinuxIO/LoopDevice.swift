@@ -29,4 +29,68 @@ package enum LoopDevice {
     }
     throw .EBUSY
   }
+
+  /// What a disk is made of: some bytes of a file.
+  package struct Image {
+    /// What `LOOP_GET_STATUS64` tells: struct loop_info64.
+    private var words = [UInt](repeating: 0, count: 29)
+
+    /// All of a file.
+    package init(_ file: FileStatus, isReadOnly: Bool) {
+      words[0] = file.st_dev
+      words[1] = file.st_ino
+      words[5] = UInt(UInt32.max)
+      words[6] = isReadOnly ? 1 << 32 : 0
+    }
+
+    /// Nil for what is no loop device, or one that is made of nothing.
+    package init?(of device: FD) {
+      guard clx_ioctl(device.raw, 0x4c05, &words) == 0 else { return nil }
+    }
+
+    /// That of a loop device which the caller may not even be allowed to open.
+    private init?(named name: String) {
+      guard let path = Self.path(of: name) else { return nil }
+      if let device = try? FD.cwd.openFollowing("/dev/" + name, O_RDONLY | O_NONBLOCK),
+        let image = Image(of: device.fd)
+      {
+        self = image
+      } else {
+        guard let status = try? FD.cwd.status(of: path) else { return nil }
+        self.init(status, isReadOnly: FD.text(of: "/sys/block/\(name)/ro", limit: 8)?.hasPrefix("1") == true)
+      }
+    }
+
+    private var name: String { "loop\(UInt32(truncatingIfNeeded: words[5]))" }
+    private var end: UInt { words[4] == 0 ? .max : words[3] &+ words[4] }
+    package var isReadOnly: Bool { words[6] >> 32 & 1 != 0 }
+    /// Whether it goes with its last user, as those of mount(8) and ours do.
+    package var isPassing: Bool { words[6] >> 32 & 4 != 0 }
+
+    package static func path(of name: String) -> String? {
+      FD.text(of: "/sys/block/\(name)/loop/backing_file", limit: 4096).map {
+        String($0.prefix { $0 != "\n" })
+      }
+    }
+
+    /// The file, if it is still where it was.
+    package func openFile() -> OwnedFD? {
+      guard let path = Self.path(of: name), let found = try? FD.cwd.openFollowing(path, pathOnly),
+        let status = try? found.fd.status(), (status.st_dev, status.st_ino) == (words[0], words[1])
+      else { return nil }
+      return try? found.fd.reopened(O_RDONLY | O_NONBLOCK)
+    }
+
+    /// Whether another loop device is made of some of these bytes, and either may be written to.
+    package func isShared(isReadOnly: Bool) -> Bool {
+      guard let blocks = try? FD.cwd.openFollowing("/sys/block", O_RDONLY | O_DIRECTORY),
+        let entries = try? blocks.fd.entries()
+      else { return false }
+      return entries.map { String(decoding: $0.name, as: UTF8.self) }.contains { other in
+        guard other.hasPrefix("loop"), other != name, let other = Image(named: other) else { return false }
+        return other.words[..<2] == words[..<2] && other.words[3] < end && words[3] < other.end
+          && !(isReadOnly && other.isReadOnly)
+      }
+    }
+  }
 }

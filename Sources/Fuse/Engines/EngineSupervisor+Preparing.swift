@@ -40,7 +40,11 @@ extension EngineSupervisor {
       "/usr", "/lib", "/etc", "/var/lib", "/tmp", "/run", Account.numbered(order.user)?.home ?? "/",
     ]
     switch order.source {
-    case .kernel(let disk), .program(let disk): needed.append(disk)
+    case .kernel(let disk), .program(let disk):
+      needed.append(disk)
+      if disk.hasPrefix("/dev/") {
+        needed += LoopDevice.Image.path(of: String(disk.dropFirst(5))).map { [$0] } ?? []
+      }
     case .server, .encrypted: break
     }
     for entry in try MountTable.current().entries.reversed() {
@@ -61,8 +65,17 @@ extension EngineSupervisor {
     let isFile: Bool
     /// If it is a file, it is locked for as long as this is open, and the loop device that is made of it.
     let disk: SharedFD
-    /// For a program that opens the file itself: it has the lock for as long as it runs, whatever ends us.
-    func lock(for lent: LentDisk) -> SharedFD? { isFile && lent.held == nil ? disk : nil }
+
+    /// Why it can't be used.
+    func why(_ error: Errno) -> String { EngineSupervisor.why(path, error) }
+  }
+
+  private static func why(_ path: String, _ error: Errno) -> String {
+    switch error {
+    case .EBUSY: "\(path) is in use already"
+    case .ENOTBLK: "\(path) is neither a disk nor a file"
+    default: "\(path) can't be read: \(error.message)"
+    }
   }
 
   /// Finds a disk, and what is on it.
@@ -82,18 +95,23 @@ extension EngineSupervisor {
         }
       })
     let why = { (error: Errno) -> String in
-      switch error {
-      case .EBUSY: "\(path) is in use already"
-      case .ENOTBLK: "\(path) is neither a disk nor a file"
-      default: "\(path) can't be read: \(error.message)"
+      let status = error == .EBUSY ? try? file.use { (file) throws(Errno) in try file.status() } : nil
+      let holder = status?.lockHolder.map {
+        // Once the lock is ours, nothing else is in the way.
+        $0 == ProcessID.own ? ": a loop device is made of it" : ": pid \($0) has locked it"
       }
+      return Self.why(path, error) + (holder ?? "")
     }
     let (isFile, format) = try attempt(why) { () throws(Errno) in
       try file.use { (file) throws(Errno) in
         let status = try file.status()
         guard status.isRegular || status.type == S_IFBLK else { throw .ENOTBLK }
-        if status.isRegular, !lock(file, isReadOnly: order.isReadOnly) { throw .EBUSY }
-        return (status.isRegular, DiskFormat.read(file))
+        if status.isRegular { try lock(file, isReadOnly: order.isReadOnly) }
+        let format = DiskFormat.read(file)
+        if let format {
+          try checkImage(of: file, status, isReadOnly: order.isReadOnly || format.kind.isReadOnly)
+        }
+        return (status.isRegular, format)
       }
     }
     guard let format else {
@@ -106,14 +124,55 @@ extension EngineSupervisor {
     return FoundDisk(path: path, format: format, isFile: isFile, disk: file)
   }
 
+  private func lock(_ image: FD, isReadOnly: Bool) throws(Errno) {
+    try patiently { () throws(Errno) in
+      if flock(image.raw, LOCK_NB | (isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return }
+      throw Errno.last == .EAGAIN ? .EBUSY : .last
+    }
+  }
+
   /// Waits for a while: a program that served it before may be about to end.
-  private func lock(_ image: FD, isReadOnly: Bool) -> Bool {
-    for _ in 0..<160 {
-      if flock(image.raw, LOCK_NB | (isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return true }
-      if errno != EWOULDBLOCK || isGivenUp { return false }
+  private func patiently<Taken>(
+    tries: Int = 160, _ take: () throws(Errno) -> Taken
+  ) throws(Errno) -> Taken {
+    for _ in 0..<tries {
+      do throws(Errno) { return try take() } catch { guard error == .EBUSY else { throw error } }
+      if isGivenUp { break }
       poll(nil, 0, 100)
     }
-    return false
+    throw .EBUSY
+  }
+
+  /// Throws EBUSY if the file that a disk is made of is another disk too: that of a loop device, or of a
+  /// program that has locked it.
+  private func checkImage(of disk: FD, _ status: FileStatus, isReadOnly: Bool) throws(Errno) {
+    let loop = LoopDevice.Image(of: disk)
+    guard let image = status.isRegular ? LoopDevice.Image(status, isReadOnly: isReadOnly) : loop else {
+      return
+    }
+    let changesNothing = isReadOnly || image.isReadOnly
+    if let loop, !loop.isPassing, let file = loop.openFile() {
+      try lock(file.fd, isReadOnly: changesNothing)
+    }
+    try patiently(tries: 10) { () throws(Errno) in
+      if image.isShared(isReadOnly: changesNothing) { throw .EBUSY }
+    }
+  }
+
+  /// What a program is to hold for as long as it runs, whatever ends us: so nobody else changes its disk.
+  ///
+  /// A block device is claimed, as the kernel's filesystems claim theirs. fuse2fs does that itself, and who
+  /// only reads leaves it to others to read it too.
+  func claim(_ found: FoundDisk, _ lent: LentDisk, isReadOnly: Bool) throws(EngineFailure) -> SharedFD? {
+    if found.isFile && lent.held == nil { return found.disk }
+    if isReadOnly || found.format.kind == .ext4 { return nil }
+    return try attempt(found.why) { () throws(Errno) in
+      try patiently { () throws(Errno) in
+        try (lent.held ?? found.disk).use { (disk) throws(Errno) in
+          SharedFD(try disk.reopened(O_RDONLY | O_EXCL))
+        }
+      }
+    }
   }
 
   /// The path of a disk that is given by its number or its label.
@@ -169,7 +228,7 @@ extension EngineSupervisor {
         // From here on the loop device has the lock: a kernel's filesystem may outlive us.
         _ = flock(disk.raw, LOCK_UN)
         let image = try disk.reopened(isReadOnly ? O_RDONLY : O_RDWR)
-        guard lock(image.fd, isReadOnly: isReadOnly) else { throw .EBUSY }
+        try lock(image.fd, isReadOnly: isReadOnly)
         let loop = try LoopDevice.make(of: image.fd, isReadOnly: isReadOnly)
         let number = try loop.fd.status().st_rdev
         lent.held = SharedFD(loop)

@@ -14,8 +14,10 @@ internal import LinuxIO
 //     of the one that it has opened. So it runs as a user, or as nobody.
 //  3. An ordinary user's daemon has no such rights either: there `fusermount3` mounts, and the mount is taken
 //     out of the file tree as soon as the daemon has it.
-//  4. The image of a disk is locked for as long as anybody has it (flock(2)), which may be longer than this
-//     process lives: two who change it would destroy it.
+//  4. Two who change a disk would destroy it. So its image is locked (flock(2)) for as long as anybody has
+//     it, which may be longer than this process lives, and no loop device of others is made of it. A block
+//     device of a program's is claimed (O_EXCL); mount(8) claims by itself, and may have one twice, as one
+//     filesystem.
 //  5. The daemon holds the other end of a socket. When it lets go of that, the program is to end; when the
 //     program ends, the socket is closed here.
 
@@ -70,7 +72,8 @@ struct EngineSupervisor {
     let program = try EngineProgram(
       serving: found.format.kind, at: lent.path, isReadOnly: isReadOnly, at: mountPoint)
     try run(
-      program, as: lent.user, at: mountPoint, report(program, found.format), holding: found.lock(for: lent))
+      program, as: lent.user, at: mountPoint, report(program, found.format),
+      holding: try claim(found, lent, isReadOnly: isReadOnly))
   }
 
   private func serve(_ address: ServerAddress, at place: String) throws(EngineFailure) {

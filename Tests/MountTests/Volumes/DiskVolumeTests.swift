@@ -9,7 +9,7 @@ internal import Testing
 /// Disks, and files that are images of disks, as volumes.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct DiskVolumeTests {
-  private struct Disks: VolumeFixture {
+  struct Disks: VolumeFixture {
     let run: RunFixture
     /// Where the images are, which are the user's.
     let directory: String
@@ -44,7 +44,7 @@ struct DiskVolumeTests {
     }
   }
 
-  private static func has(_ program: String) -> Bool {
+  static func has(_ program: String) -> Bool {
     ["/usr/bin/", "/usr/sbin/", "/sbin/", "/bin/"].contains { access($0 + program, X_OK) == 0 }
   }
 

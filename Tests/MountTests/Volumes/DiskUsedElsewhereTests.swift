@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import TestSupport
+internal import Testing
+
+/// Disks that the machine, another store or a loop device has already: two who change one destroy it.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct DiskUsedElsewhereTests {
+  private typealias Disks = DiskVolumeTests.Disks
+
+  /// What a script has of the machine's goes with it; `refuse` has something wait in vain.
+  private static let helpers = """
+    end() {
+      for mount in m-*; do umount $mount; done; for loop in $LOOPS; do losetup -d $loop; done
+    } 2>/dev/null
+    trap end EXIT
+    loop() { losetup "$@" --find --show; }
+    mounted() { place=$1; mkdir $place; shift; mount "$@" $place; }
+    other() { (POINT=$OTHER; volume "$@"); }
+    refuse() {
+      ("$@" 2>&1 | grep -q 'in use already' && echo refused || echo "NOT REFUSED: $*") >>told &
+      WAIT="$WAIT $!"
+    }
+    told() { wait $WAIT; sort told | uniq -c | tr -s ' '; }
+
+    """
+
+  @Test func whatTheMachineHasIsRefused() throws {
+    let disks = try Disks()
+    for name in ["a", "b", "c", "d", "e", "f"] {
+      try disks.make(name + ".img", "mkfs.ext4 -qF", megabytes: 16)
+    }
+    try disks.expect("volume add e.img >/dev/null", "")
+    try disks.expect(
+      Self.helpers + """
+        mounted m-a -o loop a.img
+        refuse volume add a.img; refuse volume add --engine program a.img
+        volume add b.img >/dev/null; ln b.img hard.img; b=$(loop hard.img); c=$(loop c.img)
+        ln e.img user.img; e=$(loop user.img); LOOPS="$b $c $e"
+        refuse volume add $b; refuse volume add --engine program $b
+        mounted m-c $c
+        refuse volume add c.img; refuse volume add --engine program c.img
+        # The user's program has the file itself.
+        refuse volume add $e
+        mkfifo hold; exec 7<>hold; flock --no-fork f.img cat hold & holder=$!
+        while flock -n f.img true; do :; done
+        volume add f.img 2>&1 | grep -c "in use already: pid $holder has locked it"
+        told; kill $holder; ls $V
+        # Two who only read are welcome.
+        mounted m-d -o loop,ro d.img; volume add --read-only d.img >/dev/null; ls $V/d
+        """, "1\n 7 refused\nb\ne\nlost+found\n", as: RunFixture.root)
+  }
+
+  /// The kernel has one device twice as one filesystem, and programs each for itself.
+  @Test(arguments: [("mkfs.ntfs -qF", "ntfs-3g"), ("mkfs.exfat", "mount.exfat-fuse")])
+  func programsHaveABlockDeviceAlone(format: String, program: String) throws {
+    guard DiskVolumeTests.has(program) else {
+      Issue.record("SKIPPED: \(program) is not installed, so it serves no disk here")
+      return
+    }
+    let (disks, others) = (try Disks(), try Disks())
+    try disks.make("x.img", format)
+    try disks.make("k.img", "mkfs.ext4 -qF", megabytes: 32)
+    let other = others.run.mounted.point
+    try disks.expect(
+      Self.helpers + """
+        OTHER='\(other)'; x=$(loop x.img); k=$(loop k.img); LOOPS="$x $k"; chmod 777 .
+        volume add --engine program $x --at x >/dev/null; echo one >$V/x/f
+        mknod node b 7 ${x#/dev/loop}; refuse volume add --engine program node --at y
+        refuse other add --engine program $x --at x
+        volume add $k --at k >/dev/null; chmod 777 $V/k; echo two >$V/k/f
+        other add $k --at k >/dev/null; cat '\(other)/Volumes/k/f'
+        told
+        # It is free again, and read by as many as like to.
+        volume eject x; other add --engine program $x --at x >/dev/null
+        cat '\(other)/Volumes/x/f'; other eject x
+        volume add --read-only --engine program $x --at x >/dev/null
+        other add --read-only --engine program $x --at x >/dev/null
+        cat $V/x/f '\(other)/Volumes/x/f'
+        volume eject x; volume eject k; for name in x k; do other eject $name; done
+        """, "two\n 2 refused\none\none\none\n", as: RunFixture.root)
+  }
+
+  /// Parts of one image are disks of their own.
+  @Test func partsOfAnImageAreDisks() throws {
+    let (disks, others) = (try Disks(), try Disks())
+    try disks.make("p.img", "mkfs.ext4 -qF", megabytes: 16)
+    let other = others.run.mounted.point
+    try disks.expect(
+      Self.helpers + """
+        OTHER='\(other)'; cat p.img p.img >both.img; half=$((16 << 20))
+        p=$(loop --sizelimit $half both.img); q=$(loop --offset $half both.img); LOOPS="$p $q"
+        volume add $p --at p >/dev/null; other add $q --at q >/dev/null
+        touch $V/p/one; ls $V/p '\(other)/Volumes/q' | grep -v :
+        other eject q; refuse other add both.img; told; volume eject p
+        """, "lost+found\none\n\nlost+found\n 1 refused\n", as: RunFixture.root)
+  }
+}
