@@ -92,8 +92,8 @@ struct DiskUsedElsewhereTests {
         OTHER='\(other)'; cat p.img p.img >both.img; half=$((16 << 20))
         p=$(loop --sizelimit $half both.img); q=$(loop --offset $half both.img); LOOPS="$p $q"
         volume add $p --at p >/dev/null; other add $q --at q >/dev/null
-        touch $V/p/one; ls $V/p '\(other)/Volumes/q' | grep -v :
+        touch $V/p/one; ls $V/p; ls '\(other)/Volumes/q'
         other eject q; refuse other add both.img; told; volume eject p
-        """, "lost+found\none\n\nlost+found\n 1 refused\n", as: RunFixture.root)
+        """, "lost+found\none\nlost+found\n 1 refused\n", as: RunFixture.root)
   }
 }
