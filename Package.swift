@@ -40,7 +40,7 @@ let small: [SwiftSetting] = [
 /// The loader gets relocations in a compact form where the C library knows it, from glibc 2.36 on, and no
 /// names of functions, which nothing looks up. The symbols that debuggers read stay. Functions of the same
 /// code are one. Nothing asks for the names of Unicode's characters, a twentieth of the program, nor for
-/// those of C++ types. Tables for unwinding the stack are left out, a seventh of it: only C++ exceptions
+/// those of types. Tables for unwinding the stack are left out, a seventh of it: only C++ exceptions
 /// require them, of which Swift has none and which its runtime does not catch. Debuggers go by frame
 /// pointers.
 let compact: [String] = {
@@ -52,6 +52,8 @@ let compact: [String] = {
   return [
     "-use-ld=lld", "-Xlinker", "--no-export-dynamic", "-Xlinker", "--icf=all",
     "-Xlinker", "--wrap=_swift_stdlib_getScalarName", "-Xlinker", "--wrap=__cxa_demangle",
+    "-Xlinker",
+    "--wrap=_ZN5swift8Demangle9__runtime12nodeToStringB5cxx11EPNS1_4NodeERKNS1_15DemangleOptionsE",
     "-Xlinker", "--script=\(Context.packageDirectory)/mount-scripts/link.ld",
   ]
     + (isPacked ? ["-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] : [])
