@@ -563,7 +563,7 @@ struct text {
   char own[16];
 };
 
-// Corresponds to swift::Demangle::nodeToString, which only messages of the runtime ask for the names of types.
+// Corresponds to swift::Demangle::nodeToString; only messages of the runtime ask for names of types.
 struct text *__wrap__ZN5swift8Demangle9__runtime12nodeToStringB5cxx11EPNS1_4NodeERKNS1_15DemangleOptionsE(
     struct text *text, const void *node, const void *options) {
   (void)node, (void)options;
