@@ -144,7 +144,7 @@ int clx_unshare(int flags) { return unshare(flags); }
 // posix_spawn(3) can't have PR_SET_PDEATHSIG set. As with that, the child shares our memory, and we stand
 // still until it is another program.
 int clx_spawn_first(const char *path, char *const *words, char *const *variables, int from, int to,
-                    const sigset_t *mask) {
+                    const sigset_t *mask, const sigset_t *ignored) {
   int alive[2];
   volatile int error = 0;
   volatile int failure = -1;
@@ -162,6 +162,10 @@ int clx_spawn_first(const char *path, char *const *words, char *const *variables
       _exit(127);
     }
     // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
+    // Our handlers are not the parent's, though its memory is. It must not ignore them even for a moment: that
+    // would discard what has arrived for it.
+    for (int number = 1; number < NSIG; number++)
+      if (sigismember(ignored, number) == 1) signal(number, SIG_IGN);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0
         && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && (from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to)) >= 0)

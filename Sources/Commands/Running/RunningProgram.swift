@@ -41,10 +41,7 @@ struct RunningProgram {
     for signal in kept { sigaddset(&waited, signal.number) }
     sigaddset(&waited, SIGCHLD)
     sigprocmask(SIG_BLOCK, &waited, &before)
-    // Blocked, a signal is kept for us although it is ignored.
-    for signal in kept { _ = Glibc.signal(signal.number, SIG_IGN) }
-    let pid = try spawn(arguments(kept.map(\.name)), mask: &before)
-    for signal in kept { _ = Glibc.signal(signal.number, SIG_DFL) }
+    let pid = try spawn(arguments(kept.map(\.name)), ignoring: kept.map(\.number), mask: &before)
     let arriving = OwnedFD(owning: try check(signalfd(-1, &waited, Int32(SFD_CLOEXEC))))
     agent?.begin()
     reader?.begin()
@@ -136,9 +133,11 @@ struct RunningProgram {
     }
   }
 
-  private func spawn(_ arguments: [String], mask: inout sigset_t) throws -> Int32 {
+  private func spawn(
+    _ arguments: [String], ignoring: [Int32], mask: inout sigset_t
+  ) throws -> Int32 {
     try Bubblewrap.start(
       path, arguments, environment: environment, filter: filter.program, as: Sandbox.filterDescriptor,
-      mask: &mask, limits.starting)
+      ignoring: ignoring, mask: &mask, limits.starting)
   }
 }

@@ -76,6 +76,20 @@ struct RunSignalTests {
     #expect(left.isEmpty)
   }
 
+  /// Whatever comes while the sandbox is started is kept for the app: slowed down, that takes a second.
+  @Test func nothingIsLostWhileItStarts() throws {
+    let fixture = try RunFixture()
+    let result = try fixture.shell(
+      """
+      for tenths in $(seq 1 12); do
+        strace -D -o /dev/null -e trace=rt_sigaction -e inject=rt_sigaction:delay_enter=50000 \
+          "$INSULA" run --store "$POINT" "$APP" -- sleep 20 & pid=$!
+        sleep $((tenths / 10)).$((tenths % 10)); kill -TERM $pid; wait $pid; echo $?
+      done 2>/dev/null
+      """)
+    #expect(Set(result.output.split(separator: "\n")) == ["143"], "\(result.output)\(result.errors)")
+  }
+
   private func processes(of account: Account) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int($0) != nil }.compactMap {
       number in

@@ -24,7 +24,7 @@ enum Bubblewrap {
   /// starting itself.
   static func start(
     _ path: String, _ words: [String], environment: [String], filter: FilterProgram, as descriptor: Int32,
-    mask: inout sigset_t, _ starting: (() -> Int32) throws -> Int32 = { $0() }
+    ignoring: [Int32] = [], mask: inout sigset_t, _ starting: (() -> Int32) throws -> Int32 = { $0() }
   ) throws -> Int32 {
     let ends = try LinuxIO.pipe()
     // It fits into the pipe.
@@ -34,9 +34,10 @@ enum Bubblewrap {
     let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
     defer { for string in arguments + variables { free(string) } }
     var failure = Errno.EIO
+    var ignored = ignoring.signalSet
     // It finds its child by the number that it has here, so it must not see the /proc of our callers.
     let pid = try starting {
-      let pid = clx_spawn_first(path, arguments, variables, filtered.fd.raw, descriptor, &mask)
+      let pid = clx_spawn_first(path, arguments, variables, filtered.fd.raw, descriptor, &mask, &ignored)
       if pid < 0 { failure = .last }
       return pid
     }
