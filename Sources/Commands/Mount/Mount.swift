@@ -185,7 +185,6 @@ struct MountCommand: Command {
     settings.environment = context.environment
     if isBackgroundChild, left == nil { settings.untilReady = FD(BackgroundDaemon.readyDescriptor) }
     try Service.run(store: store, settings, left: left) { isFirst in
-      if isBackgroundChild, isFirst { try BackgroundDaemon.reportReady() }
       if let socket = context.environment["NOTIFY_SOCKET"] {
         let place = "\(storePath) at \(mountPath)".sanitized
         do throws(Errno) {
@@ -195,6 +194,8 @@ struct MountCommand: Command {
           guard !isFirst else { throw error }
         }
       }
+      // Last: whoever waits for this may end the service manager next.
+      if isBackgroundChild, isFirst { try BackgroundDaemon.reportReady() }
     }
     return .ok
   }
