@@ -161,9 +161,9 @@ struct PurgeTests {
     try #require(try fixture.inside("true").status == 0)
     let result = try fixture.shell(
       """
-      mkdir -p $DATA/tmp/d/e; cd $DATA/tmp/d/e
+      running 0; mkdir -p $DATA/tmp/d/e; cd $DATA/tmp/d/e
       (while :; do i=$((i + 1)); mkdir $i && : >$i/f || exit; done) 2>/dev/null & filler=$!
-      insula purge --json >/dev/null; echo $?
+      insula purge --json >&2; echo $?
       kill $filler 2>/dev/null; wait $filler
       cd /; ls $DATA/tmp
       """)
