@@ -162,8 +162,8 @@ int clx_spawn_first(const char *path, char *const *words, char *const *variables
       _exit(127);
     }
     // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
-    // Our handlers are not the parent's, though its memory is. It must not ignore them even for a moment: that
-    // would discard what has arrived for it.
+    // The parent must not ignore them even for a moment, since that discards what has arrived for it. Its
+    // memory is ours here, but its handlers are not.
     for (int number = 1; number < NSIG; number++)
       if (sigismember(ignored, number) == 1) signal(number, SIG_IGN);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0

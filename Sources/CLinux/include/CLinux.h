@@ -151,8 +151,8 @@ int clx_unshare(int flags);
 int clx_pivot_root(const char *_Nonnull root, const char *_Nonnull old);
 /// Starts a program as the first process of a namespace, which must be what the next child is. It is killed
 /// when this process ends, from its first moment on; the descriptor `from` is its `to`; and its /proc shows
-/// its own namespace. It begins with the signals `ignored` ignored. Gives its number, or with errno -1, or -2 if
-/// that /proc can't be mounted.
+/// its own namespace. It begins with the signals `ignored` ignored. Gives its number, or with errno -1, or -2
+/// if that /proc can't be mounted.
 int clx_spawn_first(const char *_Nonnull path, char *_Nullable const *_Nonnull words,
                     char *_Nullable const *_Nonnull variables, int from, int to,
                     const sigset_t *_Nonnull mask, const sigset_t *_Nonnull ignored);
