@@ -43,7 +43,7 @@ struct Services: Sendable {
     case .files(let request): return files.answer(request, call)
     case .volume(let request):
       return server.volumes.answer(request, call) {
-        server.users(of: [$0], besides: call.caller.pid).first ?? []
+        server.users(of: $0, besides: call.caller.pid)
       } ejected: {
         server.grants.volumeIsEjected($0)
       }

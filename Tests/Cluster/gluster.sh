@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Insula authors
 #
-# GlusterFS, for cluster.sh: a volume of two bricks (replica 2), and two clients.
+# GlusterFS, for cluster.sh and network.sh: a volume of two bricks (replica 2), and two clients.
 # Debian's glusterfs-server and glusterfs-client.
 
 needs='glusterd gluster'
 volume=insula-$$ glusterd=''
 
-begin_cluster() {
+# Makes the volume as one of the server with this name, which is begun if it does not run.
+make_volume() {
   if ! gluster --mode=script volume list >/dev/null 2>&1; then
     glusterd --log-level ERROR -p "$scratch/glusterd.pid"
     for _ in $(seq 100); do [ -s "$scratch/glusterd.pid" ] && break; sleep 0.1; done
@@ -16,10 +17,14 @@ begin_cluster() {
     for _ in $(seq 100); do gluster --mode=script volume list >/dev/null 2>&1 && break; sleep 0.1; done
   fi
   mkdir "$scratch"/brick-{1,2}
+  gluster --mode=script volume create "$volume" replica 2 \
+    "$1:$scratch/brick-1" "$1:$scratch/brick-2" force >/dev/null
+}
+
+begin_cluster() {
   local host client option
   host=$(hostname)
-  gluster --mode=script volume create "$volume" replica 2 \
-    "$host:$scratch/brick-1" "$host:$scratch/brick-2" force >/dev/null
+  make_volume "$host"
   # What a client keeps for itself, or holds back, others do not see; nor does it see itself what it tells the disk.
   for option in write-behind stat-prefetch; do
     gluster --mode=script volume set "$volume" "performance.$option" off >/dev/null

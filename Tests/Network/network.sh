@@ -19,7 +19,9 @@ done
 
 scratch=$(mktemp -d /var/tmp/insula-network-XXXXXX)
 chmod 755 "$scratch"
-id=$$ volume=insula-net-$$ started='' bridge=in$(($$ % 100000))
+# shellcheck source=Tests/Cluster/gluster.sh
+. "$repo/Tests/Cluster/gluster.sh"
+id=$$ bridge=in$(($$ % 100000))
 server=10.77.0.1
 say() { echo "network: $*"; }
 fail() { echo "network.sh: $*" >&2; exit 1; }
@@ -38,9 +40,7 @@ cleanup() {
     ip netns pids "insula-$id-$machine" 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
     ip netns del "insula-$id-$machine" 2>/dev/null || true
   done
-  gluster --mode=script volume stop "$volume" force >/dev/null 2>&1 || true
-  gluster --mode=script volume delete "$volume" >/dev/null 2>&1 || true
-  [ -z "$started" ] || kill "$started" 2>/dev/null || true
+  end_cluster
   ip link del "$bridge" 2>/dev/null || true
   rm -rf "$scratch"
 }
@@ -73,15 +73,7 @@ answer=$(on two timeout 20 bash -c 'exec 3<>/dev/tcp/10.77.0.11/9' 2>&1) || true
 [[ $answer = *refused* ]] || fail "the machines do not reach each other: $answer"
 
 say 'a server of two bricks between them'
-if ! gluster --mode=script volume list >/dev/null 2>&1; then
-  glusterd --log-level ERROR -p "$scratch/glusterd.pid"
-  for _ in $(seq 100); do [ -s "$scratch/glusterd.pid" ] && break; sleep 0.1; done
-  started=$(cat "$scratch/glusterd.pid")
-  for _ in $(seq 100); do gluster --mode=script volume list >/dev/null 2>&1 && break; sleep 0.1; done
-fi
-mkdir "$scratch"/brick-{1,2}
-gluster --mode=script volume create "$volume" replica 2 \
-  "$server:$scratch/brick-1" "$server:$scratch/brick-2" force >/dev/null
+make_volume "$server"
 gluster --mode=script volume start "$volume" >/dev/null
 for machine in one two; do
   cat >"$scratch/$machine/network.conf" <<END
@@ -123,9 +115,9 @@ print(count)
 END
 writer=$!
 sleep 3
-kill -9 "$(cat /run/gluster/vols/"$volume"/*brick-1.pid)"
+kill_part 1
 sleep 5
-gluster --mode=script volume start "$volume" force >/dev/null
+return_part
 wait "$writer" || fail 'a write has failed while one of two bricks was there'
 count=$(cat "$scratch/count")
 seq -f %07.0f 0 $((count - 1)) | cmp - <(on two cat "$two/$data/shared/acknowledged") ||

@@ -151,40 +151,37 @@ struct JoinedNetwork {
   func update(_ daemon: inout RunningDaemon) throws -> [NetworkApps.Outcome] {
     let apps = try apps
     let outcomes = try withDirectory("Applications", &daemon) { try apps.update(from: $0) }
-    try updateUsers(&daemon)
+    updateUsers(&daemon)
     return outcomes
   }
 
   // MARK: Its users
 
   /// Has `/Network/Users` show whose homes it has.
-  private func updateUsers(_ daemon: inout RunningDaemon) throws {
-    let users = NetworkUsers(mountPoint: daemon.mountPoint)
-    do {
+  private func updateUsers(_ daemon: inout RunningDaemon) {
+    changeUsers(daemon) { users in
       let homes = try withDirectory("Users", &daemon) { path in
         let directory = try access.context.openDirectory(path)
         return try NetworkUsers.homes(in: directory.fd)
       }
       try users.set(homes)
-    } catch {
-      // A network need not have homes, and some servers don't say what they lack.
-      access.context.console.note(
-        "/Network/Users stays as it is: \(CommandFailure(error).message)")
     }
   }
 
   /// A home of it has come to this machine, or is no more.
   func noteHome(_ name: String, isThere: Bool, _ daemon: RunningDaemon) {
-    let users = NetworkUsers(mountPoint: daemon.mountPoint)
+    changeUsers(daemon) { if isThere { try $0.add(name) } else { try $0.remove(name) } }
+  }
+
+  /// Changes `/Network/Users`; if that can't be, all else goes on.
+  ///
+  /// A network need not have homes, and some servers don't say what they lack.
+  private func changeUsers(_ daemon: RunningDaemon, _ change: (NetworkUsers) throws -> Void) {
     do {
-      if isThere { try users.add(name) } else { try users.remove(name) }
+      try change(NetworkUsers(mountPoint: daemon.mountPoint))
     } catch {
       access.context.console.note("/Network/Users stays as it is: \(CommandFailure(error).message)")
     }
-  }
-
-  func removeUsers(_ daemon: RunningDaemon) throws {
-    try NetworkUsers(mountPoint: daemon.mountPoint).removeAll()
   }
 
   // MARK: Its directories

@@ -33,7 +33,7 @@ struct NetworkLeaveCommand: Command {
     let isDone = !outcomes.contains { $0.result == .failed }
     if isDone {
       try network.removeLibrary(&daemon, force: force)
-      try network.removeUsers(daemon)
+      try NetworkUsers(mountPoint: daemon.mountPoint).removeAll()
       try network.forget()
     }
     DesktopEntries.refresh(access, context)

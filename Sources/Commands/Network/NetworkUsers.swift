@@ -18,12 +18,10 @@ struct NetworkUsers {
   /// The homes in a directory of the server: what can be an account's name, and is a directory.
   static func homes(in directory: FD) throws -> Set<String> {
     do throws(Errno) {
-      let entries = try directory.entries(atMost: most) { name, type in
-        name.buffer.first != UInt8(ascii: ".") && (type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN))
-      }
+      let names = try directory.possibleDirectories(atMost: most) { $0.buffer.first != UInt8(ascii: ".") }
       return Set(
-        entries.compactMap { entry in
-          String(validating: entry.name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
+        names.compactMap { name in
+          String(validating: name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
         })
     } catch {
       guard error == .EOVERFLOW else { throw error }

@@ -96,8 +96,7 @@ final class ContainerLeases: Sendable {
       names = try source.use { (source) throws(Errno) in
         let leases = try source.openDirectory(at: "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)")
         // What is no directory is no lease, whoever has left it there.
-        return try leases.fd.entries { _, type in type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN) }
-          .map { String(decoding: $0.name, as: UTF8.self) }
+        return try leases.fd.possibleDirectories().map { String(decoding: $0, as: UTF8.self) }
       }
     } catch {
       throw StoreError(error, doing: "look for who uses the home", path: home)

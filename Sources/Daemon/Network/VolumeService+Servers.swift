@@ -113,7 +113,7 @@ extension VolumeService {
   private func makeRoom(among candidates: [VolumeRecord]) {
     for record in candidates {
       let attached = volume.attached.attached(record.id)
-      if let attached, users(of: [attached]) != [[]] { continue }
+      if let attached, users(of: [attached]).contains(where: { !$0.isEmpty }) { continue }
       return changes.withLock { _ in
         try? registry(false)?.removeVolume(record.id)
         volume.detach(record.id)

@@ -17,6 +17,10 @@ extension Server {
     return volumes.map { users(of: $0, among: processes, besides: pid) }
   }
 
+  func users(of attached: AttachedVolume, besides pid: Int32) -> [String] {
+    users(of: [attached], besides: pid).flatMap { $0 }
+  }
+
   private func users(
     of attached: AttachedVolume, among processes: [MountUser], besides pid: Int32
   ) -> [String] {
