@@ -298,29 +298,3 @@ final class EngineRun {
   /// Nobody is left whose mounts could be decided about; the end of the program is about to be seen.
   private func pause() { poll(nil, 0, 20) }
 }
-
-/// The end of what a program has said.
-struct EngineOutput {
-  private var bytes: [UInt8] = []
-  /// Nobody can say anything any more.
-  private(set) var isOver = false
-  private static let most = 2000
-
-  mutating func read(_ pipe: SharedFD) {
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while !isOver {
-      let count = Glibc.read(pipe.number, &chunk, chunk.count)
-      if count == 0 { isOver = true }
-      guard count > 0 else { return }
-      bytes = (bytes + chunk[..<count]).suffix(Self.most)
-    }
-  }
-
-  /// In one line, without what could not be shown.
-  var text: String {
-    let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).suffix(4)
-    return lines.joined(separator: "; ")
-  }
-
-  var asReason: String { text.isEmpty ? "" : "; it says: \(text)" }
-}
