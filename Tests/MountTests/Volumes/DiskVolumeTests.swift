@@ -120,7 +120,7 @@ struct DiskVolumeTests {
       (exec 5>$V/disk/held; echo more >&5; head -n 1 let-go >/dev/null; echo more >&5) & HOLDER=$!
       until [ -s $V/disk/held ]; do sleep 0.02; done
       volume eject disk 2>&1 | grep -o 'is in use'; volume eject --force disk >/dev/null
-      (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null 2>&1; wait $HOLDER
+      (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null; wait $HOLDER
       loops; ls $V/disk | grep -c '^[0-9]'; volume eject disk
       until [ $(loops) = 0 ]; do sleep 0.05; done; \(check) disk.img >/dev/null 2>&1 && echo clean
       """, "1\nis in use\n1\n1\n50\nclean\n", as: RunFixture.root)
