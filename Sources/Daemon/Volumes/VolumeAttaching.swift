@@ -78,7 +78,7 @@ struct VolumeAttaching {
       try JoinableThread.run(name: "way") {
         try reader.prepareThread()
         do throws(VolumeFailure) {
-          try reader.read { () throws(VolumeFailure) in _ = try open(record) }
+          try reader.read { () throws(VolumeFailure) in _ = try record.openDirectory() }
         } catch {
           outcome.withLock { $0 = error }
         }
@@ -87,22 +87,6 @@ struct VolumeAttaching {
       throw .missing(path: String(decoding: record.path, as: UTF8.self).sanitized, .EACCES)
     }
     if let failure = outcome.withLock({ $0 }) { throw failure }
-  }
-
-  /// Opens the directory that a record is about; no link leads to it.
-  func open(_ record: VolumeRecord) throws(VolumeFailure) -> OwnedFD {
-    let path = String(decoding: record.path, as: UTF8.self).sanitized
-    do throws(Errno) {
-      let opened = try record.path.withName { (path) throws(Errno) in
-        try FD.cwd.openWithoutLinks(path, O_DIRECTORY | pathOnly)
-      }
-      guard ObjectIdentity(try opened.fd.status(), of: opened.fd) == record.identity else { throw .ESTALE }
-      return opened
-    } catch .ESTALE {
-      throw .replaced(path: path)
-    } catch {
-      throw .missing(path: path, error)
-    }
   }
 
   /// Serves a directory as the volume of a record: in root's store by a mount that nobody else has, so that
@@ -138,5 +122,23 @@ struct VolumeAttaching {
       isReadOnly ? [.noSetUserID, .noDevices, .readOnly] : [.noSetUserID, .noDevices]
     return SharedFD(
       try directory.use { (fd) throws(Errno) in try DetachedMount.copy(of: fd, adding: limits) })
+  }
+}
+
+extension VolumeRecord {
+  /// Opens the directory that it is about; no link leads to it.
+  func openDirectory() throws(VolumeFailure) -> OwnedFD {
+    let shown = String(decoding: path, as: UTF8.self).sanitized
+    do throws(Errno) {
+      let opened = try path.withName { (path) throws(Errno) in
+        try FD.cwd.openWithoutLinks(path, O_DIRECTORY | pathOnly)
+      }
+      guard ObjectIdentity(try opened.fd.status(), of: opened.fd) == identity else { throw .ESTALE }
+      return opened
+    } catch .ESTALE {
+      throw .replaced(path: shown)
+    } catch {
+      throw .missing(path: shown, error)
+    }
   }
 }

@@ -236,7 +236,7 @@ final class VolumeService: Sendable {
 
   /// The directory of a volume that was added before, as far as it may still be one.
   func opened(_ record: VolumeRecord) throws(VolumeFailure) -> SharedFD {
-    let directory = SharedFD(try attaching.open(record))
+    let directory = SharedFD(try record.openDirectory())
     _ = try attaching.kind(of: FD(directory.number))
     try attaching.check(record, FD(directory.number), asOf: try attaching.owner(of: record))
     return directory

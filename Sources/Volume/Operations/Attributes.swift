@@ -60,7 +60,9 @@ extension View {
 
   package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {
     let object = try nodes.reference(to: node)
-    return try object.fd.filesystemStatus()
+    var status = try object.fd.filesystemStatus()
+    try volume.attached.space(ofVolume: object.volume)?.limit(&status)
+    return status
   }
 
   /// The attributes with the time for which they hold.
