@@ -86,8 +86,10 @@ final class VolumeService: Sendable {
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
     let known = try forgetUnfinished(try registry(false)?.volumes() ?? [])
-    attach(known.filter { !isOfServer($0) })
-    for record in known where isOfServer(record) && !takeOver(record) && !isReadOnly {
+    // Once: from here on what is kept is this worker's own.
+    let left = Set(known.filter { takeOver($0) }.map(\.id))
+    attach(known.filter { !isOfServer($0) && (!left.contains($0.id) || $0.isEncrypted) })
+    for record in known where isOfServer(record) && !left.contains(record.id) && !isReadOnly {
       // It comes into being again for whoever looks.
       try? registry(false)?.removeVolume(record.id)
     }
@@ -130,8 +132,7 @@ final class VolumeService: Sendable {
   /// Each user's directories on a thread of their own, and each disk and server on one; what takes too long
   /// comes later, or never.
   func attach(_ records: [VolumeRecord]) {
-    for record in records where record.isEncrypted { _ = takeOver(record) }
-    let others = records.filter { $0.kind != .directory && !takeOver($0) && !$0.options.contains(.onDemand) }
+    let others = records.filter { $0.kind != .directory && !$0.options.contains(.onDemand) }
     let owners = Dictionary(grouping: records.filter { $0.kind == .directory }, by: \.owner)
     let pieces = owners.values + others.map { [$0] }
     let left = Condition(pieces.count)

@@ -305,6 +305,25 @@ struct EncryptedVolumeTests {
       """, String(repeating: "1\n", count: 10))
   }
 
+  /// What another worker has left is taken over once: a descriptor with two owners is closed twice, and the
+  /// second time it is somebody else's.
+  @Test func nothingIsClosedTwice() throws {
+    let fixture = try EncryptedFixture()
+    let mounted = fixture.run.mounted
+    try fixture.expect("create Private", "")
+    #expect(try mounted.run("restart", mounted.point).status == 0)
+    let worker = try #require(try mounted.daemon())
+    try fixture.expect(
+      """
+      strace -f -qq -Z -e trace=close -o $C/trace -p \(worker) & tracer=$!
+      until grep -q 'TracerPid:.[1-9]' /proc/\(worker)/status; do sleep 0.02; done
+      for round in 1 2 3; do
+        volume lock Private --quiet; volume list >/dev/null; volume list >/dev/null; unlock Private
+      done
+      kill $tracer; wait $tracer; cat $C/trace; ls $V
+      """, "Private\n", as: RunFixture.root)
+  }
+
   /// Root's is root's alone, and its program has none of root's rights.
   @Test func rootsIsRootsAlone() throws {
     let fixture = try EncryptedFixture()
