@@ -20,10 +20,15 @@ internal import Store
 
 extension View {
   /// What a decision needs to know about a node's object.
-  func object(_ status: FileStatus, _ node: borrowing NodeTable.Reference) -> Object {
-    object(
-      status, zone: judgedZone(of: node), reach: scope.reach(of: node.position), security: security(of: node))
+  func object(_ status: FileStatus, _ node: borrowing NodeTable.Reference) throws(Errno) -> Object {
+    let security = security(of: node)
+    if security == .unreadable, node.isOnVolume { try requireServed(node.fd) }
+    return object(
+      status, zone: judgedZone(of: node), reach: scope.reach(of: node.position), security: security)
   }
+
+  /// Throws if what serves a volume has ended, which is no refusal of an ACL's.
+  private func requireServed(_ object: FD) throws(Errno) { _ = try object.statusAnew() }
 
   /// The same for what is known of an object without a node.
   func object(_ status: FileStatus, zone: Zone, reach: Reach, security: Security) -> Object {
@@ -68,7 +73,9 @@ extension View {
     }
     let object = try nodes.openWithRoom { () throws(Errno) in try directory.child(name) }
     let found = isOnVolume ? try object.fd.standing(inMemory: isAlone) : try object.fd.status()
-    return (found, volume.security(of: object.fd, ObjectNumber(status)))
+    let security = volume.security(of: object.fd, ObjectNumber(status))
+    if security == .unreadable, isOnVolume { try requireServed(object.fd) }
+    return (found, security)
   }
 
   /// Reads the ACL and the flags, and notes them for all.

@@ -54,7 +54,7 @@ struct PeerViewsTests {
     let fixture = try Fixture()
     try fixture.view.makeDirectory("Users/Shared/fresh", mode: 0o755)
     let directory = try fixture.other.nodes.reference(to: try fixture.other.node("Users/Shared/fresh"))
-    let before = fixture.other.object(try directory.fd.status(), directory)
+    let before = try fixture.other.object(try directory.fd.status(), directory)
     try fixture.view.change("Users/Shared/fresh") { $0.mode = 0o700 }
     #expect(fixture.other.nameValidity(in: directory, before) == 0)
   }

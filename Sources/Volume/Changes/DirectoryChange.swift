@@ -35,7 +35,7 @@ struct DirectoryChange: ~Copyable {
       place = ChangedDirectory(reference)
       zone = reference.zone
       let status = try view.judgedStatus(of: reference)
-      object = view.object(status, reference)
+      object = try view.object(status, reference)
       changed = status.st_mtim.nanoseconds
       volume = reference.volume
     }

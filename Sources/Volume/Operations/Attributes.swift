@@ -39,7 +39,7 @@ extension View {
     at node: borrowing NodeTable.Reference, _ status: FileStatus, handle: HandleID?, by caller: Caller
   ) throws(Errno) {
     if handle != nil { return }
-    let object = object(status, node)
+    let object = try object(status, node)
     if object.hasACL { try gate.authorize([.readAttributes, .readSecurity], on: object, by: caller) }
   }
 

@@ -118,7 +118,7 @@ extension View {
   ) throws(Errno) -> (Entry, Opened) {
     releaseUnanswered(caller.request)
     let directory = try nodes.reference(to: parent)
-    let place = object(try directory.fd.status(), directory)
+    let place = try object(try directory.fd.status(), directory)
     try gate.authorizeNewName(.addFile, in: place, by: caller)
     let zone = directory.zone.zone(of: Name.empty)
     try gate.refuseReserved(Name.empty, zone, ofDirectory: false, in: place, by: caller)
@@ -174,7 +174,7 @@ extension View {
       // What has neither ACL nor flags, as nearly all that is made, need not be looked at.
       var mayAppendAlone = false
       if object.security != .none {
-        mayAppendAlone = mayGrantAppendAlone(self.object(try object.fd.status(), object))
+        mayAppendAlone = try mayGrantAppendAlone(self.object(try object.fd.status(), object))
       }
       let plan = OpenPlan(
         access: OpenFile.Access(flags), flags: flags, truncates: false, clearsSetID: false,

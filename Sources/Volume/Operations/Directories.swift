@@ -15,7 +15,7 @@ extension View {
     memory.resolveDoubt(of: node)
     releaseUnanswered(caller.request)
     let object = try nodes.reference(to: node)
-    let judged = self.object(try judgedStatus(of: object), object)
+    let judged = try self.object(try judgedStatus(of: object), object)
     // The kernel asks only of directories; behind our back it may be one no more.
     guard judged.isDirectory else { throw .ENOTDIR }
     try gate.authorize(.list, on: judged, by: caller)
@@ -63,7 +63,7 @@ extension View {
   ) throws(Errno) {
     let status = try judgedStatus(of: parent)
     // Attributes are for those who could look each entry up.
-    let judged = object(status, parent)
+    let judged = try object(status, parent)
     let withAttributes =
       writer.withAttributes && gate.denial(of: .search, on: judged, to: caller) == nil
       && !peers.know(parent.number)

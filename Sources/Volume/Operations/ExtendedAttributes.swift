@@ -70,7 +70,7 @@ extension View {
     let object = try nodes.reference(to: node)
     let status = try object.fd.status()
     if asks(node) { return 0 }
-    let judged = self.object(status, object)
+    let judged = try self.object(status, object)
     try gate.authorizeAttributeNames(of: judged, by: caller)
     let aliases = listedAliases(of: judged)
     nodes.prepareForAttributes(object, status)
@@ -137,7 +137,7 @@ extension View {
       }
     }
     let object = try nodes.reference(to: node)
-    let judged = self.object(try object.fd.status(), object)
+    let judged = try self.object(try object.fd.status(), object)
     switch AttributeFamily(name) {
     case .security(let alias):
       return try removeSecurity(alias, of: object, by: caller)

@@ -22,7 +22,7 @@ extension View {
   package func setInodeFlags(of node: NodeID, to flags: UInt32, by caller: Caller) throws(Errno) {
     let object = try nodes.reference(to: node)
     let status = try object.fd.status()
-    let judged = self.object(status, object)
+    let judged = try self.object(status, object)
     // The kernel has asked for CAP_LINUX_IMMUTABLE where a caller changes what is root's alone on Linux.
     let new = FileFlags(linux: flags & FileFlags.knownToLinux, changing: judged.flags)
     try gate.authorizeFlags(new, on: judged, by: caller)

@@ -20,7 +20,7 @@ extension View {
   func entryInTree(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
     let directory = try nodes.reference(to: parent)
     let status = try judgedStatus(of: directory)
-    let place = object(status, directory)
+    let place = try object(status, directory)
     do throws(Errno) {
       try gate.authorize(.search, on: place, by: caller)
     } catch {
@@ -177,11 +177,10 @@ extension View {
     _ = nodes.with(directory.id) { $0.namesEpoch = kernel.epoch }
     guard volume.views.areSeveral else { return validity }
     // Who has closed it since it was looked at could not know.
-    guard let again = try? nodes.reference(to: directory.id), let status = try? again.fd.status() else {
-      return 0
-    }
-    return memory.entryValidity(
-      in: object(status, again), directory.number, isOnVolume: directory.isOnVolume)
+    guard let again = try? nodes.reference(to: directory.id), let status = try? again.fd.status(),
+      let place = try? object(status, again)
+    else { return 0 }
+    return memory.entryValidity(in: place, directory.number, isOnVolume: directory.isOnVolume)
   }
 }
 

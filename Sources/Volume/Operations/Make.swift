@@ -53,7 +53,7 @@ extension View {
     try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
     try gate.refuseReserved(
       name, zone(of: name, in: change.from), ofDirectory: false, in: change.from.object, by: caller)
-    let judged = self.object(try object.fd.status(), object)
+    let judged = try self.object(try object.fd.status(), object)
     let sibling = try siblings.authorizeName(name, linking: object, judged, in: change.from)
     try gate.authorizeLink(to: judged, by: caller)
     let validity = stored.isOther ? 0 : nameValidity(in: directory, change.from.object)

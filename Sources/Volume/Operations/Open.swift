@@ -73,7 +73,7 @@ extension View {
   ) throws(Errno) -> OpenPlan {
     let status = try judgedStatus(of: object)
     guard status.isRegular else { throw status.isDirectory ? .EISDIR : .ENXIO }
-    let judged = self.object(status, object)
+    let judged = try self.object(status, object)
     let isRevocable = try isRevocable(judged.reach)
     let access = try authorizeOpen(judged, flags: flags, by: caller)
     if flags & Self.openForExec != 0, judged.zone.isReadOnlyRegion {

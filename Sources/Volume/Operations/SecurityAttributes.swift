@@ -60,7 +60,7 @@ extension View {
   func securityValue(
     _ alias: XattrAlias, of node: borrowing NodeTable.Reference, by caller: Caller
   ) throws(Errno) -> [UInt8] {
-    let object = object(try node.fd.status(), node)
+    let object = try object(try node.fd.status(), node)
     if alias.isOfFlags {
       // Part of what stat(2) tells on a Mac.
       if object.hasACL { try gate.authorize(.readAttributes, on: object, by: caller) }
@@ -86,7 +86,7 @@ extension View {
     by caller: Caller
   ) throws(Errno) {
     let status = try node.fd.status()
-    let object = object(status, node)
+    let object = try object(status, node)
     let isAllowed = isAllowed(caller.request)
     if alias.isOfFlags {
       guard let new = FileFlags(words: String(decoding: value, as: UTF8.self)) else { throw .EINVAL }
@@ -119,7 +119,7 @@ extension View {
     _ alias: XattrAlias, of node: borrowing NodeTable.Reference, by caller: Caller
   ) throws(Errno) {
     let status = try node.fd.status()
-    let object = object(status, node)
+    let object = try object(status, node)
     if alias.isOfFlags {
       if !isAllowed(caller.request) {
         try gate.authorizeFlags([], on: object, by: caller)

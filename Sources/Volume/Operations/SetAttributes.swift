@@ -15,7 +15,7 @@ extension View {
   ) throws(Errno) -> Attributes {
     let object = try nodes.reference(to: node)
     let before = try judgedStatus(of: object)
-    let judged = self.object(before, object)
+    let judged = try self.object(before, object)
     try authorizeAll(change, handle: handle, on: judged, by: caller)
 
     // Where there are no owners they are what they are asked to be.
@@ -39,7 +39,7 @@ extension View {
     if let spellings = volume.spellings, before.isDirectory {
       spellings.noteTimes(of: object.number, before.st_mtim.nanoseconds, after.st_mtim.nanoseconds)
     }
-    let judgedAfter = self.object(after, object)
+    let judgedAfter = try self.object(after, object)
     // What the kernel knows of the entries must not let anyone past the directory's mode once this is
     // reported as done.
     if audience.isClosed(by: judged, judgedAfter) { memory.withdrawNames(in: object) }

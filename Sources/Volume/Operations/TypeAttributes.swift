@@ -48,7 +48,7 @@ extension View {
     _ attribute: TypeAttribute, of node: borrowing NodeTable.Reference, by caller: Caller
   ) throws(Errno) -> [UInt8] {
     let status = try node.fd.status()
-    let object = object(status, node)
+    let object = try object(status, node)
     if object.hasACL { try gate.authorize(.readAttributes, on: object, by: caller) }
     guard let path = volume.kernelPath(of: node.fd), let name = path.last ?? (node.id == .root ? [] : nil)
     else { throw .ENODATA }

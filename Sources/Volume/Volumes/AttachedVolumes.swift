@@ -113,13 +113,12 @@ package final class AttachedVolumes: Sendable {
 
   /// Takes one out of the tree; what is open on it stays usable until ``letGo(usersOf:)``.
   func remove(_ id: Int64) {
-    let removed = state.withLock { volumes in
-      let removed = volumes.filter { $0.record.id == id }
+    state.withLock { volumes in
+      // First: what is on it is known by it at any time.
+      leaving.withLock { leaving in leaving += volumes.filter { $0.record.id == id } }
       volumes.removeAll { $0.record.id == id }
       count.store(volumes.count, ordering: .relaxed)
-      return removed
     }
-    leaving.withLock { $0 += removed }
     locked.set(id, isUnlocked: false)
   }
 
