@@ -39,6 +39,7 @@ package enum LoopDevice {
     package init(_ file: FileStatus, isReadOnly: Bool) {
       words[0] = file.st_dev
       words[1] = file.st_ino
+      words[2] = file.st_rdev
       words[5] = UInt(UInt32.max)
       words[6] = isReadOnly ? 1 << 32 : 0
     }
@@ -83,13 +84,23 @@ package enum LoopDevice {
 
     /// Whether another loop device is made of some of these bytes, and either may be written to.
     package func isShared(isReadOnly: Bool) -> Bool {
+      Self.any(besides: name) { other in
+        other.words[..<2] == words[..<2] && other.words[3] < end && words[3] < other.end
+          && !(isReadOnly && other.isReadOnly)
+      }
+    }
+
+    /// Whether a loop device is made of a block device, by whatever name, and either may be written to.
+    package static func isMade(ofDevice device: FileStatus, isReadOnly: Bool) -> Bool {
+      any { $0.words[2] == device.st_rdev && !(isReadOnly && $0.isReadOnly) }
+    }
+
+    private static func any(besides own: String? = nil, _ isMeant: (Image) -> Bool) -> Bool {
       guard let blocks = try? FD.cwd.openFollowing("/sys/block", O_RDONLY | O_DIRECTORY),
         let entries = try? blocks.fd.entries()
       else { return false }
-      return entries.map { String(decoding: $0.name, as: UTF8.self) }.contains { other in
-        guard other.hasPrefix("loop"), other != name, let other = Image(named: other) else { return false }
-        return other.words[..<2] == words[..<2] && other.words[3] < end && words[3] < other.end
-          && !(isReadOnly && other.isReadOnly)
+      return entries.map { String(decoding: $0.name, as: UTF8.self) }.contains { name in
+        name.hasPrefix("loop") && name != own && Image(named: name).map(isMeant) == true
       }
     }
   }

@@ -262,15 +262,15 @@ extension VolumeService {
   }
 
   /// The file that a disk is made of: as a file and as a loop device it would be mounted twice, and not
-  /// survive that.
+  /// survive that. Behind an offset there is another disk.
   private static func image(of record: VolumeRecord) -> [UInt8] {
     let device = "/dev/loop"
     guard record.kind == .disk, record.path.starts(with: Array(device.utf8)) else { return record.path }
     let number = String(decoding: record.path.dropFirst(device.utf8.count), as: UTF8.self)
-    guard let number = UInt32(number),
-      let text = FD.text(of: "/sys/block/loop\(number)/loop/backing_file", limit: 4096)
+    guard let number = UInt32(number), let file = LoopDevice.Image.path(of: "loop\(number)"),
+      let offset = FD.text(of: "/sys/block/loop\(number)/loop/offset", limit: 32)
     else { return record.path }
-    return Array(text.utf8.prefix { $0 != UInt8(ascii: "\n") })
+    return Array((offset == "0\n" ? file : "\(file) \(offset)").utf8)
   }
 
   // MARK: Finding

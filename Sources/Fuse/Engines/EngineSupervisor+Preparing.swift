@@ -144,8 +144,9 @@ extension EngineSupervisor {
   }
 
   /// Throws EBUSY if the file that a disk is made of is another disk too: that of a loop device, or of a
-  /// program that has locked it.
+  /// program that has locked it; or if another disk is made of this one.
   private func checkImage(of disk: FD, _ status: FileStatus, isReadOnly: Bool) throws(Errno) {
+    if !status.isRegular, LoopDevice.Image.isMade(ofDevice: status, isReadOnly: isReadOnly) { throw .EBUSY }
     let loop = LoopDevice.Image(of: disk)
     guard let image = status.isRegular ? LoopDevice.Image(status, isReadOnly: isReadOnly) : loop else {
       return
@@ -153,10 +154,24 @@ extension EngineSupervisor {
     let changesNothing = isReadOnly || image.isReadOnly
     if let loop, !loop.isPassing, let file = loop.openFile() {
       try lock(file.fd, isReadOnly: changesNothing)
+      try checkBelow(file.fd, isReadOnly: changesNothing)
     }
     try patiently(tries: 10) { () throws(Errno) in
       if image.isShared(isReadOnly: changesNothing) { throw .EBUSY }
     }
+  }
+
+  /// The same for a disk of which a loop device is made.
+  private func checkBelow(_ disk: FD, isReadOnly: Bool) throws(Errno) {
+    let status = try disk.status()
+    guard status.type == S_IFBLK else { return }
+    // Whoever uses it has claimed it.
+    if !isReadOnly {
+      _ = try patiently { () throws(Errno) in SharedFD(try disk.reopened(O_RDONLY | O_EXCL)) }
+    }
+    guard let loop = LoopDevice.Image(of: disk), !loop.isPassing, let file = loop.openFile() else { return }
+    try lock(file.fd, isReadOnly: isReadOnly)
+    try checkBelow(file.fd, isReadOnly: isReadOnly)
   }
 
   /// What a program is to hold for as long as it runs, whatever ends us: so nobody else changes its disk.

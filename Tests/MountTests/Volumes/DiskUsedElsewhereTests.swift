@@ -93,7 +93,28 @@ struct DiskUsedElsewhereTests {
         p=$(loop --sizelimit $half both.img); q=$(loop --offset $half both.img); LOOPS="$p $q"
         volume add $p --at p >/dev/null; other add $q --at q >/dev/null
         touch $V/p/one; ls $V/p; ls '\(other)/Volumes/q'
-        other eject q; refuse other add both.img; told; volume eject p
-        """, "lost+found\none\nlost+found\n 1 refused\n", as: RunFixture.root)
+        other eject q; volume add $q --at q >/dev/null; ls $V/q; volume eject q
+        refuse other add both.img; told; volume eject p
+        """, "lost+found\none\nlost+found\nlost+found\n 1 refused\n", as: RunFixture.root)
+  }
+
+  /// A loop device can be made of a loop device.
+  @Test func whatIsMadeOfADiskIsThatDisk() throws {
+    guard DiskVolumeTests.has("mount.exfat-fuse"), DiskVolumeTests.has("mkfs.exfat") else {
+      Issue.record("SKIPPED: exfat-fuse or exfatprogs is not installed")
+      return
+    }
+    let disks = try Disks()
+    for name in ["x", "y", "z"] { try disks.make(name + ".img", "mkfs.exfat") }
+    try disks.expect(
+      Self.helpers + """
+        program() { volume add --engine program "$@"; }
+        program x.img --at x >/dev/null; x0=$(loop x.img); x1=$(loop $x0)
+        y0=$(loop y.img); y1=$(loop $y0); y2=$(loop $y1); program $y2 --at y >/dev/null
+        z0=$(loop z.img); program $z0 --at z >/dev/null; z1=$(loop $z0); LOOPS="$x1 $x0 $y2 $y1 $y0 $z1 $z0"
+        refuse program $x1 --at a; refuse program $y1 --at b; refuse program $y0 --at c
+        refuse program y.img --at d; refuse program $z1 --at e
+        told; ls $V; for name in x y z; do volume eject $name; done
+        """, " 5 refused\nx\ny\nz\n", as: RunFixture.root)
   }
 }
