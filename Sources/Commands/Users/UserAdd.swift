@@ -72,7 +72,7 @@ struct UserAddCommand: Command {
     var daemon = try RunningDaemon(store, context)
     let network = source == "network" ? try JoinedNetwork(of: store, context) : nil
     let named = network?.homes ?? source
-    let (found, opened) = try VolumeWish.Source.named(named, context)
+    let (found, opened) = try daemon.source(named: named, context)
     _ = try daemon.volumes(.add(VolumeWish(found, in: .users, name: name)), on: opened)
     network?.noteHome(name, isThere: true, daemon)
     context.console.say("\(name) has the home \(daemon.mountPoint)/Users/\(name), in \(named.sanitized).")

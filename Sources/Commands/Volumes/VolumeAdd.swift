@@ -73,7 +73,7 @@ struct VolumeAddCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    let (wanted, opened) = try wish(context)
+    let (wanted, opened) = try wish(daemon, context)
     let added = try daemon.volumes(.add(wanted), on: opened)
     if options.has("encrypted") {
       for volume in added {
@@ -91,8 +91,8 @@ struct VolumeAddCommand: Command {
     return .ok
   }
 
-  private func wish(_ context: Context) throws -> (VolumeWish, SharedFD?) {
-    let (found, opened) = try VolumeWish.Source.named(source, context)
+  private func wish(_ daemon: RunningDaemon, _ context: Context) throws -> (VolumeWish, SharedFD?) {
+    let (found, opened) = try daemon.source(named: source, context)
     guard let opened else {
       guard !options.has("encrypted") else {
         throw CommandFailure(.ENOTDIR, "can't open \(source.sanitized): \(Errno.ENOTDIR.messageAboutPath)")
@@ -113,6 +113,24 @@ struct VolumeAddCommand: Command {
     VolumeWish(
       source, name: name, isReadOnly: options.has("read-only"), ignoresOwners: options.has("ignore-owners"),
       isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) }, size: size)
+  }
+}
+
+extension RunningDaemon {
+  /// What somebody calls a directory, a disk or a server; a directory is opened.
+  ///
+  /// Who serves an image of a disk would have it open, and so use the tree for as long as it serves it.
+  func source(named name: String, _ context: Context) throws -> (VolumeWish.Source, SharedFD?) {
+    let (found, opened) = try VolumeWish.Source.named(name, context)
+    if case .disk(let path) = found, let file = try? FD.cwd.status(of: path),
+      let tree = try? FD.cwd.openFollowing(mountPoint, pathOnly),
+      file.st_dev == (try? tree.fd.status())?.st_dev
+    {
+      throw CommandFailure(
+        .EINVAL,
+        "\(name.sanitized) lies in the tree that it would be a volume of; move it out of \(mountPoint)")
+    }
+    return (found, opened)
   }
 }
 

@@ -261,8 +261,10 @@ extension VolumeService {
     }
   }
 
-  /// The file that a disk is made of: as a file and as a loop device it would be mounted twice, and not
-  /// survive that. Behind an offset there is another disk.
+  /// The file that a disk is made of.
+  ///
+  /// As a file and as a loop device it would be mounted twice, and not survive that. Behind an offset there is
+  /// another disk.
   private static func image(of record: VolumeRecord) -> [UInt8] {
     let device = "/dev/loop"
     guard record.kind == .disk, record.path.starts(with: Array(device.utf8)) else { return record.path }

@@ -117,4 +117,15 @@ struct DiskUsedElsewhereTests {
         told; ls $V; for name in x y z; do volume eject $name; done
         """, " 5 refused\nx\ny\nz\n", as: RunFixture.root)
   }
+
+  /// The tree could not be unmounted as long as a program of its own has a file of it open.
+  @Test(arguments: [false, true]) func imagesInTheTreeAreRefused(rootless: Bool) throws {
+    let disks = try Disks(rootless: rootless)
+    try disks.make("a.img", "mkfs.ext4 -qF", megabytes: 16)
+    try disks.expect(
+      """
+      cp a.img $POINT/Users/Shared/i.img
+      volume add $POINT/Users/Shared/i.img 2>&1 | grep -c 'move it out of'; volume list
+      """, "1\nThere are no volumes.\n")
+  }
 }
