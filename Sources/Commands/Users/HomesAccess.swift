@@ -9,7 +9,7 @@ internal import Store
 /// Finds the way to the homes of a store.
 enum HomesAccess {
   static let storeOption = CommandDescription.Option(
-    name: "store", value: "STORE", help: "the store (default: as for 'insula mount')",
+    name: "store", value: "STORE", help: "the store or its mount point (default: as for 'insula mount')",
     kind: .directory)
 
   /// Runs `body` on the homes: in the store itself, or through the mount while a daemon has it.
@@ -19,10 +19,11 @@ enum HomesAccess {
   static func open<Result>(
     _ named: String?, writing: Bool, _ context: Context, _ body: (Homes) throws -> Result
   ) throws -> Result {
-    let path = context.store(named)
+    var path = context.store(named)
     if named == nil, path != context.absolute(context.defaultStore) {
       return try body(ofMachine(path, context))
     }
+    if named != nil, let mounted = DaemonSearch.mount(at: path)?.source { path = mounted }
     let looking = try Store(opening: path, .inspect)
     context.console.detail(
       looking.holder.map { "going through the mount of \(path) at \($0.mountPoint)" }

@@ -261,10 +261,9 @@ extension VolumeService {
     }
   }
 
-  /// The file that a disk is made of.
+  /// The file that a disk is made of, and where in it the disk begins.
   ///
-  /// As a file and as a loop device it would be mounted twice, and not survive that. Behind an offset there is
-  /// another disk.
+  /// As a file and as a loop device it would be mounted twice, and not survive that.
   private static func image(of record: VolumeRecord) -> [UInt8] {
     let device = "/dev/loop"
     guard record.kind == .disk, record.path.starts(with: Array(device.utf8)) else { return record.path }
