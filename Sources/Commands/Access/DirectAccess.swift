@@ -198,7 +198,7 @@ struct DirectAccess: StoreAccess {
   func runner() throws -> RunningDaemon {
     throw CommandFailure(
       .notMounted,
-      "the store \(store.path) is not mounted; mount it to run apps: 'insula mount \(store.path)'")
+      "the store \(store.path) is not mounted; mount it first: 'insula mount \(store.path)'")
   }
 }
 

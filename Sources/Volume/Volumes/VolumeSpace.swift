@@ -19,9 +19,8 @@ package final class VolumeSpace: Sendable {
     var measured: Int64?
     /// What was written since, and while it was measured.
     var written: Int64 = 0
-    /// When it was measured last, and for how long it is not to be measured again, in nanoseconds.
-    var time: UInt64 = 0
-    var rest: UInt64 = 0
+    /// Before that time it is not to be measured again.
+    var next: UInt64 = 0
 
     var taken: Int64? { measured.map { $0.adding(clamped: written) } }
   }
@@ -32,9 +31,10 @@ package final class VolumeSpace: Sendable {
   private let measuring = Mutex<SharedFD?>(nil)
 
   /// At the limit each write measures, and a volume of many files must not cost a processor for that: four
-  /// fifths of the time, or a second, are left to others.
+  /// fifths of the time are left to others.
   private static let restFactor: UInt64 = 4
-  private static let mostRestNanoseconds: UInt64 = 1_000_000_000
+  /// For so long a write waits until it may measure; if that is later, there is no room.
+  private static let patienceNanoseconds: UInt64 = 1_000_000_000
 
   /// Disks give room by blocks of that size.
   static let block: Int64 = 4096
@@ -60,7 +60,7 @@ package final class VolumeSpace: Sendable {
     try measuring.withLock { (directory) throws(Errno) in
       // Somebody else may just have measured it.
       if isTaken(bytes) { return }
-      rest()
+      try rest()
       try measure(&directory)
       guard isTaken(bytes) else { throw .ENOSPC }
     }
@@ -74,11 +74,11 @@ package final class VolumeSpace: Sendable {
     }
   }
 
-  private func rest() {
-    let (time, rest) = state.withLock { ($0.time, $0.rest) }
-    let elapsed = monotonicNanoseconds() &- time
-    guard elapsed < rest else { return }
-    _ = Condition(()).wait(milliseconds: Int((rest - elapsed) / 1_000_000) + 1) { _ in false }
+  private func rest() throws(Errno) {
+    let (next, now) = (state.withLock { $0.next }, monotonicNanoseconds())
+    let left = next > now ? next - now : 0
+    guard left <= Self.patienceNanoseconds else { throw .ENOSPC }
+    if left > 0 { _ = Condition(()).wait(milliseconds: Int(left / 1_000_000) + 1) { _ in false } }
   }
 
   private func measure(_ directory: inout SharedFD?) throws(Errno) {
@@ -87,36 +87,25 @@ package final class VolumeSpace: Sendable {
     if let directory { opened = directory } else { opened = try open() }
     directory = opened
     let before = state.withLock { $0.written }
-    let found = try opened.use { (fd) throws(Errno) in try Self.blocks(below: fd) }
+    let usage = try opened.use { (fd) throws(Errno) in
+      try StorageUsage(of: fd, as: .part(.data), StorageOwner(user: nil))
+    }
     let ended = monotonicNanoseconds()
     state.withLock { state in
-      state.measured = found
+      // Of more than can be counted it is full.
+      state.measured = usage.isComplete ? usage.sizes.total : .max
       state.written -= before
-      state.time = ended
-      state.rest = min(ended &- began, Self.mostRestNanoseconds / Self.restFactor) * Self.restFactor
+      state.next = ended &+ (ended &- began) &* Self.restFactor
     }
-  }
-
-  /// How many bytes all that is below a directory takes on its disk, a file with several names once.
-  private static func blocks(below directory: FD) throws(Errno) -> Int64 {
-    let device = try directory.status().st_dev
-    var total = try directory.status().bytesOnDisk
-    try DeepWalk.through(directory) { (entry) throws(Errno) in
-      let found = try? entry.name.withName { (name) throws(Errno) in try entry.directory.status(of: name) }
-      guard let status = found, status.st_dev == device else { return false }
-      let names = status.isDirectory ? 1 : max(1, Int64(clamping: status.st_nlink))
-      total = total.adding(clamped: status.bytesOnDisk / names)
-      return status.isDirectory
-    }
-    return total
   }
 
   /// Shows the limit in the place of what the disk has.
   func limit(_ status: inout FilesystemStatus) throws(Errno) {
     let block = Int64(clamping: status.f_frsize)
     guard block > 0 else { return }
-    let isOld = state.withLock { monotonicNanoseconds() &- $0.time > Self.mostRestNanoseconds }
-    if isOld { try measuring.withLock { (directory) throws(Errno) in try measure(&directory) } }
+    if state.withLock({ $0.next < monotonicNanoseconds() }) {
+      try measuring.withLock { (directory) throws(Errno) in try measure(&directory) }
+    }
     let taken = state.withLock { $0.taken } ?? 0
     let left = UInt(clamping: max(0, limit - min(limit, taken)) / block)
     status.f_blocks = UInt(clamping: limit / block)

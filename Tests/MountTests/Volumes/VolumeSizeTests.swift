@@ -52,11 +52,13 @@ struct VolumeSizeTests {
       fill $D/f; dd if=/dev/urandom of=$D/g bs=64k count=48 conv=notrunc,fsync status=none && echo rewritten
       cp $D/g $D/copy 2>&1 | grep -c 'No space left'; rm -f $D/copy
       fallocate -l 1M $D/r 2>&1 | grep -c 'No space'
-      mkdir $D/d 2>&1 | grep -c 'No space'; echo x 2>/dev/null >$D/new || echo none
-      (head -c 5000 /dev/zero >>$D/f) 2>&1 | grep -c 'No space'
-      setfattr -n user.a -v "$(printf %02000d 1)" $D/f 2>&1 | grep -c 'No space'; fits 4
-      rm -f $D/f $D/r $D/new; ls $D
-      """, "1\nrewritten\n1\n1\n1\nnone\n1\n1\nfits\ng\n")
+      mkdir $D/d-1 $D/d-2 $D/d-3 $D/d-4 2>&1 | grep -q 'No space' && echo full
+      (head -c 40000 /dev/zero >$D/new) 2>/dev/null || echo none
+      (head -c 50000 /dev/zero >>$D/f) 2>&1 | grep -c 'No space'
+      for a in 1 2 3 4; do setfattr -n user.$a -v "$(printf %0500d 1)" $D/f; done 2>&1 |
+        grep -q 'No space' && echo full
+      fits 4; rm -rf $D/f $D/r $D/new $D/d-*; ls $D
+      """, "1\nrewritten\n1\n1\nfull\nnone\n1\nfull\nfits\ng\n")
     // Holes that are filled, by a map too.
     let fillHoles = """
       import mmap, os, sys
