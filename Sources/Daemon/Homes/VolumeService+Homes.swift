@@ -52,6 +52,21 @@ extension VolumeService {
     }
   }
 
+  /// Ends a deletion that another process has begun, if that was in a directory of this machine.
+  ///
+  /// On a disk or a server, whoever makes or deletes the next home there does that.
+  func endDeletion(of record: VolumeRecord) {
+    guard record.kind == .directory else { return }
+    let thread = try? JoinableThread(name: "homes") { [store] in
+      guard let directory = try? record.openDirectory(),
+        let source = try? store.source(of: record, SharedFD(directory)),
+        (try? source.requireOwn(closed: true)) != nil
+      else { return }
+      source.clearRemainders()
+    }
+    thread?.detach()
+  }
+
   /// Takes a home from its place that is to be deleted; nothing of it may be used elsewhere.
   func take(_ home: RedirectedNames.Target, of record: VolumeRecord) throws(ControlFailure)
     -> (TakenHome, ContainerHold?)

@@ -118,6 +118,7 @@ final class VolumeService: Sendable {
       if record.options.contains(.doomed) {
         try? unlink(record)
         try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
+        endDeletion(of: record)
       }
       try registry.removeVolume(record.id)
     }

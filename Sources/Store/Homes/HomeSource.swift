@@ -55,6 +55,9 @@ package struct HomeSource: ~Copyable {
     return TakenHome(homes: homes, taken: try homes.take(name), name: name)
   }
 
+  /// Removes what was left by those who were stopped.
+  package func clearRemainders() { try? homes.clearRemainders() }
+
   /// By what a walk through the tree gets into a home.
   package func target(of name: String, in source: SharedFD) throws(StoreError) -> RedirectedNames.Target {
     let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in

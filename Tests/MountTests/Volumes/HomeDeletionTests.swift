@@ -57,6 +57,7 @@ struct HomeDeletionTests {
     try homes.expect(
       Self.registry + """
         volume list; ls $POINT/Users; registry 'SELECT count(*) FROM containers'
+        left() { find "$S/.insula" -name '*.removed-*'; }; until [ -z "$(left)" ]; do sleep 0.02; done
         user add "$NAME" --home "$S" | grep -o 'has the home'; stat -c %U $H | sed "s/$NAME/me/"
         """, "There are no volumes.\nShared\n0\nhas the home\nme\n", as: Self.root)
   }
