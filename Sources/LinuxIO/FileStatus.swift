@@ -50,12 +50,6 @@ package struct FileStatus: Sendable {
   package var isRegular: Bool { type == FileMode(S_IFREG) }
   package var isSymlink: Bool { type == FileMode(S_IFLNK) }
 
-  /// What it takes on its disk.
-  package var bytesOnDisk: Int64 {
-    let bytes = Int64(st_blocks).multipliedReportingOverflow(by: 512)
-    return bytes.overflow ? .max : max(0, bytes.partialValue)
-  }
-
   /// Whether both are of one object; as long as somebody has it open, no other gets its numbers.
   package func isSameObject(as other: FileStatus) -> Bool {
     st_ino == other.st_ino && st_dev == other.st_dev

@@ -77,15 +77,20 @@ package enum LoopDevice {
     /// The file, if it is still where it was.
     package func openFile() -> OwnedFD? {
       guard let path = Self.path(of: name), let found = try? FD.cwd.openFollowing(path, pathOnly),
-        let status = try? found.fd.status(), (status.st_dev, status.st_ino) == (words[0], words[1])
+        let status = try? found.fd.status(), isOfSameFile(as: Image(status, isReadOnly: true))
       else { return nil }
       return try? found.fd.reopened(O_RDONLY | O_NONBLOCK)
+    }
+
+    /// A block device is the same by each of its nodes.
+    private func isOfSameFile(as other: Image) -> Bool {
+      words[2] == other.words[2] && (words[2] != 0 || words[..<2] == other.words[..<2])
     }
 
     /// Whether another loop device is made of some of these bytes, and either may be written to.
     package func isShared(isReadOnly: Bool) -> Bool {
       Self.any(besides: name) { other in
-        other.words[..<2] == words[..<2] && other.words[3] < end && words[3] < other.end
+        other.isOfSameFile(as: self) && other.words[3] < end && words[3] < other.end
           && !(isReadOnly && other.isReadOnly)
       }
     }

@@ -22,7 +22,6 @@ struct VolumeAddCommand: Command {
       .init(name: "read-only", help: "let nobody change it through the tree"),
       .init(name: "ignore-owners", help: "let whoever comes count as the owner of all"),
       .init(name: "encrypted", help: "decrypt what gocryptfs has encrypted in the directory"),
-      .init(name: "size", value: "SIZE", help: "the most that its encrypted files may take, as 10G"),
       .init(name: "auto", help: "mount it when somebody first looks for it"),
       .init(
         name: "engine", value: "ENGINE", help: "who serves a disk: kernel (root's default) or program",
@@ -42,7 +41,6 @@ struct VolumeAddCommand: Command {
   private let name: String?
   private let options: ParsedArguments
   private let engine: String?
-  private let size: Int64?
   private let store: String?
   private let json: Bool
 
@@ -53,10 +51,6 @@ struct VolumeAddCommand: Command {
     engine = arguments.value("engine")
     store = arguments.value("store")
     json = arguments.has("json")
-    size = try arguments.volumeSize(of: Self.description)
-    if size != nil, !options.has("encrypted") {
-      throw Self.description.error("'--size' is for encrypted volumes; give '--encrypted', or leave it out")
-    }
     if let name { try Self.description.checkVolume(name: name) }
     if let engine, VolumeWish.Engine(rawValue: engine) == nil {
       throw Self.description.error("'\(engine.sanitized)' is no engine; choose kernel or program")
@@ -112,7 +106,7 @@ struct VolumeAddCommand: Command {
   private func wish(_ source: VolumeWish.Source) -> VolumeWish {
     VolumeWish(
       source, name: name, isReadOnly: options.has("read-only"), ignoresOwners: options.has("ignore-owners"),
-      isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) }, size: size)
+      isOnDemand: options.has("auto"), engine: engine.flatMap { VolumeWish.Engine(rawValue: $0) })
   }
 }
 

@@ -16,7 +16,7 @@ struct VolumeCreateCommand: Command {
         name: "in", value: "DIRECTORY", help: "where the encrypted files lie (default: beside your store)",
         kind: .directory),
       VolumePassword.option, .init(name: "wait", help: "while it is locked, let programs wait for it"),
-      .init(name: "size", value: "SIZE", help: "the most that its encrypted files may take, as 10G"),
+      .init(name: "size", value: "SIZE", help: "refused: nothing would enforce it", isHidden: true),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -35,7 +35,6 @@ struct VolumeCreateCommand: Command {
   private let directory: String?
   private let passwordFile: String?
   private let waits: Bool
-  private let size: Int64?
   private let store: String?
   private let json: Bool
 
@@ -44,13 +43,17 @@ struct VolumeCreateCommand: Command {
     directory = arguments.value("in")
     passwordFile = arguments.value("password-file")
     waits = arguments.has("wait")
-    size = try arguments.volumeSize(of: Self.description)
     store = arguments.value("store")
     json = arguments.has("json")
     try Self.description.checkVolume(name: name)
     guard arguments.has("encrypted") else {
       throw Self.description.error(
         "only volumes that are encrypted are made: give '--encrypted'; 'insula volume add' adds a directory")
+    }
+    if arguments.value("size") != nil {
+      throw Self.description.error(
+        "an encrypted volume has no size of its own: it grows with its files, up to what its disk has; leave "
+          + "out '--size', and limit it by a quota of that disk, or by '--in' on a disk of that size")
     }
   }
 
@@ -66,24 +69,12 @@ struct VolumeCreateCommand: Command {
     do {
       password = try VolumePassword(passwordFile, isNew: true, of: name, context)
       try gocryptfs.prepare(place.directory, for: password)
-      _ = try daemon.volumes(
-        .add(VolumeWish(.encrypted(waits: waits), name: name, size: size)), on: place.directory)
+      _ = try daemon.volumes(.add(VolumeWish(.encrypted(waits: waits), name: name)), on: place.directory)
     } catch {
       place.remove()
       throw error
     }
     return try daemon.unlock(name, with: password, json: json, context)
-  }
-}
-
-extension ParsedArguments {
-  /// What `--size` says, if it is given.
-  func volumeSize(of command: CommandDescription) throws(UsageError) -> Int64? {
-    guard let text = value("size") else { return nil }
-    guard let size = SizeText.bytes(of: text), size >= VolumeWish.leastSize else {
-      throw command.error("'\(text.sanitized)' is no size for a volume; write 1M or more, as 10G")
-    }
-    return size
   }
 }
 

@@ -35,7 +35,6 @@ struct VolumeInfoCommand: Command {
     if volume.ignoresOwners { rows.append(["owners", "ignored"]) }
     if volume.keepsAttributes == false { rows.append(["ACLs and flags", "not kept"]) }
     if let filesystem = volume.filesystem { rows.append(["filesystem", filesystem]) }
-    if let size = volume.size { rows.append(["size", SizeText.text(of: size)]) }
     if let missing = volume.missing { rows.append(["missing", missing]) }
     context.console.print(table: rows)
     return .ok

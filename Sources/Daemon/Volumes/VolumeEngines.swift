@@ -173,7 +173,7 @@ final class VolumeEngines: Sendable {
       isReadOnly: known.isReadOnly, passesThrough: known.passesThrough,
       isAlone: record.kind == .disk && (isExact || known.name == "mount.exfat-fuse"),
       hasExactNames: isExact, queue: queue,
-      uploadsLater: known.uploadsLater ?? false, space: Self.space(of: record))
+      uploadsLater: known.uploadsLater ?? false)
     let attached: AttachedVolume
     do throws(Errno) {
       attached = try AttachedVolume(record, engine, of: nil, root: root, home: home, in: volume.tree)
@@ -182,20 +182,6 @@ final class VolumeEngines: Sendable {
     }
     keep(known, root, life, for: record.id)
     return attached
-  }
-
-  /// What it may take, counted by the encrypted files.
-  private static func space(of record: VolumeRecord) -> VolumeSpace? {
-    record.size.map { limit in
-      VolumeSpace(limit: limit) { () throws(Errno) in
-        do throws(VolumeFailure) {
-          return SharedFD(try record.openDirectory())
-        } catch {
-          DaemonLog.write("what a volume takes can't be measured: \(error.message)")
-          throw .EIO
-        }
-      }
-    }
   }
 
   /// Programs on whose disks each spelling is a name of its own, or no name comes.

@@ -45,10 +45,6 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   package let isOnDemand: Bool
   /// Who serves a disk; nil stands for the kernel where that may be.
   package let engine: Engine?
-  /// How many bytes encrypted files may take.
-  package let size: Int64?
-
-  package static let leastSize: Int64 = 1 << 20
 
   package enum Engine: String, Codable, Sendable, CaseIterable {
     case kernel
@@ -58,8 +54,7 @@ package struct VolumeWish: Codable, Equatable, Sendable {
 
   package init(
     _ source: Source, in place: VolumeRecord.Place? = nil, name: String?, isReadOnly: Bool = false,
-    ignoresOwners: Bool = false, isOnDemand: Bool = false, engine: Engine? = nil,
-    size: Int64? = nil
+    ignoresOwners: Bool = false, isOnDemand: Bool = false, engine: Engine? = nil
   ) {
     self.source = source
     self.place = place
@@ -68,7 +63,6 @@ package struct VolumeWish: Codable, Equatable, Sendable {
     self.ignoresOwners = ignoresOwners
     self.isOnDemand = isOnDemand
     self.engine = engine
-    self.size = size
   }
 }
 
@@ -97,8 +91,6 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   package let missing: String?
   /// Whether it is mounted when somebody looks for it; of what is encrypted, whether it is locked.
   package let isWaiting: Bool
-  /// How many bytes it may take; nil if that has no limit of its own.
-  package let size: Int64?
 
   /// `engine` is what serves it, if it is there.
   ///
@@ -122,7 +114,6 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
     added = record.added
     self.missing = missing
     isWaiting = engine == nil && missing == nil
-    size = record.size
   }
 }
 

@@ -114,8 +114,7 @@ extension VolumeService {
       if wish.ignoresOwners { throw .ownersOfDirectory }
       let found = VolumeRecord(
         in: wish.place ?? .volumes, name: isHome ? Array((wish.name ?? "").utf8) : [], path: path,
-        identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0, options: options,
-        size: try size(of: wish))
+        identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0, options: options)
       // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
       // way of it that they don't have.
       let directory = SharedFD(try found.openDirectory())
@@ -148,15 +147,6 @@ extension VolumeService {
     } catch {
       throw ControlFailure(error, path: text)
     }
-  }
-
-  /// Only what all comes to the daemon can be kept to a size.
-  private func size(of wish: VolumeWish) throws(VolumeFailure) -> Int64? {
-    guard let size = wish.size else { return nil }
-    guard case .encrypted = wish.source, size >= VolumeWish.leastSize else {
-      throw .configuration("only an encrypted volume can have a size, of 1 MiB at least")
-    }
-    return size
   }
 
   private func examine(_ passed: SharedFD) throws(ControlFailure) -> ([UInt8], ObjectIdentity) {
@@ -252,7 +242,7 @@ extension VolumeService {
         wanted, for: found, among: known.filter { $0.place == found.place }, most: Self.most),
       kind: found.kind,
       path: found.path, identity: found.identity, owner: owner, isReadOnly: found.isReadOnly,
-      added: Int64(time(nil)), options: found.options, size: found.size)
+      added: Int64(time(nil)), options: found.options)
     do throws(StoreError) {
       guard let registry = try registry(true) else { throw StoreError.mountedReadOnly }
       return try registry.add(record)

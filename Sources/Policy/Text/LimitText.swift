@@ -53,10 +53,19 @@ extension ResourceLimits.Kind {
 
   private func shown(_ value: Int64) -> String {
     switch self {
-    case .memory: SizeText.text(of: value)
+    case .memory: Self.size(value)
     case .cpu: "\(value)%"
     case .processes, .openFiles: "\(value)"
     }
+  }
+
+  /// In the largest unit of which it is a whole number.
+  private static func size(_ bytes: Int64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
+    guard bytes > 0, let (shift, name) = units.first(where: { bytes & (1 << Int64($0.0) - 1) == 0 }) else {
+      return "\(bytes) bytes"
+    }
+    return "\(bytes >> Int64(shift)) \(name)"
   }
 
   private func factor(of unit: String) -> Int64? {

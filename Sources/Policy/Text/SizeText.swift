@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 /// A number with a unit, as people write sizes.
-package enum SizeText {
+enum SizeText {
   /// A text that is longer is none.
   static let longest = 24
 
@@ -12,22 +12,6 @@ package enum SizeText {
     let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard let number = Int64(String(decoding: digits, as: UTF8.self)) else { return nil }
     return (number, String(decoding: text.utf8.dropFirst(digits.count), as: UTF8.self))
-  }
-
-  /// How many bytes a person has written, as 512M or 10G; nil for what is no size.
-  package static func bytes(of text: String) -> Int64? {
-    guard let (number, unit) = parts(of: text), let factor = factor(of: unit) else { return nil }
-    let bytes = number.multipliedReportingOverflow(by: factor)
-    return bytes.overflow ? nil : bytes.partialValue
-  }
-
-  /// In the largest unit of which it is a whole number.
-  package static func text(of bytes: Int64) -> String {
-    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
-    guard bytes > 0, let (shift, name) = units.first(where: { bytes & (1 << Int64($0.0) - 1) == 0 }) else {
-      return "\(bytes) bytes"
-    }
-    return "\(bytes >> Int64(shift)) \(name)"
   }
 
   /// How many bytes a unit stands for; nil for what is none.

@@ -90,7 +90,7 @@ private struct UsageWalk {
   mutating func run(_ directory: FD, _ pause: () throws(Errno) -> Void) throws(Errno) {
     let status = try directory.status()
     device = UInt(status.st_dev)
-    usage.add(status.bytesOnDisk, to: top.part)
+    usage.add(Self.size(status), to: top.part)
     let isWhole = try DeepWalk.through(directory, mostWaiting: waiting) { (entry) throws(Errno) in
       try pause()
       guard usage.count < most else { throw .EOVERFLOW }
@@ -138,12 +138,17 @@ private struct UsageWalk {
   }
 
   private mutating func sizeOnce(_ status: FileStatus) -> Int64 {
-    let size = status.bytesOnDisk
+    let size = Self.size(status)
     guard !status.isDirectory, status.st_nlink > 1 else { return size }
     if linked.contains(UInt(status.st_ino)) { return 0 }
     guard linked.count < Self.mostLinked else { return size / Int64(clamping: status.st_nlink) }
     linked.insert(UInt(status.st_ino))
     return size
+  }
+
+  private static func size(_ status: FileStatus) -> Int64 {
+    let size = Int64(status.st_blocks).multipliedReportingOverflow(by: 512)
+    return size.overflow ? .max : max(0, size.partialValue)
   }
 
   // MARK: Backups

@@ -10,7 +10,7 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT id, name, path, inode, handle, created, owner, read_only, added, kind, options, place, size
+        SELECT id, name, path, inode, handle, created, owner, read_only, added, kind, options, place
         FROM volumes ORDER BY id
         """
       ) { (row) throws(StoreError) in try VolumeRecord(row, path) }
@@ -28,14 +28,13 @@ extension Registry {
       try database.run(
         """
         INSERT INTO volumes
-          (name, path, inode, handle, created, owner, read_only, added, kind, options, place, size)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          (name, path, inode, handle, created, owner, read_only, added, kind, options, place)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .bytes(volume.name), .bytes(volume.path), .integer(Int64(bitPattern: volume.identity.inode)),
         .bytes(volume.identity.handle), .integer(volume.identity.created), .optional(volume.owner),
         .integer(volume.isReadOnly ? 1 : 0), .integer(volume.added), .integer(volume.kind.rawValue),
-        .integer(volume.options.rawValue), .text(volume.place.path), volume.size.map { .integer($0) } ?? .null
-      )
+        .integer(volume.options.rawValue), .text(volume.place.path))
       var noted = volume
       noted.id = database.lastRow
       return noted
@@ -79,7 +78,6 @@ extension VolumeRecord {
       identity: ObjectIdentity(
         inode: UInt64(bitPattern: try row.integer(3)), handle: try row.bytes(4), created: try row.integer(5)),
       owner: try row.user(6, file), isReadOnly: try row.integer(7) != 0, added: try row.integer(8),
-      options: VolumeRecord.Options(rawValue: try row.integer(10)),
-      size: row.isNull(12) ? nil : try row.integer(12))
+      options: VolumeRecord.Options(rawValue: try row.integer(10)))
   }
 }

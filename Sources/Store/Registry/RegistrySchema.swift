@@ -264,12 +264,5 @@ enum RegistrySchema {
         "ALTER TABLE volumes ADD COLUMN place TEXT NOT NULL DEFAULT 'Volumes'",
         "PRAGMA user_version = 13",
       ]),
-    Step(
-      name: "sizes of volumes",
-      statements: [
-        // How many bytes a volume may take; NULL if that has no limit.
-        "ALTER TABLE volumes ADD COLUMN size INTEGER CHECK (size > 0)",
-        "PRAGMA user_version = 14",
-      ]),
   ]
 }

@@ -50,16 +50,13 @@ package struct VolumeRecord: Equatable, Sendable {
   /// When it was added, in seconds since 1970.
   package let added: Int64
   package var options: Options
-  /// How many bytes it may take on the disk where it lies; nil if that alone is the limit.
-  package let size: Int64?
 
   /// Whether what is decrypted of the directory is the volume, and not the directory itself.
   package var isEncrypted: Bool { kind == .directory && options.contains(.encrypted) }
 
   package init(
     id: Int64 = 0, in place: Place = .volumes, name: [UInt8], kind: Kind = .directory, path: [UInt8],
-    identity: ObjectIdentity, owner: UInt32?, isReadOnly: Bool, added: Int64, options: Options = [],
-    size: Int64? = nil
+    identity: ObjectIdentity, owner: UInt32?, isReadOnly: Bool, added: Int64, options: Options = []
   ) {
     self.id = id
     self.place = place
@@ -71,7 +68,6 @@ package struct VolumeRecord: Equatable, Sendable {
     self.owner = owner
     self.isReadOnly = isReadOnly
     self.added = added
-    self.size = size
   }
 
   /// Where it is, below the root of the tree.

@@ -60,9 +60,7 @@ extension View {
 
   package func statistics(of node: NodeID) throws(Errno) -> FilesystemStatus {
     let object = try nodes.reference(to: node)
-    var status = try object.fd.filesystemStatus()
-    try volume.attached.space(ofVolume: object.volume)?.limit(&status)
-    return status
+    return try object.fd.filesystemStatus()
   }
 
   /// The attributes with the time for which they hold.

@@ -24,7 +24,6 @@ extension View {
     try gate.authorizeNewName(.addFile, in: place, by: caller)
     try gate.refuseReserved(name, zone(of: name, in: change.from), ofDirectory: false, in: place, by: caller)
     try siblings.authorizeName(name, .file, in: change.from)
-    if !isThere { try takeSpace(for: .file, onVolume: directory.volume) }
     let validity = stored.isOther ? 0 : nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(.file, in: place, mode: mode & 0o7777, by: caller)

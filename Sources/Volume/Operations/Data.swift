@@ -45,8 +45,7 @@ extension View {
     // file.
     return try withFile(file, isAtEnd ? .append : .write, by: fromCache ? file.caller : caller) {
       (fd) throws(Errno) in
-      try takeSpace(bytes.count, at: isAtEnd ? nil : offset, in: fd, node)
-      return isAtEnd ? try append(bytes, to: fd, for: caller.request) : try fd.write(bytes, at: offset)
+      isAtEnd ? try append(bytes, to: fd, for: caller.request) : try fd.write(bytes, at: offset)
     }
   }
 
@@ -89,9 +88,6 @@ extension View {
     let file = try files.find(handle)
     if mode & ~CLX_FALLOC_KEEP_SIZE != 0 { try gate.authorizeOverwriting(file.access) }
     try withFile(file, .write, by: caller) { (fd) throws(Errno) in
-      if mode & ~CLX_FALLOC_KEEP_SIZE == 0 {
-        try takeSpace(Int(clamping: length), at: offset, in: fd, node)
-      }
       try fd.allocate(mode: mode, offset: offset, length: length)
     }
   }
@@ -113,11 +109,7 @@ extension View {
     if file.access.contains(.append) { throw .EBADF }
     return try withFile(files.find(handle), .read, by: nil) { (source) throws(Errno) in
       try withFile(file, .write, by: caller) { (sink) throws(Errno) in
-        if volume.attached.haveSpaces {
-          let rest = max(0, Int64(try source.status().st_size) - offset)
-          try takeSpace(min(length, Int(clamping: rest)), at: targetOffset, in: sink, target)
-        }
-        return try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
+        try source.copyRange(at: offset, to: sink, at: targetOffset, length: length, flags: flags)
       }
     }
   }

@@ -107,7 +107,6 @@ extension View {
     try authorizeChange(of: name, on: self.object(status, object), object.fd, by: caller)
     guard volume.attached.keepUserAttributes(on: object.number) else { throw .EOPNOTSUPP }
     nodes.prepareForAttributes(object, status)
-    try takeSpace(forAttribute: value.count, onVolume: object.volume)
     if flags & Self.createFlag != 0 {
       try create(name, of: object, with: value, flags: flags, for: caller.request)
     } else {

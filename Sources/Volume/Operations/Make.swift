@@ -100,7 +100,6 @@ extension View {
     try gate.refuseReserved(name, zone, ofDirectory: isDirectory, in: place, by: caller)
     if isDirectory { try gate.refuseContainer(zone) }
     try siblings.authorizeName(name, kind, in: change.from)
-    if !isThere { try takeSpace(for: kind, onVolume: directory.volume) }
     let validity = stored.isOther ? 0 : nameValidity(in: directory, place)
     let changes = volume.securities.changes
     let new = newObject(kind, in: place, mode: mode, by: caller)

@@ -40,8 +40,6 @@ package final class AttachedVolumes: Sendable {
   /// Whether any has had a queue of its own.
   private let haveQueues = Atomic<Bool>(false)
   private let hasBeen = Atomic<Bool>(false)
-  /// Whether any has had a limit of its own.
-  private let hadSpaces = Atomic<Bool>(false)
   /// Mounts what is not there yet; nil before anyone can.
   private let mounter = Mutex<(@Sendable (AwaitedVolume, _ user: UInt32) -> Void)?>(nil)
   private let awaited = Mutex<[AwaitedVolume]>([])
@@ -81,16 +79,12 @@ package final class AttachedVolumes: Sendable {
   /// Whether requests about some may have to wait.
   var hasQueues: Bool { haveQueues.load(ordering: .relaxed) }
 
-  /// Whether some may only take so much.
-  var haveSpaces: Bool { hadSpaces.load(ordering: .relaxed) }
-
   /// Whether there has been none yet.
   var isEmpty: Bool { !hasBeen.load(ordering: .relaxed) }
 
   package func add(_ volume: AttachedVolume) {
     hasBeen.store(true, ordering: .relaxed)
     if volume.engine.queue != nil { haveQueues.store(true, ordering: .relaxed) }
-    if volume.engine.space != nil { hadSpaces.store(true, ordering: .relaxed) }
     state.withLock { volumes in
       guard !volumes.contains(where: { $0.record.id == volume.record.id }) else { return }
       let next = volumes.firstIndex { $0.record.id > volume.record.id }
@@ -231,11 +225,6 @@ package final class AttachedVolumes: Sendable {
     guard number != 0 else { return nil }
     return all.first { $0.nodeNumber == number }
       ?? leaving.withLock { $0.first { $0.nodeNumber == number } }
-  }
-
-  /// What a volume that a node knows may take, if that has a limit.
-  func space(ofVolume number: UInt32) -> VolumeSpace? {
-    haveSpaces ? volume(numbered: number)?.engine.space : nil
   }
 
   /// Whether an object is on a volume that is there for everyone.

@@ -35,8 +35,6 @@ package struct VolumeEngine: Sendable {
   package let forbidsPrograms: Bool
   /// Whether a server gets what is written only some time after it was closed.
   package let uploadsLater: Bool
-  /// What it may take of its disk; nil if that alone is the limit.
-  package let space: VolumeSpace?
 
   package init(
     name: String, life: SharedFD? = nil, usesHandles: Bool, keepsAttributes: Bool = true,
@@ -44,7 +42,7 @@ package struct VolumeEngine: Sendable {
     keepsOwners: Bool, isReadOnly: Bool, passesThrough: Bool, isAlone: Bool = false,
     hasExactNames: Bool = false,
     queue: RequestQueue? = nil,
-    forbidsPrograms: Bool = false, uploadsLater: Bool = false, space: VolumeSpace? = nil
+    forbidsPrograms: Bool = false, uploadsLater: Bool = false
   ) {
     self.name = name
     self.life = life
@@ -59,7 +57,6 @@ package struct VolumeEngine: Sendable {
     self.queue = queue
     self.forbidsPrograms = forbidsPrograms
     self.uploadsLater = uploadsLater
-    self.space = space
   }
 
   /// Corresponds to `ST_NOEXEC`.

@@ -111,11 +111,12 @@ struct DiskUsedElsewhereTests {
         program() { volume add --engine program "$@"; }
         program x.img --at x >/dev/null; x0=$(loop x.img); x1=$(loop $x0)
         y0=$(loop y.img); y1=$(loop $y0); y2=$(loop $y1); program $y2 --at y >/dev/null
-        z0=$(loop z.img); program $z0 --at z >/dev/null; z1=$(loop $z0); LOOPS="$x1 $x0 $y2 $y1 $y0 $z1 $z0"
+        z0=$(loop z.img); program $z0 --at z >/dev/null; z1=$(loop $z0)
+        mknod node b 7 ${y1#/dev/loop}; n=$(loop node); LOOPS="$n $x1 $x0 $y2 $y1 $y0 $z1 $z0"
         refuse program $x1 --at a; refuse program $y1 --at b; refuse program $y0 --at c
-        refuse program y.img --at d; refuse program $z1 --at e
+        refuse program y.img --at d; refuse program $z1 --at e; refuse program $n --at f
         told; ls $V; for name in x y z; do volume eject $name; done
-        """, " 5 refused\nx\ny\nz\n", as: RunFixture.root)
+        """, " 6 refused\nx\ny\nz\n", as: RunFixture.root)
   }
 
   /// The tree could not be unmounted as long as a program of its own has a file of it open.
