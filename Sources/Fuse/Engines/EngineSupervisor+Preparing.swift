@@ -152,26 +152,23 @@ extension EngineSupervisor {
       return
     }
     let changesNothing = isReadOnly || image.isReadOnly
-    if let loop, !loop.isPassing, let file = loop.openFile() {
-      try lock(file.fd, isReadOnly: changesNothing)
-      try checkBelow(file.fd, isReadOnly: changesNothing)
-    }
+    if let loop { try checkBelow(loop, isReadOnly: changesNothing) }
     try patiently(tries: 10) { () throws(Errno) in
       if image.isShared(isReadOnly: changesNothing) { throw .EBUSY }
     }
   }
 
-  /// The same for a disk of which a loop device is made.
-  private func checkBelow(_ disk: FD, isReadOnly: Bool) throws(Errno) {
-    let status = try disk.status()
-    guard status.type == S_IFBLK else { return }
-    // Whoever uses it has claimed it.
+  /// The same for what a loop device is made of, which may be a disk that is a loop device too.
+  private func checkBelow(_ loop: LoopDevice.Image, isReadOnly: Bool) throws(Errno) {
+    guard !loop.isPassing, let file = loop.openFile() else { return }
+    try lock(file.fd, isReadOnly: isReadOnly)
+    guard try file.fd.status().type == S_IFBLK else { return }
+    // Whoever uses a disk has claimed it.
     if !isReadOnly {
+      let disk = file.fd
       _ = try patiently { () throws(Errno) in SharedFD(try disk.reopened(O_RDONLY | O_EXCL)) }
     }
-    guard let loop = LoopDevice.Image(of: disk), !loop.isPassing, let file = loop.openFile() else { return }
-    try lock(file.fd, isReadOnly: isReadOnly)
-    try checkBelow(file.fd, isReadOnly: isReadOnly)
+    if let next = LoopDevice.Image(of: file.fd) { try checkBelow(next, isReadOnly: isReadOnly) }
   }
 
   /// What a program is to hold for as long as it runs, whatever ends us: so nobody else changes its disk.
