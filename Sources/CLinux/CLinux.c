@@ -161,11 +161,11 @@ int clx_spawn_first(const char *path, char *const *words, char *const *variables
       error = errno;
       _exit(127);
     }
-    // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
     // The parent must not ignore them even for a moment, since that discards what has arrived for it. Its
     // memory is ours here, but its handlers are not.
     for (int number = 1; number < NSIG; number++)
       if (sigismember(ignored, number) == 1) signal(number, SIG_IGN);
+    // A parent that ended before it was asked for does not end us: it has closed its end of the pipe.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && poll(&parent, 1, 0) == 0
         && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && (from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to)) >= 0)
