@@ -10,6 +10,8 @@ struct EngineUser {
   let uid: UInt32
   let gid: UInt32
   let environment: [String]
+  /// The file that names it instead of the machine's, if it is nobody that the machine knows.
+  let accounts: String?
 
   /// Somebody that the machine knows, or root.
   init(of user: UInt32, _ group: UInt32) {
@@ -20,16 +22,16 @@ struct EngineUser {
       "PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8", "HOME=" + (account?.home ?? "/"),
       "USER=" + (account?.name ?? "\(user)"), "LOGNAME=" + (account?.name ?? "\(user)"),
     ]
-    name = account?.name
+    (name, accounts) = (account?.name, nil)
   }
 
   /// Nobody: a number that no account has, as service managers use them for what they start.
-  init(nobodyOf volume: UInt32) {
+  init(nobodyOf volume: UInt32, accounts: String) {
     let (first, count): (UInt32, UInt32) = (61_184, 4_336)
     uid = first + volume % count
     gid = uid
     environment = ["PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8", "HOME=/"]
-    name = nil
+    (name, self.accounts) = (nil, accounts)
   }
 
   /// Whoever we are, with all that our environment has.
@@ -48,7 +50,7 @@ struct EngineUser {
 
   private init(uid: UInt32, gid: UInt32, environment: [String]) {
     (self.uid, self.gid, self.environment) = (uid, gid, environment)
-    name = nil
+    (name, accounts) = (nil, nil)
   }
 
   fileprivate let name: String?

@@ -39,6 +39,7 @@ extension EngineSupervisor {
     var needed = [
       "/usr", "/lib", "/etc", "/var/lib", "/tmp", "/run", Account.numbered(order.user)?.home ?? "/",
     ]
+    needed += EngineProgram.searchPath.split(separator: ":").map(String.init)
     switch order.source {
     case .kernel(let disk), .program(let disk):
       needed.append(disk)
@@ -218,11 +219,10 @@ extension EngineSupervisor {
     guard order.user == 0 else {
       return LentDisk(path: found.path, user: EngineUser(of: order.user, order.group))
     }
-    let user = EngineUser(nobodyOf: order.number)
+    let user = EngineUser(nobodyOf: order.number, accounts: place + "/passwd")
     let lent = try lend(found, to: user, isReadOnly: isReadOnly, in: place)
-    try attempt({ "the program can't be given a name: \($0.message)" }) { () throws(Errno) in
-      try introduce(user, in: place)
-    }
+    try attempt(Self.noName) { () throws(Errno) in try noteName(of: user, in: place) }
+    try introduce(user)
     return lent
   }
 
@@ -252,13 +252,27 @@ extension EngineSupervisor {
     }
   }
 
-  /// Gives a user that no account is a name in this namespace: programs want to know as whom they run.
-  private func introduce(_ user: EngineUser, in place: String) throws(Errno) {
+  private static func noName(_ error: Errno) -> String {
+    "the program can't be given a name: \(error.message)"
+  }
+
+  /// In this file there is one account, which is no account of the machine's.
+  private func noteName(of user: EngineUser, in place: String) throws(Errno) {
     let entry = "insula-volume:x:\(user.uid):\(user.gid)::/:/usr/sbin/nologin\n"
     let directory = try FD.cwd.openFollowing(place, O_RDONLY | O_DIRECTORY)
     let file = try directory.fd.open("passwd", O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
     try file.fd.writeAll(entry.utf8)
-    try check(mount(place + "/passwd", "/etc/passwd", nil, UInt(MS_BIND), nil))
+  }
+
+  /// Gives a user that no account is a name in this namespace: programs want to know as whom they run.
+  ///
+  /// Whoever renames another file to `/etc/passwd`, as useradd does, takes the name away again: the kernel
+  /// unmounts what is mounted over a file that is replaced, in every namespace.
+  func introduce(_ user: EngineUser) throws(EngineFailure) {
+    guard let accounts = user.accounts else { return }
+    try attempt(Self.noName) { () throws(Errno) in
+      _ = try check(mount(accounts, "/etc/passwd", nil, UInt(MS_BIND), nil))
+    }
   }
 
   func makeMountPoint(_ path: String, _ user: EngineUser) throws(EngineFailure) {

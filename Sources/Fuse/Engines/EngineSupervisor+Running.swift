@@ -74,13 +74,30 @@ extension EngineSupervisor {
     _ input: EngineInput? = nil, holding lock: SharedFD? = nil
   ) throws(EngineFailure) {
     try makeMountPoint(place, user)
+    let run = try start(program, user, at: place, input, holding: lock)
+    run.handOverMount { root in send(report, with: root) }
+    run.watch()
+    send(EngineReport(.ENOTCONN, run.reason))
+  }
+
+  /// Starts it until it serves, or fails for another reason than that it has no name.
+  private func start(
+    _ program: EngineProgram, _ user: EngineUser, at place: String, _ input: EngineInput?,
+    holding lock: SharedFD?, tries: Int = 5
+  ) throws(EngineFailure) -> EngineRun {
     let failed = { (error: Errno) in "\(program.name) can't be started: \(error.message)" }
     let run = try attempt(failed) { () throws(Errno) in
       try EngineRun(program, user, input, holding: lock, at: place, isSystem: isSystem, daemon)
     }
-    try run.waitUntilMounted(milliseconds: Self.startMilliseconds)
-    run.handOverMount { root in send(report, with: root) }
-    run.watch()
-    send(EngineReport(.ENOTCONN, run.reason))
+    do throws(EngineFailure) {
+      try run.waitUntilMounted(milliseconds: Self.startMilliseconds)
+      return run
+    } catch {
+      guard tries > 1, user.accounts != nil, Account.numbered(user.uid) == nil, !isGivenUp else {
+        throw error
+      }
+    }
+    try introduce(user)
+    return try start(program, user, at: place, input, holding: lock, tries: tries - 1)
   }
 }
