@@ -28,6 +28,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
+#include <sys/quota.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -79,6 +80,11 @@ int clx_renameat2(int from, const char *name, int to, const char *newName, unsig
 }
 int clx_fchmodat2(int dir, const char *path, mode_t mode, int flags) {
   return (int)syscall(SYS_fchmodat2, dir, path, mode, flags);
+}
+int clx_user_has_quota(int fd, uint32_t user) {
+  struct dqblk limits;
+  if (syscall(SYS_quotactl_fd, fd, QCMD(Q_GETQUOTA, USRQUOTA), user, &limits) != 0) return -1;
+  return limits.dqb_bhardlimit != 0 || limits.dqb_bsoftlimit != 0;
 }
 ssize_t clx_getxattrat(int dir, const char *path, const char *name, void *value, uint32_t size) {
   struct clx_xattr_args args = {(uint64_t)(uintptr_t)value, size, 0};

@@ -96,6 +96,18 @@ extension FD {
     try check(clx_ioctl(raw, CLX_FS_IOC_SETFLAGS, &flags))
   }
 
+  /// Whether the filesystem limits the room that a user's files take on it.
+  ///
+  /// Corresponds to `quotactl_fd(2)` with `Q_GETQUOTA`; false where nothing counts.
+  package func hasQuota(of user: UInt32) throws(Errno) -> Bool {
+    let found = clx_user_has_quota(raw, user)
+    if found >= 0 { return found > 0 }
+    let error = Errno.last
+    let uncounted: [Errno] = [.ESRCH, .ENOSYS, .EOPNOTSUPP, .EINVAL, .ENOENT]
+    guard uncounted.contains(error) else { throw error }
+    return false
+  }
+
   /// Whether any process, by a descriptor or a memory map, could change this regular file right now.
   ///
   /// The kernel grants a read lease only where nobody has the file open for writing, and a map keeps the file

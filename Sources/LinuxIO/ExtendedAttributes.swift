@@ -37,6 +37,23 @@ extension FD {
     }
   }
 
+  /// One that is no longer than that; ERANGE if it is.
+  package func attribute(_ name: some NameText, limit: Int) throws(Errno) -> [UInt8] {
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: limit, alignment: 1)
+    defer { room.deallocate() }
+    let count = try name.withName { (name) throws(Errno) in try attribute(name.bytes, into: room) }
+    return Array(room[..<count])
+  }
+
+  package func setAttribute(_ name: some NameText, to value: [UInt8]) throws(Errno) {
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: value.count, alignment: 1)
+    defer { room.deallocate() }
+    room.copyBytes(from: value)
+    try name.withName { (name) throws(Errno) in
+      try setAttribute(name.bytes, to: UnsafeRawBufferPointer(room), flags: 0)
+    }
+  }
+
   /// Corresponds to `listxattr(2)`: with an empty buffer it tells the size.
   package func attributeNames(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
     let names = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)

@@ -37,7 +37,10 @@ struct EngineTests {
 
   @Test func ordersAndReportsArriveAsTheyWere() throws {
     let address = try #require(ServerAddress("sftp://me@nas:22/a%20b"))
-    for source in [.kernel(disk: "/dev/sdb1"), .program(disk: "UUID=1-2"), .server(address), .encrypted]
+    for source in [
+      .kernel(disk: "/dev/sdb1"), .program(disk: "UUID=1-2"), .server(address), .encrypted(hasDisk: false),
+      .encrypted(hasDisk: true),
+    ]
       as [EngineOrder.Source]
     {
       let order = EngineOrder(

@@ -20,6 +20,20 @@ package final class SmallDisk: Sendable {
     try check(mount("tmpfs", directory.appending("disk"), "tmpfs", 0, options))
   }
 
+  /// One of ext4, of which a share is kept for root.
+  package init(ext4 megabytes: Int, percentKeptForRoot: Int) throws {
+    directory = try TemporaryDirectory(mode: 0o755)
+    try directory.makeDirectory("disk")
+    let made = try Program.run([
+      "sh", "-ec",
+      """
+      cd "$0"; truncate -s \(megabytes)M image; mkfs.ext4 -qF -m \(percentKeptForRoot) image
+      mount -o loop image disk
+      """, directory.path,
+    ])
+    guard made.status == 0 else { throw MountedStore.Failure(words: made.errors) }
+  }
+
   /// Makes it read-only, or writable again.
   package func remount(readOnly: Bool) throws(Errno) {
     let flags = UInt(MS_REMOUNT) | (readOnly ? UInt(MS_RDONLY) : 0)

@@ -99,6 +99,8 @@ int clx_fstat(int fd, struct stat *_Nonnull out);
 int clx_statx(int dir, const char *_Nonnull path, int flags, unsigned mask, struct clx_statx *_Nonnull out);
 int clx_renameat2(int from, const char *_Nonnull name, int to, const char *_Nonnull newName, unsigned flags);
 int clx_fchmodat2(int dir, const char *_Nonnull path, mode_t mode, int flags);
+/// 1 if the filesystem of a file limits the blocks of a user, 0 if not: Linux 5.14.
+int clx_user_has_quota(int fd, uint32_t user);
 /// The calls on extended attributes that take a directory to start at: Linux 6.13.
 ssize_t clx_getxattrat(int dir, const char *_Nonnull path, const char *_Nonnull name, void *_Nullable value,
                        uint32_t size);

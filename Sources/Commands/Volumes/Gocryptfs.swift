@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
 
 /// gocryptfs, the program that encrypts volumes.
 struct Gocryptfs {
-  static let configuration = "gocryptfs.conf"
-
   private let program: String
   private let context: Context
 
@@ -70,7 +69,7 @@ struct EncryptedPlace {
 
   /// Takes away what gocryptfs has made there, of a volume that has come to nothing.
   func remove() {
-    for name in [Gocryptfs.configuration, "gocryptfs.conf.tmp", "gocryptfs.diriv"] {
+    for name in [EncryptedFiles.configuration, "gocryptfs.conf.tmp", EncryptedFiles.vector] {
       try? FD(directory.number).remove(name, directory: false)
     }
     if isMade { try? FD.cwd.remove(path, directory: true) }

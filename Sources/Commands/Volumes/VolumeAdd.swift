@@ -94,7 +94,8 @@ struct VolumeAddCommand: Command {
       return (wish(found), nil)
     }
     if options.has("encrypted") { return (wish(.encrypted(waits: false)), opened) }
-    let isEncrypted = try? opened.use { (fd) throws(Errno) in try fd.status(of: Gocryptfs.configuration) }
+    let isEncrypted = try? opened.use { (fd) throws(Errno) in try fd.status(of: EncryptedFiles.configuration)
+    }
     if isEncrypted != nil {
       context.console.note(
         "\(source.sanitized) has files that gocryptfs has encrypted, and so they will look; "

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import Fuse
 internal import LinuxIO
 internal import Policy
 
@@ -12,11 +13,11 @@ struct VolumeCreateCommand: Command {
     arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
     options: [
       .init(name: "encrypted", help: "encrypt its files, by gocryptfs (required)"),
+      .init(name: "size", value: "SIZE", help: "reserve that much for it, as 10G, and let it have no more"),
       .init(
         name: "in", value: "DIRECTORY", help: "where the encrypted files lie (default: beside your store)",
         kind: .directory),
       VolumePassword.option, .init(name: "wait", help: "while it is locked, let programs wait for it"),
-      .init(name: "size", value: "SIZE", help: "refused: nothing would enforce it", isHidden: true),
       AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
@@ -28,13 +29,21 @@ struct VolumeCreateCommand: Command {
       The encrypted files are ordinary files, which any program can back up. Names and contents are hidden;
       sizes, times and the number of files are not.
       """,
+      """
+      With '--size' they are on a disk of their own, whose image ('gocryptfs.ext4') has that size from the
+      start. The kernel mounts it, so only the machine's store has such volumes, and only root can write to
+      the image. Its user can read and remove it; of copies, those are used that root has made ('cp -a').
+      """,
     ],
-    examples: ["insula volume create Private --encrypted"])
+    examples: [
+      "insula volume create Private --encrypted", "insula volume create Photos --encrypted --size 10G",
+    ])
 
   private let name: String
   private let directory: String?
   private let passwordFile: String?
   private let waits: Bool
+  private let size: Int64?
   private let store: String?
   private let json: Bool
 
@@ -50,10 +59,11 @@ struct VolumeCreateCommand: Command {
       throw Self.description.error(
         "only volumes that are encrypted are made: give '--encrypted'; 'insula volume add' adds a directory")
     }
-    if arguments.value("size") != nil {
-      throw Self.description.error(
-        "an encrypted volume has no size of its own: it grows with its files, up to what its disk has; leave "
-          + "out '--size', and limit it by a quota of that disk, or by '--in' on a disk of that size")
+    size = try arguments.value("size").map { (text) throws(UsageError) in
+      guard let size = SizeText.bytes(of: text) else {
+        throw Self.description.error("'\(text.sanitized)' is no size; write one as 500M, 10G or 1T")
+      }
+      return size
     }
   }
 
@@ -69,7 +79,10 @@ struct VolumeCreateCommand: Command {
     do {
       password = try VolumePassword(passwordFile, isNew: true, of: name, context)
       try gocryptfs.prepare(place.directory, for: password)
-      _ = try daemon.volumes(.add(VolumeWish(.encrypted(waits: waits), name: name)), on: place.directory)
+      // The files will be elsewhere.
+      if size != nil { try FD(place.directory.number).remove(EncryptedFiles.vector, directory: false) }
+      _ = try daemon.volumes(
+        .add(VolumeWish(.encrypted(waits: waits, size: size), name: name)), on: place.directory)
     } catch {
       place.remove()
       throw error

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Fuse
 internal import Glibc
 internal import JSON
 internal import LinuxIO
@@ -26,7 +27,7 @@ struct EncryptedDirectory: Decodable {
 
   private enum CodingKeys: String, CodingKey { case derivation = "ScryptObject" }
 
-  static let configurationName = "gocryptfs.conf"
+  private static let configurationName = EncryptedFiles.configuration
   private static let mostConfiguration = 1 << 16
   private static let mostMemory: Int64 = 1 << 30
 

@@ -51,15 +51,17 @@ final class VolumeEngines: Sendable {
 
   /// Has what a record says mounted, which takes as long as a server needs; it is no part of the tree yet.
   ///
-  /// `handed` is what its program needs besides, and `begins` may refuse to start that; a `new` home is made
-  /// there.
+  /// `source` is what is served if the record does not say that, and `handed` what its program needs besides;
+  /// `begins` may refuse to start that. A `new` home is made there.
   func mount(
-    _ record: VolumeRecord, handed: [SharedFD] = [], isNew: Bool = false,
+    _ record: VolumeRecord, _ source: EngineOrder.Source? = nil, handed: [SharedFD] = [],
+    isNew: Bool = false,
     begins: (_ life: SharedFD) throws(Errno) -> Void = { (_) throws(Errno) in }
   ) throws(VolumeFailure) -> Attached {
     let served: ServedEngine
     do throws(EngineFailure) {
-      served = try helper.serve(try order(for: record), handed: handed, begins: begins)
+      let source = if let source { source } else { try Self.source(of: record) }
+      served = try helper.serve(order(for: record, source), handed: handed, begins: begins)
     } catch {
       throw .engine(error)
     }
@@ -86,18 +88,33 @@ final class VolumeEngines: Sendable {
     }
   }
 
-  private func order(for record: VolumeRecord) throws(EngineFailure) -> EngineOrder {
-    let path = String(decoding: record.path, as: UTF8.self)
-    let source: EngineOrder.Source
-    switch record.kind {
-    case .directory where record.isEncrypted: source = .encrypted
-    case .server:
-      guard let address = ServerAddress(path) else {
-        throw EngineFailure(.EINVAL, "the address is none that this program knows")
-      }
-      source = .server(address)
-    case .disk, .directory: source = Self.isByKernel(record) ? .kernel(disk: path) : .program(disk: path)
+  /// Has the disk mounted on which a volume's encrypted files are, for as long as anybody uses it.
+  ///
+  /// A new one is formatted.
+  func mountDisk(
+    of record: VolumeRecord, _ image: SharedFD, newSize: Int64? = nil
+  ) throws(VolumeFailure) -> ServedEngine {
+    do throws(EngineFailure) {
+      return try helper.serve(order(for: record, .ownDisk(newSize: newSize)), handed: [image])
+    } catch {
+      throw .engine(error)
     }
+  }
+
+  private static func source(of record: VolumeRecord) throws(EngineFailure) -> EngineOrder.Source {
+    let path = String(decoding: record.path, as: UTF8.self)
+    guard record.kind == .server else {
+      return isByKernel(record) ? .kernel(disk: path) : .program(disk: path)
+    }
+    guard let address = ServerAddress(path) else {
+      throw EngineFailure(.EINVAL, "the address is none that this program knows")
+    }
+    return .server(address)
+  }
+
+  private func order(
+    for record: VolumeRecord, _ source: EngineOrder.Source
+  ) -> EngineOrder {
     let user = record.owner ?? ProcessID.user
     return EngineOrder(
       source: source, isReadOnly: record.isReadOnly, user: user,

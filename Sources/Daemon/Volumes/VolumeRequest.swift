@@ -26,8 +26,8 @@ package struct VolumeWish: Codable, Equatable, Sendable {
   package enum Source: Codable, Equatable, Sendable {
     /// The directory that comes along.
     case directory
-    /// The same, in which gocryptfs has encrypted files.
-    case encrypted(waits: Bool)
+    /// The same, in which gocryptfs has encrypted files, or may have a new disk of that size for them.
+    case encrypted(waits: Bool, size: Int64? = nil)
     /// An absolute path, or UUID=... or LABEL=....
     case disk(String)
     /// A URL.

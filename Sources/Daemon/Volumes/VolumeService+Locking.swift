@@ -20,9 +20,13 @@ internal import Volume
 //     whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays locked, and
 //     its gocryptfs ends.
 //  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
+//  5. The encrypted files of a volume that has a size are on a disk of their own (`EncryptedDisk`), which the
+//     kernel serves for gocryptfs alone, and no longer than that needs it.
 
 extension VolumeService {
   private static let endMilliseconds: Int32 = 25_000
+  /// How long who locks waits for disks together: nothing on them can be read without a password.
+  private static let diskNanoseconds: UInt64 = 5_000_000_000
 
   /// Knows an encrypted volume whose directory is there; whoever calls has the lock of changes.
   func hold(_ record: VolumeRecord, _ directory: SharedFD) throws(VolumeFailure) {
@@ -71,7 +75,7 @@ extension VolumeService {
           try changes.withLock { _ throws(VolumeFailure) in try hold(record, directory) }
         }
         do throws(VolumeFailure) {
-          try start(record, [directory, password], after: locks[record.id])
+          try start(record, directory, password, after: locks[record.id])
         } catch {
           holders.end(record.id)
           throw holders.locks[record.id] == locks[record.id]
@@ -88,10 +92,17 @@ extension VolumeService {
   }
 
   private func start(
-    _ record: VolumeRecord, _ handed: [SharedFD], after locks: Int?
+    _ record: VolumeRecord, _ directory: SharedFD, _ password: SharedFD, after locks: Int?
   ) throws(VolumeFailure) {
     let holders = engines.keyHolders
-    let mounted = try engines.mount(record, handed: handed) { (life) throws(Errno) in
+    var handed = [directory, password]
+    let disk = try EncryptedDisk(in: directory, of: record.owner ?? 0)
+    if let disk {
+      handed = [try engines.mountDisk(of: record, disk.image).root, password, directory]
+    }
+    let mounted = try engines.mount(
+      record, .encrypted(hasDisk: disk != nil), handed: handed
+    ) { (life) throws(Errno) in
       guard holders.add(life, of: record.id, after: locks) else { throw .ECANCELED }
     }
     try changes.withLock { _ throws(VolumeFailure) in
@@ -137,9 +148,19 @@ extension VolumeService {
         failures.append(error)
       }
     }
+    awaitDisks(of: meant)
     guard let first = failures.first else { return locked }
     throw failures.count == 1
       ? first : ControlFailure(failures.map(\.message).joined(separator: "\n"), first.cause)
+  }
+
+  /// Waits for a while until the kernel has brought all to disks with encrypted files.
+  private func awaitDisks(of records: [VolumeRecord]) {
+    let end = monotonicNanoseconds() + Self.diskNanoseconds
+    for record in records {
+      guard let directory = try? record.openDirectory() else { continue }
+      while EncryptedDisk.isInUse(in: directory.fd), monotonicNanoseconds() < end { poll(nil, 0, 20) }
+    }
   }
 
   /// Notes whether who looks into it waits while it is locked.

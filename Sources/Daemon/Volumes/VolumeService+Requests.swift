@@ -84,8 +84,8 @@ extension VolumeService {
     if wish.isOnDemand { options.insert(.onDemand) }
     switch wish.source {
     case .directory: return try addDirectory(wish, [], call)
-    case .encrypted(let waits):
-      return try addDirectory(wish, waits ? [.encrypted, .waits] : .encrypted, call)
+    case .encrypted(let waits, let size):
+      return try addDirectory(wish, waits ? [.encrypted, .waits] : .encrypted, size: size, call)
     case .disk(let path):
       // The kernel trusts what is on a disk: so only root has it mount any.
       let isRoots = store.description.mode == .system && call.caller.uid == 0
@@ -103,7 +103,7 @@ extension VolumeService {
   }
 
   private func addDirectory(
-    _ wish: VolumeWish, _ options: VolumeRecord.Options, _ call: ControlCall
+    _ wish: VolumeWish, _ options: VolumeRecord.Options, size: Int64? = nil, _ call: ControlCall
   ) throws(ControlFailure) -> VolumeDescription {
     let caller = call.callerIdentity()
     let isHome = wish.place == .users
@@ -124,6 +124,7 @@ extension VolumeService {
       if found.isEncrypted {
         try EncryptedDirectory.check(FD(directory.number))
         try checkPlace(of: found, directory, for: caller.uid)
+        if let size { try makeDisk(size, in: directory, for: caller) }
       } else {
         if isHome { try attaching.checkSource(found, FD(directory.number), for: caller.uid) }
         let prepared = try attaching.prepare(directory, as: found, isNew: isHome)
@@ -146,6 +147,25 @@ extension VolumeService {
       }
     } catch {
       throw ControlFailure(error, path: text)
+    }
+  }
+
+  /// Makes the disk of an encrypted volume, which is not noted yet.
+  private func makeDisk(
+    _ size: Int64, in directory: SharedFD, for caller: CallerIdentity
+  ) throws(VolumeFailure) {
+    guard store.description.mode == .system else {
+      throw .configuration(
+        "only volumes of the machine's store have a size, since root's kernel mounts their disk")
+    }
+    guard EncryptedDisk.sizes.contains(size) else {
+      throw .configuration("no volume can have that size; choose one from 16M to 1024T")
+    }
+    let record = VolumeRecord(
+      in: .volumes, name: [], path: [], identity: ObjectIdentity(inode: 0, handle: [], created: 0),
+      owner: caller.uid, isReadOnly: false, added: 0, options: .encrypted)
+    try EncryptedDisk.make(in: directory, for: caller.uid, caller.gid) { (image) throws(VolumeFailure) in
+      try engines.mountDisk(of: record, image, newSize: size)
     }
   }
 

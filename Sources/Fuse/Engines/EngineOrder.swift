@@ -13,7 +13,15 @@ package struct EngineOrder: Equatable, Sendable {
     case program(disk: String)
     case server(ServerAddress)
     /// Files that gocryptfs has encrypted: their directory and a pipe with the password come along.
-    case encrypted
+    ///
+    /// If they are on a disk of their own, the directory is the root of that, and another one comes along
+    /// with the configuration.
+    case encrypted(hasDisk: Bool)
+    /// The disk on which such files are: its image comes along open.
+    ///
+    /// The kernel serves it, so nobody but root may ever have been able to change it. A new one gets that
+    /// size, and is formatted.
+    case ownDisk(newSize: Int64?)
   }
 
   package let source: Source
@@ -25,7 +33,6 @@ package struct EngineOrder: Equatable, Sendable {
   package let number: UInt32
   /// What the disk must be by its format's number; empty if that is not known yet.
   package let identity: [UInt8]
-
   package init(
     source: Source, isReadOnly: Bool, user: UInt32, group: UInt32, number: UInt32, identity: [UInt8]
   ) {
@@ -48,7 +55,8 @@ package struct EngineOrder: Equatable, Sendable {
       case .kernel(let disk): (0, disk)
       case .program(let disk): (1, disk)
       case .server(let address): (2, address.text)
-      case .encrypted: (3, "gocryptfs")
+      case .encrypted(let hasDisk): (hasDisk ? 4 : 3, "gocryptfs")
+      case .ownDisk(let newSize): (5, "\(newSize ?? 0)")
       }
     return [kind, isReadOnly ? 1 : 0, UInt8(truncatingIfNeeded: identity.count)]
       + [user, group, number].flatMap(\.bytes) + identity + Array(text.utf8)
@@ -68,7 +76,10 @@ package struct EngineOrder: Equatable, Sendable {
     case 2:
       guard let address = ServerAddress(text) else { return nil }
       source = .server(address)
-    case 3: source = .encrypted
+    case 3, 4: source = .encrypted(hasDisk: bytes[0] == 4)
+    case 5:
+      guard let size = Int64(text), size >= 0 else { return nil }
+      source = .ownDisk(newSize: size == 0 ? nil : size)
     default: return nil
     }
     isReadOnly = bytes[1] != 0

@@ -67,18 +67,23 @@ struct EngineInput {
   let directory: SharedFD
   /// A pipe, which is its standard input; nothing is left in it once it is read.
   let password: SharedFD
+  /// Where its configuration is if the files are on a disk of their own: descriptor 4.
+  let configuration: SharedFD?
 
   static let directoryNumber: Int32 = 3
+  static let configurationNumber: Int32 = 4
   /// Files that are hostile may ask for more to be allocated than there is.
   private static let mostMemory: UInt = 2 << 30
 
   /// Takes the place of this process's descriptors, which are to be closed when the program starts.
   fileprivate func take() throws(Errno) {
     try check(dup2(password.number, STDIN_FILENO))
-    if directory.number == Self.directoryNumber {
-      try check(fcntl(directory.number, F_SETFD, 0))
-    } else {
-      try check(dup2(directory.number, Self.directoryNumber))
+    // Neither may lie where the other one goes.
+    let moved = try [directory, configuration].map { (given) throws(Errno) in
+      try given.map { (given) throws(Errno) in try check(fcntl(given.number, F_DUPFD_CLOEXEC, 10)) }
+    }
+    for (from, to) in zip(moved, [Self.directoryNumber, Self.configurationNumber]) {
+      if let from { try check(dup2(from, to)) }
     }
     // The one limit at which the kernel makes no dump, as a file or for a program: it would have keys.
     var (noDump, memory) = (rlimit(rlim_cur: 1, rlim_max: 1), rlimit())

@@ -111,12 +111,29 @@ struct EngineProgram: Equatable {
   }
 
   /// Decrypts what gocryptfs has encrypted, in the directory and with the password of an ``EngineInput``.
-  init(decryptingAt place: String, isReadOnly: Bool) throws(EngineFailure) {
-    let directory = "/proc/self/fd/\(EngineInput.directoryNumber)"
+  init(decryptingAt place: String, hasDisk: Bool, isReadOnly: Bool) throws(EngineFailure) {
+    var directory = "/proc/self/fd/\(EngineInput.directoryNumber)"
+    var words = ["-fg", "-q", "-nosyslog"] + (isReadOnly ? ["-ro"] : [])
+    if hasDisk {
+      directory += "/" + EncryptedFiles.onDisk
+      let given = "/proc/self/fd/\(EngineInput.configurationNumber)/"
+      words += ["-config", given + EncryptedFiles.configuration]
+    }
     self.init(
-      path: try Self.find("gocryptfs", in: "gocryptfs"),
-      words: ["-fg", "-q", "-nosyslog"] + (isReadOnly ? ["-ro"] : []) + ["--", directory, place],
+      path: try Self.find("gocryptfs", in: "gocryptfs"), words: words + ["--", directory, place],
       name: "gocryptfs")
+  }
+
+  /// Formats the image of a disk, which it has open by that number.
+  ///
+  /// What is discarded would not be reserved any more.
+  init(formatting image: Int32) throws(EngineFailure) {
+    self.init(
+      path: try Self.find("mkfs.ext4", in: "e2fsprogs"),
+      words: [
+        "-q", "-F", "-b", "4096", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,root_owner=0:0",
+        "/proc/self/fd/\(image)",
+      ], name: "mkfs.ext4")
   }
 
   /// What a program means by the status with which it ends, where that is known.
@@ -125,7 +142,7 @@ struct EngineProgram: Equatable {
     return switch status {
     case 9: EngineFailure(.EINVAL, "the password is empty")
     case 12: EngineFailure(.EKEYREJECTED, "the password is wrong")
-    case 11: EngineFailure(.EBADMSG, "its gocryptfs.conf can't be used: \(text)")
+    case 11: EngineFailure(.EBADMSG, "its \(EncryptedFiles.configuration) can't be used: \(text)")
     default: nil
     }
   }

@@ -46,7 +46,7 @@ extension EngineSupervisor {
       if disk.hasPrefix("/dev/") {
         needed += LoopDevice.Image.path(of: String(disk.dropFirst(5))).map { [$0] } ?? []
       }
-    case .server, .encrypted: break
+    case .server, .encrypted, .ownDisk: break
     }
     for entry in try MountTable.current().entries.reversed() {
       let isNeeded = needed.contains { path in

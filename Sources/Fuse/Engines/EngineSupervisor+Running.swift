@@ -12,23 +12,16 @@ extension EngineSupervisor {
 
   // MARK: By the kernel
 
+  /// `prepares` makes it what is promised, before anybody has it.
   func mountByKernel(
-    _ program: EngineProgram, at place: String, _ report: EngineReport
+    _ program: EngineProgram, at place: String, _ report: EngineReport,
+    prepares: (_ root: FD) throws(Errno) -> Void = { (_) throws(Errno) in }
   ) throws(EngineFailure) {
     var output = EngineOutput()
     let status = try attempt({ "the kernel does not mount it: \($0.message)" }) { () throws(Errno) in
       let process = try EngineProcess(
         program, as: EngineUser(of: 0, 0), nil, becomes: false, intercepting: nil)
-      let words = process.words
-      let start = monotonicNanoseconds()
-      while !(try process.hasEnded(milliseconds: 100)) {
-        output.read(words)
-        guard monotonicNanoseconds() &- start < Self.startMilliseconds * 1_000_000, !isGivenUp else {
-          process.end(isHurried: true)
-          throw .ETIMEDOUT
-        }
-      }
-      output.read(words)
+      try wait(for: process, &output)
       let status = try process.follow()
       // A helper of mount(8)'s, which is a program with all of root's rights.
       if status == nil { takeAway(place, of: process) }
@@ -42,11 +35,26 @@ extension EngineSupervisor {
     }
     try attempt({ "the mount is not there: \($0.message)" }) { () throws(Errno) in
       let root = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
+      try prepares(root.fd)
       send(report, with: root.fd)
     }
     // In the namespace it would stay for as long as we are there.
     _ = umount2(place, CLX_MNT_DETACH)
     _ = try? daemon.waitUntilReadable(milliseconds: -1)
+  }
+
+  /// Waits for a program that is to end soon.
+  func wait(for process: EngineProcess, _ output: inout EngineOutput) throws(Errno) {
+    let words = process.words
+    let start = monotonicNanoseconds()
+    while !(try process.hasEnded(milliseconds: 100)) {
+      output.read(words)
+      guard monotonicNanoseconds() &- start < Self.startMilliseconds * 1_000_000, !isGivenUp else {
+        process.end(isHurried: true)
+        throw .ETIMEDOUT
+      }
+    }
+    output.read(words)
   }
 
   /// Takes away what a program serves that mount(8) has started.

@@ -44,7 +44,8 @@ struct EngineSupervisor {
     case .kernel(let disk): try serveByKernel(disk, at: place)
     case .program(let disk): try serve(disk, at: place)
     case .server(let address): try serve(address, at: place)
-    case .encrypted: try serveEncrypted(at: place)
+    case .encrypted(let hasDisk): try serveEncrypted(hasDisk: hasDisk, at: place)
+    case .ownDisk(let newSize): try serveOwnDisk(newSize: newSize, at: place)
     }
   }
 
@@ -107,16 +108,19 @@ struct EngineSupervisor {
     }
   }
 
-  private func serveEncrypted(at place: String) throws(EngineFailure) {
-    let input = EngineInput(directory: try takeHanded(), password: try takeHanded())
+  private func serveEncrypted(hasDisk: Bool, at place: String) throws(EngineFailure) {
+    let input = EngineInput(
+      directory: try takeHanded(), password: try takeHanded(),
+      configuration: hasDisk ? try takeHanded() : nil)
     let mountPoint = mountPoint(in: place)
-    let program = try EngineProgram(decryptingAt: mountPoint, isReadOnly: order.isReadOnly)
+    let program = try EngineProgram(
+      decryptingAt: mountPoint, hasDisk: hasDisk, isReadOnly: order.isReadOnly)
     let user = isSystem ? EngineUser(of: order.user, order.group) : EngineUser.own
     try run(program, as: user, at: mountPoint, report(program, nil), input)
   }
 
   /// What the daemon hands over after its order.
-  private func takeHanded() throws(EngineFailure) -> SharedFD {
+  func takeHanded() throws(EngineFailure) -> SharedFD {
     try attempt({ "the daemon has not said what to decrypt: \($0.message)" }) { () throws(Errno) in
       guard try daemon.waitUntilReadable(milliseconds: 10_000),
         let handed = try LocalSocket.receive(from: daemon, limit: 1)?.descriptor
@@ -125,9 +129,9 @@ struct EngineSupervisor {
     }
   }
 
-  private func mountPoint(in place: String) -> String { isSystem ? place + "/volume" : place }
+  func mountPoint(in place: String) -> String { isSystem ? place + "/volume" : place }
 
-  private func report(_ program: EngineProgram, _ format: DiskFormat?) -> EngineReport {
+  func report(_ program: EngineProgram, _ format: DiskFormat?) -> EngineReport {
     var report = EngineReport()
     report.engine = program.name
     report.identity = format?.identity ?? []

@@ -180,7 +180,7 @@ extension BadCommandLineTests {
     Row("volume create", .usage, "NAME"),
     Row("volume create a/b --encrypted", .usage, "'a/b' can't be the name of a volume"),
     Row("volume create x", .usage, "give '--encrypted'", "'insula volume add'"),
-    Row("volume create x --encrypted --size 10G", .usage, "has no size of its own", "quota"),
+    Row("volume create x --encrypted --size ten", .usage, "'ten' is no size", "500M"),
     Row("volume create x --encrypted", .noStore, "create one"),
     Row("volume unlock", .usage, "NAME"),
     Row("volume unlock x", .noStore, "create one"),
