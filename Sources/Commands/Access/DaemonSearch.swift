@@ -48,7 +48,7 @@ struct DaemonSearch {
     let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
-      let candidate = Self.mount(at: path)?.source ?? path
+      let candidate = Self.store(at: path)
       guard candidate.hasPrefix("/"), let found = daemon(inStoreAt: candidate),
         candidate == path || Self.isMeant(found.status, by: path)
       else { continue }
@@ -82,6 +82,9 @@ struct DaemonSearch {
     // One of an earlier version, which only says what its store was called.
     return status.identity == nil && StoreIdentity(at: status.store) == identity
   }
+
+  /// The store that is mounted at a path, or else that path.
+  static func store(at path: String) -> String { mount(at: path)?.source ?? path }
 
   /// Our mount on top at a path, if there is one, its daemon dead or alive.
   static func mount(at path: String) -> MountEntry? {

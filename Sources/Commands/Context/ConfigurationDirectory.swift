@@ -46,8 +46,7 @@ extension Context {
 
   /// The store that someone has named, be it by its mount point.
   func store(_ named: String) throws -> Store {
-    let path = absolute(named)
-    return try Store(opening: DaemonSearch.mount(at: path)?.source ?? path, .inspect)
+    try Store(opening: DaemonSearch.store(at: absolute(named)), .inspect)
   }
 
   /// The judge of signatures who goes by those roots.

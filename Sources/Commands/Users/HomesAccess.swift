@@ -23,7 +23,7 @@ enum HomesAccess {
     if named == nil, path != context.absolute(context.defaultStore) {
       return try body(ofMachine(path, context))
     }
-    if named != nil, let mounted = DaemonSearch.mount(at: path)?.source { path = mounted }
+    if named != nil { path = DaemonSearch.store(at: path) }
     let looking = try Store(opening: path, .inspect)
     context.console.detail(
       looking.holder.map { "going through the mount of \(path) at \($0.mountPoint)" }

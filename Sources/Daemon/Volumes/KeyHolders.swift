@@ -13,9 +13,9 @@ final class KeyHolders: Sendable {
     var locks: [Int64: Int] = [:]
   }
   private let state = Mutex(State())
-  private let kept: KeptState?
+  private let kept: KeptLives
 
-  init(_ kept: KeptState?) { self.kept = kept }
+  init(_ kept: KeptLives) { self.kept = kept }
 
   /// How often each volume was to be locked.
   var locks: [Int64: Int] { state.withLock { $0.locks } }
@@ -31,8 +31,7 @@ final class KeyHolders: Sendable {
       guard state.locks[id] == locks else { return false }
       forgetEnded(&state)
       state.lives.append((id, life))
-      kept?.forget(.volumeLife, view: UInt32(truncatingIfNeeded: id))
-      kept?.keep(FD(life.number), as: .volumeLife, view: UInt32(truncatingIfNeeded: id))
+      kept.keep(life, of: id)
       return true
     }
   }
@@ -56,10 +55,7 @@ final class KeyHolders: Sendable {
   private func forgetEnded(_ state: inout State) {
     state.lives.removeAll { (id, life) in
       guard Self.hasEnded(life, milliseconds: 0) else { return false }
-      let view = UInt32(truncatingIfNeeded: id)
-      if kept?.descriptor(.volumeLife, view: view)?.raw == life.number {
-        kept?.forget(.volumeLife, view: view)
-      }
+      kept.forget(id, ifItIs: life)
       return true
     }
   }

@@ -32,13 +32,15 @@ final class VolumeEngines: Sendable {
   private let volume: Volume
   private let helper: MountHelper
   private let kept: KeptState?
+  private let lives: KeptLives
   /// What is kept for the next worker, for as long as it is there.
   private let memories = Mutex<[Int64: SharedMemory]>([:])
   let keyHolders: KeyHolders
 
   init(_ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?) {
     (self.store, self.volume, self.helper, self.kept) = (store, volume, helper, kept)
-    keyHolders = KeyHolders(kept)
+    lives = KeptLives(kept)
+    keyHolders = KeyHolders(lives)
   }
 
   private static let patienceMilliseconds = 10_000
@@ -215,20 +217,14 @@ final class VolumeEngines: Sendable {
     guard let memory = try? kept.keep(bytes, as: .volumeEngine, view: number) else { return }
     memories.withLock { $0[id] = memory }
     kept.keep(FD(root.number), as: .volumeRoot, view: number)
-    if kept.descriptor(.volumeLife, view: number)?.raw != life.number {
-      kept.keep(FD(life.number), as: .volumeLife, view: number)
-    }
+    lives.keep(life, of: id)
     // The keeper looks after it from here on (`Keeper`), and has to be woken for that.
     if kept.isServing, let keeper = try? ProcessID.open(getppid()) { try? keeper.fd.send(signal: SIGCHLD) }
   }
 
   /// What another worker has left of it.
   func takeOver(_ record: VolumeRecord) -> AttachedVolume? {
-    let number = UInt32(truncatingIfNeeded: record.id)
-    guard let kept, kept.hasPredecessor, let left = kept.descriptor(.volumeLife, view: number) else {
-      return nil
-    }
-    let life = SharedFD(OwnedFD(owning: left.raw))
+    guard let kept, let life = lives.take(record.id) else { return nil }
     let attached = takeOver(record, life, kept)
     if attached == nil {
       // It was being started or ended.
@@ -253,7 +249,7 @@ final class VolumeEngines: Sendable {
   func forget(_ id: Int64, isEnding: Bool = false) {
     let number = UInt32(truncatingIfNeeded: id)
     for kind in [KeptState.Kind.volumeRoot, .volumeEngine] { kept?.forget(kind, view: number) }
-    if !isEnding { kept?.forget(.volumeLife, view: number) }
+    if !isEnding { lives.forget(id) }
     memories.withLock { _ = $0.removeValue(forKey: id) }
   }
 

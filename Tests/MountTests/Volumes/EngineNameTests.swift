@@ -19,7 +19,7 @@ struct EngineNameTests {
     let script = """
       cd "$1"; mkdir point sbin once; chmod 777 once; cp -a /etc etc; mount --bind etc /etc
       mount --bind sbin /usr/local/sbin; truncate -s 64M x.img; mkfs.exfat x.img >/dev/null
-      cat >sbin/mount.exfat-fuse <<'END'
+      E=mount.exfat-fuse; cat >sbin/$E <<'END'
       #!/bin/sh
       for n in 1 2; do
         mkdir $O/asked$n 2>/dev/null || continue
@@ -27,8 +27,8 @@ struct EngineNameTests {
       done
       exec $ENGINE "$@"
       END
-      sed -i "s|\\$O|$PWD/once|g; s|\\$ENGINE|$(command -v mount.exfat-fuse)|" sbin/mount.exfat-fuse
-      chmod 755 sbin/mount.exfat-fuse
+      sed -i "s|\\$O|$PWD/once|g; s|\\$ENGINE|$(command -v $E)|" sbin/$E
+      chmod 755 sbin/$E
       for n in 1 2; do
         until [ -d once/asked$n ]; do sleep 0.02; done
         cp /etc/passwd /etc/passwd+; mv /etc/passwd+ /etc/passwd; touch once/done$n
