@@ -23,7 +23,7 @@ struct EngineNameTests {
       #!/bin/sh
       for n in 1 2; do
         mkdir $O/asked$n 2>/dev/null || continue
-        n=$n; until [ -e $O/done$n ]; do sleep 0.02; done; id -un; break
+        timeout 20 sh -c "until [ -e $O/done$n ]; do sleep 0.02; done"; id -un; break
       done
       exec $ENGINE "$@"
       END
@@ -36,6 +36,7 @@ struct EngineNameTests {
       $INSULA init store >/dev/null && $INSULA mount store point &&
         $INSULA volume add x.img --engine program --store point >/dev/null
       echo one >point/Volumes/x/f; cat point/Volumes/x/f; ls once; $INSULA unmount point
+      kill $! 2>/dev/null
       """
     let result = try Program.run(
       ["timeout", "-k", "5", "100", "unshare", "-m", "sh", "-c", script, "sh", temporary.path],
