@@ -41,13 +41,13 @@ struct EncryptedDisk {
 
   /// Makes one; `serve` reserves its room, formats it, and mounts it to see that it works.
   static func make(
-    in directory: SharedFD, for user: UInt32, _ group: UInt32,
+    in directory: SharedFD, for user: UInt32,
     _ serve: (SharedFD) throws(VolumeFailure) -> ServedEngine
   ) throws(VolumeFailure) {
     let image = try create(in: directory)
     do throws(VolumeFailure) {
       _ = try serve(image)
-      do throws(Errno) { try trust(image, user, group) } catch { throw .mount(error) }
+      do throws(Errno) { try trust(image, user) } catch { throw .mount(error) }
     } catch {
       remove(from: directory)
       throw error
@@ -69,11 +69,25 @@ struct EncryptedDisk {
     }
   }
 
-  private static func trust(_ image: SharedFD, _ user: UInt32, _ group: UInt32) throws(Errno) {
+  private static func trust(_ image: SharedFD, _ user: UInt32) throws(Errno) {
     try image.use { (image) throws(Errno) in
-      try image.changeOwner(uid: 0, gid: group)
-      try image.changeMode(0o640)
+      // Where that is not possible, only root can copy it.
+      try? image.setAttribute("system.posix_acl_access", to: readable(by: user))
       try image.setAttribute(mark, to: Array("\(user)".utf8))
+    }
+  }
+
+  /// A POSIX ACL, as the kernel takes it: a version, and for each entry a tag, rights, and a number.
+  private static func readable(by user: UInt32) -> [UInt8] {
+    let (owner, other, group, mask, others): (UInt16, UInt16, UInt16, UInt16, UInt16) = (1, 2, 4, 16, 32)
+    let entries: [(tag: UInt16, rights: UInt16, number: UInt32)] = [
+      (owner, 6, .max), (other, 4, user), (group, 0, .max), (mask, 4, .max), (others, 0, .max),
+    ]
+    return entries.reduce(into: [2, 0, 0, 0]) { bytes, entry in
+      for half in [entry.tag, entry.rights] {
+        bytes += [UInt8(truncatingIfNeeded: half), UInt8(truncatingIfNeeded: half >> 8)]
+      }
+      bytes += (0..<4).map { UInt8(truncatingIfNeeded: entry.number >> (8 * UInt32($0))) }
     }
   }
 

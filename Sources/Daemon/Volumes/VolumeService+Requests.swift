@@ -130,23 +130,34 @@ extension VolumeService {
         let prepared = try attaching.prepare(directory, as: found, isNew: isHome)
         try attaching.checkOverlap(prepared, for: caller.uid)
       }
-      return try changes.withLock { _ throws(VolumeFailure) in
-        let record = try note(found, wish.name, by: caller.uid, isUnlessThere: found.isEncrypted)
-        do throws(VolumeFailure) {
-          if record.isEncrypted {
-            try hold(record, directory)
-          } else {
-            try add(try attaching.prepare(directory, as: record))
-          }
-        } catch {
-          try? registry(false)?.removeVolume(record.id)
-          throw error
-        }
-        tell(.volumeAdded, record, by: caller.uid)
-        return describe(record)
+      do throws(VolumeFailure) {
+        return describe(try add(directory, as: found, wish.name, by: caller.uid))
+      } catch {
+        if size != nil { EncryptedDisk.remove(from: directory) }
+        throw error
       }
     } catch {
       throw ControlFailure(error, path: text)
+    }
+  }
+
+  private func add(
+    _ directory: SharedFD, as found: VolumeRecord, _ wanted: String?, by user: UInt32
+  ) throws(VolumeFailure) -> VolumeRecord {
+    try changes.withLock { _ throws(VolumeFailure) in
+      let record = try note(found, wanted, by: user, isUnlessThere: found.isEncrypted)
+      do throws(VolumeFailure) {
+        if record.isEncrypted {
+          try hold(record, directory)
+        } else {
+          try add(try attaching.prepare(directory, as: record))
+        }
+      } catch {
+        try? registry(false)?.removeVolume(record.id)
+        throw error
+      }
+      tell(.volumeAdded, record, by: user)
+      return record
     }
   }
 
@@ -164,7 +175,7 @@ extension VolumeService {
     let record = VolumeRecord(
       in: .volumes, name: [], path: [], identity: ObjectIdentity(inode: 0, handle: [], created: 0),
       owner: caller.uid, isReadOnly: false, added: 0, options: .encrypted)
-    try EncryptedDisk.make(in: directory, for: caller.uid, caller.gid) { (image) throws(VolumeFailure) in
+    try EncryptedDisk.make(in: directory, for: caller.uid) { (image) throws(VolumeFailure) in
       try engines.mountDisk(of: record, image, newSize: size)
     }
   }

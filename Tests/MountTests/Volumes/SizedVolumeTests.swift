@@ -167,11 +167,11 @@ struct SizedVolumeTests {
   @Test func nobodyWritesWhatTheKernelMounts() throws {
     try expect(
       """
-      create Private --size 24M; echo x >$D/x; test -r $I && echo readable
+      create Private --size 24M; echo x >$D/x; head -c 9 $I | wc -c; stat -c %G $I
       for how in 'dd of=$I conv=notrunc count=1' 'truncate -s 1M $I' 'chmod 666 $I' 'fallocate -p -l 4096 $I'
       do eval "$how" </dev/zero >/dev/null 2>&1 && echo "$how"; done
       volume lock Private; mv $I $C/good; cp $C/good $C/copy
-      """, "readable\n")
+      """, "9\nroot\n")
     let refused = "is no disk that was made for this user here"
     for change in [
       "cp $C/copy $I", "ln -s ../good $I", "mkfifo $I", "mkdir $I", "ln -s ../copy $I", ": >$I",
@@ -213,6 +213,11 @@ struct SizedVolumeTests {
     let rootless = try EncryptedFixture(rootless: true)
     try rootless.refuse("create Private --size 24M", "only volumes of the machine's store have a size")
     for store in [fixture, rootless] { try store.expect("ls $C; volume list", "There are no volumes.\n") }
+    try fixture.refuse(
+      """
+      for n in $(seq 16); do mkdir $C/d$n; volume add $C/d$n >/dev/null 2>&1; done; create Private --size 24M
+      """, "there are too many volumes")
+    try expect("ls -d $C/P* 2>/dev/null; losetup -a | grep $C; true", "", as: RunFixture.root)
     // Room that is kept for root is kept from it.
     let disk = try SmallDisk(ext4: 64, percentKeptForRoot: 50)
     chmod(disk.path, 0o777)
