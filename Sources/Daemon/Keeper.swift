@@ -37,6 +37,8 @@ struct Keeper {
   private let replaceHelper: () throws(Errno) -> Void
   /// How often the worker may die within ten seconds.
   private let restarts: Int
+  /// How long those have that owe an answer, before all volumes are ended.
+  private static let secondsForOwing = 4
   /// A minute's.
   private static let mostFailures = 300
 
@@ -150,12 +152,16 @@ struct Keeper {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
+    var stuck = 0
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       var info = siginfo_t()
       let signal = wait(for: signals, &info)
-      if signal < 0 { endEngines(if: worker) }
+      if signal < 0 {
+        stuck += 1
+        endEngines(if: worker, second: stuck)
+      }
       if signal == SIGCHLD, kept.isServing, helper.hasEnded { reviveHelper(victim) }
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
@@ -189,15 +195,19 @@ struct Keeper {
   /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
   /// program of a user's, keeps the next worker from serving anyone.
   ///
-  /// So what programs serve is ended then.
-  /// Which of them it is can't be told: one may answer whatever it is asked, and not what a thread waits for.
-  /// They are started again when somebody looks for them.
-  private func endEngines(if worker: Int32) {
+  /// So what owes an answer is ended then; if that is not enough, all that programs serve. They are started
+  /// again when somebody looks for them.
+  private func endEngines(if worker: Int32, second: Int) {
     guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return }
     let volumes = kept.volumes
     if volumes.isEmpty { return }
-    DaemonLog.write("a volume does not answer and keeps the worker from ending; ending what serves volumes")
-    for (_, life) in volumes { _ = try? LocalSocket.send([1], to: life) }
+    let all = second > Self.secondsForOwing
+    if second == 1 || all {
+      DaemonLog.write(
+        "a volume does not answer and keeps the worker from ending; ending what serves "
+          + (all ? "volumes" : "it"))
+    }
+    for (_, life) in volumes { MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing) }
   }
 
   /// Whether the installed program can go on from here.
@@ -216,7 +226,7 @@ struct Keeper {
     while (try? retrying { waitpid(worker, &status, WNOHANG) }) == 0 {
       pause(milliseconds: 5)
       waited += 5
-      if waited % 1000 == 0 { endEngines(if: worker) }
+      if waited % 1000 == 0 { endEngines(if: worker, second: waited / 1000) }
     }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
     kept.ended(.wish)

@@ -142,6 +142,12 @@ package final class MountHelper: Sendable {
       : "the process that mounts volumes does not answer: \(error.message)"
   }
 
+  /// Has the program end that serves a volume, or, as `endIfOwing`, if it has not answered all.
+  package static func end(_ life: FD, _ word: [UInt8]) { _ = try? LocalSocket.send(word[...], to: life) }
+
+  package static let end: [UInt8] = [1]
+  package static let endIfOwing: [UInt8] = [2]
+
   /// Waits until a server has what programs have closed, for so long at most; else what it does not have, in
   /// words.
   package static func awaitUploads(of life: SharedFD, seconds: UInt8) -> String? {

@@ -6,12 +6,10 @@ internal import CLinux
 /// The lock order: a thread that holds a lock takes only locks listed below it here, and none of the same
 /// rank.
 ///
-/// Requests hold the first six while they wait for a disk. All others are held for a few memory accesses.
+/// Requests hold the first five while they wait for a disk. All others are held for a few memory accesses.
 package enum LockRank: UInt8, Sendable {
-  /// One request about grants at a time.
-  case grantRequests = 1
   /// The names in a directory, or in two (`NameLocks`).
-  case names
+  case names = 1
   /// Where grants lead, while names on the way to them change (`Grants.moving`).
   case grantMoves
   /// What is mounted in the tree.

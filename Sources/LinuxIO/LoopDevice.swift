@@ -7,7 +7,11 @@ internal import Glibc
 /// A disk that is made of a file; it goes when nobody has it open any more.
 package enum LoopDevice {
   /// Corresponds to `losetup(8)`, with `LOOP_CONFIGURE`.
-  package static func make(of file: FD, isReadOnly: Bool) throws(Errno) -> OwnedFD {
+  ///
+  /// Whoever asks what it is made of gets `name` for an answer, if there is one.
+  package static func make(
+    of file: FD, isReadOnly: Bool, called name: String? = nil
+  ) throws(Errno) -> OwnedFD {
     let (getFree, configure): (UInt, UInt) = (0x4c82, 0x4c0a)
     let control = try FD.cwd.openFollowing("/dev/loop-control", O_RDWR)
     // Somebody else may be faster.
@@ -21,6 +25,9 @@ package enum LoopDevice {
         bytes.storeBytes(of: UInt32(bitPattern: file.raw), as: UInt32.self)
         bytes.storeBytes(
           of: autoClear | (isReadOnly ? readOnly : 0), toByteOffset: flagsOffset, as: UInt32.self)
+        for (index, byte) in (name ?? "").utf8.prefix(Image.nameLength - 1).enumerated() {
+          bytes[flagsOffset + 4 + index] = byte
+        }
         return clx_ioctl(device.fd.raw, configure, bytes.baseAddress) == 0
       }
       if done { return device }
@@ -98,6 +105,27 @@ package enum LoopDevice {
     /// Whether a loop device is made of a block device, by whatever name, and either may be written to.
     package static func isMade(ofDevice device: FileStatus, isReadOnly: Bool) -> Bool {
       any { $0.words[2] == device.st_rdev && !(isReadOnly && $0.isReadOnly) }
+    }
+
+    /// How many loop devices were made with a name.
+    package static func count(called name: String) -> Int {
+      var count = 0
+      _ = any { image in
+        if image.isCalled(name) { count += 1 }
+        return false
+      }
+      return count
+    }
+
+    /// How long the kernel's field for it is.
+    static let nameLength = 64
+
+    private func isCalled(_ name: String) -> Bool {
+      let (first, given) = (7, Array(name.utf8) + [0])
+      return given.count <= Self.nameLength
+        && given.indices.allSatisfy { index in
+          UInt8(truncatingIfNeeded: words[first + index / 8] >> (8 * UInt(index % 8))) == given[index]
+        }
     }
 
     private static func any(besides own: String? = nil, _ isMeant: (Image) -> Bool) -> Bool {

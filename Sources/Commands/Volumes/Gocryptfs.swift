@@ -53,9 +53,14 @@ struct EncryptedPlace {
     do throws(Errno) { try FD.cwd.makeDirectory(path, mode: 0o700) } catch { isMade = error != .EEXIST }
     do throws(Errno) {
       let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
+      // Whoever comes later must not take away what is made here.
+      guard flock(opened.fd.raw, LOCK_EX | LOCK_NB) == 0 else { throw .EBUSY }
       guard try opened.fd.entries().isEmpty else { throw .ENOTEMPTY }
       directory = SharedFD(opened)
     } catch {
+      if error == .EBUSY {
+        throw CommandFailure(error, "somebody else is making a volume in \(path.sanitized) just now")
+      }
       if error == .ENOTEMPTY {
         throw CommandFailure(
           error,
@@ -67,11 +72,10 @@ struct EncryptedPlace {
     (self.path, self.isMade) = (path, isMade)
   }
 
-  /// Takes away what gocryptfs has made there, of a volume that has come to nothing.
-  func remove() {
-    for name in [EncryptedFiles.configuration, "gocryptfs.conf.tmp", EncryptedFiles.vector] {
-      try? FD(directory.number).remove(name, directory: false)
-    }
+  /// Takes it away, of a volume that has come to nothing, with what gocryptfs has made there, if it has.
+  func remove(isPrepared: Bool) {
+    let made = [EncryptedFiles.configuration, "gocryptfs.conf.tmp", EncryptedFiles.vector]
+    for name in made where isPrepared { try? FD(directory.number).remove(name, directory: false) }
     if isMade { try? FD.cwd.remove(path, directory: true) }
   }
 }

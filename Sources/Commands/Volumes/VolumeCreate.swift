@@ -32,7 +32,8 @@ struct VolumeCreateCommand: Command {
       """
       With '--size' they are on a disk of their own, whose image ('gocryptfs.ext4') has that size from the
       start. The kernel mounts it, so only the machine's store has such volumes, and only root can write to
-      the image. Its user can read and remove it; of copies, those are used that root has made ('cp -a').
+      the image. Its user can read and remove it; of copies, those are used that root has made
+      ('cp -a --reflink=never').
       """,
     ],
     examples: [
@@ -76,15 +77,17 @@ struct VolumeCreateCommand: Command {
     let place = try EncryptedPlace(
       context.absolute(directory ?? context.defaultStore + "-volumes/" + name))
     let password: VolumePassword
+    var isPrepared = false
     do {
       password = try VolumePassword(passwordFile, isNew: true, of: name, context)
+      isPrepared = true
       try gocryptfs.prepare(place.directory, for: password)
       // The files will be elsewhere.
       if size != nil { try FD(place.directory.number).remove(EncryptedFiles.vector, directory: false) }
       _ = try daemon.volumes(
         .add(VolumeWish(.encrypted(waits: waits, size: size), name: name)), on: place.directory)
     } catch {
-      place.remove()
+      place.remove(isPrepared: isPrepared)
       throw error
     }
     return try daemon.unlock(name, with: password, json: json, context)

@@ -15,10 +15,9 @@ struct VolumeEjectCommand: Command {
     ],
     details: [
       """
-      A volume that is in use is not ejected, and the message says by whom. What was granted on it stays
-      granted, and is there again when the directory is added under the same name. Of an encrypted one the
-      encrypted files stay; 'insula volume add --encrypted' adds them again. A home on a volume is called
-      Users/NAME; 'insula user add' with the same --home brings it back.
+      A volume that is in use is not ejected, and the message says by whom. What was granted on it is taken
+      back. Of an encrypted one the encrypted files stay; 'insula volume add --encrypted' adds them again. A
+      home on a volume is called Users/NAME; 'insula user add' with the same --home brings it back.
       """
     ])
 

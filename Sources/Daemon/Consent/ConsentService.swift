@@ -22,8 +22,10 @@ package final class ConsentService: ConsentKeeper {
   let registry: GrantService.RegistrySource
   private let isReadOnly: Bool
   private let log: @Sendable (LogEntry) -> Void
-  /// One decision at a time reaches registry and views.
+  /// One decision at a time reaches the registry.
   private let turn = Mutex(())
+  /// One of each user brings views in line with that.
+  private let turns = UserTurns()
   /// Which looks after what administrators restrict while apps run.
   private let restrictions = RestrictionWatch()
   /// Called when there is something new for those who wait; must not wait.
@@ -104,7 +106,7 @@ package final class ConsentService: ConsentKeeper {
     let changed = { [self] in given.symmetricDifference(authorized(launch, for: user)) }
     // Whoever decides from here on finds the view, so the others need not wait for their turn.
     guard !changed().isEmpty else { return }
-    turn.withLock { _ in for service in changed() { apply(launch.app, user, service) } }
+    for service in changed() { apply(launch.app, user, service) }
   }
 
   /// Brings the views of all apps in line with what an administrator restricts, if that has changed or an
@@ -113,10 +115,8 @@ package final class ConsentService: ConsentKeeper {
     let hasChanged = answers.managed.hasChanged()
     let running = views.all()
     if hasChanged || isNew && answers.managed.restrictsAnything {
-      turn.withLock { _ in
-        for view in running {
-          for service in view.launch.services { apply(view.launch.app, view.user, service) }
-        }
+      for view in running {
+        for service in view.launch.services { apply(view.launch.app, view.user, service) }
       }
     }
     return !running.isEmpty
@@ -228,9 +228,9 @@ package final class ConsentService: ConsentKeeper {
           LogEntry(
             now: decision.map { $0 == .allow ? .consentAllowed : .consentDenied } ?? .consentReset,
             user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
-        apply(app, user, service)
         return failure
       }
+      apply(app, user, service)
     } catch {
       throw ControlFailure(error)
     }
@@ -250,6 +250,11 @@ package final class ConsentService: ConsentKeeper {
   /// Brings all views of an app in line with what counts.
   private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
     guard service.isAboutFiles else { return }
+    // It waits for what an app reads, which may lie on a volume that does not answer.
+    turns.with(user) { applyInTurn(app, user, service) }
+  }
+
+  private func applyInTurn(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
     // Also of one whose process has ended, and whose view is still there.
     let running = views.all(of: app.identifier.text, user: user, ended: true)
     guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }

@@ -20,6 +20,12 @@ package enum GrantRequest: Equatable, Sendable {
   case grant(AppIdentifier, path: String, inode: UInt64?, GrantAccess?, user: UInt32?)
   /// Take back what is at a path, or all, from an app, or from all that a user has.
   case revoke(AppIdentifier?, path: String?, user: UInt32?)
+
+  var user: UInt32? {
+    switch self {
+    case .grant(_, _, _, _, let user), .revoke(_, _, let user): user
+    }
+  }
 }
 
 extension GrantRequest: Codable {

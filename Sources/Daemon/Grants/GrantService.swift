@@ -25,8 +25,8 @@ package final class GrantService: Sendable {
   private let changed: @Sendable () -> Void
   private let registry: RegistrySource
   private let writer: GrantWriter
-  /// One request at a time.
-  private let turn = OrderedMutex(.grantRequests, ())
+  /// One request of each user at a time; what is looked at for it may lie on a volume that does not answer.
+  private let turns = UserTurns()
 
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
@@ -61,24 +61,26 @@ package final class GrantService: Sendable {
   ) throws(ControlFailure) -> [GrantedPlace] {
     // Also of what was done in part.
     defer { changed() }
-    let done = try turn.withLock { _ throws(ControlFailure) in
-      do throws(GrantFailure) { return try change(as: request, caller) } catch { throw ControlFailure(error) }
+    let done: (event: LogEntry.Event, records: [GrantRecord])
+    do throws(GrantFailure) {
+      let user = try self.user(request.user, caller)
+      done = try turns.with(user) { () throws(GrantFailure) in try change(as: request, for: user, caller) }
+    } catch {
+      throw ControlFailure(error)
     }
     note(done.event, done.records, by: caller.uid)
     return done.records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
   }
 
   private func change(
-    as request: GrantRequest, _ caller: CallerIdentity
+    as request: GrantRequest, for user: UInt32, _ caller: CallerIdentity
   ) throws(GrantFailure) -> (event: LogEntry.Event, records: [GrantRecord]) {
     guard !isReadOnly else { throw .store(.mountedReadOnly) }
     switch request {
-    case .grant(let identifier, let path, let inode, let access, let user):
+    case .grant(let identifier, let path, let inode, let access, _):
       try? writer.writeOwed()
-      let user = try self.user(user, caller)
       return (.granted, [try grant(identifier, path, inode, access, for: user, caller)])
-    case .revoke(let identifier, let path, let user):
-      return (.revoked, try revoke(identifier, path, of: try self.user(user, caller)))
+    case .revoke(let identifier, let path, _): return (.revoked, try revoke(identifier, path, of: user))
     }
   }
 
@@ -219,11 +221,10 @@ package final class GrantService: Sendable {
   /// Takes back what was granted of a volume that is there no more: another one may get its name.
   func volumeIsEjected(_ place: [[UInt8]]) {
     defer { changed() }
-    turn.withLock { _ in
-      let found = volume.granted.filter { $0.path.starts(with: place) }
-      // What can't be recorded now is recorded later.
-      if !found.isEmpty { try? takeBack(found) }
-    }
+    // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
+    // recorded later.
+    let found = volume.granted.filter { $0.path.starts(with: place) }
+    if !found.isEmpty { try? takeBack(found) }
   }
 
   /// What was taken back and is still in the registry.
@@ -338,7 +339,7 @@ extension GrantService {
     var others: [GrantRecord] = []
     defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
     defer { changed() }
-    return try turn.withLock { _ throws(AppFailure) in
+    return try turns.with(user) { () throws(AppFailure) in
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
         others = granted.filter { $0.team != app.signer }
@@ -362,13 +363,13 @@ extension GrantService {
   /// Apps have come or gone, and with them what they were granted.
   package func reconcile() {
     defer { changed() }
-    turn.withLock { _ in
-      try? writer.writeOwed()
-      guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
-      let known = Set(rows.map(\.id))
-      let gone = volume.granted.map(\.id).filter { !known.contains($0) }
-      if !gone.isEmpty { volume.revokeGrants(gone) }
-    }
+    try? writer.writeOwed()
+    // What is granted meanwhile is in the registry first, and here later.
+    let granted = volume.granted.map(\.id)
+    guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
+    let known = Set(rows.map(\.id))
+    let gone = granted.filter { !known.contains($0) }
+    if !gone.isEmpty { volume.revokeGrants(gone) }
   }
 }
 

@@ -53,7 +53,6 @@ extension VolumeService {
         throw ControlFailure(error)
       }
       volume.detach(known.id)
-      ejected(known.treePath)
       let described = VolumeDescription(known, nil, missing: left ?? reason(of: known.id), isReadOnly: false)
       forget(known.id)
       if known.place == .network { removeDirectory(known.name) }
@@ -62,6 +61,7 @@ extension VolumeService {
     }
     // Others do not wait for what may take long; and its disk is there until that is done.
     defer { if let gone { end(gone, isHurried: isForced) } }
+    ejected(known.treePath)
     awaitAll()
     // Until nothing is left of it, nobody begins to use it.
     defer { taken?.hold?.end() }

@@ -26,7 +26,7 @@ internal import Volume
 extension VolumeService {
   private static let endMilliseconds: Int32 = 25_000
   /// How long who locks waits for disks together: nothing on them can be read without a password.
-  private static let diskNanoseconds: UInt64 = 5_000_000_000
+  private static let diskMilliseconds = 5000
 
   /// Knows an encrypted volume whose directory is there; whoever calls has the lock of changes.
   func hold(_ record: VolumeRecord, _ directory: SharedFD) throws(VolumeFailure) {
@@ -97,6 +97,9 @@ extension VolumeService {
     let holders = engines.keyHolders
     var handed = [directory, password]
     let disk = try EncryptedDisk(in: directory, of: record.owner ?? 0)
+    if disk == nil, record.options.contains(.hasDisk) {
+      throw .configuration("its \(EncryptedFiles.disk) is missing; put it back where it was")
+    }
     if let disk {
       handed = [try engines.mountDisk(of: record, disk.image).root, password, directory]
     }
@@ -156,11 +159,19 @@ extension VolumeService {
 
   /// Waits for a while until the kernel has brought all to disks with encrypted files.
   private func awaitDisks(of records: [VolumeRecord]) {
-    let end = monotonicNanoseconds() + Self.diskNanoseconds
-    for record in records {
-      guard let directory = try? record.openDirectory() else { continue }
-      while EncryptedDisk.isInUse(in: directory.fd), monotonicNanoseconds() < end { poll(nil, 0, 20) }
+    let end = monotonicNanoseconds() + UInt64(Self.diskMilliseconds) * 1_000_000
+    let isOver = Condition(false)
+    // The way to a directory may lead through a filesystem that does not answer.
+    let thread = try? JoinableThread(name: "disks") {
+      for record in records where record.options.contains(.hasDisk) && monotonicNanoseconds() < end {
+        guard let directory = try? record.openDirectory() else { continue }
+        while EncryptedDisk.isInUse(in: directory.fd), monotonicNanoseconds() < end { poll(nil, 0, 20) }
+      }
+      isOver.change { $0 = true }
     }
+    guard let thread else { return }
+    thread.detach()
+    _ = isOver.wait(milliseconds: Self.diskMilliseconds) { $0 }
   }
 
   /// Notes whether who looks into it waits while it is locked.

@@ -112,7 +112,7 @@ extension VolumeService {
     let text = String(decoding: path, as: UTF8.self).sanitized
     do throws(VolumeFailure) {
       if wish.ignoresOwners { throw .ownersOfDirectory }
-      let found = VolumeRecord(
+      var found = VolumeRecord(
         in: wish.place ?? .volumes, name: isHome ? Array((wish.name ?? "").utf8) : [], path: path,
         identity: identity, owner: nil, isReadOnly: wish.isReadOnly, added: 0, options: options)
       // Opened once more by its path: so it will be found again. Who was once handed a descriptor makes no
@@ -125,6 +125,7 @@ extension VolumeService {
         try EncryptedDirectory.check(FD(directory.number))
         try checkPlace(of: found, directory, for: caller.uid)
         if let size { try makeDisk(size, in: directory, for: caller) }
+        if try EncryptedDisk(in: directory, of: caller.uid) != nil { found.options.insert(.hasDisk) }
       } else {
         if isHome { try attaching.checkSource(found, FD(directory.number), for: caller.uid) }
         let prepared = try attaching.prepare(directory, as: found, isNew: isHome)

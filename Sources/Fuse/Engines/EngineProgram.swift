@@ -41,10 +41,11 @@ struct EngineProgram: Equatable {
   }
 
   /// Lets the kernel mount a disk.
-  init(mounting kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, at place: String)
-    throws(EngineFailure)
-  {
-    var options = ["nosuid", "nodev"]
+  init(
+    mounting kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, _ others: [String] = [],
+    at place: String
+  ) throws(EngineFailure) {
+    var options = ["nosuid", "nodev"] + others
     if isReadOnly { options.append("ro") }
     // An image could ask for a panic of the machine.
     if kind == .ext4 { options.append("errors=remount-ro") }
@@ -122,6 +123,11 @@ struct EngineProgram: Equatable {
     self.init(
       path: try Self.find("gocryptfs", in: "gocryptfs"), words: words + ["--", directory, place],
       name: "gocryptfs")
+  }
+
+  /// Mends what is damaged on a disk where nobody has to decide about it, and repeats its journal.
+  init(mending disk: String) throws(EngineFailure) {
+    self.init(path: try Self.find("e2fsck", in: "e2fsprogs"), words: ["-p", disk], name: "e2fsck")
   }
 
   /// Formats the image of a disk, which it has open by that number.

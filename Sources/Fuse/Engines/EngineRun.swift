@@ -21,6 +21,8 @@ final class EngineRun {
   private var hasMounted = false
   /// By which the kernel is told that nobody answers any more, whoever has the connection by now.
   private var abort: SharedFD?
+  /// By which it tells how many answers are owed.
+  private var waiting: SharedFD?
 
   init(
     _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, holding lock: SharedFD?,
@@ -148,7 +150,7 @@ final class EngineRun {
     let over = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
     try made.mount.use { (mount) throws(Errno) in try mount.attach(over: over.fd) }
     root = made.mount
-    abort = openAbort()
+    openControls()
     return made.takeConnection()
   }
 
@@ -156,27 +158,31 @@ final class EngineRun {
     let options = ["fsname=\(Self.source)", "nosuid", "nodev"]
     let connection = try Mount.throughHelper(at: place, options: options)
     root = SharedFD(try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY))
-    abort = openAbort()
+    openControls()
     return connection
   }
 
-  /// The file of the kernel's by which a connection is aborted, if we have that.
-  private func openAbort() -> SharedFD? {
-    guard let device = try? root?.use({ (root) throws(Errno) in try root.deviceInMemory() }) else {
-      return nil
-    }
+  /// Opens the kernel's files about the connection, if we have those.
+  private func openControls() {
+    guard let device = try? root?.use({ (root) throws(Errno) in try root.deviceInMemory() }) else { return }
     var connections = "/sys/fs/fuse/connections"
     if isSystem {
       // Where we see it, and nobody else.
       connections = place + "-connections"
       guard mkdir(connections, 0o700) == 0, mount("fusectl", connections, "fusectl", 0, nil) == 0 else {
-        return nil
+        return
       }
     }
-    guard let file = try? FD.cwd.openFollowing("\(connections)/\(device.minor)/abort", O_WRONLY) else {
-      return nil
-    }
-    return SharedFD(file)
+    let own = "\(connections)/\(device.minor)"
+    if let file = try? FD.cwd.openFollowing(own + "/abort", O_WRONLY) { abort = SharedFD(file) }
+    if let file = try? FD.cwd.openFollowing(own + "/waiting", O_RDONLY) { waiting = SharedFD(file) }
+  }
+
+  /// Whether the program has not answered all that it was asked; true where that can't be told.
+  private var owesAnswers: Bool {
+    var text: [UInt8] = Array(repeating: 0, count: 24)
+    guard let waiting, pread(waiting.number, &text, text.count, 0) > 0 else { return true }
+    return text[0] != UInt8(ascii: "0")
   }
 
   private static let source = "insula-volume"
@@ -224,6 +230,7 @@ final class EngineRun {
           asked = monotonicNanoseconds() + UInt64(bytes[1]) * 1_000_000_000
           continue
         }
+        if word?.bytes == MountHelper.endIfOwing, !owesAnswers { continue }
         if word == nil { awaitUploads() }
         takeMountAway()
         return end(isHurried: word != nil)

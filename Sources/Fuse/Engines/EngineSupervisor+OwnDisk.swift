@@ -17,6 +17,7 @@ extension EngineSupervisor {
   func serveOwnDisk(newSize: Int64?, at place: String) throws(EngineFailure) {
     guard isSystem else { throw EngineFailure(.EPERM, "only root's kernel mounts such a disk") }
     let image = try takeHanded()
+    try requireFree(image)
     if let newSize {
       try reserve(newSize, for: image)
       try format(image)
@@ -26,15 +27,65 @@ extension EngineSupervisor {
     }
     guard let format, format.kind == .ext4 else { throw EngineFailure(.EINVAL, "its disk is damaged") }
     let found = FoundDisk(path: EncryptedFiles.disk, format: format, isFile: true, disk: image)
-    let lent = try lend(found, to: EngineUser(of: 0, 0), isReadOnly: order.isReadOnly, in: place)
+    // Also what is only read may have a journal to be repeated.
+    let lent = try lend(found, to: EngineUser(of: 0, 0), isReadOnly: false, called: name, in: place)
     defer { withExtendedLifetime(lent.held) {} }
+    try mend(lent.path)
     let mountPoint = mountPoint(in: place)
     try makeMountPoint(mountPoint, lent.user)
+    // To write zeros where there are none (ext4lazyinit) would make holes of what is reserved.
     let program = try EngineProgram(
-      mounting: format.kind, at: lent.path, isReadOnly: order.isReadOnly, at: mountPoint)
+      mounting: format.kind, at: lent.path, isReadOnly: order.isReadOnly, ["noinit_itable"], at: mountPoint)
     try mountByKernel(program, at: mountPoint, report(program, format)) { (root) throws(Errno) in
       if newSize != nil { try makeFiles(in: root) }
     }
+  }
+
+  /// What all loop devices of the user's disks are called: they are counted by that.
+  private var name: String { "insula-disk-\(order.user)" }
+  private static let most = 16
+
+  /// Throws if the kernel has it mounted already, by whomever, or has too many of the user's.
+  private func requireFree(_ image: SharedFD) throws(EngineFailure) {
+    let inUse = { (error: Errno) in
+      let holder = (try? image.use { (image) throws(Errno) in try image.status() })?.lockHolder
+      return error == .EDQUOT
+        ? "too many disks of volumes that are locked are still used, by what has opened them in /proc"
+        : "its disk is in use already" + (holder.map { ": pid \($0) has locked it" } ?? "")
+    }
+    try attempt(inUse) { () throws(Errno) in
+      guard LoopDevice.Image.count(called: name) < Self.most else { throw .EDQUOT }
+      try image.use { (image) throws(Errno) in
+        try lock(image, isReadOnly: false)
+        try checkImage(of: image, try image.status(), isReadOnly: false)
+      }
+    }
+  }
+
+  private func mend(_ disk: String) throws(EngineFailure) {
+    let program = try EngineProgram(mending: disk)
+    let (status, said) = try finish(program, "its disk can't be checked")
+    // 1 and 2 stand for what it has mended.
+    guard (0...2).contains(status) else {
+      throw EngineFailure(
+        .EIO,
+        "its disk is damaged, and root has to decide about it, with 'e2fsck \(EncryptedFiles.disk)'"
+          + (said.isEmpty ? "" : "; it says: \(said)"))
+    }
+  }
+
+  /// Runs a program to its end; its status, and what it has said.
+  private func finish(
+    _ program: EngineProgram, holding image: SharedFD? = nil, _ failure: String
+  ) throws(EngineFailure) -> (status: Int32, said: String) {
+    var output = EngineOutput()
+    let status = try attempt({ "\(failure): \($0.message)" }) { () throws(Errno) in
+      let process = try EngineProcess(
+        program, as: EngineUser(of: 0, 0), nil, holding: image, becomes: false, intercepting: nil)
+      try wait(for: process, &output)
+      return try process.follow()
+    }
+    return (status.map { clx_exit_status($0) } ?? 0, output.text)
   }
 
   private func reserve(_ size: Int64, for image: SharedFD) throws(EngineFailure) {
@@ -61,16 +112,11 @@ extension EngineSupervisor {
   }
 
   private func format(_ image: SharedFD) throws(EngineFailure) {
-    let program = try EngineProgram(formatting: image.number)
-    var output = EngineOutput()
-    let status = try attempt({ "its disk can't be formatted: \($0.message)" }) { () throws(Errno) in
-      let process = try EngineProcess(
-        program, as: EngineUser(of: 0, 0), nil, holding: image, becomes: false, intercepting: nil)
-      try wait(for: process, &output)
-      return try process.follow()
-    }
-    guard status.map({ clx_exit_status($0) }) == 0 else {
-      throw EngineFailure(.EIO, "its disk can't be formatted: \(output.text)")
+    let failed = "its disk can't be formatted"
+    let (status, said) = try finish(EngineProgram(formatting: image.number), holding: image, failed)
+    guard status == 0 else {
+      throw EngineFailure(
+        .EIO, "\(failed): " + (said.isEmpty ? "mkfs.ext4 ended with status \(status)" : said))
     }
   }
 

@@ -125,7 +125,7 @@ extension EngineSupervisor {
     return FoundDisk(path: path, format: format, isFile: isFile, disk: file)
   }
 
-  private func lock(_ image: FD, isReadOnly: Bool) throws(Errno) {
+  func lock(_ image: FD, isReadOnly: Bool) throws(Errno) {
     try patiently { () throws(Errno) in
       if flock(image.raw, LOCK_NB | (isReadOnly ? LOCK_SH : LOCK_EX)) == 0 { return }
       throw Errno.last == .EAGAIN ? .EBUSY : .last
@@ -146,7 +146,7 @@ extension EngineSupervisor {
 
   /// Throws EBUSY if the file that a disk is made of is another disk too: that of a loop device, or of a
   /// program that has locked it; or if another disk is made of this one.
-  private func checkImage(of disk: FD, _ status: FileStatus, isReadOnly: Bool) throws(Errno) {
+  func checkImage(of disk: FD, _ status: FileStatus, isReadOnly: Bool) throws(Errno) {
     if !status.isRegular, LoopDevice.Image.isMade(ofDevice: status, isReadOnly: isReadOnly) { throw .EBUSY }
     let loop = LoopDevice.Image(of: disk)
     guard let image = status.isRegular ? LoopDevice.Image(status, isReadOnly: isReadOnly) : loop else {
@@ -228,7 +228,7 @@ extension EngineSupervisor {
 
   /// A device of its own that is the disk that was found: by its path there may be another one by now.
   func lend(
-    _ found: FoundDisk, to user: EngineUser, isReadOnly: Bool, in place: String
+    _ found: FoundDisk, to user: EngineUser, isReadOnly: Bool, called name: String? = nil, in place: String
   ) throws(EngineFailure) -> LentDisk {
     let why = { (error: Errno) -> String in
       error == .EBUSY ? "\(found.path) is in use already" : "\(found.path) can't be lent: \(error.message)"
@@ -241,7 +241,7 @@ extension EngineSupervisor {
         _ = flock(disk.raw, LOCK_UN)
         let image = try disk.reopened(isReadOnly ? O_RDONLY : O_RDWR)
         try lock(image.fd, isReadOnly: isReadOnly)
-        let loop = try LoopDevice.make(of: image.fd, isReadOnly: isReadOnly)
+        let loop = try LoopDevice.make(of: image.fd, isReadOnly: isReadOnly, called: name)
         let number = try loop.fd.status().st_rdev
         lent.held = SharedFD(loop)
         return number
@@ -271,7 +271,13 @@ extension EngineSupervisor {
   func introduce(_ user: EngineUser) throws(EngineFailure) {
     guard let accounts = user.accounts else { return }
     try attempt(Self.noName) { () throws(Errno) in
-      _ = try check(mount(accounts, "/etc/passwd", nil, UInt(MS_BIND), nil))
+      var tries = 0
+      // The file may be replaced in this moment.
+      while mount(accounts, "/etc/passwd", nil, UInt(MS_BIND), nil) != 0 {
+        tries += 1
+        guard Errno.last == .ENOENT, tries < 20 else { throw .last }
+        poll(nil, 0, 5)
+      }
     }
   }
 

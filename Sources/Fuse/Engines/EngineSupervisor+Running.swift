@@ -40,7 +40,9 @@ extension EngineSupervisor {
     }
     // In the namespace it would stay for as long as we are there.
     _ = umount2(place, CLX_MNT_DETACH)
-    _ = try? daemon.waitUntilReadable(milliseconds: -1)
+    while let word = (try? LocalSocket.receive(from: daemon, limit: 2, takesDescriptor: false)) ?? nil,
+      word.bytes == MountHelper.endIfOwing
+    {}
   }
 
   /// Waits for a program that is to end soon.

@@ -33,6 +33,8 @@ package struct VolumeRecord: Equatable, Sendable {
     package static let unfinished = Options(rawValue: 32)
     /// It is a home that is being deleted.
     package static let doomed = Options(rawValue: 64)
+    /// The encrypted files are on a disk of their own.
+    package static let hasDisk = Options(rawValue: 128)
   }
 
   package var id: Int64

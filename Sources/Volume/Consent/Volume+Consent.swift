@@ -29,6 +29,7 @@ extension Volume {
       for view in views { for place in new { view.granted.admit(place) } }
       return views
     }
-    for view in views { view.granted.withdraw(Set(old)) }
+    let end = GrantedFiles.patience
+    for view in views { view.granted.withdraw(Set(old), waitingUntil: end) }
   }
 }

@@ -19,6 +19,10 @@ package final class GrantedFiles: Sendable {
   private let gate: Gate
   /// What is read and written now of what was granted, and what may still be written back.
   let use = GrantedUse()
+  /// The same on volumes that may not answer.
+  private let slowUse = GrantedUse()
+  /// Until when who takes something back now waits for those.
+  static var patience: UInt64 { monotonicNanoseconds() + 2_000_000_000 }
 
   init(
     _ volume: Volume, view: UInt32, _ scope: ViewScope, _ nodes: NodeTable, _ kernel: KernelLink,
@@ -47,21 +51,43 @@ package final class GrantedFiles: Sendable {
   /// When this returns, nothing in it can be found, read or written any more, not even through descriptors
   /// and memory maps that existed before.
   ///
+  /// While a volume does not answer, what the kernel has kept of its files can be read until it does, or is
+  /// ejected; and what is being written may be.
+  ///
   /// Not from a request's own thread: it waits for requests.
   package func withdraw(_ place: ScopePlace) { withdraw([place]) }
 
   /// The same for several at once.
-  func withdraw(_ places: Set<ScopePlace>) {
+  func withdraw(_ places: Set<ScopePlace>, waitingUntil end: UInt64 = patience) {
     // Data that was stored through a memory map before this call is not lost. Once the location is out of the
     // scope, page faults fail, so the kernel's write-back comes to an end.
     use.beginDraining()
     scope.change { $0.withdraw(places) }
     applyScope()
     use.waitForAll()
-    let open = files.all.filter { $0.isRevocable && !isGranted($0) }
-    kernel.notify { kernel in for node in Set(open.map(\.node)) { kernel.contentsChanged(node) } }
+    let answers = slowUse.waitForAll(until: end)
+    let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
+    let silent: Set<NodeID> = answers ? [] : lost.filter(mayNotAnswer)
+    forgetContents(of: lost.subtracting(silent))
+    // The kernel waits there for what is being read.
+    if !silent.isEmpty {
+      try? JoinableThread(name: "revoked") { [self] in forgetContents(of: silent) }.detach()
+    }
     use.endDraining()
     use.waitForAll()
+  }
+
+  private func forgetContents(of nodes: Set<NodeID>) {
+    kernel.notify { kernel in for node in nodes { kernel.contentsChanged(node) } }
+  }
+
+  /// Whether something lies on a volume that a server or a program serves, or did.
+  private func mayNotAnswer(_ node: NodeID) -> Bool {
+    guard volume.attached.hasQueues,
+      let (number, isOnVolume) = nodes.with(node, { ($0.number, $0.isOnVolume) }), isOnVolume
+    else { return false }
+    let attached = volume.attached.volume(onDevice: number.device)
+    return attached == nil || attached?.engine.queue != nil
   }
 
   private func isGranted(_ file: OpenFile) -> Bool {
@@ -97,8 +123,11 @@ package final class GrantedFiles: Sendable {
   func whileGranted<Result>(
     _ node: NodeID, _ access: OpenFile.Access, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    try use.during { () throws(Errno) in
-      try gate.authorizeUse(of: node, access.writes ? .write : .read)
+    let authorize = { () throws(Errno) in
+      try self.gate.authorizeUse(of: node, access.writes ? .write : .read)
+    }
+    return try (mayNotAnswer(node) ? slowUse : use).during(isLate: authorize) { () throws(Errno) in
+      try authorize()
       return try body()
     }
   }
@@ -116,7 +145,7 @@ package final class GrantedFiles: Sendable {
     guard file.isRevocable else { return nil }
     let decision = gate.decisionOnUse(of: file.node, .write)
     guard case .deny = decision else { return nil }
-    return try use.during { () throws(Errno) in
+    return try (mayNotAnswer(file.node) ? slowUse : use).during { () throws(Errno) in
       if !use.isDraining || file.descriptor == nil { try decision.enforce() }
       return try file.descriptor?.use { (fd) throws(Errno) in try fd.write(bytes, at: offset) }
     }

@@ -17,9 +17,14 @@ final class GrantedUse: Sendable {
   /// How often the last of a phase has ended while somebody waited.
   private let ended = Condition(0)
   private let draining = Atomic<Int>(0)
+  /// What began in this phase, or before, was waited for in vain.
+  private let givenUp = Atomic<Int>(-1)
 
-  /// Does something that is waited for; whether it is still granted is to be asked inside.
-  func during<Result>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
+  /// Does something that is waited for; whether it is still granted is to be asked inside, and again by
+  /// `isLate` if somebody has given up waiting for it.
+  func during<Result>(
+    isLate: () throws(Errno) -> Void = { () throws(Errno) in }, _ body: () throws(Errno) -> Result
+  ) throws(Errno) -> Result {
     let entered = phase.load(ordering: .sequentiallyConsistent)
     _ = change(entered, by: 1)
     defer {
@@ -28,7 +33,9 @@ final class GrantedUse: Sendable {
         ended.change { $0 &+= 1 }
       }
     }
-    return try body()
+    let result = try body()
+    if entered <= givenUp.load(ordering: .sequentiallyConsistent) { try isLate() }
+    return result
   }
 
   private func change(_ phase: Int, by difference: Int) -> Int {
@@ -56,6 +63,23 @@ final class GrantedUse: Sendable {
       let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
       ended.wait { _ in count(before) <= 0 }
     }
+  }
+
+  /// The same until some time at most; false if that is over.
+  ///
+  /// Nobody learns then what comes of what was waited for, unless it is granted by another way.
+  func waitForAll(until end: UInt64) -> Bool {
+    waiting.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    defer { waiting.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
+    for _ in 0..<2 {
+      let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
+      let left = Int((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000)
+      guard ended.wait(milliseconds: left, until: { _ in count(before) <= 0 }) else {
+        _ = givenUp.max(before, ordering: .sequentiallyConsistent)
+        return false
+      }
+    }
+    return true
   }
 
   // MARK: Writing back

@@ -96,7 +96,10 @@ extension Volume {
       return (old, entry.record, views)
     }
     guard let changed else { return nil }
-    if changed.new.place != changed.old { for view in changed.views { view.granted.withdraw(changed.old) } }
+    let end = GrantedFiles.patience
+    if changed.new.place != changed.old {
+      for view in changed.views { view.granted.withdraw([changed.old], waitingUntil: end) }
+    }
     return changed.new
   }
 
@@ -107,7 +110,10 @@ extension Volume {
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
       return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
     }
-    for grant in revoked { for view in grant.views { view.granted.withdraw(grant.places) } }
+    let end = GrantedFiles.patience
+    for grant in revoked {
+      for view in grant.views { view.granted.withdraw(grant.places, waitingUntil: end) }
+    }
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, what was granted, and

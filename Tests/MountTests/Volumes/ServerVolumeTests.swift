@@ -192,8 +192,10 @@ struct ServerVolumeTests {
     try served.expect(
       """
       volume add \(served.url) >/dev/null; echo x >$D/b; cat $D/a $D/b; cd $POINT/Users/Shared
-      mkdir -m 777 d1 d2; touch d1/q
-      """, "one\nx\n")
+      mkdir -m 777 d1 d2; touch d1/q; I=$S/disk.img
+      truncate -s 16M $I; mkfs.ext4 -qF -E root_owner $I; volume add --engine program $I >/dev/null
+      echo kept >$V/disk/kept; ls $V
+      """, "one\nx\ndisk\nserved\n")
     let program = try served.program()
     kill(program, SIGSTOP)
     defer { kill(program, SIGCONT) }
@@ -215,6 +217,8 @@ struct ServerVolumeTests {
       timeout 20 sh -c 'for i in $(seq 20); do stat $0/other$i 2>&1; done | grep -c "Input/output"' $D
       """, "20\n")
     // And another program, or another worker, goes on without it.
+    let disk = try served.processes("fuse2fs")
+    #expect(disk.count == 1)
     let worker = try #require(try served.run.mounted.daemon())
     let restarted = try served.shell(
       "timeout 60 \"$INSULA\" restart \"$POINT\" 2>&1",
@@ -222,6 +226,9 @@ struct ServerVolumeTests {
     #expect(restarted.status == 0, "\(restarted)")
     #expect(try served.run.mounted.daemon() != worker)
     try served.expect("timeout 10 ls $POINT/Users/Shared/d2", "r\n", as: other.account)
+    // Nothing else was ended for that.
+    #expect(try served.processes("fuse2fs") == disk)
+    try served.expect("cat $V/disk/kept", "kept\n")
   }
 
   /// The volume goes on when another worker does, also if its program hangs just then.

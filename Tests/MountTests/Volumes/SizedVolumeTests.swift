@@ -82,6 +82,7 @@ struct SizedVolumeTests {
       "cat >$C/attempts.py <<'END'\n\(Self.attempts)\nEND\n"
         + """
         timeout 100 /usr/bin/python3 $C/attempts.py $D; fits; rm -rf $D/*; echo y >$D/y; cat $D/y
+        sleep 10; test $(($(stat -c %b $I) * 512)) -ge 25165824 && echo reserved
         volume lock Private; unused; e2fsck -fn $I >$C/said 2>&1 || cat $C/said
         unlock Private; cat $D/y; volume info Private | grep -c 'filesystem  gocryptfs'
         """,
@@ -93,6 +94,7 @@ struct SizedVolumeTests {
       long names: No space left on device
       25
       y
+      reserved
       y
       1
 
@@ -190,6 +192,11 @@ struct SizedVolumeTests {
       try refuse("echo \"$W\" | volume unlock Private", refused)
       try expect("rm -rf $I; ls $V", "")
     }
+    // Nor is it mounted when somebody else has it mounted, or when it is not there.
+    try expect("cp -a $C/good $I; mkdir $C/m; mount -o loop,ro $I $C/m", "", as: RunFixture.root)
+    try refuse("echo \"$W\" | timeout 60 \"$INSULA\" volume unlock Private --store $POINT", "in use already")
+    try expect("umount $C/m; mv $I $C/away", "", as: RunFixture.root)
+    try refuse("echo \"$W\" | volume unlock Private", "its gocryptfs.ext4 is missing")
     // What root has copied as it was is one.
     try expect("cp -a $C/good $I", "", as: RunFixture.root)
     try expect("unlock Private; cat $D/x; volume lock Private", "x\n")
@@ -200,6 +207,43 @@ struct SizedVolumeTests {
         grep -c 'in use already'
       unlock Private; cat $D/x; rm $I; cat $D/x; volume lock Private; ls $C/Private
       """, "1\nx\nx\ngocryptfs.conf\n")
+  }
+
+  /// Whoever makes one where another is being made takes nothing away from that.
+  @Test func oneIsMadeInAPlaceAtATime() throws {
+    try expect(
+      """
+      mkfifo $C/password; (cat $C/password | volume create First --encrypted --in $C/P >/dev/null) &
+      exec 3>$C/password; for n in $(seq 100); do [ -d $C/P ] && break; sleep 0.05; done
+      echo x | volume create Second --encrypted --in $C/P --size 24M 2>&1 | grep -c 'somebody else is making'
+      echo x | volume create Second --encrypted --in $C/P 2>&1 | grep -c 'somebody else is making'
+      echo "$W" >&3; exec 3>&-; wait; echo one >$V/First/f; volume lock First; unlock First; cat $V/First/f
+      """, "1\n1\none\n")
+    try refuse("echo | volume create Third --encrypted --in $C/P --size 24M", "is not empty")
+    try expect("volume lock First; unlock First; cat $V/First/f", "one\n")
+  }
+
+  /// A user can keep the disk of a locked volume, and not more of those than they may have volumes.
+  @Test func disksThatAreKeptCount() throws {
+    let script = """
+      import os, subprocess, sys
+      insula, point, directory = sys.argv[1:]
+      def volume(verb, *words):
+          return subprocess.run([insula, "volume", verb, "--store", point, *words], input=b"word",
+                                capture_output=True, timeout=100)
+      held = []
+      for n in range(20):
+          made = volume("create", f"n{n}", "--encrypted", "--size", "16M", "--in", f"{directory}/n{n}")
+          if made.returncode:
+              print(n, "too many disks" in made.stderr.decode()); break
+          program = subprocess.check_output(["pgrep", "-n", "-u", str(os.getuid()), "-x", "gocryptfs"])
+          held.append(os.open(f"/proc/{int(program)}/fd/3/files", os.O_RDONLY))
+          volume("eject", f"n{n}"); os.unlink(f"{directory}/n{n}/gocryptfs.ext4")
+      os.close(held.pop())
+      print(volume("create", "last", "--encrypted", "--size", "16M", "--in", f"{directory}/last").returncode)
+      """
+    try expect(
+      "timeout 200 /usr/bin/python3 - \"$INSULA\" $POINT $C <<'END'\n\(script)\nEND\n", "16 True\n0\n")
   }
 
   @Test func whatIsNoSizeLeavesNothing() throws {

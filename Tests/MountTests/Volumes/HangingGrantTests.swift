@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Grants on a server that does not answer: they can be taken back, and hold up nobody else.
+@Suite(
+  .enabled(
+    if: MountedStore.isPossible && access("/usr/bin/sshfs", X_OK) == 0
+      && access("/usr/sbin/sshd", X_OK) == 0, "mounting needs root and /dev/fuse, or sshfs is missing"),
+  .timeLimit(.minutes(5)))
+struct HangingGrantTests {
+  private let served: ServerVolumeTests.Served
+  private let home: String
+
+  init() throws {
+    served = try ServerVolumeTests.Served()
+    home = served.run.mounted.path("Users/\(served.run.user.name)")
+  }
+
+  /// An app that reads a granted file on the server when it stops.
+  private func beginReading() throws -> Int32 {
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; head -c 9000000 /dev/zero >$S/big; echo local >\(home)/local
+      insula grant $APP $D/big \(home)/local >/dev/null
+      (run sh -c "cd \\$HOME/Documents; exec 3<$D/big; read -r x <\(home)/local; : >ready
+        until [ -e go ]; do sleep 0.02; done
+        cat <&3 >/dev/null 2>late; : >done; sleep 100" >$S/log 2>&1 &)
+      R="$DATA/Documents/ready"; for n in $(seq 500); do [ -e "$R" ] && break; sleep 0.02; done; ls $R | wc -l
+      """, "1\n")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    try served.expect(": >\"$DATA/Documents/go\"; sleep 0.5", "")
+    return program
+  }
+
+  /// Each of these takes at most some seconds, and others none.
+  @Test(arguments: ["revoke $APP $D/big", "revoke $APP \(Self.local)", "volume eject --force served"])
+  func takingBackHoldsUpNobodyElse(what: String) throws {
+    let program = try beginReading()
+    defer { kill(program, SIGCONT) }
+    let deed = what.replacing(Self.local, with: "\(home)/local")
+    try served.expect(
+      """
+      (timeout 20 "$INSULA" \(deed) --store "$POINT" >/dev/null 2>&1; echo $? >$S/ended) &
+      sleep 0.3
+      timeout 10 "$INSULA" grants --store "$POINT" >/dev/null && echo listed; wait; cat $S/ended
+      """, "listed\n0\n")
+    try served.expect(Self.othersGrant, "granted\n", as: RunFixture.root)
+    // What it was reading, it does not get any more.
+    kill(program, SIGCONT)
+    guard !what.includes(Self.local) else { return }
+    try served.expect(
+      """
+      for n in $(seq 500); do [ -e "$DATA/Documents/done" ] && break; sleep 0.02; done
+      grep -o -e permitted -e 'Input/output' -e 'not connected' -e Stale "$DATA/Documents/late" | wc -l
+      cat "$DATA/Documents/late" >&2
+      """, "1\n")
+  }
+
+  private static let local = "LOCAL"
+  private static let othersGrant = """
+    mkdir -p $POINT/Users/Shared/mine
+    timeout 10 "$INSULA" grant $APP $POINT/Users/Shared/mine --store "$POINT" >/dev/null && echo granted
+
+    """
+
+  /// Somebody asks for a grant on a server of theirs that does not answer.
+  @Test func askingForOneHoldsUpNobodyElse() throws {
+    try served.expect("volume add \(served.url) >/dev/null; mkdir $D/d; echo x >$D/d/f", "")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    let line = """
+      {"verb":"grant","grant":{"action":"grant","identifier":"\(RunFixture.identifier)",\
+      "path":"Volumes/served/d/new"}}
+      """
+    let socket = try served.run.mounted.socket()
+    try served.expect(
+      """
+      timeout 30 /usr/bin/python3 -c 'import socket, sys
+      s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b"\\n")
+      s.recv(1)' \(socket) '\(line)' & sleep 1; echo asked
+      """, "asked\n")
+    try served.expect(
+      Self.othersGrant + """
+        timeout 10 "$INSULA" volume list --store "$POINT" >/dev/null && echo listed
+        """, "granted\nlisted\n", as: RunFixture.root)
+  }
+}
