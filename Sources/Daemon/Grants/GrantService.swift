@@ -181,12 +181,19 @@ package final class GrantService: Sendable {
     }
     do throws(Errno) {
       try volume.grant(noted)
-      return noted
     } catch {
       try registered { (registry) throws(StoreError) in try registry.removeGrants([noted.id]) }
       if error == .EDQUOT { throw .store(.tooManyGrantsOfUser(user: record.user)) }
       throw .errno(error, path: record.text, writing: record.isWritable)
     }
+    do throws(GrantFailure) {
+      // If it was removed meanwhile, whoever did that knew nothing of this.
+      _ = try installed(record.identifier, record.user)
+    } catch {
+      try takeBack([noted])
+      throw error
+    }
+    return noted
   }
 
   private func change(_ known: GrantRecord, isWritable: Bool) throws(GrantFailure) -> GrantRecord {

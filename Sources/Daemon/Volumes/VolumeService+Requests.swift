@@ -28,8 +28,9 @@ extension VolumeService {
       return .refusal("only the owner of this store can have volumes in it")
     }
     let locks = engines.keyHolders.locks
-    // What is to be locked waits for nothing that is being added.
-    return .job(isLock ? .endings : .volumes) { [self] _ in
+    // What is to be locked, or only looked at, waits for nothing that is being added.
+    let queue: ControlQueue = isLock ? .endings : request == .list ? .queries : .volumes
+    return .job(queue) { [self] _ in
       ControlReply { () throws(ControlFailure) in try reply(to: request, call, locks, users, ejected) }
     }
   }

@@ -29,7 +29,6 @@ extension Volume {
       for view in views { for place in new { view.granted.admit(place) } }
       return views
     }
-    let end = GrantedFiles.patience
-    for view in views { view.granted.withdraw(Set(old), waitingUntil: end) }
+    GrantedFiles.withdraw(Set(old), from: views.map(\.granted))
   }
 }

@@ -21,8 +21,8 @@ package final class GrantedFiles: Sendable {
   let use = GrantedUse()
   /// The same on volumes that may not answer.
   private let slowUse = GrantedUse()
-  /// Until when who takes something back now waits for those.
-  static var patience: UInt64 { monotonicNanoseconds() + 2_000_000_000 }
+  /// How long who takes something back waits for those.
+  private static let patienceNanoseconds: UInt64 = 2_000_000_000
 
   init(
     _ volume: Volume, view: UInt32, _ scope: ViewScope, _ nodes: NodeTable, _ kernel: KernelLink,
@@ -55,15 +55,29 @@ package final class GrantedFiles: Sendable {
   /// ejected; and what is being written may be.
   ///
   /// Not from a request's own thread: it waits for requests.
-  package func withdraw(_ place: ScopePlace) { withdraw([place]) }
+  package func withdraw(_ place: ScopePlace) { Self.withdraw([place], from: [self]) }
 
-  /// The same for several at once.
-  func withdraw(_ places: Set<ScopePlace>, waitingUntil end: UInt64 = patience) {
+  /// The same for several places and views at once.
+  static func withdraw(_ places: Set<ScopePlace>, from views: [GrantedFiles]) {
+    withdraw(views.map { ($0, places) })
+  }
+
+  static func withdraw(_ places: [(view: GrantedFiles, places: Set<ScopePlace>)]) {
+    // Nothing is found any more by any of them, before one is waited for.
+    for (view, places) in places { view.beginWithdrawal(of: places) }
+    let end = monotonicNanoseconds() + patienceNanoseconds
+    for (view, _) in places { view.finishWithdrawal(until: end) }
+  }
+
+  private func beginWithdrawal(of places: Set<ScopePlace>) {
     // Data that was stored through a memory map before this call is not lost. Once the location is out of the
     // scope, page faults fail, so the kernel's write-back comes to an end.
     use.beginDraining()
     scope.change { $0.withdraw(places) }
     applyScope()
+  }
+
+  private func finishWithdrawal(until end: UInt64) {
     use.waitForAll()
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
@@ -75,6 +89,7 @@ package final class GrantedFiles: Sendable {
     }
     use.endDraining()
     use.waitForAll()
+    if answers { _ = slowUse.waitForAll(until: monotonicNanoseconds() + Self.patienceNanoseconds) }
   }
 
   private func forgetContents(of nodes: Set<NodeID>) {

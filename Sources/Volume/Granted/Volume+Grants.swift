@@ -96,9 +96,8 @@ extension Volume {
       return (old, entry.record, views)
     }
     guard let changed else { return nil }
-    let end = GrantedFiles.patience
     if changed.new.place != changed.old {
-      for view in changed.views { view.granted.withdraw([changed.old], waitingUntil: end) }
+      GrantedFiles.withdraw([changed.old], from: changed.views.map(\.granted))
     }
     return changed.new
   }
@@ -110,10 +109,8 @@ extension Volume {
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
       return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
     }
-    let end = GrantedFiles.patience
-    for grant in revoked {
-      for view in grant.views { view.granted.withdraw(grant.places, waitingUntil: end) }
-    }
+    GrantedFiles.withdraw(
+      revoked.flatMap { grant in grant.views.map { (view: $0.granted, places: grant.places) } })
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, what was granted, and
